@@ -1,1 +1,24 @@
+//! The addon under the npm package `tricorn`: thin wrappers over [`tricorn::bridge`].
+//!
+//! It is private to the package: `lib/addon.d.ts` is its only caller's view of it. Nothing here
+//! keeps a JavaScript object. Calls, operations and handlers are integers whose meaning lives in
+//! `lib/host.ts`; payloads cross as JSON text. Every export catches panics, which then surface as
+//! ordinary JavaScript errors.
 
+// `#[napi]` expands to the `unsafe` glue of Node-API; the code written here has none of its own.
+#![allow(unsafe_code)]
+#![allow(missing_docs, reason = "napi-derive adds registration items of its own")]
+
+mod client;
+mod error;
+mod host;
+mod http;
+mod server;
+
+use napi_derive::napi;
+
+/// The version of the engine compiled into this addon.
+#[napi(catch_unwind)]
+pub fn version() -> &'static str {
+    tricorn::bridge::version()
+}

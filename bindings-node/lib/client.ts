@@ -1,0 +1,420 @@
+/** The client: one connection to one server. */
+
+import { readFileSync } from "node:fs";
+import type * as Addon from "./addon.js";
+import type { ContentBlock, Icon } from "./content.js";
+import { MisuseError, native, PeerMisbehavedError, TricornError } from "./errors.js";
+import { addon, bridge, listen, newSource, wait, warn } from "./host.js";
+import { toEngine, withOptions } from "./options.js";
+import { userPackage } from "./package.js";
+import { type Metrics, nativeServer, Server, type ToolAnnotations } from "./server.js";
+
+/** A server behind a URL. */
+export interface HttpTarget {
+  readonly url: string | URL;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A server that is a program; it is started, and stopped on close with everything it started. */
+export interface CommandTarget {
+  readonly command: string;
+  readonly args?: readonly string[];
+  /** Added to this program's environment; null removes a variable. */
+  readonly env?: Readonly<Record<string, string | null>>;
+  readonly cwd?: string;
+  /** Where its stderr goes: to ours (default), nowhere, or line by line to a function. */
+  readonly stderr?: "inherit" | "discard" | ((line: string) => void);
+}
+
+/** The contents of an `mcp.json`. */
+export interface ConfigTarget {
+  readonly mcpServers: Readonly<Record<string, HttpTarget | CommandTarget>>;
+}
+
+/** A URL, a command line, the path of an `mcp.json`, a server in this process, or one of these spelt out. */
+export type Target = string | URL | Server | HttpTarget | CommandTarget | ConfigTarget;
+
+/** All optional. Durations are milliseconds. */
+export interface ClientOptions {
+  /** Default: the name in your package.json. */
+  readonly name?: string;
+  /** Default: the version in your package.json. */
+  readonly version?: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly websiteUrl?: string;
+  readonly icons?: readonly Icon[];
+  /** Speak exactly this protocol revision. Default: the newest the server knows. */
+  readonly revision?: string;
+  /** Longest wait for an answer, counted anew at each sign of progress. Default one minute. */
+  readonly requestTimeout?: number;
+  /** Longest wait for the first sign of a modern server. Default 5 seconds. */
+  readonly probeTimeout?: number;
+  readonly maxMessageBytes?: number;
+  readonly maxNesting?: number;
+  readonly maxInFlight?: number;
+  /** Sent with every HTTP request. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** How long a server that was started gets to end by itself. Default 2 seconds. */
+  readonly shutdownGrace?: number;
+  /** Capabilities to declare, as in the protocol. */
+  readonly capabilities?: Readonly<Record<string, unknown>>;
+  /** Which entry of an `mcp.json`; not needed when there is only one. */
+  readonly server?: string;
+  /** Hears of every notification of the server that nothing else waits for. */
+  readonly onNotification?: (method: string, params: unknown) => void;
+  /** Hears why the connection ended, when it was not by {@link Client.close}. */
+  readonly onClose?: (reason: string) => void;
+}
+
+/** How far a call is. */
+export interface Progress {
+  readonly progress: number;
+  readonly total?: number;
+  readonly message?: string;
+}
+
+export interface RequestOptions {
+  /** Milliseconds without an answer or progress; null waits for ever. Default: the client's. */
+  readonly timeout?: number | null;
+  /** Milliseconds in all, progress or not. Default: no limit. */
+  readonly maxTimeout?: number;
+  /** Aborting it rejects with its reason and cancels the request at the server. */
+  readonly signal?: AbortSignal;
+  readonly onProgress?: (progress: Progress) => void;
+}
+
+export interface CallOptions extends RequestOptions {
+  /** The request's `_meta`. */
+  readonly meta?: Readonly<Record<string, unknown>>;
+}
+
+/** A tool as the server describes it; members this version does not know are kept. */
+export interface ToolDescription {
+  readonly name: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly inputSchema: Readonly<Record<string, unknown>>;
+  readonly outputSchema?: Readonly<Record<string, unknown>>;
+  readonly annotations?: ToolAnnotations;
+  readonly icons?: readonly Icon[];
+  readonly _meta?: Readonly<Record<string, unknown>>;
+  readonly [member: string]: unknown;
+}
+
+export interface ToolPage {
+  readonly tools: readonly ToolDescription[];
+  /** Where the next page starts; undefined on the last. */
+  readonly nextCursor?: string;
+}
+
+/** Who a server says it is. */
+export interface ServerInfo {
+  readonly name: string;
+  readonly version: string;
+  readonly title?: string;
+  readonly [member: string]: unknown;
+}
+
+interface Connected {
+  readonly protocolVersion: string;
+  readonly era: "legacy" | "modern";
+  readonly serverInfo?: ServerInfo;
+  readonly capabilities?: Readonly<Record<string, unknown>>;
+  readonly instructions?: string;
+  readonly sessionId?: string;
+}
+
+/** What a tool answered. A tool that failed answers too: look at {@link isError}. */
+export class CallToolResult<T = unknown> {
+  readonly content: readonly ContentBlock[];
+  /** The answer for programs (`structuredContent`); undefined when the tool has none. */
+  readonly structured: T | undefined;
+  readonly isError: boolean;
+  /** The result's `_meta`; empty when it has none. */
+  readonly meta: Readonly<Record<string, unknown>>;
+  /** The result as it came. */
+  readonly raw: Readonly<Record<string, unknown>>;
+
+  /** @internal */
+  constructor(raw: Readonly<Record<string, unknown>>) {
+    this.raw = raw;
+    this.content = (raw["content"] as readonly ContentBlock[] | undefined) ?? [];
+    this.structured = raw["structuredContent"] as T | undefined;
+    this.isError = raw["isError"] === true;
+    this.meta = (raw["_meta"] as Readonly<Record<string, unknown>> | undefined) ?? {};
+  }
+
+  /** All text blocks, one per line. */
+  get text(): string {
+    const first = this.content[0];
+    if (this.content.length === 1 && first?.type === "text") return first.text;
+    return this.content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
+  }
+}
+
+/**
+ * Connected clients, each with its server when that is in this process: it lives as long as they do.
+ * The program closes them when it has nothing else to do.
+ */
+const open = new Map<Client, Server | undefined>();
+
+/**
+ * Connects to a server, whichever era it speaks.
+ *
+ * ```ts
+ * await using client = await connect("npx -y @modelcontextprotocol/server-everything");
+ * const sum = await client.callTool("add", { a: 1, b: 2 });
+ * ```
+ */
+export async function connect(target: Target, options: ClientOptions = {}): Promise<Client> {
+  const client = new Client(target, options);
+  await start(client, target instanceof Server ? target : undefined);
+  return client;
+}
+
+let start: (client: Client, server: Server | undefined) => Promise<void>;
+
+/** A connection to a server. Made by {@link connect}. */
+export class Client {
+  readonly #native: Addon.Client;
+  readonly #source = newSource();
+  readonly #transport: "stdio" | "http" | "memory";
+  #connected: Connected | undefined;
+  #closing: Promise<void> | undefined;
+
+  static {
+    start = (client, server) => client.#connect(server);
+  }
+
+  /** @internal */
+  constructor(target: Target, options: ClientOptions) {
+    const { onNotification, onClose, server, ...rest } = options;
+    const user = userPackage();
+    const engine = toEngine({ name: user.name ?? "client", version: user.version ?? "0.0.0", ...rest });
+    let onStderr: ((line: string) => void) | undefined;
+    if (target instanceof Server) {
+      this.#transport = "memory";
+      this.#native = withOptions(() => addon.Client.inMemory(bridge, this.#source, nativeServer(target), engine));
+    } else {
+      const { wire, transport, stderr } = resolve(target, server);
+      onStderr = stderr;
+      this.#transport = transport;
+      this.#native = withOptions(() => new addon.Client(bridge, this.#source, wire, engine));
+    }
+    listen(this.#source, (name: string, params: ClientEvent) => {
+      if (name === "notification") onNotification?.(params.method, params.params);
+      else if (name === "stderr") onStderr?.(params.line);
+      else if (name === "warning") warn(params.message);
+      else if (name === "closed") {
+        this.#forget();
+        if (!this.#closing) onClose?.(params.reason);
+      }
+    });
+  }
+
+  /** The protocol revision in force. */
+  get protocolVersion(): string {
+    return this.#info.protocolVersion;
+  }
+
+  /** `legacy`: opened by `initialize`. `modern`: stateless. */
+  get era(): "legacy" | "modern" {
+    return this.#info.era;
+  }
+
+  get transport(): "stdio" | "http" | "memory" {
+    return this.#transport;
+  }
+
+  get serverInfo(): ServerInfo | undefined {
+    return this.#info.serverInfo;
+  }
+
+  get capabilities(): Readonly<Record<string, unknown>> {
+    return this.#info.capabilities ?? {};
+  }
+
+  /** How to use the server, for the model. */
+  get instructions(): string | undefined {
+    return this.#info.instructions;
+  }
+
+  /** The `Mcp-Session-Id` of a legacy HTTP connection. */
+  get sessionId(): string | undefined {
+    return this.#info.sessionId;
+  }
+
+  /** All tools, all pages. */
+  async listTools(options?: RequestOptions): Promise<ToolDescription[]> {
+    const tools: ToolDescription[] = [];
+    const seen = new Set<string>();
+    for (let cursor: string | undefined; ; ) {
+      const page = await this.listToolsPage(cursor, options);
+      tools.push(...page.tools);
+      cursor = page.nextCursor;
+      if (cursor === undefined) return tools;
+      if (seen.has(cursor)) throw new PeerMisbehavedError(`tools/list: the cursor ${cursor} came twice`);
+      seen.add(cursor);
+    }
+  }
+
+  /** One page of tools: the first, or the one at `cursor`. */
+  async listToolsPage(cursor?: string, options?: RequestOptions): Promise<ToolPage> {
+    const page = await this.request("tools/list", cursor === undefined ? {} : { cursor }, options);
+    if (!Array.isArray(page["tools"])) throw new PeerMisbehavedError("tools/list: the result has no list of tools");
+    return page as unknown as ToolPage;
+  }
+
+  /**
+   * Calls a tool.
+   *
+   * @throws {RpcError} when the server answered with an error; a tool that fails is a result
+   * @throws {TimeoutError} when no answer came; the server has been told
+   */
+  async callTool<T = unknown>(
+    name: string,
+    args: Readonly<Record<string, unknown>> = {},
+    options?: CallOptions,
+  ): Promise<CallToolResult<T>> {
+    const params = { name, arguments: args, ...(options?.meta && { _meta: options.meta }) };
+    return new CallToolResult<T>(await this.request("tools/call", params, options));
+  }
+
+  /** Asks whether the server is still there. A revision without `ping` gets its nearest equivalent. */
+  async ping(options?: RequestOptions): Promise<void> {
+    await this.request("ping", undefined, options);
+  }
+
+  /** Sends any request and returns its result object. */
+  async request(
+    method: string,
+    params?: Readonly<Record<string, unknown>>,
+    options: RequestOptions = {},
+  ): Promise<Record<string, unknown>> {
+    const { signal, onProgress, timeout, maxTimeout } = options;
+    const engine =
+      timeout === undefined && maxTimeout === undefined && !onProgress
+        ? ""
+        : toEngine({ timeout, maxTimeout, progress: onProgress && true });
+    const text = params && JSON.stringify(params);
+    const listener = onProgress && ((_name: string, progress: Progress) => onProgress(progress));
+    try {
+      return await wait((op) => this.#native.request(op, method, text, engine), signal, listener);
+    } catch (error) {
+      // The error was made where the answer arrived; show where the question was asked.
+      if (error instanceof TricornError) Error.captureStackTrace(error);
+      throw error;
+    }
+  }
+
+  /** Sends a notification. */
+  notify(method: string, params?: Readonly<Record<string, unknown>>): void {
+    native(() => this.#native.notify(method, params && JSON.stringify(params)));
+  }
+
+  /** Ends the connection, and the server if it was started here. Safe to call from anywhere, any number of times. */
+  close(): Promise<void> {
+    this.#closing ??= wait<unknown>((op) => this.#native.close(op)).then(() => this.#forget());
+    return this.#closing;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  /** Gauges of this connection: requests in flight, and so on. */
+  metrics(): Metrics {
+    return JSON.parse(this.#native.metrics()) as Metrics;
+  }
+
+  get #info(): Connected {
+    if (!this.#connected) throw new MisuseError("the client is not connected yet");
+    return this.#connected;
+  }
+
+  async #connect(server: Server | undefined): Promise<void> {
+    try {
+      this.#connected = await wait<Connected>((op) => this.#native.connect(op));
+    } catch (error) {
+      this.#forget();
+      if (error instanceof TricornError) Error.captureStackTrace(error);
+      throw error;
+    }
+    if (open.size === 0) process.on("beforeExit", closeAll);
+    open.set(this, server);
+  }
+
+  #forget(): void {
+    listen(this.#source, undefined);
+    if (open.delete(this) && open.size === 0) process.off("beforeExit", closeAll);
+  }
+}
+
+type ClientEvent = {
+  readonly method: string;
+  readonly params: unknown;
+  readonly line: string;
+  readonly message: string;
+  readonly reason: string;
+};
+
+/** The program has nothing left to do but may have servers running: let them end in order. */
+function closeAll(): void {
+  for (const client of open.keys()) client.close().catch(() => {});
+}
+
+interface Resolved {
+  readonly wire: string;
+  readonly transport: "stdio" | "http";
+  readonly stderr?: (line: string) => void;
+}
+
+function resolve(target: Exclude<Target, Server>, server: string | undefined): Resolved {
+  if (target instanceof URL) return { wire: JSON.stringify(target.href), transport: "http" };
+  if (typeof target === "string") {
+    if (/^https?:\/\//i.test(target)) return { wire: JSON.stringify(target), transport: "http" };
+    if (target.endsWith(".json")) return resolve(readConfig(target), server);
+    return { wire: JSON.stringify(target), transport: "stdio" };
+  }
+  if ("mcpServers" in target) return resolve(pick(target, server), undefined);
+  if ("url" in target) {
+    const { url, headers } = target;
+    return { wire: JSON.stringify({ url: String(url), headers }), transport: "http" };
+  }
+  if (!("command" in target)) throw new MisuseError("connect: the target has neither a url nor a command");
+  const { command, args, env, cwd, stderr } = target;
+  const mode = typeof stderr === "function" ? "event" : stderr;
+  return {
+    wire: JSON.stringify({ command, args, env, cwd, stderr: mode }),
+    transport: "stdio",
+    ...(typeof stderr === "function" && { stderr }),
+  };
+}
+
+function readConfig(path: string): ConfigTarget {
+  let config: unknown;
+  try {
+    config = JSON.parse(readFileSync(path, "utf8"));
+  } catch (cause) {
+    throw new MisuseError(`connect: ${path} cannot be read as JSON`, { cause });
+  }
+  // Hosts agree on the shape but not on the name.
+  const { mcpServers, servers } = (config ?? {}) as Partial<Record<string, ConfigTarget["mcpServers"]>>;
+  const entries = mcpServers ?? servers;
+  if (!entries) throw new MisuseError(`connect: ${path} has no "mcpServers"`);
+  return { mcpServers: entries };
+}
+
+function pick({ mcpServers }: ConfigTarget, server: string | undefined): HttpTarget | CommandTarget {
+  const names = Object.keys(mcpServers);
+  const name = server ?? (names.length === 1 ? names[0] : undefined);
+  const entry = name === undefined ? undefined : mcpServers[name];
+  if (entry) return entry;
+  const known = names.map((known) => `"${known}"`).join(", ");
+  throw new MisuseError(
+    name === undefined
+      ? `connect: say which server with the option "server": ${known}`
+      : `connect: there is no server "${name}"; there are ${known}`,
+  );
+}

@@ -1,0 +1,189 @@
+/** What a tool can answer besides a plain value. */
+
+/** Who content is meant for and how much it matters. */
+export interface Annotations {
+  readonly audience?: readonly ("user" | "assistant")[];
+  /** From 0, optional, to 1, required. */
+  readonly priority?: number;
+  /** ISO 8601. */
+  readonly lastModified?: string;
+}
+
+/** A picture of a tool, resource or program. */
+export interface Icon {
+  readonly src: string;
+  readonly mimeType?: string;
+  readonly sizes?: readonly string[];
+  readonly theme?: "light" | "dark";
+}
+
+interface Extras {
+  readonly annotations?: Annotations;
+  readonly _meta?: { readonly [key: string]: unknown };
+}
+
+export interface TextContent extends Extras {
+  readonly type: "text";
+  readonly text: string;
+}
+
+export interface ImageContent extends Extras {
+  readonly type: "image";
+  /** Base64. */
+  readonly data: string;
+  readonly mimeType: string;
+}
+
+export interface AudioContent extends Extras {
+  readonly type: "audio";
+  /** Base64. */
+  readonly data: string;
+  readonly mimeType: string;
+}
+
+export interface ResourceLink extends Extras {
+  readonly type: "resource_link";
+  readonly uri: string;
+  readonly name: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly mimeType?: string;
+  readonly size?: number;
+  readonly icons?: readonly Icon[];
+}
+
+export interface EmbeddedResource extends Extras {
+  readonly type: "resource";
+  readonly resource: {
+    readonly uri: string;
+    readonly mimeType?: string;
+    /** The text, or the bytes as base64 in `blob`. */
+    readonly text?: string;
+    readonly blob?: string;
+    readonly _meta?: { readonly [key: string]: unknown };
+  };
+}
+
+export type ContentBlock = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource;
+
+/** Options of every content block. */
+export interface ContentOptions {
+  readonly annotations?: Annotations;
+  readonly meta?: { readonly [key: string]: unknown };
+}
+
+const BLOCK: unique symbol = Symbol("tricorn.content");
+const RESULT: unique symbol = Symbol("tricorn.result");
+
+/** A block made here, as opposed to a plain value of the user that happens to look like one. */
+function block<T extends ContentBlock>(value: T, options: ContentOptions | undefined): T {
+  const made = {
+    ...value,
+    ...(options?.annotations && { annotations: options.annotations }),
+    ...(options?.meta && { _meta: options.meta }),
+  };
+  // Not enumerable: JSON does not show it.
+  return Object.defineProperty(made, BLOCK, { value: true });
+}
+
+function base64(data: string | Uint8Array): string {
+  return typeof data === "string"
+    ? data
+    : Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("base64");
+}
+
+/** A text block. */
+export function text(value: string, options?: ContentOptions): TextContent {
+  return block({ type: "text", text: value }, options);
+}
+
+/** An image block. `data`: bytes, or base64 text. */
+export function image(data: string | Uint8Array, mimeType: string, options?: ContentOptions): ImageContent {
+  return block({ type: "image", data: base64(data), mimeType }, options);
+}
+
+/** An audio block. `data`: bytes, or base64 text. */
+export function audio(data: string | Uint8Array, mimeType: string, options?: ContentOptions): AudioContent {
+  return block({ type: "audio", data: base64(data), mimeType }, options);
+}
+
+/** A resource with its contents. `contents`: text, or bytes. */
+export function resource(
+  uri: string,
+  contents: string | Uint8Array,
+  mimeType?: string,
+  options?: ContentOptions,
+): EmbeddedResource {
+  const body = typeof contents === "string" ? { text: contents } : { blob: base64(contents) };
+  return block({ type: "resource", resource: { uri, ...(mimeType !== undefined && { mimeType }), ...body } }, options);
+}
+
+/** A pointer to a resource the client may read. */
+export function resourceLink(link: Omit<ResourceLink, "type" | "_meta">, options?: ContentOptions): ResourceLink {
+  return block({ type: "resource_link", ...link }, options);
+}
+
+/** A whole tool result, for answers that are more than one value. */
+export interface ToolResult {
+  readonly content: readonly ContentBlock[];
+  readonly structuredContent?: unknown;
+  readonly isError?: boolean;
+  readonly _meta?: { readonly [key: string]: unknown };
+}
+
+/** A whole result made by {@link result}: the only kind a tool with a declared output may return. */
+export interface CompleteResult extends ToolResult {
+  readonly [RESULT]: true;
+}
+
+/** Makes a whole tool result: what the model reads, and besides it what programs read. */
+export function result(parts: {
+  readonly content?: readonly ContentBlock[];
+  readonly structured?: unknown;
+  readonly isError?: boolean;
+  readonly meta?: { readonly [key: string]: unknown };
+}): CompleteResult {
+  const made: ToolResult = {
+    content: parts.content ?? [],
+    ...(parts.structured !== undefined && { structuredContent: parts.structured }),
+    ...(parts.isError !== undefined && { isError: parts.isError }),
+    ...(parts.meta && { _meta: parts.meta }),
+  };
+  return Object.defineProperty(made, RESULT, { value: true }) as CompleteResult;
+}
+
+const RESULT_KEYS = new Set(["content", "structuredContent", "isError", "_meta"]);
+
+/**
+ * The complete result `value` stands for: blocks, lists of blocks, results. Undefined for a plain value.
+ *
+ * @param typed whether the tool declared what it returns; then only what this module made counts,
+ *   because a plain value of that type may look like anything
+ * @internal
+ */
+export function completeResult(value: object, typed: boolean): ToolResult | undefined {
+  if (isBlock(value)) return { content: [value] };
+  if (isResult(value)) return value;
+  if (Array.isArray(value)) {
+    return value.length > 0 && value.every(isBlock) ? { content: value } : undefined;
+  }
+  return !typed && looksComplete(value) ? (value as ToolResult) : undefined;
+}
+
+function isBlock(value: unknown): value is ContentBlock {
+  return typeof value === "object" && value !== null && BLOCK in value;
+}
+
+function isResult(value: object): value is CompleteResult {
+  return RESULT in value;
+}
+
+/** `{content: [{type, …}]}` and nothing beside it but what results have. */
+function looksComplete(value: object): boolean {
+  const { content } = value as { content?: unknown };
+  return (
+    Array.isArray(content) &&
+    content.every((item: unknown) => typeof item === "object" && item !== null && "type" in item) &&
+    Object.keys(value).every((key) => RESULT_KEYS.has(key))
+  );
+}

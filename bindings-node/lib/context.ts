@@ -1,0 +1,146 @@
+/** What a handler may know about its call, and do during it. */
+
+import { native } from "./errors.js";
+import { bridge } from "./host.js";
+
+/** How loud a log message is, quietest first. */
+export type LogLevel = "debug" | "info" | "notice" | "warning" | "error" | "critical" | "alert" | "emergency";
+
+/** The request behind a call. Handlers cannot tell where it came from unless they look here. */
+export interface RequestInfo {
+  /** The JSON-RPC id. */
+  readonly id: string | number;
+  /** The JSON-RPC method, such as `tools/call`. */
+  readonly method: string;
+  /** The protocol revision in force, such as `2025-11-25`. */
+  readonly revision: string;
+  /** `legacy`: opened by `initialize`. `modern`: stateless, everything is in the request. */
+  readonly era: "legacy" | "modern";
+  /** Who is calling, when the client said so. */
+  readonly clientInfo: { readonly name: string; readonly version: string; readonly [key: string]: unknown } | undefined;
+  /** What the client can do; see {@link Context.require}. */
+  readonly clientCapabilities: { readonly [name: string]: unknown };
+  /** The request's `_meta`; empty when it has none. */
+  readonly meta: { readonly [key: string]: unknown };
+  /** Present when the client wants to hear of progress. */
+  readonly progressToken: string | number | undefined;
+  /** The least severe level the client wants to hear of. */
+  readonly logLevel: LogLevel | undefined;
+  readonly transport: "stdio" | "http" | "memory";
+  /** The `Mcp-Session-Id` of a legacy HTTP client. */
+  readonly sessionId: string | undefined;
+  /** The HTTP headers, names in lower case; empty on other transports. */
+  readonly headers: { readonly [name: string]: string };
+}
+
+interface Wire {
+  readonly requestId: string | number;
+  readonly method: string;
+  readonly protocolVersion: string;
+  readonly era: RequestInfo["era"];
+  readonly clientInfo?: RequestInfo["clientInfo"];
+  readonly clientCapabilities?: RequestInfo["clientCapabilities"];
+  readonly progressToken?: string | number;
+  readonly logLevel?: LogLevel;
+  readonly meta?: RequestInfo["meta"];
+  readonly transport: RequestInfo["transport"];
+  readonly sessionId?: string;
+  readonly headers?: RequestInfo["headers"];
+}
+
+/** The optional second argument of every handler. Good for this one call. */
+export class Context {
+  readonly #key: number;
+  #request: RequestInfo | undefined;
+  #controller: AbortController | undefined;
+  #cancelled: DOMException | undefined;
+
+  /** @internal */
+  constructor(key: number) {
+    this.#key = key;
+  }
+
+  /**
+   * Aborted when nobody waits for this call any more: the client cancelled it or went away.
+   * The reason is an `AbortError`. Whatever the handler returns after that is dropped.
+   */
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.#cancelled) this.#controller.abort(this.#cancelled);
+    }
+    return this.#controller.signal;
+  }
+
+  /** True once {@link signal} is aborted. */
+  get cancelled(): boolean {
+    return this.#cancelled !== undefined;
+  }
+
+  /**
+   * The request behind this call.
+   *
+   * @throws {Error} when the call has finished and this is the first time anybody asks.
+   */
+  get request(): RequestInfo {
+    this.#request ??= read(this.#key);
+    return this.#request;
+  }
+
+  /**
+   * Tells the client how far this call is. Progress should grow with every report.
+   *
+   * @param total where progress ends, when known
+   * @returns false when the client did not ask for progress or the call is over
+   */
+  progress(progress: number, total?: number, message?: string): boolean {
+    return bridge.progress(this.#key, progress, total, message);
+  }
+
+  /**
+   * Sends a log message to the client, if it wants to hear of that level.
+   *
+   * @param data any JSON value, usually a string or an object
+   * @param logger the part of the program it comes from
+   * @returns false when the client does not want it or the call is over
+   */
+  log(level: LogLevel, data: unknown, logger?: string): boolean {
+    return native(() => bridge.log(this.#key, level, logger, JSON.stringify(data) ?? "null"));
+  }
+
+  /**
+   * Checks that the client has a capability, such as `sampling`, `elicitation` or `elicitation.url`.
+   *
+   * @throws {RpcError} when it has not. Let it pass: it is the answer the client understands.
+   */
+  require(capability: string): void {
+    native(() => bridge.require(this.#key, capability));
+  }
+
+  /** @internal */
+  cancel(reason: string | null): void {
+    if (this.#cancelled) return;
+    this.#cancelled = new DOMException(reason ?? "the request was cancelled", "AbortError");
+    this.#controller?.abort(this.#cancelled);
+  }
+}
+
+function read(key: number): RequestInfo {
+  const text = bridge.context(key);
+  if (text === null) throw new Error("the call has finished: read ctx.request while it runs");
+  const wire = JSON.parse(text) as Wire;
+  return {
+    id: wire.requestId,
+    method: wire.method,
+    revision: wire.protocolVersion,
+    era: wire.era,
+    clientInfo: wire.clientInfo,
+    clientCapabilities: wire.clientCapabilities ?? {},
+    meta: wire.meta ?? {},
+    progressToken: wire.progressToken,
+    logLevel: wire.logLevel,
+    transport: wire.transport,
+    sessionId: wire.sessionId,
+    headers: wire.headers ?? {},
+  };
+}

@@ -1,0 +1,155 @@
+/** Everything Tricorn throws: one class per kind, one place that makes them. */
+
+/** Who is at fault; the same names in every language. */
+export type ErrorKind =
+  | "rpc"
+  | "peer_misbehaved"
+  | "unsupported"
+  | "timeout"
+  | "cancelled"
+  | "closed"
+  | "transport"
+  | "auth"
+  | "misuse";
+
+/** What all errors of the engine have in common. Catch a subclass, or look at {@link kind}. */
+export class TricornError extends Error {
+  readonly kind: ErrorKind;
+
+  constructor(kind: ErrorKind, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.kind = kind;
+  }
+
+  override get name(): string {
+    return this.constructor.name;
+  }
+}
+
+/**
+ * A JSON-RPC error. A client throws it when the peer sent one; a handler throws it to send one.
+ *
+ * A tool that merely fails should throw {@link ToolError} instead: the model reads that text.
+ */
+export class RpcError extends TricornError {
+  /** The JSON-RPC code, such as -32602. */
+  readonly code: number;
+  /** The error's `data` member, when there is one. */
+  readonly data: unknown;
+
+  constructor(code: number, message: string, data?: unknown) {
+    super("rpc", message);
+    this.code = code;
+    this.data = data;
+  }
+}
+
+/** The peer broke the protocol. */
+export class PeerMisbehavedError extends TricornError {
+  constructor(message: string, options?: ErrorOptions) {
+    super("peer_misbehaved", message, options);
+  }
+}
+
+/** The peer, or the negotiated revision, does not offer what was asked for. */
+export class UnsupportedError extends TricornError {
+  constructor(message: string, options?: ErrorOptions) {
+    super("unsupported", message, options);
+  }
+}
+
+/** No answer in time. The peer has been told that nobody waits any more. */
+export class TimeoutError extends TricornError {
+  constructor(message: string, options?: ErrorOptions) {
+    super("timeout", message, options);
+  }
+}
+
+/** Cancelled by the caller or by the peer. */
+export class CancelledError extends TricornError {
+  constructor(message: string, options?: ErrorOptions) {
+    super("cancelled", message, options);
+  }
+}
+
+/** The connection is closed. */
+export class ClosedError extends TricornError {
+  constructor(message: string, options?: ErrorOptions) {
+    super("closed", message, options);
+  }
+}
+
+/** Bytes could not be moved: a process, a socket, an HTTP status. */
+export class TransportError extends TricornError {
+  constructor(message: string, options?: ErrorOptions) {
+    super("transport", message, options);
+  }
+}
+
+/** Authorization is missing or was refused. */
+export class AuthError extends TricornError {
+  constructor(message: string, options?: ErrorOptions) {
+    super("auth", message, options);
+  }
+}
+
+/** This library was called wrongly; the message says which argument and what to do instead. */
+export class MisuseError extends TricornError {
+  constructor(message: string, options?: ErrorOptions) {
+    super("misuse", message, options);
+  }
+}
+
+/**
+ * A tool failed, and the model is to know why: the message becomes the text of an `isError` result.
+ *
+ * Any other error thrown by a handler goes to the log of this program; the model learns its type only.
+ */
+export class ToolError extends Error {
+  override get name(): string {
+    return "ToolError";
+  }
+}
+
+const classes = {
+  peer_misbehaved: PeerMisbehavedError,
+  unsupported: UnsupportedError,
+  timeout: TimeoutError,
+  cancelled: CancelledError,
+  closed: ClosedError,
+  transport: TransportError,
+  auth: AuthError,
+  misuse: MisuseError,
+} as const;
+
+/** How an engine error crosses: the kind, and for JSON-RPC errors the code and the data. */
+export interface ErrorRecord {
+  readonly kind: ErrorKind;
+  readonly message: string;
+  readonly code?: number;
+  readonly data?: unknown;
+}
+
+/** @internal */
+export function errorFrom(record: ErrorRecord): TricornError {
+  if (record.kind === "rpc") return new RpcError(record.code ?? -32603, record.message, record.data);
+  const Class = classes[record.kind] as typeof MisuseError | undefined;
+  // A kind this version does not know yet is still an error with a message.
+  return Class ? new Class(record.message) : new TricornError(record.kind, record.message);
+}
+
+/**
+ * Runs a call into the addon and makes typed errors of what it throws.
+ *
+ * @internal
+ */
+export function native<T>(call: () => T): T {
+  try {
+    return call();
+  } catch (error) {
+    if (error instanceof Error && (error as NodeJS.ErrnoException).code === "TRICORN") {
+      throw errorFrom(JSON.parse(error.message) as ErrorRecord);
+    }
+    throw error;
+  }
+}

@@ -1,0 +1,223 @@
+/** This side of the bridge: what the integers mean that the engine deals in. */
+
+import { createRequire } from "node:module";
+import type * as Addon from "./addon.js";
+import { type ErrorRecord, errorFrom, MisuseError } from "./errors.js";
+
+/** The compiled module. Loaded once per JavaScript environment. */
+export const addon: typeof Addon = load();
+
+function load(): typeof Addon {
+  const require = createRequire(import.meta.url);
+  const { platform, arch } = process;
+  // Which C library a Linux has is not worth asking: only one of the two files will be there.
+  const abis = platform === "linux" ? ["-gnu", "-musl"] : platform === "win32" ? ["-msvc"] : [""];
+  const failures: unknown[] = [];
+  for (const abi of abis) {
+    try {
+      return require(`./tricorn.${platform}-${arch}${abi}.node`) as typeof Addon;
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  throw new MisuseError(
+    `tricorn has no compiled module for ${platform}-${arch}. In a checkout, "npm install" builds it (with cargo).`,
+    { cause: failures.length === 1 ? failures[0] : new AggregateError(failures) },
+  );
+}
+
+/** Something that runs when the engine delivers a call. It must not throw. */
+export interface Handler {
+  run(params: unknown, key: number): void;
+}
+
+/** A call that has not answered yet and can be told that it need not. */
+export interface Cancellable {
+  cancel(reason: string | null): void;
+}
+
+/** What an operation hears before it settles: progress, or the events that name it. */
+export type OpListener = (name: string, params: never) => void;
+
+interface Op {
+  readonly resolve: (value: never) => void;
+  readonly reject: (error: unknown) => void;
+  readonly listener: OpListener | undefined;
+  readonly signal: AbortSignal | undefined;
+  readonly onAbort: (() => void) | undefined;
+}
+
+type Delivery =
+  | readonly [kind: 0, handler: number, key: number, params: unknown]
+  | readonly [kind: 1, key: number, reason: string | null]
+  | readonly [kind: 2, op: number, result: never]
+  | readonly [kind: 3, op: number, error: ErrorRecord]
+  | readonly [kind: 4, source: number, name: string, params: never]
+  | readonly [kind: 5, op: number, params: never];
+
+/** After this many batches in a row the rest of the program gets a turn. */
+const BATCHES_PER_TURN = 16;
+
+const bridge = new addon.Bridge(wake);
+const handlers = new Map<number, WeakRef<Handler>>();
+const forgotten = new FinalizationRegistry<number>((id) => handlers.delete(id));
+const calls = new Map<number, Cancellable>();
+const ops = new Map<number, Op>();
+const sources = new Map<number, (name: string, params: never) => void>();
+
+let lastHandler = 0;
+let lastOp = 0;
+let lastSource = 0;
+let holds = 0;
+let keepAlive: NodeJS.Timeout | undefined;
+
+/** The engine's view of this environment, to be given to the addon's constructors and answers. */
+export { bridge, calls };
+
+/** A number under which events will arrive; see {@link listen}. */
+export function newSource(): number {
+  return ++lastSource;
+}
+
+/** Sends the events of `source` to `listener` until called again with undefined. */
+export function listen(source: number, listener: ((name: string, params: never) => void) | undefined): void {
+  if (listener) sources.set(source, listener);
+  else sources.delete(source);
+}
+
+/**
+ * The number under which the engine calls `handler`.
+ *
+ * The table is weak: whoever registered the handler keeps it, and a server nobody refers to any
+ * more goes away with everything its handlers refer to.
+ */
+export function register(handler: Handler): number {
+  const id = ++lastHandler;
+  handlers.set(id, new WeakRef(handler));
+  forgotten.register(handler, id);
+  return id;
+}
+
+/**
+ * Starts an operation of the engine and waits for its outcome.
+ *
+ * While it is pending the event loop stays alive. Aborting `signal` gives it up here at once and
+ * cancels it at the peer.
+ */
+export function wait<T>(
+  start: (op: number) => void,
+  signal?: AbortSignal | undefined,
+  listener?: OpListener | undefined,
+): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    signal?.throwIfAborted();
+    const op = ++lastOp;
+    const onAbort = signal && (() => abandon(op, signal.reason));
+    ops.set(op, { resolve, reject, listener, signal, onAbort });
+    hold();
+    if (onAbort) signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      start(op);
+    } catch (error) {
+      abandon(op, error);
+    }
+  });
+}
+
+/** Gives up operation `op`: rejects it with `error` and cancels it at the peer. */
+export function abandon(op: number, error: unknown): void {
+  const entry = finish(op);
+  if (!entry) return;
+  bridge.settle(op);
+  entry.reject(error);
+}
+
+function finish(op: number): Op | undefined {
+  const entry = ops.get(op);
+  if (!entry) return undefined;
+  ops.delete(op);
+  release();
+  if (entry.onAbort) entry.signal?.removeEventListener("abort", entry.onAbort);
+  return entry;
+}
+
+// The wake-up is weak, so that an idle bridge never keeps a program running. What does is one
+// timer that is referenced while an operation is pending.
+function hold(): void {
+  if (holds++ > 0) return;
+  keepAlive ??= setInterval(() => {}, 0x7fffffff);
+  keepAlive.ref();
+}
+
+function release(): void {
+  if (--holds === 0) keepAlive?.unref();
+}
+
+function wake(): void {
+  for (let turn = 0; turn < BATCHES_PER_TURN; turn++) {
+    const batch = bridge.take();
+    if (batch === null) return;
+    for (const delivery of JSON.parse(batch) as Delivery[]) deliver(delivery);
+  }
+  // Still armed: the engine counts on this side coming back by itself.
+  setImmediate(wake);
+}
+
+function deliver(delivery: Delivery): void {
+  switch (delivery[0]) {
+    case 0: {
+      const handler = handlers.get(delivery[1])?.deref();
+      if (handler) handler.run(delivery[3], delivery[2]);
+      else bridge.failed(delivery[2], "the tool is gone");
+      return;
+    }
+    case 1:
+      calls.get(delivery[1])?.cancel(delivery[2]);
+      return;
+    case 2: {
+      const op = finish(delivery[1]);
+      bridge.settle(delivery[1]);
+      op?.resolve(delivery[2]);
+      return;
+    }
+    case 3: {
+      const op = finish(delivery[1]);
+      bridge.settle(delivery[1]);
+      op?.reject(errorFrom(delivery[2]));
+      return;
+    }
+    case 4: {
+      const params = delivery[3] as { readonly op?: number };
+      const listener = params.op === undefined ? sources.get(delivery[1]) : ops.get(params.op)?.listener;
+      if (listener) guarded(listener, delivery[2], delivery[3]);
+      else if (delivery[2] === "warning") warn((params as { message?: string }).message ?? "");
+      return;
+    }
+    case 5: {
+      const listener = ops.get(delivery[1])?.listener;
+      if (listener) guarded(listener, "progress", delivery[2]);
+      return;
+    }
+  }
+}
+
+/** A listener of the user that throws is an uncaught exception, but never the end of the batch. */
+function guarded(listener: OpListener, name: string, params: never): void {
+  try {
+    listener(name, params);
+  } catch (error) {
+    setImmediate(() => {
+      throw error;
+    });
+  }
+}
+
+/** Shows a warning of the engine the way Node shows its own. */
+export function warn(message: string): void {
+  process.emitWarning(message, "TricornWarning");
+}
+
+/** Gauges of the bridge: deliveries queued, calls running, operations pending. */
+export function bridgeMetrics(): { queued: number; calls: number; ops: number } {
+  return JSON.parse(bridge.metrics()) as { queued: number; calls: number; ops: number };
+}

@@ -1,0 +1,179 @@
+/** Mounting a server in an HTTP server somebody else runs: `fetch` style and `node:http` style. */
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type * as Addon from "./addon.js";
+import { wait } from "./host.js";
+
+/** What may reach an endpoint. All optional. */
+export interface MountOptions {
+  /** Host names accepted in the Host header. Default: the loopback names. */
+  readonly allowedHosts?: readonly string[];
+  /** Origins accepted in the Origin header of browsers. Default: the loopback ones. */
+  readonly allowedOrigins?: readonly string[];
+  /** Legacy sessions kept; the one idle longest goes first. Default 10,000. */
+  readonly maxSessions?: number;
+  /** Milliseconds until an idle legacy session goes. Default 30 minutes. */
+  readonly sessionIdleTimeout?: number;
+  /** Milliseconds between signs of life on a silent stream. Default 15 seconds. */
+  readonly keepAliveInterval?: number;
+}
+
+/** Where to listen, and what may reach it. All optional. */
+export interface HttpOptions extends MountOptions {
+  /** Default 127.0.0.1. */
+  readonly host?: string;
+  /** Default 8000; 0 takes any that is free. */
+  readonly port?: number;
+  /** Default `/mcp`. */
+  readonly path?: string;
+  /** Hears the URL once connections are accepted. */
+  readonly onListening?: (url: string) => void;
+}
+
+/** A listener as `node:http` and Express know it. */
+export type NodeListener = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** An endpoint without a socket. */
+export interface HttpMount {
+  /** Answers one request. Aborting its signal or cancelling the body cancels what runs for it. */
+  readonly fetch: (request: Request) => Promise<Response>;
+  readonly listener: NodeListener;
+}
+
+interface Head {
+  readonly status: number;
+  readonly headers: readonly (readonly [string, string])[];
+}
+
+/** Where the answer to an exchange goes. */
+interface Sink {
+  head(head: Head): void;
+  chunk(text: string): void;
+}
+
+/** @param owner is kept as long as the endpoint: its handlers are only weakly referred to */
+export function mount(endpoint: Addon.HttpEndpoint, maxBytes: number, owner: object): HttpMount {
+  const exchange = (head: object, body: Uint8Array, sink: Sink, signal: AbortSignal): Promise<unknown> =>
+    wait(
+      (op) => endpoint.exchange(op, JSON.stringify(head), body),
+      signal,
+      (name, params: Head & { readonly data: string }) => {
+        if (name === "http_head") sink.head(params);
+        else if (name === "http_chunk") sink.chunk(params.data);
+      },
+    );
+  const kept = { owner, exchange };
+  return {
+    fetch: (request) => answerFetch(kept.exchange, request, maxBytes),
+    listener: (request, response) => void answerNode(kept.exchange, request, response, maxBytes),
+  };
+}
+
+type Exchange = (head: object, body: Uint8Array, sink: Sink, signal: AbortSignal) => Promise<unknown>;
+
+/** Reads at most one byte more than the engine accepts, so that it sees what is too large and says so. */
+async function collect(chunks: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Uint8Array> {
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of chunks) {
+    parts.push(chunk);
+    size += chunk.byteLength;
+    if (size > maxBytes) break;
+  }
+  return parts.length === 1 ? (parts[0] as Uint8Array) : Buffer.concat(parts);
+}
+
+async function answerFetch(exchange: Exchange, request: Request, maxBytes: number): Promise<Response> {
+  const url = new URL(request.url);
+  const headers: [string, string][] = [...request.headers];
+  // `Request` objects made by hand have no Host header; the URL says what it would have been.
+  if (!request.headers.has("host")) headers.push(["host", url.host]);
+  const body = request.body ? await collect(request.body, maxBytes) : new Uint8Array();
+  const away = new AbortController();
+  const onAbort = (): void => away.abort(request.signal.reason);
+  request.signal.addEventListener("abort", onAbort, { once: true });
+  if (request.signal.aborted) onAbort();
+  const encoder = new TextEncoder();
+  return new Promise<Response>((resolve, reject) => {
+    let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+    const sink: Sink = {
+      head({ status, headers }) {
+        const stream = new ReadableStream<Uint8Array>({
+          start(started) {
+            controller = started;
+          },
+          cancel(reason) {
+            controller = undefined;
+            away.abort(reason ?? new DOMException("the body was cancelled", "AbortError"));
+          },
+        });
+        // These have no body, and `Response` insists.
+        const empty = status === 204 || status === 205 || status === 304;
+        resolve(new Response(empty ? null : stream, { status, headers: headers as [string, string][] }));
+      },
+      chunk(text) {
+        controller?.enqueue(encoder.encode(text));
+      },
+    };
+    const head = { method: request.method, path: url.pathname + url.search, headers };
+    exchange(head, body, sink, away.signal)
+      .then(
+        () => controller?.close(),
+        (error: unknown) => {
+          controller?.error(error);
+          // Without an answer yet this is the answer; after it, it changes nothing.
+          reject(error);
+        },
+      )
+      .finally(() => request.signal.removeEventListener("abort", onAbort));
+  });
+}
+
+async function answerNode(
+  exchange: Exchange,
+  request: IncomingMessage & { readonly body?: unknown; readonly originalUrl?: string },
+  response: ServerResponse,
+  maxBytes: number,
+): Promise<void> {
+  const away = new AbortController();
+  response.once("close", () => away.abort(new DOMException("the client went away", "AbortError")));
+  const headers: [string, string][] = [];
+  for (let index = 0; index < request.rawHeaders.length; index += 2) {
+    headers.push([request.rawHeaders[index] as string, request.rawHeaders[index + 1] as string]);
+  }
+  try {
+    const body = await bodyOf(request, maxBytes);
+    const head = {
+      method: request.method ?? "GET",
+      path: request.originalUrl ?? request.url ?? "/",
+      headers,
+      remote: request.socket.remoteAddress,
+    };
+    const sink: Sink = {
+      head({ status, headers }) {
+        response.writeHead(status, headers.flat());
+        response.flushHeaders();
+      },
+      chunk(text) {
+        response.write(text);
+      },
+    };
+    await exchange(head, body, sink, away.signal);
+    response.end();
+    // A body that was too large to be read on cannot be followed by another request.
+    if (!request.complete) request.destroy();
+  } catch (error) {
+    if (response.destroyed) return;
+    if (!response.headersSent) response.writeHead(500);
+    response.end();
+    if (!away.signal.aborted) console.error("tricorn: an HTTP exchange failed:", error);
+  }
+}
+
+/** The body, also when a framework has read (and parsed) it already. */
+async function bodyOf(request: IncomingMessage & { readonly body?: unknown }, maxBytes: number): Promise<Uint8Array> {
+  const { body } = request;
+  if (body === undefined || !request.readableEnded) return collect(request, maxBytes);
+  if (body instanceof Uint8Array) return body;
+  return Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
+}

@@ -1,0 +1,26 @@
+/** For tests of servers: the real protocol, no process and no socket. */
+
+import { type Client, type ClientOptions, connect } from "./client.js";
+import { bridgeMetrics } from "./host.js";
+import type { Server } from "./server.js";
+
+/**
+ * Runs `test` with a client connected to `server` in memory, and closes it whatever happens.
+ *
+ * Pin `revision` to see the server as clients of that revision see it.
+ */
+export async function withClient<T>(
+  server: Server,
+  test: (client: Client) => T | Promise<T>,
+  options: ClientOptions = {},
+): Promise<T> {
+  const client = await connect(server, options);
+  try {
+    return await test(client);
+  } finally {
+    await client.close();
+  }
+}
+
+/** What is going on between the engine and JavaScript: all zero once everything has settled. */
+export { bridgeMetrics };

@@ -1,0 +1,57 @@
+//! The client object of the host: one connection to one server.
+
+use napi_derive::napi;
+
+use crate::error::{Result, raise};
+use crate::host::{Bridge, raw};
+use crate::server::Server;
+
+#[napi]
+pub struct Client {
+    inner: tricorn::bridge::Client,
+}
+
+#[napi]
+impl Client {
+    /// `target` and `options` are JSON.
+    #[napi(constructor, catch_unwind)]
+    pub fn new(bridge: &Bridge, source: u32, target: String, options: String) -> Result<Self> {
+        let inner = tricorn::bridge::Client::new(&bridge.inner, source, &target, &options).map_err(raise)?;
+        Ok(Self { inner })
+    }
+
+    /// A client of a server in this very process, without a socket or a pipe between them.
+    #[napi(factory, catch_unwind)]
+    pub fn in_memory(bridge: &Bridge, source: u32, server: &Server, options: String) -> Result<Self> {
+        let inner = tricorn::bridge::Client::in_memory(&bridge.inner, source, &server.inner, &options)
+            .map_err(raise)?;
+        Ok(Self { inner })
+    }
+
+    #[napi(catch_unwind)]
+    pub fn connect(&self, op: i64) {
+        self.inner.connect(op as u64);
+    }
+
+    /// `params` and `options` are JSON; empty options are the defaults.
+    #[napi(catch_unwind)]
+    pub fn request(&self, op: i64, method: String, params: Option<String>, options: String) {
+        self.inner.request(op as u64, &method, params.map(raw), &options);
+    }
+
+    #[napi(catch_unwind)]
+    pub fn notify(&self, method: String, params: Option<String>) -> Result<()> {
+        self.inner.notify(&method, params.map(raw)).map_err(raise)
+    }
+
+    #[napi(catch_unwind)]
+    pub fn close(&self, op: i64) {
+        self.inner.close(op as u64);
+    }
+
+    /// Gauges, as JSON.
+    #[napi(catch_unwind)]
+    pub fn metrics(&self) -> String {
+        self.inner.metrics().get().to_owned()
+    }
+}

@@ -1,0 +1,186 @@
+//! The bridge as JavaScript sees it: one wake-up, one text per batch, plain calls back.
+
+use std::fmt::Write;
+
+use bytes::Bytes;
+use napi::bindgen_prelude::{Function, Status};
+use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
+use napi_derive::napi;
+use tricorn::bridge::{Answer, Delivery, Host};
+use tricorn::jsonrpc::RawJson;
+
+use crate::error::{Result, raise};
+
+/// Not callee-handled (there is no error to pass) and weak (it must not keep the process alive).
+type WakeFunction = ThreadsafeFunction<(), (), (), Status, false, true>;
+
+struct Wake(WakeFunction);
+
+impl Host for Wake {
+    fn wake(&self) {
+        // The status only says that the environment is going away: nobody is left to wake.
+        self.0.call((), ThreadsafeFunctionCallMode::NonBlocking);
+    }
+}
+
+/// One per JavaScript environment (the main thread, each worker).
+#[napi]
+pub struct Bridge {
+    pub(crate) inner: tricorn::bridge::Bridge,
+}
+
+impl Drop for Bridge {
+    // Runs when the environment is torn down: `process.exit`, `worker.terminate`.
+    fn drop(&mut self) {
+        self.inner.close();
+    }
+}
+
+#[napi]
+impl Bridge {
+    #[napi(constructor, catch_unwind)]
+    pub fn new(wake: Function<'_, (), ()>) -> napi::Result<Self> {
+        let wake = wake.build_threadsafe_function::<()>().weak::<true>().build()?;
+        Ok(Self { inner: tricorn::bridge::Bridge::new(Wake(wake)) })
+    }
+
+    /// Everything queued as one JSON text, or null when nothing is, which re-arms the wake-up.
+    #[napi(catch_unwind)]
+    pub fn take(&self) -> Option<String> {
+        let batch = self.inner.take();
+        (!batch.is_empty()).then(|| encode(&batch))
+    }
+
+    /// Answers call `key` with text. Like all answers: false when nobody waits for it any more.
+    #[napi(catch_unwind)]
+    pub fn text(&self, key: i64, text: String) -> bool {
+        self.complete(key, Answer::Text(text))
+    }
+
+    /// Answers with a plain value, given as JSON; the engine makes the content of it.
+    #[napi(catch_unwind)]
+    pub fn value(&self, key: i64, json: String) -> bool {
+        self.complete(key, Answer::Value(raw(json)))
+    }
+
+    /// Answers with a complete `CallToolResult`, given as JSON.
+    #[napi(catch_unwind)]
+    pub fn result(&self, key: i64, json: String) -> bool {
+        self.complete(key, Answer::Result(raw(json)))
+    }
+
+    /// Answers with a failed result (`isError`) whose text the model reads.
+    #[napi(catch_unwind)]
+    pub fn failed(&self, key: i64, text: String) -> bool {
+        self.complete(key, Answer::Failed(text))
+    }
+
+    /// Answers with a JSON-RPC error; `data` is JSON.
+    #[napi(catch_unwind)]
+    pub fn error(&self, key: i64, code: i64, message: String, data: Option<String>) -> bool {
+        let mut error = tricorn::Error::rpc(code, message);
+        if let Some(data) = data {
+            error = error.with_data(raw(data));
+        }
+        self.complete(key, Answer::Error(error))
+    }
+
+    /// What is known about the request behind call `key`, as JSON; null when it has finished.
+    #[napi(catch_unwind)]
+    pub fn context(&self, key: i64) -> Option<String> {
+        self.inner.context(key as u64).map(|context| context.get().to_owned())
+    }
+
+    #[napi(catch_unwind)]
+    pub fn progress(&self, key: i64, progress: f64, total: Option<f64>, message: Option<String>) -> bool {
+        self.inner.progress(key as u64, progress, total, message.as_deref())
+    }
+
+    #[napi(catch_unwind)]
+    pub fn log(&self, key: i64, level: String, logger: Option<String>, json: String) -> Result<bool> {
+        self.inner.log(key as u64, &level, logger.as_deref(), raw(json)).map_err(raise)
+    }
+
+    #[napi(catch_unwind)]
+    pub fn require(&self, key: i64, capability: String) -> Result<()> {
+        self.inner.require(key as u64, &capability).map_err(raise)
+    }
+
+    /// Gives up operation `op`: an unanswered request is cancelled at the peer.
+    #[napi(catch_unwind)]
+    pub fn settle(&self, op: i64) {
+        self.inner.settle(op as u64);
+    }
+
+    /// Ends the bridge: calls are answered with an error, operations dropped, no more wake-ups.
+    #[napi(catch_unwind)]
+    pub fn close(&self) {
+        self.inner.close();
+    }
+
+    /// Gauges, as JSON.
+    #[napi(catch_unwind)]
+    pub fn metrics(&self) -> String {
+        let metrics = self.inner.metrics();
+        format!(
+            r#"{{"queued":{},"calls":{},"ops":{}}}"#,
+            metrics.queued, metrics.calls, metrics.ops
+        )
+    }
+
+    /// Panics. For the test that a panic is an ordinary error on the other side.
+    #[napi(catch_unwind)]
+    pub fn panic(&self, message: String) {
+        panic!("{message}");
+    }
+}
+
+impl Bridge {
+    fn complete(&self, key: i64, answer: Answer) -> bool {
+        self.inner.complete(key as u64, answer)
+    }
+}
+
+/// Text that `JSON.stringify` made: valid and on one line, so checking it again would be waste.
+pub(crate) fn raw(json: String) -> RawJson {
+    RawJson::trusted(Bytes::from(json))
+}
+
+/// `[[0,handler,key,params],[1,key,reason],[2,op,result],[3,op,error],[4,source,name,params],
+/// [5,op,progress]]`. Payloads are spliced in as they are: parsing them is `JSON.parse`'s job.
+fn encode(batch: &[Delivery]) -> String {
+    let mut text = String::with_capacity(batch.iter().map(size).sum::<usize>() + 2);
+    text.push('[');
+    for (index, delivery) in batch.iter().enumerate() {
+        if index > 0 {
+            text.push(',');
+        }
+        // Writing to a String cannot fail.
+        let _ = match delivery {
+            Delivery::Call { key, handler, params } => write!(text, "[0,{handler},{key},{}]", params.get()),
+            Delivery::Cancel { key, reason } => {
+                write!(text, "[1,{key},{}]", RawJson::from_value(reason).get())
+            }
+            Delivery::Settle { op, outcome: Ok(result) } => write!(text, "[2,{op},{}]", result.get()),
+            Delivery::Settle { op, outcome: Err(error) } => write!(text, "[3,{op},{}]", error.to_json().get()),
+            Delivery::Event { source, name, params } => {
+                write!(text, "[4,{source},\"{name}\",{}]", params.get())
+            }
+            Delivery::Progress { op, params } => write!(text, "[5,{op},{}]", params.get()),
+        };
+    }
+    text.push(']');
+    text
+}
+
+/// Room for one delivery: its payload and the brackets, numbers and names around it.
+fn size(delivery: &Delivery) -> usize {
+    let payload = match delivery {
+        Delivery::Call { params, .. } | Delivery::Event { params, .. } | Delivery::Progress { params, .. } => {
+            params.get().len()
+        }
+        Delivery::Settle { outcome: Ok(result), .. } => result.get().len(),
+        Delivery::Settle { .. } | Delivery::Cancel { .. } => 128,
+    };
+    payload + 64
+}

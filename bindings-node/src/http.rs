@@ -1,0 +1,21 @@
+//! One HTTP exchange at a time, for servers that own the socket themselves.
+
+use bytes::Bytes;
+use napi::bindgen_prelude::Uint8Array;
+use napi_derive::napi;
+
+#[napi]
+pub struct HttpEndpoint {
+    pub(crate) inner: tricorn::bridge::HttpEndpoint,
+}
+
+#[napi]
+impl HttpEndpoint {
+    /// Starts exchange `op`. `head` is JSON: `{"method","path","headers":[[name,value]],"remote"?}`.
+    /// The answer comes as the events `http_head` and `http_chunk` and ends with the settled `op`.
+    #[napi(catch_unwind)]
+    pub fn exchange(&self, op: i64, head: String, body: Uint8Array) {
+        // The engine outlives this call, the array may not: one copy, at most one request long.
+        self.inner.exchange(op as u64, &head, Bytes::copy_from_slice(&body));
+    }
+}
