@@ -1,0 +1,56 @@
+//! `contract`: the black-box suite. Each subcommand ends with `N passed, M failed, K skipped`.
+#![allow(
+    clippy::print_stdout,
+    reason = "a command-line tool: its report is its standard output"
+)]
+
+use contract::options::Options;
+use contract::replay::{self, BAD};
+use contract::report::Report;
+use contract::{Outcome, bad, cases, coverage, leaks, peer};
+use std::process::ExitCode;
+
+const USAGE: &str = "contract transcripts|bad-input|leaks|cases --lang rust|python|node|swift [--transport stdio|http]
+         [--only GLOB] [--server COMMAND] [--timeout SECONDS] [--verbose]
+  transcripts   replay tests/transcripts against the fixture server
+  bad-input     tests/transcripts/bad and broken HTTP: an error each, and life goes on
+  leaks         [--calls N --cancels N --sessions N --kills N --orphans N]
+  cases         tests/cases against a runner of the language [--against LANG]
+contract coverage [--write FILE]
+  tests/requirements.yaml: every requirement proved in every language, or a reason
+contract peer SCRIPT --stdio | --http HOST:PORT
+  play the server's side of a script (used by cases)";
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let command = arguments.next().unwrap_or_default();
+    match dispatch(&command, arguments) {
+        Ok(code) => code,
+        Err(reason) => {
+            eprintln!("contract {command}: {reason}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn dispatch(command: &str, arguments: impl Iterator<Item = String>) -> Outcome<ExitCode> {
+    let own: &[&str] = match command {
+        "leaks" => &["calls", "cancels", "sessions", "kills", "orphans"],
+        "cases" => &["against"],
+        "coverage" => &["write"],
+        "peer" => return peer::main(arguments),
+        "victim" => return leaks::victim(arguments),
+        "transcripts" | "bad-input" => &[],
+        _ => return Err(format!("what to do?\n{USAGE}")),
+    };
+    let options = Options::parse(arguments, own)?;
+    let mut report = Report::new(options.verbose);
+    match command {
+        "transcripts" => replay::run(&options, |name| !name.starts_with(BAD), &mut report)?,
+        "bad-input" => bad::run(&options, &mut report)?,
+        "leaks" => leaks::run(&options, &mut report)?,
+        "cases" => cases::run(&options, &mut report)?,
+        _ => coverage::run(&options, &mut report)?,
+    }
+    Ok(report.finish())
+}
