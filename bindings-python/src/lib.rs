@@ -1,1 +1,37 @@
+//! The private module `tricorn._core`: the bridge of the core crate as Python objects.
+//!
+//! Rust holds no Python object and never attaches to the interpreter from a thread of its own: the handler table,
+//! running tasks and waiting futures live in `tricorn/host.py`. Payloads cross as JSON text in `bytes`.
 
+mod client;
+mod error;
+mod host;
+mod http;
+mod local;
+mod server;
+
+use pyo3::prelude::*;
+
+/// The version of the engine, which is the version of this package.
+#[pyfunction]
+fn version() -> &'static str {
+    tricorn::bridge::version()
+}
+
+#[pymodule]
+mod _core {
+    use pyo3::prelude::*;
+    use pyo3::types::PyDict;
+
+    #[pymodule_export]
+    use super::{client::Client, host::Bridge, http::HttpEndpoint, server::Server, version};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // A child made by fork() has this memory but none of the engine's threads.
+        let hooks = PyDict::new(module.py());
+        hooks.set_item("after_in_child", wrap_pyfunction!(super::local::forked, module)?)?;
+        module.py().import("os")?.call_method("register_at_fork", (), Some(&hooks))?;
+        Ok(())
+    }
+}

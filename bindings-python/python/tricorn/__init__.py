@@ -1,0 +1,110 @@
+"""Tricorn: the Model Context Protocol, client and server, every revision, one engine.
+
+    from tricorn import Server
+
+    app = Server("demo")
+
+    @app.tool
+    def add(a: int, b: int) -> int:
+        "Add two numbers."
+        return a + b
+
+    app.run()
+
+`Server` makes servers; `connect` (asyncio) and `Client` (synchronous) make clients.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ._core import version
+from .content import (
+    Annotations,
+    Audio,
+    Content,
+    EmbeddedResource,
+    Icon,
+    Image,
+    Implementation,
+    Progress,
+    ResourceContents,
+    ResourceLink,
+    Text,
+    Tool,
+    ToolAnnotations,
+    ToolResult,
+)
+from .context import Context, RequestInfo
+from .errors import (
+    AuthError,
+    CancelledError,
+    ClosedError,
+    Error,
+    MisuseError,
+    PeerMisbehavedError,
+    RpcError,
+    TimeoutError,  # noqa: A004 - it is the builtin one too
+    ToolError,
+    TransportError,
+    UnsupportedError,
+)
+from .server import HttpOptions, Server, ServerOptions, ToolOptions
+
+if TYPE_CHECKING:
+    from .client import AsyncClient, ClientOptions, connect
+    from .sync import Client
+
+__version__ = version()
+
+__all__ = [
+    "Annotations",
+    "AsyncClient",
+    "Audio",
+    "AuthError",
+    "CancelledError",
+    "Client",
+    "ClientOptions",
+    "ClosedError",
+    "Content",
+    "Context",
+    "EmbeddedResource",
+    "Error",
+    "HttpOptions",
+    "Icon",
+    "Image",
+    "Implementation",
+    "MisuseError",
+    "PeerMisbehavedError",
+    "Progress",
+    "RequestInfo",
+    "ResourceContents",
+    "ResourceLink",
+    "RpcError",
+    "Server",
+    "ServerOptions",
+    "Text",
+    "TimeoutError",
+    "Tool",
+    "ToolAnnotations",
+    "ToolError",
+    "ToolOptions",
+    "ToolResult",
+    "TransportError",
+    "UnsupportedError",
+    "__version__",
+    "connect",
+]
+
+_CLIENT = {"AsyncClient": "client", "ClientOptions": "client", "connect": "client", "Client": "sync"}
+
+
+def __getattr__(name: str) -> Any:
+    # Most servers never are a client: they do not pay for importing one.
+    if name not in _CLIENT:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f".{_CLIENT[name]}", __name__), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,124 @@
+"""The server as an ASGI application, for any web framework that speaks ASGI 3."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import TYPE_CHECKING, Any
+
+from .errors import Error
+
+if TYPE_CHECKING:
+    from .server import HttpOptions, Server
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+class Application:
+    """What `Server.asgi()` returns. It needs no lifespan: the first request finds the event loop by itself."""
+
+    def __init__(self, server: Server, options: HttpOptions) -> None:
+        self._server = server
+        self._endpoint = server._core.http(json.dumps(options))
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """One ASGI connection."""
+        if scope["type"] == "http":
+            await self._exchange(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                if self._loop is asyncio.get_running_loop():
+                    self._loop = None
+                    self._server._host.detach()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def _exchange(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        body = await _body(receive, self._server._body_limit)
+        if body is None:
+            return
+        host = self._server._host
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            host.attach()
+            self._loop = loop
+        parts: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
+        finished: asyncio.Future[Any] = loop.create_future()
+        finished.add_done_callback(lambda _: parts.put_nowait(("end", None)))
+        op = host.begin(finished)
+        self._server._exchanges[op] = lambda name, part: parts.put_nowait((name, part))
+        watch = loop.create_task(_gone(receive, parts))
+        try:
+            self._endpoint.exchange(op, _head(scope), body)
+            await _answer(parts, finished, send)
+        finally:
+            watch.cancel()
+            self._server._exchanges.pop(op, None)
+            host.forget(op)
+
+
+def _head(scope: MutableMapping[str, Any]) -> str:
+    headers = [[name.decode("latin-1"), value.decode("latin-1")] for name, value in scope["headers"]]
+    head: dict[str, Any] = {"method": scope["method"], "path": scope["path"], "headers": headers}
+    if scope.get("client"):
+        head["remote"] = str(scope["client"][0])
+    return json.dumps(head)
+
+
+async def _body(receive: Receive, limit: int) -> bytes | None:
+    """The request body, cut off just above the limit so that the engine refuses it; None when the client left."""
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        piece: bytes = message.get("body", b"")
+        pieces.append(piece)
+        size += len(piece)
+        if not message.get("more_body") or size > limit:
+            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+async def _gone(receive: Receive, parts: asyncio.Queue[tuple[str, Any]]) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    parts.put_nowait(("gone", None))
+
+
+async def _answer(parts: asyncio.Queue[tuple[str, Any]], finished: asyncio.Future[Any], send: Send) -> None:
+    started = False
+    while True:
+        name, part = await parts.get()
+        if name == "http_head":
+            headers = [(key.lower().encode("latin-1"), value.encode("latin-1")) for key, value in part["headers"]]
+            await send({"type": "http.response.start", "status": part["status"], "headers": headers})
+            started = True
+        elif name == "http_chunk":
+            await send({"type": "http.response.body", "body": part["data"].encode(), "more_body": True})
+        elif name == "gone":
+            return
+        else:
+            error = finished.exception()
+            if not started:
+                reason = error.message if isinstance(error, Error) else "no answer"
+                head = [(b"content-type", b"text/plain; charset=utf-8")]
+                await send({"type": "http.response.start", "status": 500, "headers": head})
+                await send({"type": "http.response.body", "body": reason.encode()})
+                return
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            return

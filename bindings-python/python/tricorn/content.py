@@ -1,0 +1,286 @@
+"""What a tool call carries: content blocks, the result around them, and the small records beside them.
+
+The classes mirror the wire (specification: server/tools, "Tool Result"): `mime_type` here is `mimeType` there,
+`meta` is `_meta`, bytes are base64.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeVar, cast
+
+import msgspec
+
+from .errors import PeerMisbehavedError
+
+T = TypeVar("T")
+
+
+class _Record(msgspec.Struct, omit_defaults=True, rename={"mime_type": "mimeType", "meta": "_meta"}):
+    pass
+
+
+class Annotations(msgspec.Struct, omit_defaults=True, rename="camel", kw_only=True):
+    """Hints for the client about a block: who it is for, how much it matters (0 to 1), when it changed (ISO 8601)."""
+
+    audience: list[Literal["user", "assistant"]] | None = None
+    priority: float | None = None
+    last_modified: str | None = None
+
+
+class Icon(_Record):
+    """An image for user interfaces: an `https:` or `data:` URI, sizes like `"48x48"` or `"any"`."""
+
+    src: str
+    mime_type: str | None = None
+    sizes: list[str] | None = None
+    theme: Literal["light", "dark"] | None = None
+
+
+class Implementation(msgspec.Struct, omit_defaults=True, rename="camel"):
+    """The name and version a client or server gives itself; never proof of anything."""
+
+    name: str
+    version: str = ""
+    title: str | None = None
+    description: str | None = None
+    website_url: str | None = None
+    icons: list[Icon] | None = None
+
+
+class ToolAnnotations(msgspec.Struct, omit_defaults=True, rename="camel", kw_only=True):
+    """Hints about a tool's behaviour; a client only trusts those of a server it trusts."""
+
+    title: str | None = None
+    read_only_hint: bool | None = None
+    destructive_hint: bool | None = None
+    idempotent_hint: bool | None = None
+    open_world_hint: bool | None = None
+
+
+class Text(_Record, tag_field="type", tag="text"):
+    """A block of text."""
+
+    text: str
+    annotations: Annotations | None = None
+    meta: dict[str, Any] | None = None
+
+
+class Image(_Record, tag_field="type", tag="image"):
+    """An image: its raw bytes and MIME type."""
+
+    data: bytes
+    # A factory, because a plain default would be left out on the wire.
+    mime_type: str = msgspec.field(default_factory=lambda: "image/png")
+    annotations: Annotations | None = None
+    meta: dict[str, Any] | None = None
+
+
+class Audio(_Record, tag_field="type", tag="audio"):
+    """A sound: its raw bytes and MIME type."""
+
+    data: bytes
+    mime_type: str = msgspec.field(default_factory=lambda: "audio/wav")
+    annotations: Annotations | None = None
+    meta: dict[str, Any] | None = None
+
+
+class ResourceContents(_Record):
+    """What a resource holds: either `text` or `blob` (raw bytes)."""
+
+    uri: str
+    mime_type: str | None = None
+    text: str | None = None
+    blob: bytes | None = None
+    meta: dict[str, Any] | None = None
+
+
+class EmbeddedResource(_Record, tag_field="type", tag="resource"):
+    """A resource with its contents inside the result."""
+
+    resource: ResourceContents
+    annotations: Annotations | None = None
+    meta: dict[str, Any] | None = None
+
+
+class ResourceLink(_Record, tag_field="type", tag="resource_link"):
+    """A pointer to a resource the client may read; `size` is in bytes."""
+
+    uri: str
+    name: str
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = None
+    size: int | None = None
+    icons: list[Icon] | None = None
+    annotations: Annotations | None = None
+    meta: dict[str, Any] | None = None
+
+
+Content = Text | Image | Audio | EmbeddedResource | ResourceLink
+"""Any content block."""
+
+BLOCKS: tuple[type[Any], ...] = (Text, Image, Audio, EmbeddedResource, ResourceLink)
+_BY_TAG: dict[Any, type[Any]] = {cls.__struct_config__.tag: cls for cls in BLOCKS}
+
+
+class Progress(msgspec.Struct):
+    """How far a request is: `progress` grows, `total` may be unknown."""
+
+    progress: float
+    total: float | None = None
+    message: str | None = None
+
+
+class ToolResult:
+    """The whole result of a tool call.
+
+    A client receives it, and a tool may return one to set everything itself, or to pass on another server's result
+    without loss. `structured` is None both for a missing value and for JSON `null`; `raw` can tell them apart.
+    """
+
+    __slots__ = ("_raw", "_wire")
+
+    def __init__(
+        self,
+        content: list[Content] | list[dict[str, Any]] | str = "",
+        *,
+        structured: Any = msgspec.UNSET,
+        is_error: bool = False,
+        meta: dict[str, Any] | None = None,
+    ) -> None:
+        blocks: Any = content
+        if isinstance(content, str):
+            blocks = [{"type": "text", "text": content}] if content else []
+        raw: dict[str, Any] = {"content": msgspec.to_builtins(blocks)}
+        if structured is not msgspec.UNSET:
+            raw["structuredContent"] = msgspec.to_builtins(structured)
+        if is_error:
+            raw["isError"] = True
+        if meta is not None:
+            raw["_meta"] = meta
+        self._raw: dict[str, Any] | None = raw
+        self._wire: bytes | None = None
+
+    @classmethod
+    def from_wire(cls, wire: bytes) -> ToolResult:
+        """The result a peer sent, as JSON text; it is parsed when first looked at."""
+        self = cls.__new__(cls)
+        self._raw = None
+        self._wire = wire
+        return self
+
+    def to_wire(self) -> bytes:
+        """The result as JSON text; what was received is passed on unchanged."""
+        if self._wire is not None:
+            return self._wire
+        return msgspec.json.encode(self._raw)
+
+    @property
+    def raw(self) -> dict[str, Any]:
+        """The result object exactly as it is on the wire."""
+        if self._raw is None:
+            raw = msgspec.json.decode(self._wire or b"null")
+            if not isinstance(raw, dict):
+                raise PeerMisbehavedError("the result of tools/call is not an object")
+            self._raw = cast("dict[str, Any]", raw)
+        return self._raw
+
+    @property
+    def content(self) -> list[Content | dict[str, Any]]:
+        """The content blocks in order; a block of an unknown type stays a dictionary."""
+        return [block(item) for item in self.raw.get("content") or ()]
+
+    @property
+    def structured(self) -> Any:
+        """The structured content, None when there is none."""
+        return self.raw.get("structuredContent")
+
+    @property
+    def text(self) -> str:
+        """All text blocks joined by line breaks."""
+        return "\n".join(b["text"] for b in self.raw.get("content") or () if b.get("type") == "text")
+
+    @property
+    def is_error(self) -> bool:
+        """True when the tool failed; `text` says why."""
+        return self.raw.get("isError") is True
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The result's `_meta`."""
+        return self.raw.get("_meta") or {}
+
+    def to(self, type: type[T]) -> T:  # noqa: A002 - the natural word here
+        """The structured content as a value of `type` (a dataclass, TypedDict, Struct, ...)."""
+        return msgspec.convert(self.structured, type)
+
+    def __repr__(self) -> str:
+        return f"ToolResult({self.raw!r})"
+
+
+class Tool:
+    """A tool as a server lists it. `raw` is the definition without any loss."""
+
+    __slots__ = ("raw",)
+
+    def __init__(self, raw: dict[str, Any]) -> None:
+        self.raw = raw
+
+    @property
+    def name(self) -> str:
+        """The name to call it by."""
+        return cast(str, self.raw["name"])
+
+    @property
+    def title(self) -> str:
+        """The name to show to people."""
+        annotations = cast("dict[str, Any]", self.raw.get("annotations") or {})
+        return cast(str, self.raw.get("title") or annotations.get("title") or self.raw["name"])
+
+    @property
+    def description(self) -> str | None:
+        """What it does, for the model."""
+        return self.raw.get("description")
+
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        """JSON Schema of the arguments."""
+        return cast("dict[str, Any]", self.raw["inputSchema"])
+
+    @property
+    def output_schema(self) -> dict[str, Any] | None:
+        """JSON Schema of the structured content."""
+        return self.raw.get("outputSchema")
+
+    @property
+    def annotations(self) -> ToolAnnotations | None:
+        """Hints about its behaviour."""
+        return _optional(self.raw.get("annotations"), ToolAnnotations)
+
+    @property
+    def icons(self) -> list[Icon]:
+        """Images for user interfaces."""
+        return msgspec.convert(self.raw.get("icons") or [], list[Icon])
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The definition's `_meta`."""
+        return self.raw.get("_meta") or {}
+
+    def __repr__(self) -> str:
+        return f"Tool({self.raw!r})"
+
+
+def _optional(value: Any, cls: type[T]) -> T | None:
+    return None if value is None else msgspec.convert(value, cls)
+
+
+def block(item: dict[str, Any]) -> Content | dict[str, Any]:
+    """The content block for its wire form; a block of an unknown type stays a dictionary."""
+    cls = _BY_TAG.get(item.get("type"))
+    if cls is None:
+        return item
+    try:
+        return cast(Content, msgspec.convert(item, cls))
+    except msgspec.ValidationError as error:
+        raise PeerMisbehavedError(f"content block of type {item['type']!r}: {error}") from None

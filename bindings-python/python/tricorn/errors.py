@@ -1,0 +1,124 @@
+"""Every exception this package raises: one class per kind of fault, all of them plain `Error`s."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import msgspec
+
+
+class Error(Exception):
+    """Base class: something went wrong between this program, the engine and the peer.
+
+    `kind` is the same word in every language (`"timeout"`, `"closed"`, ...), `message` is for people, `code` and
+    `data` are those of the JSON-RPC error when there is one.
+    """
+
+    kind = "misuse"
+
+    def __init__(self, message: str, *, code: int | None = None, data: Any = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.data = data
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.message, self.code, self.data)
+
+
+class RpcError(Error):
+    """A JSON-RPC error: sent by the peer, or raised by a handler to be sent to it.
+
+    `raise RpcError(-32602, "no such page", {"page": 7})` in a handler answers with exactly that error object.
+    """
+
+    kind = "rpc"
+    code: int
+    received = False
+    """True when the peer sent it. A handler that lets a received error pass fails like with any other exception."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message, code=code, data=data)
+
+    def __str__(self) -> str:
+        return f"{self.message} (JSON-RPC error {self.code})"
+
+
+class PeerMisbehavedError(Error):
+    """The peer broke the protocol."""
+
+    kind = "peer_misbehaved"
+
+
+class UnsupportedError(Error):
+    """The peer, or the negotiated revision, does not offer what was asked for."""
+
+    kind = "unsupported"
+
+
+class TimeoutError(Error, builtins.TimeoutError):  # noqa: A001 - it is one, so `except TimeoutError` catches it
+    """No answer in time; the peer was told that nobody waits any more."""
+
+    kind = "timeout"
+
+
+class CancelledError(Error):
+    """The call was cancelled by the other side (cancelling your own task raises asyncio's own exception)."""
+
+    kind = "cancelled"
+
+
+class ClosedError(Error):
+    """The connection is closed."""
+
+    kind = "closed"
+
+
+class TransportError(Error, OSError):
+    """Bytes could not be moved: process, socket or HTTP status."""
+
+    kind = "transport"
+
+
+class AuthError(Error):
+    """Authorization is missing or was refused."""
+
+    kind = "auth"
+
+
+class MisuseError(Error, ValueError):
+    """This package was called wrongly; the message says what to do instead."""
+
+    kind = "misuse"
+
+
+class ToolError(Exception):
+    """Raised by a tool to tell the model what went wrong: the text is shown to it as it is, `isError` is set."""
+
+
+KINDS: dict[str, type[Error]] = {
+    cls.kind: cls
+    for cls in (
+        RpcError,
+        PeerMisbehavedError,
+        UnsupportedError,
+        TimeoutError,
+        CancelledError,
+        ClosedError,
+        TransportError,
+        AuthError,
+        MisuseError,
+    )
+}
+
+
+def _rebuild(cls: type[Error], message: str, code: int | None, data: Any) -> Error:
+    if issubclass(cls, RpcError):
+        return cls(code if code is not None else 0, message, data)
+    return cls(message, code=code, data=data)
+
+
+def from_core(kind: str, message: str, code: int | None, data: bytes | None) -> Error:
+    """The exception for an error of the engine; called by the native module, without raising it."""
+    return _rebuild(KINDS.get(kind, Error), message, code, None if data is None else msgspec.json.decode(data))

@@ -1,0 +1,315 @@
+"""The Python half of the bridge: handler table, running handlers and waiting calls.
+
+The engine never touches Python from its own threads. It writes to a file descriptor the event loop watches, and
+everything here then happens on that loop's thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import queue
+import sys
+import threading
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from . import _core
+from .errors import ClosedError, MisuseError, RpcError
+
+if TYPE_CHECKING:
+    import contextvars
+
+log = logging.getLogger("tricorn")
+
+LAST_POLLS = 64
+"""How many more batches a stopping host looks at; whoever sends more than that gets an error from the engine."""
+
+Handler = Callable[[bytes, int], None]
+EventSink = Callable[[str, bytes], None]
+
+
+class Waiter(Protocol):
+    """What waits for an operation: a future of asyncio or of concurrent.futures."""
+
+    def done(self) -> bool:
+        """Whether the answer came, or nobody waits any more."""
+        ...
+
+    def set_result(self, result: Any, /) -> None:
+        """The answer."""
+
+    def set_exception(self, exception: BaseException, /) -> None:
+        """The error instead."""
+
+
+class Host:
+    """One native bridge with everything of it that Python owns; it works on one event loop at a time."""
+
+    def __init__(self) -> None:
+        self.bridge = _core.Bridge()
+        self.table: list[Handler] = []
+        self.running: dict[int, asyncio.Task[None] | ThreadCall] = {}
+        self.cancelled: set[int] = set()
+        self.waiting: dict[int, Waiter] = {}
+        self.progress: dict[int, Callable[[bytes], None]] = {}
+        self.sinks: dict[int, EventSink] = {}
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self._users = 0
+        self._ops = itertools.count(1)
+        self._sources = itertools.count(1)
+
+    def __del__(self) -> None:
+        if sys.is_finalizing():  # the process ends: its engine threads end with it
+            return
+        try:
+            self.bridge.close()
+        except Exception:  # noqa: BLE001 - a forked child, or __init__ failed
+            return
+
+    # -- the event loop
+
+    def attach(self) -> None:
+        """Works on the running loop from now on, until as many `detach` as `attach` were called."""
+        loop = asyncio.get_running_loop()
+        if self.loop is not loop:
+            if self.loop is not None:
+                self._leave(self.loop)
+            self.loop = loop
+            loop.add_reader(self.bridge.fileno(), self._ready)
+            loop.call_soon(self._poll)  # what an earlier loop left behind
+        self._users += 1
+
+    def detach(self) -> None:
+        """The counterpart of `attach`: the last one stops all handlers and answers their calls."""
+        self._users -= 1
+        if self._users == 0 and self.loop is not None:
+            self.loop.remove_reader(self.bridge.fileno())
+            self._abandon()
+
+    def lend(self) -> bool:
+        """Attaches to the running loop unless the host already works on a live one; True when `detach` is due."""
+        if self.loop is not None and self.loop is not asyncio.get_running_loop() and self.loop.is_running():
+            return False
+        self.attach()
+        return True
+
+    def must_not_block(self) -> None:
+        """Refuses to block the very loop that would have to answer."""
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        if self.loop is running:
+            raise MisuseError("a synchronous client would block the event loop its own server runs on; use connect()")
+
+    def _leave(self, loop: asyncio.AbstractEventLoop) -> None:
+        if loop.is_running():
+            raise MisuseError("this object already works on another event loop, which is still running")
+        # That loop ended without a word, or was closed early: nothing of it will ever run again.
+        if not loop.is_closed():
+            loop.remove_reader(self.bridge.fileno())
+        self._users = 0
+        self._abandon()
+
+    def _abandon(self) -> None:
+        loop, self.loop = self.loop, None
+        # One more round, so that settled operations are delivered and queued calls are refused, not forgotten.
+        self.bridge.clear()
+        refuse: list[Handler] = [self._refuse] * len(self.table)
+        for _ in range(LAST_POLLS):
+            if not self.bridge.poll(refuse, self._cancel, self._settle, self._progress, self._event):
+                break
+        for key, handler in list(self.running.items()):
+            self.bridge.error(key, "the server stopped")
+            if isinstance(handler, ThreadCall) or not (loop is None or loop.is_closed()):
+                handler.cancel("the server stopped")
+        self.running.clear()
+        self.cancelled.clear()
+        for op in list(self.waiting):
+            self._settle(op, None, ClosedError("the event loop ended before the answer came"))
+
+    def _refuse(self, _params: bytes, key: int) -> None:
+        self.bridge.error(key, "the server stopped")
+
+    def _ready(self) -> None:
+        self.bridge.clear()
+        self._poll()
+
+    def _poll(self) -> None:
+        # Busy: stay in polling mode, which needs no wake-ups, and let the loop do other things in between.
+        if self.loop is not None and self.bridge.poll(
+            self.table, self._cancel, self._settle, self._progress, self._event
+        ):
+            self.loop.call_soon(self._poll)
+
+    # -- deliveries
+
+    def _cancel(self, key: int, reason: str | None) -> None:
+        handler = self.running.get(key)
+        if handler is None:
+            return
+        self.cancelled.add(key)
+        handler.cancel(reason or "cancelled by the client")
+        if not isinstance(handler, ThreadCall):
+            # A task cancelled before its first step never reaches its own `finally`.
+            handler.add_done_callback(lambda _: self.done(key))
+
+    def _settle(self, op: int, value: bytes | None, error: Exception | None) -> None:
+        waiter = self.waiting.pop(op, None)
+        if waiter is not None and not waiter.done():
+            if error is None:
+                waiter.set_result(value)
+            else:
+                if isinstance(error, RpcError):
+                    error.received = True
+                waiter.set_exception(error)
+
+    def _progress(self, op: int, params: bytes) -> None:
+        sink = self.progress.get(op)
+        if sink is not None:
+            sink(params)
+
+    def _event(self, source: int, name: str, params: bytes) -> None:
+        if name == "warning":
+            log.warning("%s", msgspec.json.decode(params).get("message"))
+        sink = self.sinks.get(source)
+        if sink is not None:
+            sink(name, params)
+
+    # -- operations
+
+    def source(self, sink: EventSink | None = None) -> int:
+        """A number for a server or client; its events go to `sink`."""
+        number = next(self._sources)
+        if sink is not None:
+            self.sinks[number] = sink
+        return number
+
+    async def wait(self, start: Callable[[int], None], progress: Callable[[bytes], None] | None = None) -> bytes:
+        """Starts an operation and waits for it; cancelling the waiting task cancels the operation."""
+        loop = asyncio.get_running_loop()
+        if loop is not self.loop:
+            raise MisuseError("this object belongs to another event loop")
+        op = next(self._ops)
+        future: asyncio.Future[bytes] = loop.create_future()
+        self.waiting[op] = future
+        if progress is not None:
+            self.progress[op] = progress
+        try:
+            start(op)
+            return await future
+        finally:
+            self.forget(op)
+
+    def begin(self, waiter: Waiter, progress: Callable[[bytes], None] | None = None) -> int:
+        """Announces an operation that `waiter` waits for, from any thread; `forget` it in the end."""
+        op = next(self._ops)
+        self.waiting[op] = waiter
+        if self.loop is None:  # looked at after the entry was made: a host that stops now sees the entry
+            self.waiting.pop(op, None)
+            raise ClosedError("the connection is closed")
+        if progress is not None:
+            self.progress[op] = progress
+        return op
+
+    def forget(self, op: int) -> None:
+        """Nobody waits for `op` any more."""
+        self.waiting.pop(op, None)
+        self.progress.pop(op, None)
+        self.bridge.settle(op)
+
+    # -- handlers
+
+    def add(self, handler: Handler) -> int:
+        """Puts a handler into the table; its place is the number the engine calls it by."""
+        self.table.append(handler)
+        return len(self.table) - 1
+
+    if sys.version_info >= (3, 12):
+
+        def spawn(self, key: int, coroutine: Coroutine[Any, Any, None]) -> None:
+            """Runs an asynchronous handler; one that never waits is done when this returns."""
+            task = asyncio.Task(coroutine, loop=self.loop, eager_start=True)
+            if not task.done():
+                self.running[key] = task
+
+    else:
+
+        def spawn(self, key: int, coroutine: Coroutine[Any, Any, None]) -> None:
+            """Runs an asynchronous handler."""
+            assert self.loop is not None
+            self.running[key] = self.loop.create_task(coroutine)
+
+    def done(self, key: int) -> None:
+        """The handler of `key` has returned."""
+        self.running.pop(key, None)
+        if self.cancelled:
+            self.cancelled.discard(key)
+
+    def quit(self, reason: BaseException) -> None:
+        """Ends the event loop with SystemExit or KeyboardInterrupt, wherever a handler raised it."""
+        if self.loop is not None and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(_raise, reason)
+
+
+def _raise(reason: BaseException) -> None:
+    raise reason
+
+
+class ThreadCall:
+    """A plain function waiting for a worker thread, or at work in one. It cannot be interrupted, only told."""
+
+    __slots__ = ("cancelled",)
+
+    def __init__(self) -> None:
+        self.cancelled = False
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        """Keeps it from starting; one that already runs sees `ctx.cancelled`."""
+        del msg
+        self.cancelled = True
+        return True
+
+
+class Threads:
+    """Worker threads for plain functions, at most `limit`, started when needed.
+
+    They are daemons: a function that never returns must not keep the process from ending, which is why this is not
+    concurrent.futures, whose threads are always waited for.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._count = 0
+        self._queue: queue.SimpleQueue[tuple[contextvars.Context, Callable[[], None]] | None] = queue.SimpleQueue()
+        self._idle = threading.Semaphore(0)
+
+    def __del__(self) -> None:
+        for _ in range(self._count):
+            self._queue.put(None)
+
+    def submit(self, context: contextvars.Context, work: Callable[[], None]) -> None:
+        """Runs `work` in a worker thread with `context`'s variables."""
+        self._queue.put((context, work))
+        if not self._idle.acquire(blocking=False) and self._count < self._limit:
+            self._count += 1
+            threading.Thread(
+                target=_work, args=(self._queue, self._idle), name=f"tricorn-{self._count}", daemon=True
+            ).start()
+
+
+def _work(
+    jobs: queue.SimpleQueue[tuple[contextvars.Context, Callable[[], None]] | None], idle: threading.Semaphore
+) -> None:
+    while True:
+        job = jobs.get()
+        if job is None:
+            return
+        context, work = job
+        context.run(work)
+        del job, context, work  # an idle thread must keep nothing alive
+        idle.release()

@@ -1,0 +1,408 @@
+"""A typed function as the engine sees it: JSON Schema of its arguments and result, and how to decode arguments.
+
+msgspec does the work. pydantic takes over for a function whose signature mentions it, and is never imported here
+unless the program has imported it already.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import contextlib
+import functools
+import inspect
+import json
+import os
+import re
+import sys
+import types
+import typing
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, NamedTuple, Union, cast
+
+import msgspec
+
+from .content import BLOCKS, ToolResult
+from .context import Context
+from .errors import MisuseError
+
+Decode = Callable[[bytes], dict[str, Any]]
+Returns = Literal["any", "nothing", "text", "value", "result"]
+Schema = dict[str, Any]
+
+_SIMPLE: dict[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
+_REF = "#/$defs/{name}"
+_UNIONS = (Union, types.UnionType)
+
+
+class ArgumentError(ValueError):
+    """Arguments that passed the schema but not the types; the text is for the model."""
+
+
+class Parameter(NamedTuple):
+    """One argument of a function."""
+
+    name: str
+    type: Any
+    default: Any  # inspect.Parameter.empty: required
+    description: str | None
+
+
+class Signature(NamedTuple):
+    """What a function tells about itself."""
+
+    call: Callable[..., Any]  # takes the arguments by name
+    is_async: bool
+    context: str | None  # the parameter that wants the Context
+    parameters: list[Parameter]
+    open: bool  # takes any other argument too (**kwargs)
+    description: str | None
+    hint: Any  # what it returns
+
+
+def read(function: Callable[..., Any]) -> Signature:
+    """Looks at a function: its parameters, its docstring, what it returns."""
+    target: Any = function
+    while isinstance(target, functools.partial):
+        target = target.func
+    if not (inspect.isroutine(target) or isinstance(target, type)):
+        target = type(target).__call__
+    try:
+        hints = typing.get_type_hints(target, include_extras=True)
+    except NameError as error:
+        raise MisuseError(
+            f"{_name(function)}: cannot resolve an annotation: {error}. "
+            "Names used in annotations must exist when the tool is registered, not only under TYPE_CHECKING"
+        ) from None
+    summary, documented = docstring(inspect.getdoc(function))
+    empty = inspect.Parameter.empty
+    context: str | None = None
+    positional: list[str] = []
+    parameters: list[Parameter] = []
+    is_open = False
+    for name, parameter in inspect.signature(function).parameters.items():
+        hint = hints.get(name, Any)
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            positional.append(name)
+        if parameter.kind is parameter.VAR_KEYWORD:
+            is_open = True
+        elif parameter.kind is parameter.VAR_POSITIONAL:
+            raise MisuseError(f"{_name(function)}: *{name} cannot be described to a client; take a list instead")
+        elif _is_context(hint):
+            context = name
+        else:
+            if parameter.default is None and hint is not Any:
+                hint = typing.Optional[hint]  # noqa: UP045 - the hint may be a type without `|`
+            parameters.append(Parameter(name, hint, parameter.default, documented.get(name)))
+    call = function
+    if positional:
+
+        def call(**arguments: Any) -> Any:
+            first = [arguments.pop(name) for name in positional if name in arguments]
+            return function(*first, **arguments)
+
+    hint = hints.get("return", empty)
+    return Signature(
+        call=call,
+        is_async=inspect.iscoroutinefunction(target),
+        context=context,
+        parameters=parameters,
+        open=is_open,
+        description=summary,
+        hint=_awaited(hint),
+    )
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", None) or repr(function)
+
+
+def _is_context(hint: Any) -> bool:
+    if hint is Context:
+        return True
+    return typing.get_origin(hint) in _UNIONS and Context in typing.get_args(hint)
+
+
+def _awaited(hint: Any) -> Any:
+    origin = typing.get_origin(hint)
+    if origin in (collections.abc.Awaitable, collections.abc.Coroutine):
+        return typing.get_args(hint)[-1]
+    return hint
+
+
+# -- docstrings
+
+_SECTION = re.compile(r"^(Args|Arguments|Parameters):\s*$")
+_ANY_SECTION = re.compile(r"^[A-Z][A-Za-z ]*:\s*$")
+_ITEM = re.compile(r"^(\s+)\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
+_FIELD = re.compile(r"^:param (?:[^:]* )?(\w+):\s*(.*)$")
+
+
+def docstring(text: str | None) -> tuple[str | None, dict[str, str]]:
+    """The description without its `Args:` section or `:param x:` lines, and the parameter descriptions in those."""
+    if not text:
+        return None, {}
+    if ":" not in text:
+        return text, {}
+    kept: list[str] = []
+    found: dict[str, list[str]] = {}
+    inside = False
+    current: list[str] | None = None
+    indent = 0
+    for line in text.splitlines():
+        stripped = line.strip()
+        field = _FIELD.match(stripped)
+        if _SECTION.match(line):
+            inside, current = True, None
+        elif field:
+            current = found.setdefault(field[1], [field[2]])
+            inside, indent = False, 0
+        elif inside and (not stripped or line[0].isspace()):
+            item = _ITEM.match(line)
+            if item and (current is None or len(item[1]) <= indent):
+                indent = len(item[1])
+                current = found.setdefault(item[2], [item[3]])
+            elif stripped and current is not None:
+                current.append(stripped)
+        elif current is not None and not inside and line[:1].isspace() and stripped:
+            current.append(stripped)
+        else:
+            inside, current = False, None
+            if not stripped.startswith((":return", ":rtype", ":raises", ":type")):
+                kept.append(line)
+    summary = re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip()
+    return summary or None, {name: " ".join(part for part in parts if part) for name, parts in found.items()}
+
+
+# -- arguments
+
+
+def arguments(signature: Signature) -> tuple[Schema, Callable[[], Decode]]:
+    """The JSON Schema of the arguments object, and what makes the decoder when the first call comes."""
+    parameters = signature.parameters
+    if any(_is_pydantic(p.type) or _is_pydantic_field(p.default) for p in parameters):
+        return _pydantic_arguments(signature)
+    try:
+        schemas, definitions = _schemas([p.type for p in parameters])
+    except (TypeError, NotImplementedError) as error:
+        if "pydantic" in sys.modules:
+            return _pydantic_arguments(signature)
+        raise MisuseError(_unsupported(signature, error)) from None
+    properties: dict[str, Schema] = {}
+    for parameter, found in zip(parameters, schemas):
+        entry = dict(found)
+        if parameter.description:
+            entry.setdefault("description", parameter.description)
+        if parameter.default is not inspect.Parameter.empty:
+            with contextlib.suppress(TypeError):  # a default that is no JSON is still a default
+                entry["default"] = msgspec.to_builtins(parameter.default, enc_hook=encode_hook)
+        properties[parameter.name] = entry
+    required = [p.name for p in parameters if p.default is inspect.Parameter.empty]
+    schema: Schema = {"type": "object", "properties": properties}
+    if required:
+        schema["required"] = required
+    if not signature.open:
+        schema["additionalProperties"] = False
+    if definitions:
+        schema["$defs"] = definitions
+    return schema, lambda: _decoder(signature, required)
+
+
+def _schemas(hints: list[Any]) -> tuple[list[Schema], Schema]:
+    if all(hint in _SIMPLE for hint in hints if isinstance(hint, type)) and all(isinstance(h, type) for h in hints):
+        return [{"type": _SIMPLE[hint]} for hint in hints], {}
+    schemas, definitions = msgspec.json.schema_components(hints, ref_template=_REF)
+    return list(schemas), definitions
+
+
+def _unsupported(signature: Signature, error: Exception) -> str:
+    for parameter in signature.parameters:
+        try:
+            _schemas([parameter.type])
+        except (TypeError, NotImplementedError) as found:
+            reason = str(found).strip().splitlines()[-1]
+            return f"{_name(signature.call)}: parameter {parameter.name!r} has no JSON Schema: {reason}"
+    return f"{_name(signature.call)}: {error}"
+
+
+def _decoder(signature: Signature, required: list[str]) -> Decode:
+    parameters = signature.parameters
+    if signature.open:
+        return cast(Decode, msgspec.json.Decoder(dict[str, Any]).decode)
+    if not parameters:
+        return lambda _raw: {}
+    fields = {p.name: p.type for p in parameters}
+    record = cast(Any, typing).TypedDict("Arguments", fields)
+    record.__required_keys__ = frozenset(required)
+    record.__optional_keys__ = frozenset(fields) - record.__required_keys__
+    plain = cast(Decode, msgspec.json.Decoder(record).decode)
+
+    def decode(raw: bytes) -> dict[str, Any]:
+        try:
+            return plain(raw)
+        except msgspec.ValidationError as error:
+            if "got `float`" in str(error):
+                # JSON Schema counts 1.0 as an integer, and so did the check in the engine.
+                try:
+                    return plain(msgspec.json.encode(_integral(msgspec.json.decode(raw))))
+                except msgspec.ValidationError:
+                    pass
+            raise ArgumentError(_explain(str(error), raw)) from None
+
+    return decode
+
+
+def _integral(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {key: _integral(item) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_integral(item) for item in cast("list[Any]", value)]  # type: ignore[redundant-cast]
+    return value
+
+
+_WORDS = {"int": "integer", "str": "string", "float": "number", "bool": "boolean"}
+_EXPECTED = re.compile(r"^Expected `(.+?)`, got `")
+_MISSING = re.compile(r"^Object missing required field `(.+?)`")
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
+
+
+def _explain(message: str, raw: bytes) -> str:
+    text, _, at = message.partition(" - at `$")
+    path = at.rstrip("`").lstrip(".")
+    if missing := _MISSING.match(text):
+        path = f"{path}.{missing[1]}" if path else missing[1]
+        return f'argument "{path}": missing (required)'
+    value: Any = msgspec.json.decode(raw)
+    try:
+        for step in _STEP.finditer("." + path):
+            value = value[step[1]] if step[1] is not None else value[int(step[2])]
+    except (KeyError, IndexError, TypeError):
+        return f'argument "{path}": {text[:1].lower()}{text[1:]}'
+    if expected := _EXPECTED.match(text):
+        words = " or ".join(_WORDS.get(word, word) for word in expected[1].split(" | "))
+        return f'argument "{path}": expected {words}, got {_shown(value)}'
+    return f'argument "{path}": {text[:1].lower()}{text[1:]}, got {_shown(value)}'
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+# -- results
+
+
+def result(hint: Any) -> tuple[Returns, Schema | None]:
+    """How a function's result is answered, and the output schema of its type when it has one."""
+    if hint is None or hint is type(None) or hint is typing.NoReturn:
+        return "nothing", None
+    if hint is str:
+        return "text", None
+    if hint in (inspect.Parameter.empty, Any, object):
+        return "any", None
+    if getattr(hint, "__module__", None) == "tricorn.types" and getattr(hint, "__name__", None) == "CallToolResult":
+        return "result", None
+    if _is_content(hint):
+        return "any", None
+    if isinstance(hint, type) and hint in _SIMPLE:
+        return "value", {"type": _SIMPLE[hint]}
+    if _is_pydantic(hint):
+        return "value", _pydantic().TypeAdapter(hint).json_schema(mode="serialization")
+    try:
+        (schema,), definitions = _schemas([hint])
+    except (TypeError, NotImplementedError):
+        return "any", None
+    reference = schema.get("$ref", "")
+    if reference.startswith("#/$defs/"):
+        # Clients before 2026-07-28 want "type": "object" at the root itself.
+        name = reference.removeprefix("#/$defs/")
+        schema = {**definitions[name], **{key: value for key, value in schema.items() if key != "$ref"}}
+        if f'"{reference}"' not in json.dumps([schema, definitions]):
+            del definitions[name]
+    return ("value", {**schema, "$defs": definitions} if definitions else schema) if schema else ("any", None)
+
+
+def _is_content(hint: Any) -> bool:
+    if hint is ToolResult or hint in BLOCKS:
+        return True
+    if typing.get_origin(hint) in _UNIONS and set(typing.get_args(hint)) <= {str, type(None)}:
+        return True
+    return any(_is_content(part) for part in typing.get_args(hint) if part is not hint and not isinstance(part, str))
+
+
+def encode_hook(value: Any) -> Any:
+    """What msgspec does not know: pydantic models, paths, and numbers and arrays of numpy."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json", by_alias=True)
+    if isinstance(value, os.PathLike):
+        return os.fspath(cast("os.PathLike[str]", value))
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__qualname__} cannot be written as JSON")
+
+
+# -- pydantic, only when the program uses it
+
+
+def _pydantic() -> Any:
+    return sys.modules["pydantic"]
+
+
+def _is_pydantic(hint: Any) -> bool:
+    if "pydantic" not in sys.modules:
+        return False
+    if isinstance(hint, type) and typing.get_origin(hint) is None:
+        return hasattr(hint, "__pydantic_core_schema__") or hasattr(hint, "__get_pydantic_core_schema__")
+    if typing.get_origin(hint) is Annotated:
+        inner, *extras = typing.get_args(hint)
+        return _is_pydantic(inner) or any(type(extra).__module__.startswith("pydantic") for extra in extras)
+    return any(_is_pydantic(part) for part in typing.get_args(hint) if not isinstance(part, str))
+
+
+def _is_pydantic_field(default: Any) -> bool:
+    return type(default).__module__ == "pydantic.fields"
+
+
+def _pydantic_arguments(signature: Signature) -> tuple[Schema, Callable[[], Decode]]:
+    def collect(**arguments: Any) -> dict[str, Any]:
+        return arguments
+
+    parameters = [
+        inspect.Parameter(p.name, inspect.Parameter.KEYWORD_ONLY, default=p.default, annotation=p.type)
+        for p in signature.parameters
+    ]
+    if signature.open:
+        parameters.append(inspect.Parameter("arguments", inspect.Parameter.VAR_KEYWORD, annotation=Any))
+    function: Any = collect
+    function.__signature__ = inspect.Signature(parameters)
+    function.__annotations__ = {p.name: p.type for p in signature.parameters}
+    pydantic = _pydantic()
+    try:
+        adapter = pydantic.TypeAdapter(function)
+        schema: Schema = adapter.json_schema()
+    except pydantic.errors.PydanticUserError as error:
+        raise MisuseError(f"{_name(signature.call)}: {error.message}") from None
+    for parameter in signature.parameters:
+        entry = schema["properties"].get(parameter.name, {})
+        if entry.get("title") == parameter.name.replace("_", " ").title():
+            del entry["title"]  # made up by pydantic; says nothing to anybody
+        if parameter.description and "description" not in entry:
+            entry["description"] = parameter.description
+    validate = adapter.validator.validate_json
+
+    def decode(raw: bytes) -> dict[str, Any]:
+        try:
+            return cast("dict[str, Any]", validate(raw))
+        except pydantic.ValidationError as error:
+            raise ArgumentError("; ".join(_pydantic_text(item) for item in error.errors())) from None
+
+    return schema, lambda: decode
+
+
+def _pydantic_text(item: dict[str, Any]) -> str:
+    path = ""
+    for step in item["loc"]:
+        path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else str(step)
+    message = str(item["msg"])
+    return f'argument "{path}": {message[:1].lower()}{message[1:]}, got {_shown(msgspec.to_builtins(item["input"]))}'

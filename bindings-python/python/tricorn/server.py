@@ -1,0 +1,330 @@
+"""The server: plain functions become tools, served over standard input and output, HTTP, or another web framework."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, overload
+
+import msgspec
+
+from . import _core, schema
+from .content import Icon, ToolAnnotations
+from .errors import MisuseError
+from .host import Host, Threads
+from .tool import answering, encode, handler
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .asgi import Application
+
+F = TypeVar("F", bound=Callable[..., Any])
+Json = dict[str, Any]
+
+BODY_LIMIT = 4 * 1024 * 1024
+"""Bytes of an HTTP request body taken in, unless `max_message_bytes` says otherwise."""
+
+
+class Identity(TypedDict, total=False):
+    """How a server or client presents itself."""
+
+    title: str
+    description: str
+    website_url: str
+    icons: Sequence[Icon | Mapping[str, Any]]
+
+
+class ServerOptions(Identity, total=False):
+    """Options of a server; sizes in bytes, every limit has a safe default."""
+
+    instructions: str
+    """What the model should know about this server."""
+    page_size: int
+    """Entries on one page of a list; 250."""
+    max_message_bytes: int
+    """Longest message accepted; 4 MiB."""
+    max_nesting: int
+    """Deepest JSON accepted; 128."""
+    max_in_flight: int
+    """Requests of one connection worked on at once; 256."""
+    max_queued_notifications: int
+    """Notifications waiting for a slow subscriber; 256."""
+
+
+class HttpOptions(TypedDict, total=False):
+    """Options of an HTTP endpoint; times in seconds."""
+
+    path: str
+    """Where the endpoint is; `/mcp`."""
+    allowed_hosts: Sequence[str]
+    """Values of the Host header accepted; by default the loopback names of the port."""
+    allowed_origins: Sequence[str]
+    """Values of the Origin header accepted; by default those of the loopback names."""
+    max_sessions: int
+    """Legacy sessions kept; 10,000, then the one idle longest goes."""
+    session_idle_timeout: float
+    """After which an idle legacy session goes; 1800."""
+    keep_alive_interval: float
+    """Between two keep-alive comments on a silent stream; 15."""
+
+
+class ToolOptions(TypedDict, total=False):
+    """Options of a tool; everything not given is read off the function."""
+
+    name: str
+    title: str
+    description: str
+    annotations: ToolAnnotations | Mapping[str, Any]
+    icons: Sequence[Icon | Mapping[str, Any]]
+    meta: Mapping[str, Any]
+    input_schema: Mapping[str, Any]
+    """JSON Schema of the arguments, instead of the one made from the signature."""
+    output_schema: Mapping[str, Any] | None
+    """JSON Schema of the structured content; None for a tool without."""
+    definition: Mapping[str, Any]
+    """The whole Tool object as clients shall see it; nothing is read off the function then."""
+    run_in_thread: bool
+    """For plain functions; False runs them on the event loop, which is faster but must never block. True."""
+
+
+class Server:
+    """An MCP server.
+
+        app = Server("demo")
+
+        @app.tool
+        def add(a: int, b: int) -> int:
+            "Add two numbers."
+            return a + b
+
+        app.run()
+
+    `name` and `version` default to those of the package, or the file, that calls this. `max_threads` bounds the
+    worker threads for plain functions (32).
+    """
+
+    def __init__(
+        self,
+        name: str | None = None,
+        version: str | None = None,
+        *,
+        max_threads: int = 32,
+        **options: Unpack[ServerOptions],
+    ) -> None:
+        own_name, own_version = caller(sys._getframe(1).f_globals, version is None)
+        self.name = name or own_name
+        self.version = version or own_version
+        self._host = Host()
+        self._threads = Threads(max_threads)
+        self._body_limit = int(options.get("max_message_bytes", BODY_LIMIT))
+        settings = {"name": self.name, "version": self.version, **options}
+        source = self._host.source(self._event)
+        self._core = _core.Server(self._host.bridge, source, encode(settings).decode())
+        self._listening: list[Callable[[str], None]] = []
+        self._exchanges: dict[int, Callable[[str, dict[str, Any]], None]] = {}
+
+    # -- tools
+
+    @overload
+    def tool(self, function: F, /) -> F: ...
+
+    @overload
+    def tool(self, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
+
+    def tool(self, function: F | None = None, /, **options: Unpack[ToolOptions]) -> F | Callable[[F], F]:
+        """Makes a function a tool: `@app.tool`, or `@app.tool(title="Add", ...)` with any of `ToolOptions`.
+
+        The name, description and schemas come from the function: its docstring describes it, `Annotated[int,
+        msgspec.Meta(description=...)]`, pydantic's `Field` or an `Args:` section describe the parameters. A parameter
+        annotated `Context` receives the call's context. What it returns is the answer: a plain value, content blocks
+        (`Text`, `Image`, ...), a list of them, or a whole `ToolResult`. `ToolError` tells the model what went wrong,
+        `RpcError` answers with a protocol error; of any other exception the model sees the type only, the log all.
+
+        Plain functions run in worker threads, `async def` on the event loop.
+        """
+        if function is not None:
+            self.add_tool(function, **options)
+            return function
+
+        def register(function: F) -> F:
+            self.add_tool(function, **options)
+            return function
+
+        return register
+
+    def add_tool(self, function: Callable[..., Any], /, **options: Unpack[ToolOptions]) -> None:
+        """Makes a function a tool; the same as `tool` for functions that exist already."""
+        unknown = options.keys() - ToolOptions.__annotations__.keys()
+        if unknown:
+            known = ", ".join(ToolOptions.__annotations__)
+            raise MisuseError(f"tool: no option {unknown.pop()!r}; there are {known}")
+        signature = schema.read(function)
+        given = options.get("definition")
+        returns, output = schema.result(signature.hint)
+        if given is None:
+            made, make = schema.arguments(signature)
+            definition = _definition(function, signature, options, made, output)
+        else:
+            made, make = schema.arguments(signature)
+            definition = dict(given)
+        if "outputSchema" not in definition and returns == "value":
+            returns = "any"
+        answer = answering(self._host, returns, "outputSchema" in definition)
+        threads = self._threads if options.get("run_in_thread", True) else None
+        name = definition.get("name")
+        entry = handler(self._host, str(name), signature, make, answer, threads)
+        self._core.add_tool(encode(definition).decode(), self._host.add(entry))
+
+    def remove_tool(self, name: str) -> bool:
+        """Removes a tool; False when there is none of that name."""
+        return self._core.remove_tool(name)
+
+    # -- serving
+
+    async def serve_stdio(self) -> None:
+        """Serves standard input and output until end of file; answers of running handlers are still written."""
+        self._host.attach()
+        try:
+            await self._host.wait(self._core.serve_stdio)
+        finally:
+            self._host.detach()
+
+    async def serve_http(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 8000,
+        *,
+        on_listening: Callable[[str], None] | None = None,
+        **options: Unpack[HttpOptions],
+    ) -> None:
+        """Serves HTTP until cancelled or closed. Port 0 takes any free one; `on_listening` is told the URL."""
+        settings = encode({"host": host, "port": port, **options}).decode()
+        self._host.attach()
+        if on_listening is not None:
+            self._listening.append(on_listening)
+        try:
+            await self._host.wait(lambda op: self._core.serve_http(settings, op))
+        finally:
+            if on_listening is not None and on_listening in self._listening:
+                self._listening.remove(on_listening)
+            self._host.detach()
+
+    def run(self, http: str | int | bool | None = None, **options: Unpack[HttpOptions]) -> None:
+        """Serves until the client or the user ends it: standard input and output, unless HTTP is asked for.
+
+        HTTP is asked for by `http` (`True`, a port, `"host:port"`) or on the command line by `--http [HOST:PORT]`;
+        `ready <url>` then appears on standard error. Ctrl-C ends the process with status 130; SIGTERM closes and
+        returns.
+        """
+        address = _address(http if http is not None else _asked(sys.argv[1:]))
+        try:
+            asyncio.run(self._run(address, options))
+        except KeyboardInterrupt:
+            raise SystemExit(130) from None
+
+    async def _run(self, address: tuple[str, int] | None, options: HttpOptions) -> None:
+        if threading.current_thread() is threading.main_thread() and os.name == "posix":
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.close)
+        if address is None:
+            await self.serve_stdio()
+        else:
+            await self.serve_http(*address, on_listening=_ready, **options)
+
+    def asgi(self, **options: Unpack[HttpOptions]) -> Application:
+        """An ASGI application: mount it in any framework, at any path, with no lifespan needed.
+
+        The framework decides the path; `allowed_hosts` should name the public host.
+        """
+        from .asgi import Application
+
+        return Application(self, options)
+
+    def close(self) -> None:
+        """Stops serving everywhere, from any thread: nothing new is accepted, running handlers are cancelled."""
+        self._core.close()
+
+    def metrics(self) -> dict[str, Any]:
+        """Gauges: connections, sessions, calls in flight, queued messages."""
+        metrics: dict[str, Any] = msgspec.json.decode(self._core.metrics())
+        return metrics
+
+    def _event(self, name: str, params: bytes) -> None:
+        if name in ("http_head", "http_chunk"):
+            part = msgspec.json.decode(params)
+            sink = self._exchanges.get(part["op"])
+            if sink is not None:
+                sink(name, part)
+        elif name == "listening" and self._listening:
+            self._listening.pop(0)(msgspec.json.decode(params)["url"])
+
+    def __repr__(self) -> str:
+        return f"Server({self.name!r}, {self.version!r})"
+
+
+def _definition(
+    function: Callable[..., Any], signature: schema.Signature, options: ToolOptions, made: Json, output: Json | None
+) -> Json:
+    name = options.get("name") or getattr(function, "__name__", "<lambda>")
+    if name == "<lambda>":
+        raise MisuseError(f"tool: {function!r} has no name of its own; give it one with name=...")
+    output = dict(given) if (given := options.get("output_schema", output)) is not None else None
+    values = {
+        "name": name,
+        "title": options.get("title"),
+        "description": options.get("description", signature.description),
+        "inputSchema": options.get("input_schema", made),
+        "outputSchema": output,
+        "annotations": options.get("annotations"),
+        "icons": options.get("icons"),
+        "_meta": options.get("meta"),
+    }
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def caller(module: Mapping[str, Any], version: bool) -> tuple[str, str]:
+    """Name and version of the package, or else the file, that a module belongs to."""
+    package = str(module.get("__package__") or module.get("__name__") or "").partition(".")[0]
+    if package in ("", "__main__"):
+        stem = os.path.splitext(os.path.basename(str(module.get("__file__") or "server")))[0]
+        return stem, str(module.get("__version__", "0.0.0"))
+    known = getattr(sys.modules.get(package), "__version__", None)
+    if known is None and version:
+        from importlib import metadata  # slow to import, so only for packages that do not say
+
+        try:
+            known = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            known = None
+    return package, str(known or "0.0.0")
+
+
+def _asked(arguments: Sequence[str]) -> str | None:
+    for place, argument in enumerate(arguments):
+        if argument == "--http":
+            value = "".join(arguments[place + 1 : place + 2])
+            return "" if value.startswith("-") else value
+        if argument.startswith("--http="):
+            return argument.removeprefix("--http=")
+    return None
+
+
+def _address(http: str | int | bool | None) -> tuple[str, int] | None:
+    if http is None or http is False:
+        return None
+    if http is True or http == "":
+        return "127.0.0.1", 8000
+    host, _, port = str(http).rpartition(":")
+    try:
+        return host.strip("[]") or "127.0.0.1", int(port)
+    except ValueError:
+        raise MisuseError(f"http: expected a port or host:port, got {http!r}") from None
+
+
+def _ready(url: str) -> None:
+    sys.stderr.write(f"ready {url}\n")
+    sys.stderr.flush()

@@ -1,0 +1,253 @@
+"""The synchronous client: the same methods as `AsyncClient`, for any thread, with or without an event loop in it."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import queue
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from .client import (
+    AsyncClient,
+    ClientOptions,
+    OnProgress,
+    Target,
+    call_params,
+    check_cursor,
+    cursor_params,
+    introduce,
+    progress_sink,
+    read_page,
+    request_options,
+)
+from .content import Implementation, Tool, ToolResult
+from .server import Server
+from .tool import encode
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+T = TypeVar("T")
+
+
+class _Background:
+    """One daemon thread with an event loop, shared by all synchronous clients of the process."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.clients: weakref.WeakSet[Client] = weakref.WeakSet()
+        threading.Thread(target=self.loop.run_forever, name="tricorn-clients", daemon=True).start()
+        atexit.register(self.close_all)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close_all(self) -> None:
+        # Child processes get their orderly end even when the program forgot to close.
+        for client in list(self.clients):
+            client.close()
+
+
+_background: _Background | None = None
+_lock = threading.Lock()
+
+
+def _the_background() -> _Background:
+    global _background
+    with _lock:
+        if _background is None:
+            _background = _Background()
+        return _background
+
+
+def _forget_background() -> None:
+    """In a forked child the thread is gone; the next client there starts one of its own."""
+    global _background, _lock
+    if _background is not None:
+        atexit.unregister(_background.close_all)
+    _background = None
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_background)
+
+
+class _Answer:
+    """Where a blocked thread waits for its answer, and hears of progress meanwhile."""
+
+    __slots__ = ("_queue",)
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+
+    def done(self) -> bool:
+        return False
+
+    def set_result(self, result: Any) -> None:
+        self._queue.put((0, result))
+
+    def set_exception(self, exception: BaseException) -> None:
+        self._queue.put((1, exception))
+
+    def progress(self, params: bytes) -> None:
+        self._queue.put((2, params))
+
+    def wait(self, progress: Callable[[bytes], None] | None) -> bytes:
+        while True:
+            kind, value = self._queue.get()
+            if kind == 0:
+                return cast(bytes, value)
+            if kind == 1:
+                raise value
+            if progress is not None:
+                progress(value)
+
+
+class Client:
+    """A connection to one server, for code without asyncio.
+
+        with Client("python server.py") as client:
+            print(client.call_tool("add", {"a": 1, "b": 2}).structured)
+
+    Any number of threads may use one client at once. Callbacks run in the thread that waits.
+    """
+
+    def __init__(self, target: Target, **options: Unpack[ClientOptions]) -> None:
+        introduce(options, sys._getframe(1).f_globals)
+        self._async = AsyncClient(target, **options)
+        self._peer = target if isinstance(target, Server) else None
+
+    def connect(self) -> Self:
+        """Starts or reaches the server and agrees on a protocol revision."""
+        if self._peer is not None:
+            self._peer._host.must_not_block()
+        background = _the_background()
+        background.run(self._async.connect())
+        background.clients.add(self)
+        return self
+
+    def close(self) -> None:
+        """Ends the connection, and the child process if there is one; waiting calls raise `ClosedError`."""
+        background = _the_background()
+        background.clients.discard(self)
+        background.run(self._async.close())
+
+    def __enter__(self) -> Self:
+        return self.connect()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def protocol_version(self) -> str:
+        """The protocol revision agreed on."""
+        return self._async.protocol_version
+
+    @property
+    def era(self) -> str:
+        """`"legacy"` (with a handshake) or `"modern"` (stateless)."""
+        return self._async.era
+
+    @property
+    def server_info(self) -> Implementation | None:
+        """What the server calls itself; no proof of anything."""
+        return self._async.server_info
+
+    @property
+    def capabilities(self) -> dict[str, Any]:
+        """What the server offers."""
+        return self._async.capabilities
+
+    @property
+    def instructions(self) -> str | None:
+        """What the server wants the model to know."""
+        return self._async.instructions
+
+    @property
+    def session_id(self) -> str | None:
+        """The session of a legacy HTTP connection."""
+        return self._async.session_id
+
+    def list_tools(self) -> list[Tool]:
+        """All tools, from as many pages as there are."""
+        tools, cursor = self.list_tools_page()
+        seen = set[str]()
+        while cursor is not None:
+            check_cursor(cursor, seen)
+            more, cursor = self.list_tools_page(cursor)
+            tools += more
+        return tools
+
+    def list_tools_page(self, cursor: str | None = None) -> tuple[list[Tool], str | None]:
+        """One page of tools and the cursor of the next, None after the last."""
+        return read_page(self._wait("tools/list", cursor_params(cursor)))
+
+    def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | UnsetType | None = UNSET,
+        max_timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> ToolResult:
+        """Calls a tool. A tool that fails is a result with `is_error`, not an exception.
+
+        `timeout` is in seconds without progress (default: the client's `request_timeout`, None: no limit),
+        `max_timeout` with. `on_progress` is called in this thread. Ctrl-C cancels the call at the server.
+        """
+        options = request_options(timeout, max_timeout, on_progress)
+        return ToolResult.from_wire(self._wait("tools/call", call_params(name, arguments, meta), options, on_progress))
+
+    def ping(self) -> None:
+        """Asks for a sign of life."""
+        self._wait("ping", None)
+
+    def request(
+        self, method: str, params: Mapping[str, Any] | None = None, *, timeout: float | UnsetType | None = UNSET
+    ) -> dict[str, Any]:
+        """Any request by name; the result object as it is on the wire."""
+        text = None if params is None else encode(params)
+        answer = self._wait(method, text, request_options(timeout, None, None))
+        return cast("dict[str, Any]", msgspec.json.decode(answer))
+
+    def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
+        """Sends a notification."""
+        self._async.notify(method, params)
+
+    def metrics(self) -> dict[str, Any]:
+        """Gauges: requests in flight, queued messages."""
+        return self._async.metrics()
+
+    def _wait(
+        self, method: str, params: bytes | None, options: str = "", on_progress: OnProgress | None = None
+    ) -> bytes:
+        start = self._async._start(method, params, options)
+        host = self._async._host
+        if self._peer is not None:
+            self._peer._host.must_not_block()
+        answer = _Answer()
+        op = host.begin(answer, None if on_progress is None else answer.progress)
+        try:
+            start(op)
+            return answer.wait(None if on_progress is None else progress_sink(on_progress))
+        finally:
+            host.forget(op)
+
+    def __repr__(self) -> str:
+        return repr(self._async).replace("AsyncClient", "Client")

@@ -1,0 +1,83 @@
+//! The client object.
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use tricorn::bridge;
+
+use crate::error::checked;
+use crate::host::{Bridge, json};
+use crate::local::{Local, guarded};
+use crate::server::Server;
+
+/// One client: a connection to one server.
+#[pyclass(frozen, module = "tricorn._core")]
+pub(crate) struct Client {
+    inner: Local<bridge::Client>,
+}
+
+#[pymethods]
+impl Client {
+    #[new]
+    fn new(bridge: &Bridge, source: u32, target: &str, options: &str) -> PyResult<Self> {
+        guarded(|| {
+            let client = checked(bridge::Client::new(bridge.inner.get()?, source, target, options))?;
+            Ok(Self { inner: Local::new(client) })
+        })
+    }
+
+    /// A client of a server in this process.
+    #[staticmethod]
+    fn in_memory(bridge: &Bridge, source: u32, server: &Server, options: &str) -> PyResult<Self> {
+        guarded(|| {
+            let server = server.inner.get()?;
+            let client = checked(bridge::Client::in_memory(bridge.inner.get()?, source, server, options))?;
+            Ok(Self { inner: Local::new(client) })
+        })
+    }
+
+    /// Connects and negotiates; `op` settles with what was agreed.
+    fn connect(&self, py: Python<'_>, op: u64) -> PyResult<()> {
+        guarded(|| {
+            let client = self.inner.get()?;
+            py.detach(|| client.connect(op));
+            Ok(())
+        })
+    }
+
+    /// Sends a request; `op` settles with the result object.
+    #[pyo3(signature = (op, method, params=None, options=""))]
+    fn request(
+        &self,
+        op: u64,
+        method: &str,
+        params: Option<&Bound<'_, PyAny>>,
+        options: &str,
+    ) -> PyResult<()> {
+        let params = params.map(json).transpose()?;
+        guarded(|| {
+            self.inner.get()?.request(op, method, params, options);
+            Ok(())
+        })
+    }
+
+    /// Sends a notification.
+    #[pyo3(signature = (method, params=None))]
+    fn notify(&self, method: &str, params: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let params = params.map(json).transpose()?;
+        guarded(|| checked(self.inner.get()?.notify(method, params)))
+    }
+
+    /// Closes gracefully; `op` settles when the peer is gone.
+    fn close(&self, py: Python<'_>, op: u64) -> PyResult<()> {
+        guarded(|| {
+            let client = self.inner.get()?;
+            py.detach(|| client.close(op));
+            Ok(())
+        })
+    }
+
+    /// Gauges as a JSON object.
+    fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        guarded(|| Ok(PyBytes::new(py, self.inner.get()?.metrics().bytes())))
+    }
+}

@@ -1,0 +1,264 @@
+//! The bridge: one queue from the engine to Python, one wake-up per batch through a file descriptor.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pyo3::exceptions::{PyException, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString};
+use tricorn::bridge::{self, Answer, Delivery, Host};
+use tricorn::jsonrpc::RawJson;
+use tricorn::{Error, ErrorKind};
+
+use crate::error;
+use crate::local::{Local, guarded};
+
+/// How many batches one `poll` hands over before the event loop gets its turn again.
+const ROUNDS: usize = 2;
+
+/// The readable end wakes the event loop; writing needs no interpreter.
+struct Wake {
+    read: OwnedFd,
+    #[cfg(not(target_os = "linux"))]
+    write: OwnedFd,
+}
+
+impl Wake {
+    #[cfg(target_os = "linux")]
+    fn new() -> PyResult<Self> {
+        use rustix::event::{EventfdFlags, eventfd};
+        let read = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(os_error)?;
+        Ok(Self { read })
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn new() -> PyResult<Self> {
+        let (read, write) = rustix::pipe::pipe().map_err(os_error)?;
+        for end in [&read, &write] {
+            rustix::io::ioctl_fionbio(end, true).map_err(os_error)?;
+            rustix::io::fcntl_setfd(end, rustix::io::FdFlags::CLOEXEC).map_err(os_error)?;
+        }
+        Ok(Self { read, write })
+    }
+
+    fn set(&self) {
+        #[cfg(target_os = "linux")]
+        let end = &self.read;
+        #[cfg(not(target_os = "linux"))]
+        let end = &self.write;
+        // Full means that a wake-up is already waiting.
+        let _ = rustix::io::write(end, &1u64.to_ne_bytes());
+    }
+
+    fn clear(&self) {
+        let mut buffer = [0u8; 64];
+        let _ = rustix::io::read(self.read.as_fd(), &mut buffer);
+    }
+}
+
+fn os_error(errno: rustix::io::Errno) -> PyErr {
+    std::io::Error::from(errno).into()
+}
+
+struct Waker(Arc<Wake>);
+
+impl Host for Waker {
+    fn wake(&self) {
+        self.0.set();
+    }
+}
+
+/// Everything that crosses between the engine and Python handlers and waiting calls.
+#[pyclass(frozen, module = "tricorn._core")]
+pub(crate) struct Bridge {
+    pub(crate) inner: Local<bridge::Bridge>,
+    wake: Arc<Wake>,
+}
+
+/// JSON text from Python: `bytes` or `str` on one line, as msgspec writes it.
+pub(crate) fn json(text: &Bound<'_, PyAny>) -> PyResult<RawJson> {
+    if let Ok(bytes) = text.cast::<PyBytes>() {
+        return Ok(RawJson::trusted(Bytes::copy_from_slice(bytes.as_bytes())));
+    }
+    if let Ok(string) = text.cast::<PyString>() {
+        return Ok(RawJson::trusted(Bytes::copy_from_slice(string.to_str()?.as_bytes())));
+    }
+    Err(PyTypeError::new_err("JSON text must be bytes or str"))
+}
+
+/// What Python calls for each kind of delivery.
+struct Callbacks<'a, 'py> {
+    table: &'a Bound<'py, PyList>,
+    cancel: &'a Bound<'py, PyAny>,
+    settle: &'a Bound<'py, PyAny>,
+    progress: &'a Bound<'py, PyAny>,
+    event: &'a Bound<'py, PyAny>,
+}
+
+impl<'py> Callbacks<'_, 'py> {
+    fn deliver(&self, py: Python<'py>, delivery: Delivery) -> PyResult<()> {
+        match delivery {
+            Delivery::Call { key, handler, params } => {
+                self.table.get_item(handler as usize)?.call1((PyBytes::new(py, params.bytes()), key))?
+            }
+            Delivery::Cancel { key, reason } => self.cancel.call1((key, reason))?,
+            Delivery::Settle { op, outcome: Ok(value) } => {
+                self.settle.call1((op, PyBytes::new(py, value.bytes()), py.None()))?
+            }
+            Delivery::Settle { op, outcome: Err(error) } => {
+                self.settle.call1((op, py.None(), error::instance(py, &error)?))?
+            }
+            Delivery::Progress { op, params } => self.progress.call1((op, PyBytes::new(py, params.bytes())))?,
+            Delivery::Event { source, name, params } => {
+                self.event.call1((source, name, PyBytes::new(py, params.bytes())))?
+            }
+        };
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl Bridge {
+    #[new]
+    fn new() -> PyResult<Self> {
+        guarded(|| {
+            let wake = Arc::new(Wake::new()?);
+            Ok(Self { inner: Local::new(bridge::Bridge::new(Waker(Arc::clone(&wake)))), wake })
+        })
+    }
+
+    /// The descriptor that becomes readable when deliveries wait.
+    fn fileno(&self) -> i32 {
+        self.wake.read.as_raw_fd()
+    }
+
+    /// Takes the wake-up back; call before `poll`.
+    fn clear(&self) {
+        self.wake.clear();
+    }
+
+    /// Hands over what is queued; False when nothing was left, which also re-arms the wake-up.
+    ///
+    /// `table[handler](params, key)`, `cancel(key, reason)`, `settle(op, value, error)`, `progress(op, params)`,
+    /// `event(source, name, params)`. When one of them raises KeyboardInterrupt or SystemExit the rest stays queued.
+    fn poll(
+        &self,
+        py: Python<'_>,
+        table: &Bound<'_, PyList>,
+        cancel: &Bound<'_, PyAny>,
+        settle: &Bound<'_, PyAny>,
+        progress: &Bound<'_, PyAny>,
+        event: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        let callbacks = Callbacks { table, cancel, settle, progress, event };
+        guarded(|| {
+            let bridge = self.inner.get()?;
+            for _ in 0..ROUNDS {
+                let batch = bridge.take();
+                if batch.is_empty() {
+                    return Ok(false);
+                }
+                let mut rest = batch.into_iter();
+                while let Some(delivery) = rest.next() {
+                    match callbacks.deliver(py, delivery) {
+                        Ok(()) => {}
+                        // One broken callback must not cost the others their delivery.
+                        Err(error) if error.is_instance_of::<PyException>(py) => error.write_unraisable(py, None),
+                        Err(error) => {
+                            bridge.put_back(rest.collect());
+                            return Err(error);
+                        }
+                    }
+                }
+            }
+            Ok(true)
+        })
+    }
+
+    /// Answers a call with a complete result object.
+    fn result(&self, key: u64, result: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let result = json(result)?;
+        self.answer(key, Answer::Result(result))
+    }
+
+    /// Answers a call with a plain value, from which the engine makes content and structured content.
+    fn value(&self, key: u64, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let value = json(value)?;
+        self.answer(key, Answer::Value(value))
+    }
+
+    /// Answers a call with one text block.
+    fn text(&self, key: u64, text: String) -> PyResult<bool> {
+        self.answer(key, Answer::Text(text))
+    }
+
+    /// Answers a call with a failed result that shows `text` to the model.
+    fn failed(&self, key: u64, text: String) -> PyResult<bool> {
+        self.answer(key, Answer::Failed(text))
+    }
+
+    /// Answers a call with a JSON-RPC error; without a code it is an internal error to the peer.
+    #[pyo3(signature = (key, message, code=None, data=None))]
+    fn error(
+        &self,
+        key: u64,
+        message: String,
+        code: Option<i64>,
+        data: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<bool> {
+        let mut error = match code {
+            Some(code) => Error::rpc(code, message),
+            None => Error::new(ErrorKind::Closed, message),
+        };
+        if let Some(data) = data {
+            error = error.with_data(json(data)?);
+        }
+        self.answer(key, Answer::Error(error))
+    }
+
+    /// The request context of a running call as JSON; None when the call is over.
+    fn context<'py>(&self, py: Python<'py>, key: u64) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        guarded(|| Ok(self.inner.get()?.context(key).map(|context| PyBytes::new(py, context.bytes()))))
+    }
+
+    /// Reports progress of a running call; False when nobody asked for it or the call is over.
+    #[pyo3(signature = (key, progress, total=None, message=None))]
+    fn progress(&self, key: u64, progress: f64, total: Option<f64>, message: Option<&str>) -> PyResult<bool> {
+        guarded(|| Ok(self.inner.get()?.progress(key, progress, total, message)))
+    }
+
+    /// Sends a log message of a running call; False when the client's level filters it out.
+    fn log(&self, key: u64, level: &str, logger: Option<&str>, data: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let data = json(data)?;
+        guarded(|| error::checked(self.inner.get()?.log(key, level, logger, data)))
+    }
+
+    /// Raises the protocol error to pass on when the client did not declare `capability`.
+    fn require(&self, key: u64, capability: &str) -> PyResult<()> {
+        guarded(|| error::checked(self.inner.get()?.require(key, capability)))
+    }
+
+    /// Python no longer waits for `op`; an unanswered request is cancelled at the peer.
+    fn settle(&self, op: u64) -> PyResult<()> {
+        guarded(|| {
+            self.inner.get()?.settle(op);
+            Ok(())
+        })
+    }
+
+    /// The host is gone: every call gets an error, every operation is dropped, no more wake-ups.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        guarded(|| {
+            let bridge = self.inner.get()?;
+            py.detach(|| bridge.close());
+            Ok(())
+        })
+    }
+}
+
+impl Bridge {
+    fn answer(&self, key: u64, answer: Answer) -> PyResult<bool> {
+        guarded(|| Ok(self.inner.get()?.complete(key, answer)))
+    }
+}

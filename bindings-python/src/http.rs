@@ -1,0 +1,24 @@
+//! The HTTP endpoint without a socket: requests in, `http_head` and `http_chunk` events out.
+
+use bytes::Bytes;
+use pyo3::prelude::*;
+use tricorn::bridge;
+
+use crate::local::{Local, guarded};
+
+/// A server's endpoint for a web framework that owns the sockets.
+#[pyclass(frozen, module = "tricorn._core")]
+pub(crate) struct HttpEndpoint {
+    pub(crate) inner: Local<bridge::HttpEndpoint>,
+}
+
+#[pymethods]
+impl HttpEndpoint {
+    /// One HTTP exchange; `op` settles after its last chunk, settling it early means that the client went away.
+    fn exchange(&self, op: u64, head: &str, body: &[u8]) -> PyResult<()> {
+        guarded(|| {
+            self.inner.get()?.exchange(op, head, Bytes::copy_from_slice(body));
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,62 @@
+//! What belongs to one process: an engine object is useless, and dangerous to drop, in a child made by `fork()`.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use pyo3::prelude::*;
+use tricorn::Error;
+
+use crate::error;
+
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// Called by Python in every child process right after `fork()`.
+#[pyfunction]
+#[pyo3(name = "_forked")]
+pub(crate) fn forked() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A value of the engine that only the process that made it may touch.
+pub(crate) struct Local<T> {
+    value: Option<T>,
+    born: u32,
+}
+
+impl<T> Local<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self { value: Some(value), born: FORKS.load(Ordering::Relaxed) }
+    }
+
+    /// The value, or a clear error in a forked child, where waiting for the engine would last for ever.
+    pub(crate) fn get(&self) -> PyResult<&T> {
+        match &self.value {
+            Some(value) if self.born == FORKS.load(Ordering::Relaxed) => Ok(value),
+            _ => Err(error::raise(&Error::misuse(
+                "this object belongs to the parent process: the engine's threads did not survive fork(); \
+                 create a new Server or client in the child process",
+            ))),
+        }
+    }
+}
+
+impl<T> Drop for Local<T> {
+    fn drop(&mut self) {
+        if self.born != FORKS.load(Ordering::Relaxed) {
+            // Dropping could wait for threads that exist only in the parent.
+            std::mem::forget(self.value.take());
+        }
+    }
+}
+
+/// Runs `body`; a panic in it becomes an ordinary Python exception instead of a `BaseException`.
+pub(crate) fn guarded<T>(body: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
+        let text = panic
+            .downcast_ref::<&str>()
+            .map(|text| (*text).to_owned())
+            .or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "no message".to_owned());
+        Err(error::raise(&Error::misuse(format!("the engine panicked: {text}"))))
+    })
+}
