@@ -31,22 +31,16 @@ export interface RequestInfo {
   readonly sessionId: string | undefined;
   /** The HTTP headers, names in lower case; empty on other transports. */
   readonly headers: { readonly [name: string]: string };
+  /** All of it as the engine tells it, with names this version may not know. */
+  readonly raw: { readonly [name: string]: unknown };
 }
 
-interface Wire {
-  readonly requestId: string | number;
-  readonly method: string;
-  readonly protocolVersion: string;
-  readonly era: RequestInfo["era"];
-  readonly clientInfo?: RequestInfo["clientInfo"];
-  readonly clientCapabilities?: RequestInfo["clientCapabilities"];
-  readonly progressToken?: string | number;
-  readonly logLevel?: LogLevel;
-  readonly meta?: RequestInfo["meta"];
-  readonly transport: RequestInfo["transport"];
-  readonly sessionId?: string;
-  readonly headers?: RequestInfo["headers"];
-}
+/** How the engine tells it: members without a value are left out. */
+type Wire = Partial<Omit<RequestInfo, "id" | "revision" | "raw">> &
+  Pick<RequestInfo, "method" | "era" | "transport"> & {
+    readonly requestId: string | number;
+    readonly protocolVersion: string;
+  };
 
 /** The optional second argument of every handler. Good for this one call. */
 export class Context {
@@ -142,5 +136,6 @@ function read(key: number): RequestInfo {
     transport: wire.transport,
     sessionId: wire.sessionId,
     headers: wire.headers ?? {},
+    raw: wire,
   };
 }

@@ -69,9 +69,7 @@ export interface CacheableResult {
 
 /** The `tools/call` request. */
 export interface CallToolRequest {
-  /** Since 2025-11-25. */
   jsonrpc: "2.0";
-  /** Since 2025-11-25. */
   id: RequestId;
   method: "tools/call";
   params: CallToolRequestParams;
@@ -88,7 +86,6 @@ export interface CallToolRequestParams {
   requestState?: string;
   /** Only 2025-11-25. */
   task?: TaskMetadata;
-  /** Since 2025-11-25. */
   _meta?: RequestMetaObject;
 }
 
@@ -143,7 +140,6 @@ export interface CancelTaskResult {
 
 /** The `notifications/cancelled` notification. */
 export interface CancelledNotification {
-  /** Since 2025-11-25. */
   jsonrpc: "2.0";
   method: "notifications/cancelled";
   params: CancelledNotificationParams;
@@ -153,7 +149,6 @@ export interface CancelledNotification {
 export interface CancelledNotificationParams {
   reason?: string;
   requestId?: RequestId;
-  /** Since 2025-11-25. */
   _meta?: NotificationMetaObject;
 }
 
@@ -232,9 +227,7 @@ export type ClientResult =
 
 /** The `completion/complete` request. */
 export interface CompleteRequest {
-  /** Since 2025-11-25. */
   jsonrpc: "2.0";
-  /** Since 2025-11-25. */
   id: RequestId;
   method: "completion/complete";
   params: CompleteRequestParams;
@@ -252,7 +245,6 @@ export interface CompleteRequestParams {
   context?: {
     arguments?: { [key: string]: string };
   };
-  /** Since 2025-11-25. */
   _meta?: RequestMetaObject;
 }
 
@@ -283,9 +275,7 @@ export type ContentBlock = TextContent | ImageContent | AudioContent | ResourceL
 export interface CreateMessageRequest {
   method: "sampling/createMessage";
   params: CreateMessageRequestParams;
-  /** Only 2025-11-25. */
   jsonrpc?: "2.0";
-  /** Only 2025-11-25. */
   id?: RequestId;
 }
 
@@ -310,7 +300,6 @@ export interface CreateMessageRequestParams {
   toolChoice?: ToolChoice;
   /** Since 2025-11-25. */
   tools?: Tool[];
-  /** Only 2025-11-25. */
   _meta?: RequestMetaObject;
 }
 
@@ -369,9 +358,7 @@ export interface DiscoverResultResponse {
 export interface ElicitRequest {
   method: "elicitation/create";
   params: ElicitRequestParams;
-  /** Only 2025-11-25. */
   jsonrpc?: "2.0";
-  /** Only 2025-11-25. */
   id?: RequestId;
 }
 
@@ -388,7 +375,6 @@ export interface ElicitRequestFormParams {
   mode?: "form";
   /** Until 2025-11-25. */
   task?: TaskMetadata;
-  /** Until 2025-11-25. */
   _meta?: RequestMetaObject;
 }
 
@@ -404,7 +390,6 @@ export interface ElicitRequestURLParams {
   elicitationId?: string;
   /** Until 2025-11-25. */
   task?: TaskMetadata;
-  /** Until 2025-11-25. */
   _meta?: RequestMetaObject;
 }
 
@@ -456,9 +441,7 @@ export interface Error {
 
 /** The `prompts/get` request. */
 export interface GetPromptRequest {
-  /** Since 2025-11-25. */
   jsonrpc: "2.0";
-  /** Since 2025-11-25. */
   id: RequestId;
   method: "prompts/get";
   params: GetPromptRequestParams;
@@ -472,7 +455,6 @@ export interface GetPromptRequestParams {
   inputResponses?: InputResponses;
   /** The server's own state, handed back unchanged. Since 2026-07-28. */
   requestState?: string;
-  /** Since 2025-11-25. */
   _meta?: RequestMetaObject;
 }
 
@@ -593,9 +575,7 @@ export interface Implementation {
 
 /** The `initialize` request. Until 2025-11-25. */
 export interface InitializeRequest {
-  /** Since 2025-11-25. */
   jsonrpc: "2.0";
-  /** Since 2025-11-25. */
   id: RequestId;
   method: "initialize";
   params: InitializeRequestParams;
@@ -606,7 +586,6 @@ export interface InitializeRequestParams {
   capabilities: ClientCapabilities;
   clientInfo: Implementation;
   protocolVersion: string;
-  /** Since 2025-11-25. */
   _meta?: RequestMetaObject;
 }
 
@@ -622,7 +601,6 @@ export interface InitializeResult {
 
 /** Says that the client is ready after `initialize`. Until 2025-11-25. */
 export interface InitializedNotification {
-  /** Since 2025-11-25. */
   jsonrpc: "2.0";
   method: "notifications/initialized";
   params?: NotificationParams;
@@ -734,7 +712,7 @@ export interface JSONRPCResultResponse {
 }
 
 /** Any JSON value. */
-export type JSONValue = null | boolean | number | string | JSONValue[] | JSONObject;
+export type JSONValue = null | boolean | number | string | JSONValue[] | { [key: string]: JSONValue };
 
 /** A single choice with `enumNames`; superseded by `TitledSingleSelectEnumSchema`. */
 export interface LegacyTitledEnumSchema {
@@ -750,9 +728,7 @@ export interface LegacyTitledEnumSchema {
 
 /** The `prompts/list` request. */
 export interface ListPromptsRequest {
-  /** Since 2025-11-25. */
   jsonrpc: "2.0";
-  /** Since 2025-11-25. */
   id: RequestId;
   method: "prompts/list";
   params?: PaginatedRequestParams;
@@ -781,9 +757,7 @@ export interface ListPromptsResultResponse {
 
 /** The `resources/templates/list` request. */
 export interface ListResourceTemplatesRequest {
-  /** Since 2025-11-25. */
   jsonrpc: "2.0";
-  /** Since 2025-11-25. */
   id: RequestId;
   method: "resources/templates/list";
   params?: PaginatedRequestParams;
@@ -812,9 +786,7 @@ export interface ListResourceTemplatesResultResponse {
 
 /** The `resources/list` request. */
 export interface ListResourcesRequest {
-  /** Since 2025-11-25. */
   jsonrpc: "2.0";
-  /** Since 2025-11-25. */
   id: RequestId;
   method: "resources/list";
   params?: PaginatedRequestParams;
@@ -844,9 +816,7 @@ export interface ListResourcesResultResponse {
 /** The `roots/list` request. */
 export interface ListRootsRequest {
   method: "roots/list";
-  /** Only 2025-11-25. */
   jsonrpc?: "2.0";
-  /** Only 2025-11-25. */
   id?: RequestId;
   params?: {
     _meta?: MetaObject;
@@ -878,9 +848,7 @@ export interface ListTasksResult {
 
 /** The `tools/list` request. */
 export interface ListToolsRequest {
-  /** Since 2025-11-25. */
   jsonrpc: "2.0";
-  /** Since 2025-11-25. */
   id: RequestId;
   method: "tools/list";
   params?: PaginatedRequestParams;
@@ -912,7 +880,6 @@ export type LoggingLevel = "alert" | "critical" | "debug" | "emergency" | "error
 
 /** The `notifications/message` notification. */
 export interface LoggingMessageNotification {
-  /** Since 2025-11-25. */
   jsonrpc: "2.0";
   method: "notifications/message";
   params: LoggingMessageNotificationParams;
@@ -925,7 +892,6 @@ export interface LoggingMessageNotificationParams {
   level: LoggingLevel;
   /** The name of what is logging. */
   logger?: string;
-  /** Since 2025-11-25. */
   _meta?: NotificationMetaObject;
 }
 
@@ -1007,9 +973,7 @@ export interface NumberSchema {
 
 /** A request for one page of a list. */
 export interface PaginatedRequest {
-  /** Since 2025-11-25. */
   jsonrpc: "2.0";
-  /** Since 2025-11-25. */
   id: RequestId;
   method: string;
   params?: PaginatedRequestParams;
@@ -1019,7 +983,6 @@ export interface PaginatedRequest {
 export interface PaginatedRequestParams {
   /** The `nextCursor` of the page before; absent for the first. */
   cursor?: string;
-  /** Since 2025-11-25. */
   _meta?: RequestMetaObject;
 }
 
@@ -1041,9 +1004,7 @@ export interface ParseError {
 
 /** The `ping` request. Until 2025-11-25. */
 export interface PingRequest {
-  /** Since 2025-11-25. */
   jsonrpc: "2.0";
-  /** Since 2025-11-25. */
   id: RequestId;
   method: "ping";
   params?: RequestParams;
@@ -1062,7 +1023,6 @@ export type PrimitiveSchemaDefinition =
 
 /** Says how far a request has come. */
 export interface ProgressNotification {
-  /** Since 2025-11-25. */
   jsonrpc: "2.0";
   method: "notifications/progress";
   params: ProgressNotificationParams;
@@ -1078,7 +1038,6 @@ export interface ProgressNotificationParams {
   message?: string;
   /** How far there is to go, when known. */
   total?: number;
-  /** Since 2025-11-25. */
   _meta?: NotificationMetaObject;
 }
 
@@ -1110,7 +1069,6 @@ export interface PromptArgument {
 
 /** Says that the list of prompts has changed. */
 export interface PromptListChangedNotification {
-  /** Since 2025-11-25. */
   jsonrpc: "2.0";
   method: "notifications/prompts/list_changed";
   params?: NotificationParams;
@@ -1132,9 +1090,7 @@ export interface PromptReference {
 
 /** The `resources/read` request. */
 export interface ReadResourceRequest {
-  /** Since 2025-11-25. */
   jsonrpc: "2.0";
-  /** Since 2025-11-25. */
   id: RequestId;
   method: "resources/read";
   params: ReadResourceRequestParams;
@@ -1147,7 +1103,6 @@ export interface ReadResourceRequestParams {
   inputResponses?: InputResponses;
   /** The server's own state, handed back unchanged. Since 2026-07-28. */
   requestState?: string;
-  /** Since 2025-11-25. */
   _meta?: RequestMetaObject;
 }
 
@@ -1251,7 +1206,6 @@ export interface ResourceLink {
 
 /** Says that the list of resources has changed. */
 export interface ResourceListChangedNotification {
-  /** Since 2025-11-25. */
   jsonrpc: "2.0";
   method: "notifications/resources/list_changed";
   params?: NotificationParams;
@@ -1288,7 +1242,6 @@ export interface ResourceTemplateReference {
 
 /** Says that a resource has changed. */
 export interface ResourceUpdatedNotification {
-  /** Since 2025-11-25. */
   jsonrpc: "2.0";
   method: "notifications/resources/updated";
   params: ResourceUpdatedNotificationParams;
@@ -1297,7 +1250,6 @@ export interface ResourceUpdatedNotification {
 /** The params of `notifications/resources/updated`. */
 export interface ResourceUpdatedNotificationParams {
   uri: string;
-  /** Since 2025-11-25. */
   _meta?: NotificationMetaObject;
 }
 
@@ -1332,7 +1284,6 @@ export interface Root {
 
 /** Says that the client's roots have changed. Until 2025-11-25. */
 export interface RootsListChangedNotification {
-  /** Since 2025-11-25. */
   jsonrpc: "2.0";
   method: "notifications/roots/list_changed";
   params?: NotificationParams;
@@ -1430,9 +1381,7 @@ export type ServerResult =
 
 /** The `logging/setLevel` request. Until 2025-11-25. */
 export interface SetLevelRequest {
-  /** Since 2025-11-25. */
   jsonrpc: "2.0";
-  /** Since 2025-11-25. */
   id: RequestId;
   method: "logging/setLevel";
   params: SetLevelRequestParams;
@@ -1441,7 +1390,6 @@ export interface SetLevelRequest {
 /** The params of `logging/setLevel`. Only 2025-11-25. */
 export interface SetLevelRequestParams {
   level: LoggingLevel;
-  /** Since 2025-11-25. */
   _meta?: RequestMetaObject;
 }
 
@@ -1463,9 +1411,7 @@ export interface StringSchema {
 
 /** The `resources/subscribe` request. Until 2025-11-25. */
 export interface SubscribeRequest {
-  /** Since 2025-11-25. */
   jsonrpc: "2.0";
-  /** Since 2025-11-25. */
   id: RequestId;
   method: "resources/subscribe";
   params: SubscribeRequestParams;
@@ -1474,7 +1420,6 @@ export interface SubscribeRequest {
 /** The params of `resources/subscribe`. Only 2025-11-25. */
 export interface SubscribeRequestParams {
   uri: string;
-  /** Since 2025-11-25. */
   _meta?: RequestMetaObject;
 }
 
@@ -1695,7 +1640,6 @@ export interface ToolExecution {
 
 /** Says that the list of tools has changed. */
 export interface ToolListChangedNotification {
-  /** Since 2025-11-25. */
   jsonrpc: "2.0";
   method: "notifications/tools/list_changed";
   params?: NotificationParams;
@@ -1740,9 +1684,7 @@ export interface URLElicitationRequiredError {
 
 /** The `resources/unsubscribe` request. Until 2025-11-25. */
 export interface UnsubscribeRequest {
-  /** Since 2025-11-25. */
   jsonrpc: "2.0";
-  /** Since 2025-11-25. */
   id: RequestId;
   method: "resources/unsubscribe";
   params: UnsubscribeRequestParams;
@@ -1751,7 +1693,6 @@ export interface UnsubscribeRequest {
 /** The params of `resources/unsubscribe`. Only 2025-11-25. */
 export interface UnsubscribeRequestParams {
   uri: string;
-  /** Since 2025-11-25. */
   _meta?: RequestMetaObject;
 }
 

@@ -1,0 +1,225 @@
+// The client: what it reads of a target, how calls end, what is cancelled where.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  CancelledError,
+  ClosedError,
+  connect,
+  MisuseError,
+  RpcError,
+  Server,
+  TimeoutError,
+  TransportError,
+  TricornError,
+} from "tricorn";
+import { bridgeMetrics, withClient } from "tricorn/testing";
+import { path, within } from "./program.mjs";
+
+const node = process.execPath;
+const program = { command: node, args: [path("server")], stderr: "discard" };
+
+/** A server with a tool that waits until it is cancelled, and a promise of the moment each happens. */
+function waiting() {
+  const started = deferred();
+  const cancelled = deferred();
+  const app = new Server("waiting").tool("wait", async (_, ctx) => {
+    started.resolve();
+    if (!ctx.signal.aborted) await once(ctx.signal, "abort");
+    cancelled.resolve(ctx.signal.reason);
+    throw ctx.signal.reason;
+  });
+  return { app, started: started.promise, cancelled: cancelled.promise };
+}
+
+function deferred() {
+  const made = {};
+  made.promise = new Promise((resolve, reject) => Object.assign(made, { resolve, reject }));
+  return made;
+}
+
+test("an aborted call rejects with the signal's reason and is cancelled in the handler", async () => {
+  const { app, started, cancelled } = waiting();
+  await withClient(app, async (client) => {
+    const controller = new AbortController();
+    const call = client.callTool("wait", {}, { signal: controller.signal });
+    await within(started, "the start");
+    controller.abort(new Error("changed my mind"));
+    await assert.rejects(call, /changed my mind/);
+    assert.equal((await within(cancelled, "the cancel")).name, "AbortError");
+    // An aborted signal does not even start one.
+    await assert.rejects(client.callTool("wait", {}, { signal: controller.signal }), /changed my mind/);
+  });
+  assert.deepEqual(bridgeMetrics(), { queued: 0, calls: 0, ops: 0 });
+});
+
+test("the same over a pipe", async (t) => {
+  const lines = [];
+  const said = deferred();
+  const stderr = (line) => {
+    lines.push(line);
+    if (line === "forever started") controller.abort();
+    if (line.startsWith("forever saw")) said.resolve(line);
+  };
+  const controller = new AbortController();
+  const client = await connect({ ...program, stderr });
+  t.after(() => client.close());
+  await assert.rejects(client.callTool("forever", {}, { signal: controller.signal }), { name: "AbortError" });
+  assert.equal(await within(said.promise, "the cancel"), "forever saw AbortError, cancelled true");
+});
+
+test("a timeout cancels too, and progress keeps a call alive", async () => {
+  const { app, cancelled } = waiting();
+  app.tool("slow", async (_, ctx) => {
+    for (let n = 0; n < 8; n++) {
+      ctx.progress(n);
+      await sleep(100);
+    }
+    return "done";
+  });
+  await withClient(app, async (client) => {
+    await assert.rejects(client.callTool("wait", {}, { timeout: 50 }), TimeoutError);
+    await within(cancelled, "the cancel");
+    // Longer in all than the timeout, but never silent for that long.
+    const { text } = await client.callTool("slow", {}, { timeout: 600, onProgress: () => {} });
+    assert.equal(text, "done");
+    await assert.rejects(
+      client.callTool("slow", {}, { timeout: 600, maxTimeout: 200, onProgress: () => {} }),
+      TimeoutError,
+    );
+  });
+});
+
+test("close rejects what is pending and can be repeated", async () => {
+  const { app, started } = waiting();
+  const client = await connect(app);
+  const call = client.callTool("wait");
+  await within(started, "the start");
+  const rejected = assert.rejects(call, (error) => error instanceof ClosedError || error instanceof CancelledError);
+  await Promise.all([client.close(), client.close()]);
+  await within(rejected, "the rejection");
+  await client.close();
+  await assert.rejects(client.callTool("wait"), ClosedError);
+});
+
+test("lists are read page by page", async () => {
+  const app = new Server("pages", { pageSize: 2 });
+  const names = ["a", "b", "c", "d", "e"];
+  for (const name of names) app.tool(name, () => name);
+  await withClient(app, async (client) => {
+    assert.deepEqual(
+      (await client.listTools()).map((tool) => tool.name),
+      names,
+    );
+    const first = await client.listToolsPage();
+    assert.equal(first.tools.length, 2);
+    const second = await client.listToolsPage(first.nextCursor);
+    assert.deepEqual(
+      second.tools.map((tool) => tool.name),
+      ["c", "d"],
+    );
+    await assert.rejects(client.listToolsPage("not a cursor"), RpcError);
+  });
+});
+
+test("what was negotiated, in every revision", async () => {
+  const app = new Server("negotiated", { title: "N", instructions: "be nice" }).tool("f", () => "f");
+  for (const revision of [undefined, "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]) {
+    await withClient(
+      app,
+      async (client) => {
+        assert.equal(client.era, revision ? "legacy" : "modern");
+        if (revision) assert.equal(client.protocolVersion, revision);
+        assert.equal(client.serverInfo.name, "negotiated");
+        assert.equal(client.instructions, "be nice");
+        assert.ok(client.capabilities.tools);
+        assert.equal(client.transport, "memory");
+        await client.ping();
+        assert.equal((await client.callTool("f")).text, "f");
+      },
+      revision ? { revision } : {},
+    );
+  }
+});
+
+test("targets: a command line, an object, an mcp.json", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "tricorn "));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, "mcp.json");
+  writeFileSync(file, JSON.stringify({ mcpServers: { one: program, two: { url: "http://127.0.0.1:9/mcp" } } }));
+  const targets = [
+    [`'${node}' '${path("server")}'`],
+    [program],
+    [file, { server: "one" }],
+    [{ mcpServers: { only: program } }],
+  ];
+  for (const [target, options] of targets) {
+    const client = await connect(target, options);
+    assert.equal((await client.callTool("add", { a: 1 })).text, "2");
+    assert.equal(client.serverInfo.name, "misbehaving");
+    assert.equal(client.transport, "stdio");
+    await client.close();
+  }
+  await assert.rejects(connect(file), /"server": "one", "two"/);
+  await assert.rejects(connect(file, { server: "three" }), /no server "three"/);
+  await assert.rejects(connect(join(folder, "none.json")), MisuseError);
+  await assert.rejects(connect({ command: "tricorn-no-such-program" }), TransportError);
+  await assert.rejects(connect("http://127.0.0.1:9/mcp"), TransportError);
+  await assert.rejects(connect(program, { revison: "x" }), /revison.*revision/);
+});
+
+test("errors are of their class, know their kind and show where the call was made", async () => {
+  await withClient(new Server("errors"), async (client) => {
+    const error = await client.callTool("unknown").then(assert.fail, (error) => error);
+    assert.ok(error instanceof RpcError && error instanceof TricornError && error instanceof Error);
+    assert.equal(error.name, "RpcError");
+    assert.equal(error.kind, "rpc");
+    assert.equal(error.code, -32602);
+    assert.match(error.stack, /client\.test\.mjs/);
+  });
+});
+
+test("a listener that throws is an uncaught exception, and the call goes on", async (t) => {
+  const app = new Server("listener").tool("f", async (_, ctx) => {
+    ctx.progress(1);
+    return "answered";
+  });
+  const thrown = deferred();
+  const seen = process.listeners("uncaughtException");
+  process.removeAllListeners("uncaughtException");
+  process.once("uncaughtException", thrown.resolve);
+  t.after(() => {
+    for (const listener of seen) process.on("uncaughtException", listener);
+  });
+  await withClient(app, async (client) => {
+    const onProgress = () => {
+      throw new Error("from the listener");
+    };
+    assert.equal((await client.callTool("f", {}, { onProgress })).text, "answered");
+    assert.equal((await within(thrown.promise, "the exception")).message, "from the listener");
+  });
+});
+
+test("the server's end is told, and pending calls fail", async () => {
+  const closed = deferred();
+  const client = await connect(program, { onClose: closed.resolve });
+  const call = client.callTool("exit_at", { n: 1, code: 3 });
+  await assert.rejects(call, (error) => error instanceof ClosedError || error instanceof TransportError);
+  assert.equal(typeof (await within(closed.promise, "onClose")), "string");
+  await client.close();
+});
+
+test("many clients of one server at once", async () => {
+  const app = new Server("shared").tool("who", (_, ctx) => ctx.request.clientInfo?.name);
+  const clients = await Promise.all(Array.from({ length: 20 }, (_, n) => connect(app, { name: `client ${n}` })));
+  const names = await Promise.all(clients.map(async (client) => (await client.callTool("who")).text));
+  assert.deepEqual(
+    names,
+    clients.map((_, n) => `client ${n}`),
+  );
+  await Promise.all(clients.map((client) => client.close()));
+});

@@ -1,0 +1,99 @@
+// Compiled, never run: what the types promise to users, and what they refuse.
+
+import {
+  type CallToolResult,
+  type Context,
+  connect,
+  image,
+  jsonSchema,
+  result,
+  Server,
+  type StandardSchema,
+} from "tricorn";
+import type { withClient } from "tricorn/testing";
+import { z } from "zod";
+
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+function same<A, B>(_proof: Same<A, B>): void {}
+
+const app = new Server("types", { instructions: "none", pageSize: 10 });
+
+// @ts-expect-error: an option that does not exist
+new Server("types", { pageSise: 10 });
+
+// Arguments have the type of the schema, after defaults and transforms.
+app.tool("add", { input: z.object({ a: z.number(), b: z.number().default(2) }) }, ({ a, b }, ctx) => {
+  same<typeof a, number>(true);
+  same<typeof b, number>(true);
+  same<typeof ctx, Context>(true);
+  same<typeof ctx.signal, AbortSignal>(true);
+  // @ts-expect-error: a is no string
+  const _wrong: string = a;
+  return a + b;
+});
+
+app.tool("length", { input: z.object({ text: z.string().transform((text) => text.length) }) }, async ({ text }) => {
+  same<typeof text, number>(true);
+  return text;
+});
+
+// @ts-expect-error: the handler wants an argument the schema does not have
+app.tool("wants", { input: z.object({ a: z.number() }) }, ({ c }: { c: string }) => c);
+
+// A declared output is what the handler must return, now or later.
+app.tool("sum", { output: z.object({ sum: z.number() }) }, () => ({ sum: 3 }));
+app.tool("sum", { output: z.object({ sum: z.number() }) }, async () => ({ sum: 3 }));
+app.tool("sum", { output: z.object({ sum: z.number() }) }, () => result({ structured: { sum: 3 } }));
+// @ts-expect-error: a string is no number
+app.tool("sum", { output: z.object({ sum: z.number() }) }, () => ({ sum: "3" }));
+// @ts-expect-error: a result must come from result()
+app.tool("sum", { output: z.object({ sum: z.number() }) }, () => ({ content: [] }));
+
+// Without one, anything goes.
+app.tool("any", () => undefined);
+app.tool("any", { description: "a picture" }, () => image("AAAA", "image/png"));
+
+// Plain JSON Schema: untyped, or typed by hand.
+app.tool("raw", { input: { type: "object", properties: { a: { type: "number" } } } }, (args) => {
+  same<typeof args, Record<string, unknown>>(true);
+  return args["a"];
+});
+app.tool("raw", { input: jsonSchema<{ a: number }>({ type: "object" }) }, ({ a }) => {
+  same<typeof a, number>(true);
+  return a;
+});
+
+// Any Standard Schema will do, with an explicit JSON Schema when it cannot make one.
+declare const foreign: StandardSchema<{ when: string }, { when: Date }>;
+app.tool("foreign", { input: foreign, inputSchema: { type: "object" } }, ({ when }) => {
+  same<typeof when, Date>(true);
+  return when.toISOString();
+});
+
+// @ts-expect-error: the function is missing
+app.tool("none", {});
+// @ts-expect-error: hints are booleans
+app.tool("hints", { annotations: { readOnlyHint: "yes" } }, () => 1);
+
+async function client(): Promise<void> {
+  await using client = await connect("node server.mjs", { requestTimeout: 1000 });
+  const typed = await client.callTool<{ sum: number }>(
+    "add",
+    { a: 1 },
+    { timeout: null, onProgress: ({ progress }) => void progress },
+  );
+  same<typeof typed, CallToolResult<{ sum: number }>>(true);
+  same<typeof typed.structured, { sum: number } | undefined>(true);
+  same<typeof typed.text, string>(true);
+  const untyped = await client.callTool("add");
+  same<typeof untyped.structured, unknown>(true);
+  await connect({ command: "node", args: ["x"], env: { A: "1", B: null }, stderr: (line) => void line.length });
+  await connect({ url: "http://127.0.0.1/mcp", headers: { a: "b" } });
+  await connect(app, { revision: "2025-06-18" });
+  // @ts-expect-error: neither a url nor a command
+  await connect({ cmd: "node" });
+  // @ts-expect-error: arguments are an object
+  await client.callTool("add", [1, 2]);
+  same<Awaited<ReturnType<typeof withClient<number>>>, number>(true);
+}
+void client;

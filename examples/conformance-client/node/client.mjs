@@ -1,0 +1,49 @@
+// The client the official conformance suite drives: `run URL`, the scenario is in the environment.
+import { connect } from "tricorn";
+
+const url = process.argv[2];
+const scenario = process.env.MCP_CONFORMANCE_SCENARIO;
+// The oldest releases of the suite do not say which revision they mean.
+const revision = process.env.MCP_CONFORMANCE_PROTOCOL_VERSION ?? "2025-11-25";
+
+const scenarios = {
+  initialize: (client) => client.listTools(),
+
+  async tools_call(client) {
+    await client.listTools();
+    await client.callTool("add_numbers", { a: 5, b: 3 });
+  },
+
+  async "request-metadata"(client) {
+    const [tool] = await client.listTools();
+    if (tool) await client.callTool(tool.name);
+  },
+
+  async "http-standard-headers"(client) {
+    for (const tool of await client.listTools()) await client.callTool(tool.name);
+  },
+
+  "json-schema-ref-no-deref": (client) => client.listTools(),
+
+  async "json-schema-2020-12-preservation"(client) {
+    const tools = await client.listTools();
+    const tool = tools.find(({ name }) => name === "json_schema_2020_12_tool");
+    if (!tool) throw new Error("json_schema_2020_12_tool is not listed");
+    await client.callTool("json_schema_echo", { schema: tool.inputSchema });
+  },
+};
+
+const run = scenarios[scenario];
+if (!url || !run) {
+  console.error(`unknown scenario ${scenario}`);
+  process.exit(2);
+}
+
+// What the suite asks a client to declare; answering is for the scenarios that need it.
+const capabilities = scenario === "request-metadata" ? { roots: {}, sampling: {}, elicitation: {} } : {};
+const client = await connect(url, { revision, capabilities });
+try {
+  await run(client);
+} finally {
+  await client.close();
+}

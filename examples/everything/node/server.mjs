@@ -1,0 +1,43 @@
+// The fixture server of the contract suite: `run --stdio | --http HOST:PORT`.
+import { Server } from "tricorn";
+import { addContractTools } from "./contract.mjs";
+import { addOfficialTools } from "./official.mjs";
+
+const setting = (name) => (process.env[name] ? Number(process.env[name]) : undefined);
+/** Only the settings that are set: the others keep their defaults. */
+const given = (options) => Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+
+const app = new Server("everything", {
+  version: "1.0.0",
+  title: "Everything",
+  description: "Every fixture of the contract suite",
+  websiteUrl: "https://example.com/everything",
+  icons: [{ src: "https://example.com/icon.png", mimeType: "image/png", sizes: ["48x48"], theme: "light" }],
+  instructions: "Call any tool.",
+  ...given({
+    pageSize: setting("EVERYTHING_PAGE_SIZE"),
+    maxInFlight: setting("EVERYTHING_MAX_IN_FLIGHT"),
+  }),
+});
+
+addOfficialTools(app);
+addContractTools(app);
+
+const [mode, address = ""] = process.argv.slice(2);
+const [host, port] = address.split(":");
+const idle = setting("EVERYTHING_SESSION_IDLE_TIMEOUT");
+if (mode === "--stdio") {
+  await app.run();
+} else if (mode === "--http") {
+  await app.run({
+    host,
+    port: Number(port),
+    onListening: (url) => console.error(`ready ${url}`),
+    ...given({
+      maxSessions: setting("EVERYTHING_MAX_SESSIONS"),
+      sessionIdleTimeout: idle === undefined ? undefined : idle * 1000,
+    }),
+  });
+} else {
+  throw new Error("usage: run --stdio | --http HOST:PORT");
+}
