@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import final
 
+__all__ = ["Bridge", "Client", "HttpEndpoint", "Server", "version"]
+
 def version() -> str:
     """The version of the engine, which is the version of this package."""
 

@@ -34,7 +34,7 @@ class ClientOptions(Identity, total=False):
 
     name: str
     version: str
-    revision: str
+    revision: str | None
     """Speak this protocol revision only, such as `"2025-11-25"`; by default the newest both know."""
     request_timeout: float | None
     """Without answer or progress; 60."""
@@ -78,7 +78,9 @@ class AsyncClient:
 
     def __init__(self, target: Target, **options: Unpack[ClientOptions]) -> None:
         introduce(options, sys._getframe(1).f_globals)
-        settings: dict[str, Any] = {**options}
+        settings: dict[str, Any] = {
+            key: value for key, value in options.items() if value is not None or key == "request_timeout"
+        }
         which = settings.pop("server", None)
         self._on_notification: Callable[[str, dict[str, Any]], object] | None = settings.pop("on_notification", None)
         self._on_stderr: Callable[[str], object] | None = settings.pop("on_stderr", None)

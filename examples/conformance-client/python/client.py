@@ -1,0 +1,78 @@
+"""The conformance suite's client: does what the scenario named in the environment asks for."""
+
+import asyncio
+import json
+import os
+import sys
+from typing import Any
+
+from tricorn import AsyncClient, connect
+
+SCENARIO = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
+REVISION = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION", "2025-11-25")
+CONTEXT: dict[str, Any] = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
+EVERYTHING: dict[str, Any] = {"roots": {}, "sampling": {}, "elicitation": {}}
+
+
+async def only_list(client: AsyncClient) -> None:
+    await client.list_tools()
+
+
+async def add_numbers(client: AsyncClient) -> None:
+    await client.list_tools()
+    await client.call_tool("add_numbers", {"a": 2, "b": 3})
+
+
+async def call_every_tool(client: AsyncClient) -> None:
+    for tool in await client.list_tools():
+        await client.call_tool(tool.name, sample(tool.input_schema))
+
+
+async def listed_calls(client: AsyncClient) -> None:
+    await client.list_tools()
+    for call in CONTEXT["toolCalls"]:
+        await client.call_tool(call["name"], call.get("arguments"))
+
+
+async def echo_schema(client: AsyncClient) -> None:
+    tools = {tool.name: tool for tool in await client.list_tools()}
+    await client.call_tool("json_schema_echo", {"schema": tools["json_schema_2020_12_tool"].input_schema})
+
+
+def sample(schema: dict[str, Any]) -> dict[str, Any]:
+    """The least arguments a simple schema accepts."""
+    values: dict[str, Any] = {
+        "string": "text",
+        "integer": 1,
+        "number": 1.5,
+        "boolean": True,
+        "array": [],
+        "object": {},
+        "null": None,
+    }
+    properties = schema.get("properties", {})
+    return {name: values.get(properties.get(name, {}).get("type"), "text") for name in schema.get("required", [])}
+
+
+SCENARIOS = {
+    "initialize": only_list,
+    "tools_call": add_numbers,
+    "request-metadata": call_every_tool,
+    "http-standard-headers": call_every_tool,
+    "http-custom-headers": listed_calls,
+    "http-invalid-tool-headers": call_every_tool,
+    "json-schema-2020-12-preservation": echo_schema,
+    "json-schema-ref-no-deref": only_list,
+}
+
+
+async def main(url: str) -> None:
+    run = SCENARIOS.get(SCENARIO)
+    if run is None:
+        sys.exit(f"scenario {SCENARIO!r} is not supported yet")
+    capabilities: dict[str, Any] = EVERYTHING if SCENARIO == "request-metadata" else {}
+    async with connect(url, revision=REVISION, capabilities=capabilities) as client:
+        await run(client)
+
+
+asyncio.run(main(sys.argv[1]))

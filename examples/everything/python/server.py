@@ -1,0 +1,357 @@
+"""The fixture server: the official conformance suite's tools, then those of tests/cases/FIXTURES.md."""
+
+import asyncio
+import os
+from base64 import b64decode
+from typing import Any
+
+from tricorn import (
+    Annotations,
+    Audio,
+    Content,
+    Context,
+    EmbeddedResource,
+    Image,
+    ResourceContents,
+    ResourceLink,
+    RpcError,
+    Server,
+    Text,
+    ToolError,
+)
+
+PNG = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==")
+WAV = b64decode("UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAAAAA==")
+
+
+def setting(name: str) -> dict[str, Any]:
+    value = os.environ.get(f"EVERYTHING_{name.upper()}")
+    return {} if value is None else {name: int(value)}
+
+
+options: dict[str, Any] = {**setting("page_size"), **setting("max_in_flight")}
+app = Server(
+    "everything",
+    "1.0.0",
+    title="Everything",
+    description="Every fixture of the contract suite",
+    website_url="https://example.com/everything",
+    icons=[{"src": "https://example.com/icon.png", "mimeType": "image/png", "sizes": ["48x48"], "theme": "light"}],
+    instructions="Call any tool.",
+    **options,
+)
+
+# -- the official suite
+
+
+@app.tool
+async def test_simple_text() -> str:
+    """Return one text."""
+    return "This is a simple text response for testing."
+
+
+@app.tool
+async def test_image_content() -> Image:
+    """Return an image."""
+    return Image(PNG)
+
+
+@app.tool
+async def test_audio_content() -> Audio:
+    """Return a sound."""
+    return Audio(WAV)
+
+
+@app.tool
+async def test_embedded_resource() -> EmbeddedResource:
+    """Return a resource with its text."""
+    text = "This is an embedded resource content."
+    return EmbeddedResource(ResourceContents("test://embedded-resource", "text/plain", text=text))
+
+
+@app.tool
+async def test_multiple_content_types() -> list[Content]:
+    """Return a text, an image and a resource."""
+    return [
+        Text("Multiple content types test:"),
+        Image(PNG),
+        EmbeddedResource(
+            ResourceContents("test://mixed-content-resource", "application/json", text='{"test":"data","value":123}')
+        ),
+    ]
+
+
+@app.tool
+async def test_error_handling() -> str:
+    """Fail."""
+    raise ToolError("This tool intentionally returns an error for testing")
+
+
+@app.tool
+async def test_tool_with_progress(ctx: Context) -> str:
+    """Report progress three times."""
+    for progress in (0, 50, 100):
+        ctx.progress(progress, 100)
+        await asyncio.sleep(0.05)
+    return "Tool with progress executed successfully"
+
+
+@app.tool
+async def test_tool_with_logging(ctx: Context) -> str:
+    """Log three messages."""
+    for message in ("Tool execution started", "Tool processing data", "Tool execution completed"):
+        ctx.log("info", message)
+        await asyncio.sleep(0.05)
+    return "Tool with logging executed successfully"
+
+
+SCHEMA_2020_12: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "$defs": {
+        "address": {
+            "$anchor": "addressDef",
+            "type": "object",
+            "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
+        }
+    },
+    "properties": {
+        "name": {"type": "string"},
+        "address": {"$ref": "#/$defs/address"},
+        "contactMethod": {"type": "string", "enum": ["phone", "email"]},
+        "phone": {"type": "string"},
+        "email": {"type": "string"},
+    },
+    "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+    "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
+    "then": {"required": ["phone"]},
+    "else": {"required": ["email"]},
+    "additionalProperties": False,
+}
+
+
+@app.tool(input_schema=SCHEMA_2020_12)
+async def json_schema_2020_12_tool(**_arguments: Any) -> str:
+    """Show that a schema arrives unchanged."""
+    return "schema ok"
+
+
+REGION = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
+
+
+@app.tool(input_schema=REGION)
+async def test_x_mcp_header(region: str = "none") -> str:
+    """Return the region, which also travels as a header."""
+    return f"region: {region}"
+
+
+@app.tool
+async def test_missing_capability(ctx: Context) -> str:
+    """Need a client that can sample."""
+    ctx.require("sampling")
+    return "The client can sample"
+
+
+@app.tool
+async def test_logging_tool(ctx: Context) -> str:
+    """Log one message, which is only delivered when the client asked for it."""
+    ctx.log("info", "This is a log message")
+    return "Logged"
+
+
+@app.tool
+async def test_trigger_tool_change() -> str:
+    """Add a tool and remove it again."""
+
+    async def short_lived() -> str:
+        """Exist for a moment."""
+        return "still here"
+
+    app.add_tool(short_lived)
+    app.remove_tool("short_lived")
+    return "The list of tools has changed"
+
+
+# -- our own
+
+
+@app.tool
+async def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@app.tool(
+    definition={
+        "name": "echo",
+        "title": "Echo",
+        "description": "Return the text unchanged",
+        "inputSchema": {
+            "type": "object",
+            "properties": {"text": {"type": "string", "description": "What to say"}},
+            "required": ["text"],
+            "additionalProperties": False,
+        },
+        "annotations": {
+            "title": "Echo (hint)",
+            "readOnlyHint": True,
+            "destructiveHint": False,
+            "idempotentHint": True,
+            "openWorldHint": False,
+        },
+        "icons": [
+            {
+                "src": "https://example.com/echo.png",
+                "mimeType": "image/png",
+                "sizes": ["48x48", "any"],
+                "theme": "dark",
+            }
+        ],
+        "_meta": {"com.example/color": "blue"},
+    }
+)
+async def echo(text: str) -> str:
+    return text
+
+
+slow_calls = {"started": 0, "cancelled": 0, "finished": 0}
+
+
+@app.tool
+async def slow(ms: int, ctx: Context) -> str:
+    """Take some milliseconds."""
+    slow_calls["started"] += 1
+    ctx.progress(0, ms, "started")
+    try:
+        await asyncio.sleep(ms / 1000)
+    except asyncio.CancelledError:
+        slow_calls["cancelled"] += 1
+        raise
+    slow_calls["finished"] += 1
+    ctx.progress(ms, ms, "done")
+    return f"slept {ms} ms"
+
+
+@app.tool
+async def fail(kind: str) -> str:
+    """Fail in the way asked for: tool, exception or protocol."""
+    if kind == "tool":
+        raise ToolError("the tool says no")
+    if kind == "exception":
+        raise ValueError("secret detail")
+    if kind == "protocol":
+        raise RpcError(4242, "custom refusal", {"hint": "try another kind"})
+    return "no failure"
+
+
+@app.tool
+async def all_content() -> list[Content]:
+    """Return a block of every type."""
+    hints = Annotations(audience=["user"], priority=0.5, last_modified="2025-01-12T15:00:58Z")
+    return [
+        Text("one", annotations=hints, meta={"com.example/n": 1}),
+        Image(PNG),
+        Audio(WAV),
+        ResourceLink("test://linked", "linked", "Linked", "A link", "text/plain", 3),
+        EmbeddedResource(ResourceContents("test://text", "text/plain", text="abc")),
+        EmbeddedResource(ResourceContents("test://blob", "application/octet-stream", blob=b"\x00\x01\x02")),
+        Text("last"),
+    ]
+
+
+@app.tool(
+    definition={
+        "name": "structured",
+        "description": "A weather report",
+        "inputSchema": {
+            "type": "object",
+            "properties": {"city": {"type": "string", "minLength": 1}},
+            "required": ["city"],
+        },
+        "outputSchema": {
+            "type": "object",
+            "properties": {
+                "city": {"type": "string"},
+                "temperature": {"type": "number"},
+                "conditions": {"type": "string"},
+            },
+            "required": ["city", "temperature", "conditions"],
+        },
+    }
+)
+async def structured(city: str) -> dict[str, Any]:
+    return {"city": city, "temperature": 22.5, "conditions": "sunny"}
+
+
+@app.tool(
+    definition={
+        "name": "structured_invalid",
+        "description": "Breaks its own output schema",
+        "inputSchema": {"type": "object"},
+        "outputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
+    }
+)
+async def structured_invalid() -> dict[str, Any]:
+    return {"n": "not a number"}
+
+
+@app.tool(
+    definition={
+        "name": "any_value",
+        "description": "Return any JSON value",
+        "inputSchema": {"type": "object", "properties": {"value": {}}, "required": ["value"]},
+        "outputSchema": {"type": ["object", "array", "string", "number", "boolean", "null"]},
+    }
+)
+async def any_value(value: Any) -> Any:
+    return value
+
+
+@app.tool
+async def context(ctx: Context) -> dict[str, Any]:
+    """Return what the engine knows about this request."""
+    return ctx.request.raw
+
+
+@app.tool(
+    definition={
+        "name": "draft7",
+        "description": "Arguments described in draft-07",
+        "inputSchema": {
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "type": "object",
+            "definitions": {"label": {"type": "string", "maxLength": 3}},
+            "properties": {
+                "pair": {
+                    "type": "array",
+                    "items": [{"$ref": "#/definitions/label"}, {"type": "integer"}],
+                    "additionalItems": False,
+                }
+            },
+            "required": ["pair"],
+        },
+    }
+)
+async def draft7(pair: list[Any]) -> str:
+    return "draft7 ok"
+
+
+@app.tool
+async def empty() -> None:
+    """Return nothing."""
+
+
+@app.tool(name="print")
+async def careless(text: str) -> str:
+    """Print to standard output, which belongs to the protocol."""
+    print(text)
+    return "printed"
+
+
+@app.tool
+async def test_metrics() -> dict[str, Any]:
+    """Return the server's gauges."""
+    return {"server": app.metrics(), "slow": slow_calls}
+
+
+app.run(**setting("max_sessions"), **setting("session_idle_timeout"))
