@@ -2,12 +2,20 @@
 
 import { readFileSync } from "node:fs";
 import type * as Addon from "./addon.js";
-import type { ContentBlock, Icon } from "./content.js";
 import { MisuseError, native, PeerMisbehavedError, TricornError } from "./errors.js";
 import { addon, bridge, listen, newSource, wait, warn } from "./host.js";
 import { toEngine, withOptions } from "./options.js";
 import { userPackage } from "./package.js";
-import { type Metrics, nativeServer, Server, type ToolAnnotations } from "./server.js";
+import { type Metrics, nativeServer, Server } from "./server.js";
+import type {
+  ClientCapabilities,
+  ContentBlock,
+  Icon,
+  Implementation,
+  MetaObject,
+  ServerCapabilities,
+  Tool,
+} from "./types.js";
 
 /** A server behind a URL. */
 export interface HttpTarget {
@@ -58,7 +66,7 @@ export interface ClientOptions {
   /** How long a server that was started gets to end by itself. Default 2 seconds. */
   readonly shutdownGrace?: number;
   /** Capabilities to declare, as in the protocol. */
-  readonly capabilities?: Readonly<Record<string, unknown>>;
+  readonly capabilities?: ClientCapabilities;
   /** Which entry of an `mcp.json`; not needed when there is only one. */
   readonly server?: string;
   /** Hears of every notification of the server that nothing else waits for. */
@@ -86,53 +94,32 @@ export interface RequestOptions {
 
 export interface CallOptions extends RequestOptions {
   /** The request's `_meta`. */
-  readonly meta?: Readonly<Record<string, unknown>>;
-}
-
-/** A tool as the server describes it; members this version does not know are kept. */
-export interface ToolDescription {
-  readonly name: string;
-  readonly title?: string;
-  readonly description?: string;
-  readonly inputSchema: Readonly<Record<string, unknown>>;
-  readonly outputSchema?: Readonly<Record<string, unknown>>;
-  readonly annotations?: ToolAnnotations;
-  readonly icons?: readonly Icon[];
-  readonly _meta?: Readonly<Record<string, unknown>>;
-  readonly [member: string]: unknown;
+  readonly meta?: MetaObject;
 }
 
 export interface ToolPage {
-  readonly tools: readonly ToolDescription[];
+  readonly tools: readonly Tool[];
   /** Where the next page starts; undefined on the last. */
   readonly nextCursor?: string;
-}
-
-/** Who a server says it is. */
-export interface ServerInfo {
-  readonly name: string;
-  readonly version: string;
-  readonly title?: string;
-  readonly [member: string]: unknown;
 }
 
 interface Connected {
   readonly protocolVersion: string;
   readonly era: "legacy" | "modern";
-  readonly serverInfo?: ServerInfo;
-  readonly capabilities?: Readonly<Record<string, unknown>>;
+  readonly serverInfo?: Implementation;
+  readonly capabilities?: ServerCapabilities;
   readonly instructions?: string;
   readonly sessionId?: string;
 }
 
 /** What a tool answered. A tool that failed answers too: look at {@link isError}. */
-export class CallToolResult<T = unknown> {
+export class ToolResult<T = unknown> {
   readonly content: readonly ContentBlock[];
   /** The answer for programs (`structuredContent`); undefined when the tool has none. */
   readonly structured: T | undefined;
   readonly isError: boolean;
   /** The result's `_meta`; empty when it has none. */
-  readonly meta: Readonly<Record<string, unknown>>;
+  readonly meta: MetaObject;
   /** The result as it came. */
   readonly raw: Readonly<Record<string, unknown>>;
 
@@ -142,7 +129,7 @@ export class CallToolResult<T = unknown> {
     this.content = (raw["content"] as readonly ContentBlock[] | undefined) ?? [];
     this.structured = raw["structuredContent"] as T | undefined;
     this.isError = raw["isError"] === true;
-    this.meta = (raw["_meta"] as Readonly<Record<string, unknown>> | undefined) ?? {};
+    this.meta = (raw["_meta"] as MetaObject | undefined) ?? {};
   }
 
   /** All text blocks, one per line. */
@@ -227,11 +214,11 @@ export class Client {
     return this.#transport;
   }
 
-  get serverInfo(): ServerInfo | undefined {
+  get serverInfo(): Implementation | undefined {
     return this.#info.serverInfo;
   }
 
-  get capabilities(): Readonly<Record<string, unknown>> {
+  get capabilities(): ServerCapabilities {
     return this.#info.capabilities ?? {};
   }
 
@@ -246,8 +233,8 @@ export class Client {
   }
 
   /** All tools, all pages. */
-  async listTools(options?: RequestOptions): Promise<ToolDescription[]> {
-    const tools: ToolDescription[] = [];
+  async listTools(options?: RequestOptions): Promise<Tool[]> {
+    const tools: Tool[] = [];
     const seen = new Set<string>();
     for (let cursor: string | undefined; ; ) {
       const page = await this.listToolsPage(cursor, options);
@@ -276,9 +263,9 @@ export class Client {
     name: string,
     args: Readonly<Record<string, unknown>> = {},
     options?: CallOptions,
-  ): Promise<CallToolResult<T>> {
+  ): Promise<ToolResult<T>> {
     const params = { name, arguments: args, ...(options?.meta && { _meta: options.meta }) };
-    return new CallToolResult<T>(await this.request("tools/call", params, options));
+    return new ToolResult<T>(await this.request("tools/call", params, options));
   }
 
   /** Asks whether the server is still there. A revision without `ping` gets its nearest equivalent. */

@@ -1,75 +1,21 @@
 /** What a tool can answer besides a plain value. */
 
-/** Who content is meant for and how much it matters. */
-export interface Annotations {
-  readonly audience?: readonly ("user" | "assistant")[];
-  /** From 0, optional, to 1, required. */
-  readonly priority?: number;
-  /** ISO 8601. */
-  readonly lastModified?: string;
-}
-
-/** A picture of a tool, resource or program. */
-export interface Icon {
-  readonly src: string;
-  readonly mimeType?: string;
-  readonly sizes?: readonly string[];
-  readonly theme?: "light" | "dark";
-}
-
-interface Extras {
-  readonly annotations?: Annotations;
-  readonly _meta?: { readonly [key: string]: unknown };
-}
-
-export interface TextContent extends Extras {
-  readonly type: "text";
-  readonly text: string;
-}
-
-export interface ImageContent extends Extras {
-  readonly type: "image";
-  /** Base64. */
-  readonly data: string;
-  readonly mimeType: string;
-}
-
-export interface AudioContent extends Extras {
-  readonly type: "audio";
-  /** Base64. */
-  readonly data: string;
-  readonly mimeType: string;
-}
-
-export interface ResourceLink extends Extras {
-  readonly type: "resource_link";
-  readonly uri: string;
-  readonly name: string;
-  readonly title?: string;
-  readonly description?: string;
-  readonly mimeType?: string;
-  readonly size?: number;
-  readonly icons?: readonly Icon[];
-}
-
-export interface EmbeddedResource extends Extras {
-  readonly type: "resource";
-  readonly resource: {
-    readonly uri: string;
-    readonly mimeType?: string;
-    /** The text, or the bytes as base64 in `blob`. */
-    readonly text?: string;
-    readonly blob?: string;
-    readonly _meta?: { readonly [key: string]: unknown };
-  };
-}
-
-export type ContentBlock = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource;
+import type {
+  Annotations,
+  AudioContent,
+  CallToolResult,
+  ContentBlock,
+  EmbeddedResource,
+  ImageContent,
+  MetaObject,
+  ResourceLink,
+  TextContent,
+} from "./types.js";
 
 /** Options of every content block. */
 export interface ContentOptions {
   readonly annotations?: Annotations;
-  readonly meta?: { readonly [key: string]: unknown };
+  readonly meta?: MetaObject;
 }
 
 const BLOCK: unique symbol = Symbol("tricorn.content");
@@ -123,27 +69,19 @@ export function resourceLink(link: Omit<ResourceLink, "type" | "_meta">, options
   return block({ type: "resource_link", ...link }, options);
 }
 
-/** A whole tool result, for answers that are more than one value. */
-export interface ToolResult {
-  readonly content: readonly ContentBlock[];
-  readonly structuredContent?: unknown;
-  readonly isError?: boolean;
-  readonly _meta?: { readonly [key: string]: unknown };
-}
-
 /** A whole result made by {@link result}: the only kind a tool with a declared output may return. */
-export interface CompleteResult extends ToolResult {
+export interface CompleteResult extends CallToolResult {
   readonly [RESULT]: true;
 }
 
 /** Makes a whole tool result: what the model reads, and besides it what programs read. */
 export function result(parts: {
-  readonly content?: readonly ContentBlock[];
+  readonly content?: ContentBlock[];
   readonly structured?: unknown;
   readonly isError?: boolean;
-  readonly meta?: { readonly [key: string]: unknown };
+  readonly meta?: MetaObject;
 }): CompleteResult {
-  const made: ToolResult = {
+  const made: CallToolResult = {
     content: parts.content ?? [],
     ...(parts.structured !== undefined && { structuredContent: parts.structured }),
     ...(parts.isError !== undefined && { isError: parts.isError }),
@@ -161,13 +99,13 @@ const RESULT_KEYS = new Set(["content", "structuredContent", "isError", "_meta"]
  *   because a plain value of that type may look like anything
  * @internal
  */
-export function completeResult(value: object, typed: boolean): ToolResult | undefined {
+export function completeResult(value: object, typed: boolean): CallToolResult | undefined {
   if (isBlock(value)) return { content: [value] };
   if (isResult(value)) return value;
   if (Array.isArray(value)) {
     return value.length > 0 && value.every(isBlock) ? { content: value } : undefined;
   }
-  return !typed && looksComplete(value) ? (value as ToolResult) : undefined;
+  return !typed && looksComplete(value) ? (value as CallToolResult) : undefined;
 }
 
 function isBlock(value: unknown): value is ContentBlock {

@@ -2,30 +2,35 @@
 
 import { native } from "./errors.js";
 import { bridge } from "./host.js";
-
-/** How loud a log message is, quietest first. */
-export type LogLevel = "debug" | "info" | "notice" | "warning" | "error" | "critical" | "alert" | "emergency";
+import type {
+  ClientCapabilities,
+  Implementation,
+  LoggingLevel,
+  MetaObject,
+  ProgressToken,
+  RequestId,
+} from "./types.js";
 
 /** The request behind a call. Handlers cannot tell where it came from unless they look here. */
 export interface RequestInfo {
   /** The JSON-RPC id. */
-  readonly id: string | number;
+  readonly id: RequestId;
   /** The JSON-RPC method, such as `tools/call`. */
   readonly method: string;
   /** The protocol revision in force, such as `2025-11-25`. */
-  readonly revision: string;
+  readonly protocolVersion: string;
   /** `legacy`: opened by `initialize`. `modern`: stateless, everything is in the request. */
   readonly era: "legacy" | "modern";
   /** Who is calling, when the client said so. */
-  readonly clientInfo: { readonly name: string; readonly version: string; readonly [key: string]: unknown } | undefined;
+  readonly clientInfo: Implementation | undefined;
   /** What the client can do; see {@link Context.require}. */
-  readonly clientCapabilities: { readonly [name: string]: unknown };
+  readonly clientCapabilities: ClientCapabilities;
   /** The request's `_meta`; empty when it has none. */
-  readonly meta: { readonly [key: string]: unknown };
+  readonly meta: MetaObject;
   /** Present when the client wants to hear of progress. */
-  readonly progressToken: string | number | undefined;
+  readonly progressToken: ProgressToken | undefined;
   /** The least severe level the client wants to hear of. */
-  readonly logLevel: LogLevel | undefined;
+  readonly logLevel: LoggingLevel | undefined;
   readonly transport: "stdio" | "http" | "memory";
   /** The `Mcp-Session-Id` of a legacy HTTP client. */
   readonly sessionId: string | undefined;
@@ -36,11 +41,8 @@ export interface RequestInfo {
 }
 
 /** How the engine tells it: members without a value are left out. */
-type Wire = Partial<Omit<RequestInfo, "id" | "revision" | "raw">> &
-  Pick<RequestInfo, "method" | "era" | "transport"> & {
-    readonly requestId: string | number;
-    readonly protocolVersion: string;
-  };
+type Wire = Partial<Omit<RequestInfo, "id" | "raw">> &
+  Pick<RequestInfo, "method" | "protocolVersion" | "era" | "transport"> & { readonly requestId: RequestId };
 
 /** The optional second argument of every handler. Good for this one call. */
 export class Context {
@@ -98,7 +100,7 @@ export class Context {
    * @param logger the part of the program it comes from
    * @returns false when the client does not want it or the call is over
    */
-  log(level: LogLevel, data: unknown, logger?: string): boolean {
+  log(level: LoggingLevel, data: unknown, logger?: string): boolean {
     return native(() => bridge.log(this.#key, level, logger, JSON.stringify(data) ?? "null"));
   }
 
@@ -126,7 +128,7 @@ function read(key: number): RequestInfo {
   return {
     id: wire.requestId,
     method: wire.method,
-    revision: wire.protocolVersion,
+    protocolVersion: wire.protocolVersion,
     era: wire.era,
     clientInfo: wire.clientInfo,
     clientCapabilities: wire.clientCapabilities ?? {},

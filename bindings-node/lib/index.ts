@@ -4,7 +4,6 @@ import { addon } from "./host.js";
 
 export {
   type CallOptions,
-  CallToolResult,
   Client,
   type ClientOptions,
   type CommandTarget,
@@ -13,31 +12,21 @@ export {
   type HttpTarget,
   type Progress,
   type RequestOptions,
-  type ServerInfo,
   type Target,
-  type ToolDescription,
   type ToolPage,
+  ToolResult,
 } from "./client.js";
 export {
-  type Annotations,
-  type AudioContent,
   audio,
   type CompleteResult,
-  type ContentBlock,
   type ContentOptions,
-  type EmbeddedResource,
-  type Icon,
-  type ImageContent,
   image,
-  type ResourceLink,
   resource,
   resourceLink,
   result,
-  type TextContent,
-  type ToolResult,
   text,
 } from "./content.js";
-export { Context, type LogLevel, type RequestInfo } from "./context.js";
+export { Context, type RequestInfo } from "./context.js";
 export {
   AuthError,
   CancelledError,
@@ -63,16 +52,22 @@ export {
   type StandardResult,
   type StandardSchema,
 } from "./schema.js";
-export {
-  type Arguments,
-  type Metrics,
-  type Returns,
-  Server,
-  type ServerOptions,
-  type ToolAnnotations,
-  type ToolHandler,
-  type ToolOptions,
-} from "./server.js";
+export { type Metrics, Server, type ServerOptions } from "./server.js";
+export type { Arguments, Returns, ToolHandler, ToolOptions } from "./tool.js";
+export type {
+  Annotations,
+  AudioContent,
+  CallToolResult,
+  ContentBlock,
+  EmbeddedResource,
+  Icon,
+  ImageContent,
+  LoggingLevel,
+  ResourceLink,
+  TextContent,
+  Tool,
+  ToolAnnotations,
+} from "./types.js";
 
 /** The version of the engine. */
 export const version: string = addon.version();

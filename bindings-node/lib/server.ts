@@ -3,14 +3,22 @@
 import { AsyncResource } from "node:async_hooks";
 import { isMainThread } from "node:worker_threads";
 import type * as Addon from "./addon.js";
-import { type CompleteResult, completeResult, type Icon } from "./content.js";
-import { Context } from "./context.js";
-import { MisuseError, native, RpcError, ToolError } from "./errors.js";
-import { addon, bridge, calls, type Handler, listen, newSource, register, wait, warn } from "./host.js";
+import { MisuseError, native } from "./errors.js";
+import { addon, bridge, listen, newSource, register, wait, warn } from "./host.js";
 import { type HttpMount, type HttpOptions, type MountOptions, mount, type NodeListener } from "./http.js";
 import { toEngine, withOptions } from "./options.js";
 import { userPackage } from "./package.js";
-import { describe, type Infer, isStandard, type JsonSchema, type Schema, toJsonSchema } from "./schema.js";
+import type { Schema } from "./schema.js";
+import {
+  type AnyHandler,
+  type AnyOptions,
+  define,
+  type Home,
+  Tool,
+  type ToolHandler,
+  type ToolOptions,
+} from "./tool.js";
+import type { Icon } from "./types.js";
 
 /** All optional. Sizes are bytes. */
 export interface ServerOptions {
@@ -34,55 +42,11 @@ export interface ServerOptions {
   /** Notifications waiting for a slow peer. Default 256. */
   readonly maxQueuedNotifications?: number;
   /**
-   * Hears of what handlers throw, other than {@link ToolError} and {@link RpcError}.
+   * Hears of what handlers throw, other than `ToolError` and `RpcError`.
    * Default: `console.error`. The model only ever learns the type of such an error.
    */
   readonly onError?: (error: unknown, tool: string) => void;
 }
-
-/** Hints about what a tool does. Clients should not trust them. */
-export interface ToolAnnotations {
-  readonly title?: string;
-  readonly readOnlyHint?: boolean;
-  readonly destructiveHint?: boolean;
-  readonly idempotentHint?: boolean;
-  readonly openWorldHint?: boolean;
-}
-
-export interface ToolOptions<Input extends Schema | undefined, Output extends Schema | undefined> {
-  /** What the tool does, for the model. */
-  readonly description?: string;
-  /** A name for people. */
-  readonly title?: string;
-  /** The arguments. Default: any object. */
-  readonly input?: Input;
-  /** What the handler returns. Results are checked against it and sent as `structuredContent`. */
-  readonly output?: Output;
-  /** The JSON Schema of the arguments, for schema libraries that cannot make one. */
-  readonly inputSchema?: JsonSchema;
-  /** The JSON Schema of the result, likewise. */
-  readonly outputSchema?: JsonSchema;
-  readonly annotations?: ToolAnnotations;
-  readonly icons?: readonly Icon[];
-  /** The tool's `_meta`. */
-  readonly meta?: Readonly<Record<string, unknown>>;
-}
-
-/** The handler's first argument for an input schema. */
-export type Arguments<Input> = [Input] extends [Schema]
-  ? unknown extends Infer<Input>
-    ? Record<string, unknown>
-    : Infer<Input>
-  : Record<string, unknown>;
-
-/** What a handler may return for an output schema: without one, anything that is JSON. */
-export type Returns<Output> = [Output] extends [Schema] ? Infer<Output> | CompleteResult : unknown;
-
-/** A plain function: typed arguments in, plain value out, now or later. */
-export type ToolHandler<Input, Output> = (
-  args: Arguments<Input>,
-  ctx: Context,
-) => Returns<Output> | Promise<Returns<Output>>;
 
 /** Gauges; see the documentation of the engine. */
 export type Metrics = Readonly<Record<string, number>>;
@@ -107,9 +71,8 @@ export class Server {
   readonly #native: Addon.Server;
   readonly #source = newSource();
   readonly #tools = new Map<string, Tool>();
-  readonly #onError: NonNullable<ServerOptions["onError"]>;
+  readonly #home: Home;
   readonly #maxMessageBytes: number;
-  #scope: AsyncResource | undefined;
   #mount: HttpMount | undefined;
   #serves = new Set<Promise<unknown>>();
 
@@ -125,7 +88,7 @@ export class Server {
     const { onError, ...rest } = options;
     const user = userPackage();
     this.name = name ?? user.name ?? "server";
-    this.#onError = onError ?? logError;
+    this.#home = { scope: undefined, onError: onError ?? logError };
     this.#maxMessageBytes = options.maxMessageBytes ?? 4 << 20;
     const engine = toEngine({ version: user.version ?? "0.0.0", ...rest, name: this.name });
     this.#native = withOptions(() => new addon.Server(bridge, this.#source, engine));
@@ -136,7 +99,7 @@ export class Server {
    *
    * Arguments are validated before the handler runs. It returns a plain value (text for a string,
    * otherwise JSON, structured for an object), content blocks such as `image(…)`, or a whole `result(…)`.
-   * It throws {@link ToolError} to tell the model what went wrong.
+   * It throws `ToolError` to tell the model what went wrong.
    *
    * @throws {MisuseError} for a schema that cannot be JSON Schema or a name that cannot be used
    */
@@ -151,7 +114,7 @@ export class Server {
     if (typeof run !== "function") {
       throw new MisuseError(`tool "${name}": the last argument must be the function that runs it`);
     }
-    const tool = new Tool(name, options, run, this);
+    const tool = new Tool(name, options, run, this.#home);
     native(() => this.#native.addTool(define(name, options), register(tool)));
     this.#tools.set(name, tool);
     return this;
@@ -164,14 +127,17 @@ export class Server {
   }
 
   /**
-   * Serves until the client goes away or a signal ends the program: over HTTP when `http` is given,
-   * otherwise over stdin and stdout.
+   * Serves until the client or the user ends it: over stdin and stdout, unless HTTP is asked for.
+   *
+   * HTTP is asked for here (true, a port, `"host:port"`, options) or on the command line by
+   * `--http [HOST:PORT]`; `ready <url>` then appears on stderr. SIGTERM and Ctrl-C close the server
+   * and settle this; the exit status after Ctrl-C is 130.
    */
-  async run(http?: HttpOptions): Promise<void> {
+  async run(http: boolean | number | string | HttpOptions = askedFor(process.argv.slice(2))): Promise<void> {
     const signals = closeOnSignal(this);
     try {
-      if (http) await this.serveHttp({ onListening: (url) => console.error(`${this.name}: ${url}`), ...http });
-      else await this.serveStdio();
+      if (http === false) await this.serveStdio();
+      else await this.serveHttp({ onListening: (url) => console.error(`ready ${url}`), ...address(http) });
     } finally {
       signals.done();
     }
@@ -229,20 +195,6 @@ export class Server {
     return JSON.parse(this.#native.metrics()) as Metrics;
   }
 
-  /** @internal */
-  failed(tool: string, error: unknown): void {
-    this.#onError(error, tool);
-  }
-
-  /**
-   * Runs a handler where the server was started: what `AsyncLocalStorage` held there, it holds here.
-   *
-   * @internal
-   */
-  inScope(tool: Tool, args: unknown, ctx: Context): unknown {
-    return this.#scope ? this.#scope.runInAsyncScope(tool.call, tool, args, ctx) : tool.call(args, ctx);
-  }
-
   async #serve(start: (op: number) => void, onListening?: (url: string) => void): Promise<void> {
     this.#capture();
     const done = wait(start);
@@ -264,148 +216,47 @@ export class Server {
   }
 
   #capture(): void {
-    this.#scope ??= new AsyncResource("tricorn.Server");
+    this.#home.scope ??= new AsyncResource("tricorn.Server");
   }
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: the overloads of `tool` give handlers their types.
-type AnyHandler = (args: any, ctx: Context) => unknown;
-type AnyOptions = ToolOptions<Schema | undefined, Schema | undefined>;
-
-/** A registered tool: validates what the engine cannot, runs the handler, answers. */
-class Tool implements Handler {
-  readonly #name: string;
-  readonly #server: Server;
-  readonly #typed: boolean;
-  readonly call: AnyHandler;
-
-  constructor(name: string, options: AnyOptions, handler: AnyHandler, server: Server) {
-    this.#name = name;
-    this.#server = server;
-    this.#typed = options.output !== undefined || options.outputSchema !== undefined;
-    this.call = options.input && isStandard(options.input) ? validated(options.input["~standard"], handler) : handler;
-  }
-
-  run(args: unknown, key: number): void {
-    const ctx = new Context(key);
-    try {
-      const value = this.#server.inScope(this, args, ctx);
-      if (!isThenable(value)) {
-        this.#answer(key, value);
-        return;
-      }
-      calls.set(key, ctx);
-      value.then(
-        (settled) => {
-          calls.delete(key);
-          try {
-            this.#answer(key, settled);
-          } catch (error) {
-            this.#fail(key, ctx, error);
-          }
-        },
-        (error: unknown) => {
-          calls.delete(key);
-          this.#fail(key, ctx, error);
-        },
-      );
-    } catch (error) {
-      this.#fail(key, ctx, error);
-    }
-  }
-
-  #answer(key: number, value: unknown): void {
-    if (typeof value === "string" && !this.#typed) {
-      bridge.text(key, value);
-    } else if (value === undefined || (value === null && !this.#typed)) {
-      bridge.result(key, '{"content":[]}');
-    } else {
-      const complete = typeof value === "object" && value !== null && completeResult(value, this.#typed);
-      if (complete) bridge.result(key, JSON.stringify(complete));
-      else bridge.value(key, toJson(value));
-    }
-  }
-
-  #fail(key: number, ctx: Context, error: unknown): void {
-    if (error instanceof ToolError) {
-      bridge.failed(key, error.message);
-    } else if (error instanceof RpcError) {
-      const data = error.data === undefined ? undefined : JSON.stringify(error.data);
-      bridge.error(key, error.code, error.message, data);
-    } else {
-      bridge.failed(key, `tool "${this.#name}" failed: ${typeName(error)}`);
-      // Giving up after a cancel is what a handler should do: nothing to report.
-      if (!ctx.cancelled) this.#server.failed(this.#name, error);
-    }
-  }
-}
-
-/** The engine has checked the JSON Schema; this adds what only the library knows: defaults, transforms, refinements. */
-function validated(schema: StandardProperties, handler: AnyHandler): AnyHandler {
-  const checked = (outcome: Outcome, ctx: Context): unknown => {
-    if (outcome.issues) throw new ToolError(describe(outcome.issues));
-    return handler(outcome.value, ctx);
-  };
-  return (args, ctx) => {
-    const outcome = schema.validate(args);
-    return isThenable(outcome) ? outcome.then((later) => checked(later, ctx)) : checked(outcome, ctx);
-  };
-}
-
-type StandardProperties = Extract<Schema, { "~standard": unknown }>["~standard"];
-type Outcome = Awaited<ReturnType<StandardProperties["validate"]>>;
-
-function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
-  return typeof (value as PromiseLike<T> | null | undefined)?.then === "function";
-}
-
-function toJson(value: unknown): string {
-  const text = JSON.stringify(value) as string | undefined;
-  if (text === undefined) throw new TypeError(`a ${typeof value} is not JSON`);
-  return text;
-}
-
-/** What the model learns of an error that is none of its business. */
-function typeName(error: unknown): string {
-  if (!(error instanceof Error)) return typeof error;
-  return error.name === "Error" ? error.constructor.name : error.name;
 }
 
 function logError(error: unknown, tool: string): void {
   console.error(`tool "${tool}" failed:`, error);
 }
 
-/** The `Tool` object of the schema as JSON text. */
-function define(name: string, options: AnyOptions): string {
-  const { title, description, annotations, icons, meta: _meta } = options;
-  const head = JSON.stringify({ name, title, description, annotations, icons, _meta });
-  const input = options.inputSchema ?? options.input ?? { type: "object" };
-  const output = options.outputSchema ?? options.output;
-  let text = `${head.slice(0, -1)},"inputSchema":${toJsonSchema(input, "input", `tool "${name}" input`)}`;
-  if (output) text += `,"outputSchema":${toJsonSchema(output, "output", `tool "${name}" output`)}`;
-  return `${text}}`;
+/** What the command line says about HTTP: an address, true for the default one, or false. */
+function askedFor(args: readonly string[]): boolean | string {
+  const place = args.findIndex((arg) => arg === "--http" || arg.startsWith("--http="));
+  const arg = args[place];
+  if (arg === undefined) return false;
+  if (arg !== "--http") return arg.slice("--http=".length);
+  const next = args[place + 1];
+  return next === undefined || next.startsWith("-") ? true : next;
 }
 
-/** SIGINT and SIGTERM close the server first and then do what they would have done. */
+function address(http: true | number | string | HttpOptions): HttpOptions {
+  if (http === true || http === "") return {};
+  if (typeof http === "object") return http;
+  const [, host, port] = /^(?:(.*):)?(\d+)$/.exec(String(http)) ?? [];
+  if (port === undefined) throw new MisuseError(`run: expected a port or host:port, got "${http}"`);
+  return { ...(host && { host: host.replace(/^\[|\]$/g, "") }), port: Number(port) };
+}
+
+/** The first SIGINT or SIGTERM closes the server in order, the next one does what it always does. */
 function closeOnSignal(server: Server): { done(): void } {
   // Signals exist on the main thread only.
   if (!isMainThread) return { done() {} };
-  let caught: NodeJS.Signals | undefined;
   const signals = ["SIGINT", "SIGTERM"] as const;
+  const done = (): void => {
+    for (const signal of signals) process.off(signal, onSignal);
+  };
   const onSignal = (signal: NodeJS.Signals): void => {
-    caught = signal;
-    // A second one does not wait.
-    for (const name of signals) process.off(name, onSignal);
+    done();
+    if (signal === "SIGINT") process.exitCode ??= 130;
     void server.close();
   };
-  for (const name of signals) process.on(name, onSignal);
-  return {
-    done() {
-      for (const name of signals) process.off(name, onSignal);
-      // Somebody else listens: then it is theirs to decide what the signal means.
-      if (caught && process.listenerCount(caught) === 0) process.kill(process.pid, caught);
-    },
-  };
+  for (const signal of signals) process.on(signal, onSignal);
+  return { done };
 }
 
 let guards = 0;

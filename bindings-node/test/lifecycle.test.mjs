@@ -35,14 +35,18 @@ test("process.exit in the middle of the work loses no answer that was already gi
   assert.equal(answers.length, 249);
 });
 
-for (const signal of ["SIGTERM", "SIGINT"]) {
-  test(`${signal} ends a server with work in hand`, async (t) => {
+for (const [signal, code] of [
+  ["SIGTERM", 0],
+  ["SIGINT", 130],
+]) {
+  test(`${signal} ends a server with work in hand, in order`, async (t) => {
     const program = start(t, "server");
     program.send(...initialize(), call(1, "forever"));
     await program.says("forever started");
     program.child.kill(signal);
-    assert.deepEqual(await program.exit(), { code: null, signal });
+    assert.deepEqual(await program.exit(), { code, signal: null });
     assert.match(program.stderr, /forever saw AbortError/);
+    assert.match(program.stderr, /served/);
   });
 }
 

@@ -237,7 +237,7 @@ test("context: the request, progress, capabilities", async () => {
     async (client) => {
       const { structured } = await client.callTool("request", {}, { meta: { "com.example/a": "b" } });
       assert.equal(structured.method, "tools/call");
-      assert.equal(structured.revision, client.protocolVersion);
+      assert.equal(structured.protocolVersion, client.protocolVersion);
       assert.equal(structured.era, client.era);
       assert.equal(structured.transport, "memory");
       assert.equal(structured.clientInfo.name, "probe");

@@ -1,7 +1,6 @@
 // Compiled, never run: what the types promise to users, and what they refuse.
 
 import {
-  type CallToolResult,
   type Context,
   connect,
   image,
@@ -9,6 +8,7 @@ import {
   result,
   Server,
   type StandardSchema,
+  type ToolResult,
 } from "tricorn";
 import type { withClient } from "tricorn/testing";
 import { z } from "zod";
@@ -82,7 +82,7 @@ async function client(): Promise<void> {
     { a: 1 },
     { timeout: null, onProgress: ({ progress }) => void progress },
   );
-  same<typeof typed, CallToolResult<{ sum: number }>>(true);
+  same<typeof typed, ToolResult<{ sum: number }>>(true);
   same<typeof typed.structured, { sum: number } | undefined>(true);
   same<typeof typed.text, string>(true);
   const untyped = await client.callTool("add");

@@ -36,9 +36,4 @@ for (let i = 3; i < 100; i++) {
   app.tool(`tool_${String(i).padStart(3, "0")}`, { description, input: filler }, async ({ key }) => `row ${key}`);
 }
 
-const [mode, address = ""] = process.argv.slice(2);
-const [host, port] = address.split(":");
-const onListening = (url) => console.error(`ready ${url}`);
-if (mode === "--stdio") await app.run();
-else if (mode === "--http") await app.run({ host, port: Number(port), onListening });
-else throw new Error("usage: run --stdio | --http HOST:PORT");
+await app.run();

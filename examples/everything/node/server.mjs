@@ -23,21 +23,15 @@ const app = new Server("everything", {
 addOfficialTools(app);
 addContractTools(app);
 
-const [mode, address = ""] = process.argv.slice(2);
-const [host, port] = address.split(":");
+const at = process.argv.indexOf("--http");
 const idle = setting("EVERYTHING_SESSION_IDLE_TIMEOUT");
-if (mode === "--stdio") {
+if (at < 0) {
   await app.run();
-} else if (mode === "--http") {
-  await app.run({
-    host,
-    port: Number(port),
-    onListening: (url) => console.error(`ready ${url}`),
-    ...given({
-      maxSessions: setting("EVERYTHING_MAX_SESSIONS"),
-      sessionIdleTimeout: idle === undefined ? undefined : idle * 1000,
-    }),
-  });
 } else {
-  throw new Error("usage: run --stdio | --http HOST:PORT");
+  const [host, port] = process.argv[at + 1].split(":");
+  const sessions = {
+    maxSessions: setting("EVERYTHING_MAX_SESSIONS"),
+    sessionIdleTimeout: idle === undefined ? undefined : idle * 1000,
+  };
+  await app.run({ host, port: Number(port), ...given(sessions) });
 }

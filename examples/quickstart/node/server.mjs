@@ -10,8 +10,4 @@ app.tool(
   ({ a, b }) => a + b,
 );
 
-const [flag, address = "127.0.0.1:8000"] = process.argv.slice(2);
-const [host, port] = address.split(":");
-await app.run(
-  flag === "--http" ? { host, port: Number(port), onListening: (url) => console.error(`ready ${url}`) } : undefined,
-);
+await app.run();
