@@ -1,1 +1,100 @@
-fn main() {}
+//! The tasks of the repository. `cargo xtask demo` and `cargo xtask test` need nothing done before them.
+#![allow(
+    clippy::print_stdout,
+    reason = "a command-line tool: its results are its standard output"
+)]
+
+mod conformance;
+mod interop;
+mod place;
+mod process;
+mod report;
+mod setup;
+mod stamp;
+mod tool;
+
+use clap::{Parser, Subcommand};
+use place::Lang;
+use std::process::ExitCode;
+
+/// The tasks of the Tricorn repository.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Line {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Make everything the other tasks need, under the target folder.
+    Setup {
+        /// rust, python, node, swift; all of them by default
+        langs: Vec<String>,
+    },
+    /// Run the official conformance suite against one of our programs.
+    Conformance {
+        /// rust, python, node or swift
+        lang: String,
+        /// Which of our programs
+        role: conformance::Role,
+        /// 2025-03-26, 2025-06-18, 2025-11-25 or 2026-07-28 (all of these by default), or ext
+        revision: Option<String>,
+        /// Only scenarios whose name contains this
+        #[arg(long)]
+        scenario: Option<String>,
+    },
+    /// Run our clients and servers against those of others.
+    Interop {
+        /// Only these languages of ours
+        langs: Vec<String>,
+        /// Run the peers against each other instead, which tells their defects from ours
+        #[arg(long)]
+        control: bool,
+    },
+    #[command(hide = true)]
+    Guard,
+}
+
+fn main() -> ExitCode {
+    let outcome = run(Line::parse().task);
+    report::clear();
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            report::note(format!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether everything the task looked at was as it should be.
+fn run(task: Task) -> anyhow::Result<bool> {
+    match task {
+        Task::Setup { langs } => setup::run(&Lang::list(&langs)?).map(|()| true),
+        Task::Conformance {
+            lang,
+            role,
+            revision,
+            scenario,
+        } => {
+            let legs = match revision {
+                Some(leg) => vec![leg],
+                None => conformance::REVISIONS.map(str::to_owned).to_vec(),
+            };
+            conformance::main(&conformance::Plan {
+                lang: lang.parse()?,
+                role,
+                legs,
+                filter: scenario,
+                skip_expected: false,
+            })
+        }
+        Task::Interop { langs, control } => interop::main(&Lang::list(&langs)?, control),
+        Task::Guard => {
+            process::guard();
+            Ok(true)
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! `cargo xtask conformance`: the official suite against one of our programs, by the strict rule of [`judge`].
+//!
+//! Each scenario runs in a process of its own, so that one that hangs or crashes costs only itself.
+
+mod expected;
+mod judge;
+
+use crate::place::{self, Lang};
+use crate::process::{self, Background};
+use crate::report::{self, Counts};
+use crate::{setup, tool};
+use anyhow::{Context, Result, bail};
+use expected::Expected;
+use judge::{EXTENSIONS, Judged, Verdict, judge};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The dated legs of the suite.
+pub(crate) const REVISIONS: [&str; 4] = ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
+/// What the suite itself allows a scenario, and what it gets before it is killed.
+const SOFT: Duration = Duration::from_secs(30);
+const HARD: Duration = Duration::from_secs(90);
+
+/// Which side of the suite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Role {
+    Server,
+    Client,
+}
+
+impl Role {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Client => "client",
+        }
+    }
+}
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) lang: Lang,
+    pub(crate) role: Role,
+    /// Revisions, or `ext` for the extensions.
+    pub(crate) legs: Vec<String>,
+    /// Only scenarios whose name contains this.
+    pub(crate) filter: Option<String>,
+    /// Leave out what is expected to fail, so that a run takes less time and proves nothing stale.
+    pub(crate) skip_expected: bool,
+}
+
+/// One scenario at one revision.
+#[derive(Debug)]
+struct Run {
+    leg: String,
+    scenario: String,
+    judged: Judged,
+}
+
+/// What a plan came to.
+pub(crate) struct Outcome {
+    pub(crate) counts: Counts,
+    /// Lines about what did not simply pass.
+    pub(crate) remarks: Vec<String>,
+}
+
+/// `cargo xtask conformance <lang> <role> [revision]`.
+pub(crate) fn main(plan: &Plan) -> Result<bool> {
+    tool::need(&[plan.lang])?;
+    setup::languages(&[plan.lang]).all_ready()?;
+    let outcome = run(plan, &mut |text| report::line(text))?;
+    report::clear();
+    let Counts {
+        passed,
+        failed,
+        skipped,
+    } = outcome.counts;
+    let expected = if skipped > 0 {
+        format!(", {skipped} expected failures")
+    } else {
+        String::new()
+    };
+    report::line("");
+    outcome.remarks.iter().for_each(report::line);
+    report::line(format!("{passed} passed, {failed} failed{expected}"));
+    Ok(failed == 0)
+}
+
+/// Runs a plan; `say` gets one line per scenario.
+pub(crate) fn run(plan: &Plan, say: &mut dyn FnMut(String)) -> Result<Outcome> {
+    let suite = Suite {
+        node: setup::newest_node()?,
+        entry: setup::conformance()?,
+        loopback: loopback()?,
+    };
+    let expected = Expected::read(plan.role)?;
+    let all = suite.list(plan.role)?;
+    let wanted = |scenario: &str, leg: &str| {
+        plan.filter.as_ref().is_none_or(|f| scenario.contains(f.as_str()))
+            && !(plan.skip_expected && expected.reason(plan.lang, leg, scenario).is_some())
+    };
+    let mut todo = Vec::new();
+    for leg in &plan.legs {
+        todo.extend(
+            all.iter()
+                .filter(|(s, legs)| legs.contains(leg) && wanted(s, leg))
+                .map(|(s, _)| (leg, s)),
+        );
+    }
+    if todo.is_empty() {
+        bail!("no scenario of the suite fits (legs {})", plan.legs.join(", "));
+    }
+    let program = place::root().join(match plan.role {
+        Role::Server => format!("examples/everything/{}/run", plan.lang),
+        Role::Client => format!("examples/conformance-client/{}/run", plan.lang),
+    });
+    if !program.is_file() {
+        bail!("there is no {}", place::short(&program));
+    }
+    let (server, target) = match plan.role {
+        Role::Server => {
+            report::step(format!("starting the {} fixture server", plan.lang));
+            let (server, url) = serve(&program)?;
+            (Some(server), url)
+        }
+        Role::Client => (None, program.to_string_lossy().into_owned()),
+    };
+    report::step(format!("conformance of the {} {}", plan.lang, plan.role.name()));
+    let mut runs = Vec::new();
+    for (i, (leg, scenario)) in todo.iter().enumerate() {
+        report::detail(&format!("{}/{} {leg} {scenario}", i + 1, todo.len()));
+        let judged = suite.one(plan, leg, scenario, &target)?;
+        let word = match (judged.verdict, expected.reason(plan.lang, leg, scenario)) {
+            (Verdict::Passed, None) => "pass",
+            (Verdict::Passed, Some(_)) => "STALE",
+            (Verdict::NotExercised, _) => "none",
+            (Verdict::Failed, Some(_)) => "xfail",
+            (Verdict::Failed, None) => "FAIL",
+        };
+        say(format!("{word:<5} {leg:<10} {scenario:<46} {}", judged.reason)
+            .trim_end()
+            .to_owned());
+        runs.push(Run {
+            leg: (*leg).clone(),
+            scenario: (*scenario).clone(),
+            judged,
+        });
+    }
+    drop(server);
+    Ok(sum_up(plan, &expected, &runs))
+}
+
+fn sum_up(plan: &Plan, expected: &Expected, runs: &[Run]) -> Outcome {
+    let mut counts = Counts::default();
+    let mut remarks = Vec::new();
+    let mut hit: Vec<(&str, usize)> = Vec::new();
+    for run in runs {
+        match (run.judged.verdict, expected.reason(plan.lang, &run.leg, &run.scenario)) {
+            (Verdict::Passed, None) => counts.passed += 1,
+            (Verdict::Passed, Some(_)) => {}
+            (Verdict::NotExercised, _) => counts.skipped += 1,
+            (Verdict::Failed, None) => {
+                counts.failed += 1;
+                remarks.push(format!("failed: {} {}: {}", run.leg, run.scenario, run.judged.reason));
+            }
+            (Verdict::Failed, Some(reason)) => {
+                counts.skipped += 1;
+                match hit.iter_mut().find(|(r, _)| *r == reason) {
+                    Some((_, n)) => *n += 1,
+                    None => hit.push((reason, 1)),
+                }
+            }
+        }
+    }
+    remarks.extend(
+        hit.iter()
+            .map(|(reason, n)| format!("expected to fail ({n}): {reason}")),
+    );
+    let mut stale = expected.stale(plan.lang, runs);
+    if plan.filter.is_none() && !plan.skip_expected {
+        stale.extend(expected.unknown(plan.lang, &plan.legs, runs));
+    }
+    counts.failed += stale.len();
+    let list = format!("tests/conformance/{}.toml", plan.role.name());
+    remarks.extend(stale.iter().map(|s| format!("stale entry in {list}: {s}")));
+    Outcome { counts, remarks }
+}
+
+/// Starts a launcher of the fixed contract on a free port.
+pub(crate) fn serve(program: &std::path::Path) -> Result<(Background, String)> {
+    let mut command = tool::command(program);
+    command.args(["--http", "127.0.0.1:0"]);
+    Background::start(command, Duration::from_secs(60), |line| {
+        line.strip_prefix("ready ").map(str::to_owned)
+    })
+}
+
+fn loopback() -> Result<PathBuf> {
+    let path = place::target("conformance/loopback.cjs");
+    std::fs::create_dir_all(place::target("conformance"))?;
+    std::fs::write(&path, include_str!("conformance/loopback.cjs"))?;
+    Ok(path)
+}
+
+struct Suite {
+    node: PathBuf,
+    entry: PathBuf,
+    loopback: PathBuf,
+}
+
+impl Suite {
+    fn command(&self, args: &[&str]) -> std::process::Command {
+        let mut command = tool::command(&self.node);
+        command.arg("--require").arg(&self.loopback).arg(&self.entry).args(args);
+        command
+    }
+
+    fn list(&self, role: Role) -> Result<Vec<(String, Vec<String>)>> {
+        let side = format!("--{}", role.name());
+        let text = tool::ask(self.command(&["list", &side])).context("the suite does not list its scenarios")?;
+        let all = parse_list(&text, role);
+        if all.is_empty() {
+            bail!("the suite lists no {} scenario", role.name());
+        }
+        Ok(all)
+    }
+
+    fn one(&self, plan: &Plan, leg: &str, scenario: &str, target: &str) -> Result<Judged> {
+        let name = format!(
+            "{}-{}/{leg}/{}",
+            plan.lang,
+            plan.role.name(),
+            scenario.replace('/', "_")
+        );
+        let dir = place::target("conformance/results").join(&name);
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(&dir)?;
+        let mut command = self.command(&[plan.role.name(), "--scenario", scenario]);
+        command
+            .arg("-o")
+            .arg(&dir)
+            .arg("--timeout")
+            .arg(SOFT.as_millis().to_string());
+        command
+            .arg(if plan.role == Role::Server {
+                "--url"
+            } else {
+                "--command"
+            })
+            .arg(target);
+        if leg != EXTENSIONS {
+            command.args(["--spec-version", leg, "--force"]);
+        }
+        let done = process::run_with(command, HARD, Some(&dir.join("output.log")), |_| {})?;
+        Ok(judge(&dir, &done, plan.role, leg))
+    }
+}
+
+/// `  - name [revision,revision]` below the heading of the wanted side.
+fn parse_list(text: &str, role: Role) -> Vec<(String, Vec<String>)> {
+    let mut on = false;
+    let mut all = Vec::new();
+    for line in text.lines() {
+        if line.contains(" scenarios (") {
+            on = line.to_lowercase().starts_with(role.name());
+        } else if let Some((name, rest)) = line
+            .strip_prefix("  - ")
+            .and_then(|l| l.split_once(" ["))
+            .filter(|_| on)
+        {
+            let tags = rest.trim_end().trim_end_matches(']').split(',');
+            let legs = tags.map(|t| {
+                if t == "extension" {
+                    EXTENSIONS.to_owned()
+                } else {
+                    t.to_owned()
+                }
+            });
+            all.push((name.to_owned(), legs.collect()));
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_listing_is_read_by_side() {
+        let text = "Server scenarios (test against a server):\n  - ping [2025-06-18,2025-11-25]\n  - tasks-lifecycle \
+                    [extension]\n\nClient scenarios (test against a client):\n  - initialize [2025-11-25]\n";
+        let server = parse_list(text, Role::Server);
+        assert_eq!(
+            server[0],
+            (
+                "ping".to_owned(),
+                vec!["2025-06-18".to_owned(), "2025-11-25".to_owned()]
+            )
+        );
+        assert_eq!(server[1].1, [EXTENSIONS]);
+        assert_eq!(
+            parse_list(text, Role::Client),
+            [("initialize".to_owned(), vec!["2025-11-25".to_owned()])]
+        );
+    }
+}

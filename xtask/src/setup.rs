@@ -1,0 +1,132 @@
+//! Everything a task needs, made once and kept under the target folder.
+
+mod node;
+mod python;
+mod rust;
+mod suite;
+mod swift;
+
+use crate::place::Lang;
+use crate::{report, tool};
+use anyhow::{Result, bail};
+
+pub(crate) use node::{checkers, newest as newest_node};
+pub(crate) use suite::{CONFORMANCE, Peers, conformance, peers, servers};
+pub(crate) use swift::command as swift_command;
+
+/// What became of a language.
+#[derive(Clone, Debug)]
+pub(crate) enum State {
+    Ready,
+    /// This machine cannot have it: the reason, and how to get it.
+    Skipped(String),
+    Failed(String),
+}
+
+/// The languages that were asked for, and what became of each.
+pub(crate) struct Made(Vec<(Lang, State)>);
+
+impl Made {
+    pub(crate) fn state(&self, lang: Lang) -> Option<&State> {
+        self.0.iter().find(|(l, _)| *l == lang).map(|(_, state)| state)
+    }
+
+    /// Why a language is not there; none when it is.
+    pub(crate) fn why_not(&self, lang: Lang) -> Option<&str> {
+        match self.state(lang) {
+            Some(State::Ready) => None,
+            Some(State::Skipped(why) | State::Failed(why)) => Some(why),
+            None => Some("it was not asked for"),
+        }
+    }
+
+    /// Fails unless every language is there.
+    pub(crate) fn all_ready(&self) -> Result<()> {
+        let bad: Vec<String> = self
+            .0
+            .iter()
+            .filter_map(|(l, _)| self.why_not(*l).map(|why| format!("{l}: {why}")))
+            .collect();
+        if !bad.is_empty() {
+            bail!("{}", bad.join("\n"));
+        }
+        Ok(())
+    }
+}
+
+/// Builds the packages of these languages and the examples written in them.
+pub(crate) fn languages(langs: &[Lang]) -> Made {
+    // The Swift toolchain is a long download: it arrives while Rust compiles.
+    let toolchain = langs
+        .contains(&Lang::Swift)
+        .then(|| std::thread::spawn(swift::provision));
+    let missing = tool::missing(langs);
+    missing.iter().for_each(report::note);
+    let mut made = Vec::new();
+    for lang in [Lang::Rust, Lang::Python, Lang::Node] {
+        if langs.contains(&lang) {
+            let result = match lang {
+                Lang::Rust => rust::make(),
+                Lang::Python => python::make(),
+                _ => node::make(),
+            };
+            made.push((lang, state(result.map(|()| State::Ready))));
+        }
+    }
+    if let Some(toolchain) = toolchain {
+        let provided = toolchain
+            .join()
+            .unwrap_or_else(|_| Ok(State::Failed("the download panicked".into())));
+        let result = match provided {
+            Ok(State::Ready) => swift::make().map(|()| State::Ready),
+            other => other,
+        };
+        made.push((Lang::Swift, state(result)));
+    }
+    for (lang, state) in &made {
+        match state {
+            State::Ready => {}
+            State::Skipped(why) => report::note(format!("{lang}: skipped: {why}")),
+            State::Failed(why) => report::note(format!("{lang}: failed: {why}")),
+        }
+    }
+    Made(made)
+}
+
+fn state(result: Result<State>) -> State {
+    result.unwrap_or_else(|error| State::Failed(format!("{error:#}")))
+}
+
+/// `cargo xtask setup`: all of it.
+pub(crate) fn run(langs: &[Lang]) -> Result<()> {
+    tool::need(langs)?;
+    let made = languages(langs);
+    let mut failed = Vec::new();
+    for (what, result) in [
+        ("checkers", checkers()),
+        ("conformance suite", conformance().map(drop)),
+        ("others' servers and SDKs", peers().map(drop)),
+    ] {
+        if let Err(error) = result {
+            failed.push(format!("{what}: {error:#}"));
+        }
+    }
+    for lang in langs {
+        if let Some(State::Failed(why)) = made.state(*lang) {
+            failed.push(format!("{lang}: {why}"));
+        }
+    }
+    report::clear();
+    for lang in langs {
+        let what = match made.state(*lang) {
+            Some(State::Ready) => "ready".to_owned(),
+            Some(State::Skipped(why)) => format!("skipped: {why}"),
+            _ => "failed".to_owned(),
+        };
+        report::line(format!("{lang:<7} {what}"));
+    }
+    if !failed.is_empty() {
+        bail!("{}", failed.join("\n"));
+    }
+    Ok(())
+}

@@ -1,0 +1,32 @@
+//! The core and the programs written in Rust.
+
+use crate::{place, process, report, tool};
+use anyhow::Result;
+use std::time::Duration;
+
+const BUILD: Duration = Duration::from_secs(30 * 60);
+
+/// Packages that are built by their own language's step, or are this program.
+const NOT_HERE: [&str; 5] = [
+    "xtask",
+    "tricorn-python",
+    "tricorn-node",
+    "tricorn-swift",
+    "tricorn-bindgen",
+];
+
+pub(super) fn make() -> Result<()> {
+    report::step("building the core and the Rust examples");
+    let mut command = tool::cargo(&["build", "--release", "--workspace"]);
+    for package in NOT_HERE {
+        command.args(["--exclude", package]);
+    }
+    process::must("cargo build", command, BUILD, &place::log("setup rust")).map(drop)
+}
+
+/// One package of the workspace, as the other languages' steps need it.
+pub(super) fn package(name: &str) -> Result<()> {
+    report::step(format!("building {name}"));
+    let command = tool::cargo(&["build", "--release", "--package", name]);
+    process::must("cargo build", command, BUILD, &place::log(&format!("setup {name}"))).map(drop)
+}
