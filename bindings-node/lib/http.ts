@@ -71,16 +71,29 @@ export function mount(endpoint: Addon.HttpEndpoint, maxBytes: number, owner: obj
 
 type Exchange = (head: object, body: Uint8Array, sink: Sink, signal: AbortSignal) => Promise<unknown>;
 
-/** Reads at most one byte more than the engine accepts, so that it sees what is too large and says so. */
-async function collect(chunks: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Uint8Array> {
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of chunks) {
-    parts.push(chunk);
-    size += chunk.byteLength;
-    if (size > maxBytes) break;
+/**
+ * A body, as far as it matters: what is larger than the engine accepts is not read to its end, but
+ * read so far that the engine sees it and says so.
+ */
+class Body {
+  readonly #parts: Uint8Array[] = [];
+  readonly #maxBytes: number;
+  #size = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
   }
-  return parts.length === 1 ? (parts[0] as Uint8Array) : Buffer.concat(parts);
+
+  /** False when that was more than enough. */
+  add(part: Uint8Array): boolean {
+    this.#parts.push(part);
+    this.#size += part.byteLength;
+    return this.#size <= this.#maxBytes;
+  }
+
+  get bytes(): Uint8Array {
+    return this.#parts.length === 1 ? (this.#parts[0] as Uint8Array) : Buffer.concat(this.#parts);
+  }
 }
 
 async function answerFetch(exchange: Exchange, request: Request, maxBytes: number): Promise<Response> {
@@ -88,7 +101,8 @@ async function answerFetch(exchange: Exchange, request: Request, maxBytes: numbe
   const headers: [string, string][] = [...request.headers];
   // `Request` objects made by hand have no Host header; the URL says what it would have been.
   if (!request.headers.has("host")) headers.push(["host", url.host]);
-  const body = request.body ? await collect(request.body, maxBytes) : new Uint8Array();
+  const body = new Body(maxBytes);
+  for await (const part of request.body ?? []) if (!body.add(part)) break;
   const away = new AbortController();
   const onAbort = (): void => away.abort(request.signal.reason);
   request.signal.addEventListener("abort", onAbort, { once: true });
@@ -116,7 +130,7 @@ async function answerFetch(exchange: Exchange, request: Request, maxBytes: numbe
       },
     };
     const head = { method: request.method, path: url.pathname + url.search, headers };
-    exchange(head, body, sink, away.signal)
+    exchange(head, body.bytes, sink, away.signal)
       .then(
         () => controller?.close(),
         (error: unknown) => {
@@ -160,8 +174,6 @@ async function answerNode(
     };
     await exchange(head, body, sink, away.signal);
     response.end();
-    // A body that was too large to be read on cannot be followed by another request.
-    if (!request.complete) request.destroy();
   } catch (error) {
     if (response.destroyed) return;
     if (!response.headersSent) response.writeHead(500);
@@ -173,7 +185,20 @@ async function answerNode(
 /** The body, also when a framework has read (and parsed) it already. */
 async function bodyOf(request: IncomingMessage & { readonly body?: unknown }, maxBytes: number): Promise<Uint8Array> {
   const { body } = request;
-  if (body === undefined || !request.readableEnded) return collect(request, maxBytes);
-  if (body instanceof Uint8Array) return body;
-  return Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
+  if (body !== undefined && request.readableEnded) {
+    if (body instanceof Uint8Array) return body;
+    return Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
+  }
+  return new Promise((resolve, reject) => {
+    const read = new Body(maxBytes);
+    // Not `for await`: leaving that early would close the socket before anything is answered.
+    request.on("data", (part: Uint8Array) => {
+      if (read.add(part)) return;
+      request.pause();
+      resolve(read.bytes);
+    });
+    request.once("end", () => resolve(read.bytes));
+    request.once("close", () => reject(new Error("the client went away in the middle of its request")));
+    request.once("error", reject);
+  });
 }
