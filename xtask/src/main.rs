@@ -5,6 +5,7 @@
 )]
 
 mod conformance;
+mod demo;
 mod interop;
 mod place;
 mod process;
@@ -32,6 +33,8 @@ enum Task {
         /// rust, python, node, swift; all of them by default
         langs: Vec<String>,
     },
+    /// Servers in four languages, called by clients in four languages and by what others wrote.
+    Demo,
     /// Run the official conformance suite against one of our programs.
     Conformance {
         /// rust, python, node or swift
@@ -73,6 +76,7 @@ fn main() -> ExitCode {
 fn run(task: Task) -> anyhow::Result<bool> {
     match task {
         Task::Setup { langs } => setup::run(&Lang::list(&langs)?).map(|()| true),
+        Task::Demo => demo::main(),
         Task::Conformance {
             lang,
             role,
