@@ -1,0 +1,13 @@
+//! The only owner of tasks and timers: joins a [`Connection`](crate::protocol::Connection) to a transport's sink and
+//! to the service (server or client) that runs what comes in.
+//!
+//! **Invariant**: no user code, no send and no answer happens while a lock is held.
+
+mod clock;
+mod peer;
+#[cfg(feature = "runtime")]
+pub(crate) mod runtime;
+mod service;
+
+pub(crate) use clock::now;
+pub(crate) use peer::{Peer, Pending, Service, Sink, Waiter};

@@ -1,0 +1,381 @@
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::now;
+use crate::error::{Error, Result};
+use crate::jsonrpc::{self, Decoded, Id, Limits, RawJson};
+use crate::protocol::revision::Revision;
+use crate::protocol::{Action, Call, CallId, Connection, Input, Invocation, LogLevel, Opening, Outbound, Payload};
+use crate::server::{BoxFuture, Context, Link};
+
+/// Where messages go. Called outside every lock, one batch at a time, in order.
+pub(crate) trait Sink: Send + Sync {
+    /// Sends these messages. Must not wait for the peer.
+    fn send(&self, batch: Vec<Outbound>);
+    /// Nobody waits for this request of ours any more.
+    fn abandon(&self, _id: &Id) {}
+    /// The connection has ended; nothing more will be sent.
+    fn close(&self) {}
+}
+
+/// What runs the peer's requests: a server's router, or a client's answers.
+pub(crate) trait Service: Send + Sync {
+    /// Runs a request; its answer comes through [`Peer::complete`].
+    fn dispatch(&self, peer: &Arc<Peer>, call: Box<Call>);
+    /// A notification for the user.
+    fn notified(&self, _method: &str, _params: Option<RawJson>) {}
+    /// The negotiation of a client succeeded.
+    fn opened(&self, _peer: &Arc<Peer>, _opening: Opening) {}
+    /// The connection ended.
+    fn closed(&self, _peer: &Arc<Peer>, _reason: &Error, _relaunch: bool) {}
+}
+
+/// Who waits for the answer to a request of ours.
+pub(crate) struct Waiter {
+    pub(crate) done: Box<dyn FnOnce(Result<RawJson>) + Send>,
+    pub(crate) progress: Option<Arc<dyn Fn(RawJson) + Send + Sync>>,
+}
+
+struct State {
+    connection: Connection,
+    outbox: Vec<Outbound>,
+    /// Somebody is sending; whoever finds this set leaves its messages in the outbox.
+    flushing: bool,
+    corked: bool,
+    waiters: BTreeMap<CallId, Waiter>,
+    running: BTreeMap<CallId, Context>,
+    last_call: u64,
+    timer: bool,
+    /// A thread waits for `changed`.
+    watched: bool,
+    /// A full connection stayed full for so long that its reader no longer waits.
+    stuck: bool,
+}
+
+/// One live link with everything that runs on it.
+pub(crate) struct Peer {
+    state: Mutex<State>,
+    changed: Condvar,
+    service: Arc<dyn Service>,
+    sink: Arc<dyn Sink>,
+    limits: Limits,
+}
+
+impl Peer {
+    pub(crate) fn new(
+        connection: Connection,
+        limits: Limits,
+        service: Arc<dyn Service>,
+        sink: impl FnOnce(&Weak<Self>) -> Arc<dyn Sink>,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|weak| Self {
+            state: Mutex::new(State {
+                connection,
+                outbox: Vec::new(),
+                flushing: false,
+                corked: false,
+                waiters: BTreeMap::new(),
+                running: BTreeMap::new(),
+                last_call: 0,
+                timer: false,
+                watched: false,
+                stuck: false,
+            }),
+            changed: Condvar::new(),
+            service,
+            sink: sink(weak),
+            limits,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    // ---- in ---------------------------------------------------------------------------------------------------
+
+    /// One frame came in: a line, a body, an event's data.
+    pub(crate) fn receive(self: &Arc<Self>, frame: &Bytes) {
+        let input = match jsonrpc::decode(frame, &self.limits) {
+            Ok(Decoded::One(message)) => Input::Received(message),
+            Ok(Decoded::Batch(parts)) => Input::Batch(parts),
+            Err(error) => Input::Invalid(error),
+        };
+        self.handle(input);
+    }
+
+    /// Feeds the connection and does what it says.
+    pub(crate) fn handle(self: &Arc<Self>, input: Input) {
+        let mut state = self.lock();
+        let actions = state.connection.handle(now(), input);
+        self.act(state, actions);
+    }
+
+    /// Starts a client's negotiation.
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        pinned: Option<Revision>,
+        probe_timeout: Duration,
+        timeout: Option<Duration>,
+        known_legacy: bool,
+    ) {
+        let mut state = self.lock();
+        let actions = state.connection.open(now(), pinned, probe_timeout, timeout, known_legacy);
+        self.act(state, actions);
+    }
+
+    /// The peer is gone.
+    pub(crate) fn close(self: &Arc<Self>, reason: &str) {
+        self.handle(Input::Closed(reason.to_owned()));
+    }
+
+    /// Holds messages back until [`uncork`](Self::uncork), so that the answers to several requests go out at once.
+    pub(crate) fn cork(&self) {
+        self.lock().corked = true;
+    }
+
+    pub(crate) fn uncork(&self) {
+        let mut state = self.lock();
+        state.corked = false;
+        self.flush(state);
+    }
+
+    // ---- requests of ours -------------------------------------------------------------------------------------
+
+    /// Sends a request. Dropping the [`Pending`] cancels it.
+    pub(crate) fn call(self: &Arc<Self>, make: impl FnOnce(CallId) -> Invocation, waiter: Waiter) -> Pending {
+        let mut state = self.lock();
+        state.last_call += 1;
+        let call = CallId(state.last_call);
+        state.waiters.insert(call, waiter);
+        let actions = state.connection.handle(now(), Input::Call(make(call)));
+        self.act(state, actions);
+        Pending { peer: Arc::downgrade(self), call: Some(call) }
+    }
+
+    // ---- requests of the peer ---------------------------------------------------------------------------------
+
+    /// Blocks while the connection is full, at most a second: then the peer's requests are refused instead, so that
+    /// its cancellations and answers are still read.
+    pub(crate) fn wait_for_room(&self) {
+        let state = self.lock();
+        if state.stuck || state.connection.awaited() > 0 {
+            return;
+        }
+        let (mut state, full) = self.wait(state, Duration::from_secs(1), |c| c.is_full());
+        state.stuck = full;
+    }
+
+    /// Blocks until no request of the peer is being worked on, at most `patience`.
+    pub(crate) fn wait_until_idle(&self, patience: Duration) {
+        drop(self.wait(self.lock(), patience, |c| c.in_flight() > 0));
+    }
+
+    fn wait<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        patience: Duration,
+        busy: impl Fn(&Connection) -> bool,
+    ) -> (MutexGuard<'a, State>, bool) {
+        state.watched = true;
+        let (mut state, outcome) = self
+            .changed
+            .wait_timeout_while(state, patience, |s| busy(&s.connection))
+            .unwrap_or_else(PoisonError::into_inner);
+        state.watched = false;
+        (state, outcome.timed_out())
+    }
+
+    pub(crate) fn in_flight(&self) -> usize {
+        self.lock().connection.in_flight()
+    }
+
+    pub(crate) fn awaited(&self) -> usize {
+        self.lock().connection.awaited()
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.lock().connection.is_full()
+    }
+
+    pub(crate) fn revision(&self) -> Option<Revision> {
+        self.lock().connection.revision()
+    }
+
+    // ---- doing it ---------------------------------------------------------------------------------------------
+
+    fn act<'a>(self: &'a Arc<Self>, mut state: MutexGuard<'a, State>, actions: Vec<Action>) {
+        let mut rest: Vec<Work> = Vec::new();
+        for action in actions {
+            match action {
+                Action::Send(outbound) => state.outbox.push(outbound),
+                Action::Dispatch(call) => rest.push(Work::Dispatch(call)),
+                Action::Abort(call, reason) => {
+                    if let Some(context) = state.running.remove(&call) {
+                        rest.push(Work::Abort(context, reason));
+                    }
+                }
+                Action::Resolve(call, outcome) => {
+                    if let Some(waiter) = state.waiters.remove(&call) {
+                        rest.push(Work::Resolve(waiter, outcome));
+                    }
+                }
+                Action::Progress(call, params) => {
+                    if let Some(progress) = state.waiters.get(&call).and_then(|w| w.progress.clone()) {
+                        rest.push(Work::Progress(progress, params));
+                    }
+                }
+                Action::Notified(method, params) => rest.push(Work::Notified(method, params)),
+                Action::Abandon(id) => rest.push(Work::Abandon(id)),
+                Action::Opened(opening) => rest.push(Work::Opened(opening)),
+                Action::Close { reason, relaunch } => rest.push(Work::Close(reason, relaunch)),
+            }
+        }
+        if state.watched {
+            self.changed.notify_all();
+        }
+        state.stuck &= state.connection.is_full();
+        self.arm(&mut state);
+        self.flush(state);
+        for work in rest {
+            match work {
+                Work::Dispatch(call) => self.service.dispatch(self, call),
+                Work::Abort(context, reason) => context.cancel(reason.as_deref()),
+                Work::Resolve(waiter, outcome) => (waiter.done)(outcome),
+                Work::Progress(progress, params) => progress(params),
+                Work::Notified(method, params) => self.service.notified(&method, params),
+                Work::Abandon(id) => self.sink.abandon(&id),
+                Work::Opened(opening) => self.service.opened(self, opening),
+                Work::Close(reason, relaunch) => {
+                    self.sink.close();
+                    self.service.closed(self, &reason, relaunch);
+                }
+            }
+        }
+    }
+
+    /// Sends what is in the outbox, unless somebody else is at it already.
+    fn flush<'a>(&'a self, mut state: MutexGuard<'a, State>) {
+        if state.flushing || state.corked || state.outbox.is_empty() {
+            return;
+        }
+        state.flushing = true;
+        loop {
+            let batch = std::mem::take(&mut state.outbox);
+            drop(state);
+            self.sink.send(batch);
+            state = self.lock();
+            if state.outbox.is_empty() || state.corked {
+                state.flushing = false;
+                return;
+            }
+        }
+    }
+
+    #[cfg(feature = "runtime")]
+    fn arm(self: &Arc<Self>, state: &mut State) {
+        if state.timer {
+            return;
+        }
+        let Some(due) = state.connection.next_tick() else { return };
+        state.timer = true;
+        let peer = Arc::downgrade(self);
+        super::runtime::spawn(async move {
+            tokio::time::sleep(due.saturating_sub(now())).await;
+            if let Some(peer) = peer.upgrade() {
+                peer.lock().timer = false;
+                peer.handle(Input::Tick);
+            }
+        });
+    }
+
+    #[cfg(not(feature = "runtime"))]
+    fn arm(self: &Arc<Self>, _state: &mut State) {}
+}
+
+impl Link for Peer {
+    fn started(&self, context: &Context) {
+        self.lock().running.insert(context.call(), context.clone());
+    }
+
+    fn complete(self: Arc<Self>, call: CallId, outcome: Result<Payload>) {
+        let mut state = self.lock();
+        // Kept until the lock is released: dropping the last reference may run user code.
+        let finished = state.running.remove(&call);
+        let actions = state.connection.handle(now(), Input::Completed(call, outcome));
+        self.act(state, actions);
+        drop(finished);
+    }
+
+    fn input(self: Arc<Self>, input: Input) {
+        self.handle(input);
+    }
+
+    #[cfg(feature = "runtime")]
+    fn spawn(&self, future: BoxFuture<()>) {
+        super::runtime::spawn(future);
+    }
+
+    /// Without a runtime nothing can wait: the handler is dropped, and its reply answers with an error.
+    #[cfg(not(feature = "runtime"))]
+    fn spawn(&self, future: BoxFuture<()>) {
+        drop(future);
+    }
+
+    fn log_level(&self) -> Option<LogLevel> {
+        self.lock().connection.log_level()
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for (_, waiter) in std::mem::take(&mut state.waiters) {
+            (waiter.done)(Err(Error::closed("the connection was dropped")));
+        }
+    }
+}
+
+enum Work {
+    Dispatch(Box<Call>),
+    Abort(Context, Option<String>),
+    Resolve(Waiter, Result<RawJson>),
+    Progress(Arc<dyn Fn(RawJson) + Send + Sync>, RawJson),
+    Notified(String, Option<RawJson>),
+    Abandon(Id),
+    Opened(Opening),
+    Close(Error, bool),
+}
+
+/// A request of ours in flight. Dropped before its answer: the peer is told `cancelled`.
+#[must_use]
+pub(crate) struct Pending {
+    peer: Weak<Peer>,
+    call: Option<CallId>,
+}
+
+impl Pending {
+    /// Cancels with a reason for the peer.
+    pub(crate) fn cancel(mut self, reason: Option<String>) {
+        self.end(reason);
+    }
+
+    fn end(&mut self, reason: Option<String>) {
+        let Some(call) = self.call.take() else { return };
+        let Some(peer) = self.peer.upgrade() else { return };
+        let mut state = peer.lock();
+        let Some(waiter) = state.waiters.remove(&call) else { return };
+        let actions = state.connection.handle(now(), Input::Cancel(call, reason));
+        peer.act(state, actions);
+        drop(waiter);
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.end(None);
+    }
+}

@@ -1,0 +1,12 @@
+use std::sync::Arc;
+
+use super::{Peer, Service};
+use crate::protocol::Call;
+use crate::server::{Link, Router};
+
+impl Service for Router {
+    fn dispatch(&self, peer: &Arc<Peer>, call: Box<Call>) {
+        let link: Arc<dyn Link> = peer.clone();
+        Self::dispatch(self, &link, *call);
+    }
+}

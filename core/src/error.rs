@@ -1,0 +1,189 @@
+//! The one error type. Its kind says who is at fault; `code` is there only when a JSON-RPC error is meant.
+
+use std::fmt;
+
+use crate::jsonrpc::{ErrorObject, RawJson, code};
+
+/// What went wrong, and at whose fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A JSON-RPC error: sent by the peer, or to be sent to it by a handler.
+    Rpc,
+    /// The peer broke the protocol.
+    PeerMisbehaved,
+    /// The peer, or the negotiated revision, does not offer what was asked for.
+    Unsupported,
+    /// No answer in time.
+    Timeout,
+    /// Cancelled by the caller or by the peer.
+    Cancelled,
+    /// The connection is closed.
+    Closed,
+    /// Bytes could not be moved: process, socket, HTTP status.
+    Transport,
+    /// Authorization is missing or was refused.
+    Auth,
+    /// This library was called wrongly.
+    Misuse,
+}
+
+impl ErrorKind {
+    /// The kind's name, the same in every language: `rpc`, `peer_misbehaved`, …
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Rpc => "rpc",
+            Self::PeerMisbehaved => "peer_misbehaved",
+            Self::Unsupported => "unsupported",
+            Self::Timeout => "timeout",
+            Self::Cancelled => "cancelled",
+            Self::Closed => "closed",
+            Self::Transport => "transport",
+            Self::Auth => "auth",
+            Self::Misuse => "misuse",
+        }
+    }
+}
+
+/// Everything that can go wrong, as one cheap-to-move value.
+#[derive(Clone)]
+pub struct Error(Box<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    code: Option<i64>,
+    data: Option<RawJson>,
+}
+
+/// `Result` with this crate's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// An error of `kind` with a message for people.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner { kind, message: message.into(), code: None, data: None }))
+    }
+
+    /// A JSON-RPC error object: `code` and `message` go on the wire as they are.
+    pub fn rpc(code: i64, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner { kind: ErrorKind::Rpc, message: message.into(), code: Some(code), data: None }))
+    }
+
+    /// −32602 with `message`.
+    pub fn invalid_params(message: impl Into<String>) -> Self {
+        Self::rpc(code::INVALID_PARAMS, message)
+    }
+
+    /// This library was called wrongly; say which argument and what to do instead.
+    pub fn misuse(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Misuse, message)
+    }
+
+    /// The connection is closed.
+    pub fn closed(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Closed, message)
+    }
+
+    /// The call was cancelled.
+    pub fn cancelled(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Cancelled, message)
+    }
+
+    /// Adds the `data` member of the JSON-RPC error object.
+    #[must_use]
+    pub fn with_data(mut self, data: RawJson) -> Self {
+        self.0.data = Some(data);
+        self
+    }
+
+    /// Who is at fault.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The message for people.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The JSON-RPC error code, when this is a JSON-RPC error.
+    #[must_use]
+    pub fn code(&self) -> Option<i64> {
+        self.0.code
+    }
+
+    /// The JSON-RPC error's `data`.
+    #[must_use]
+    pub fn data(&self) -> Option<&RawJson> {
+        self.0.data.as_ref()
+    }
+
+    /// `{"kind","message","code"?,"data"?}`: how errors cross to other languages.
+    #[must_use]
+    pub fn to_json(&self) -> RawJson {
+        #[derive(serde::Serialize)]
+        struct Wire<'a> {
+            kind: &'a str,
+            message: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            code: Option<i64>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            data: Option<&'a RawJson>,
+        }
+        RawJson::from_value(&Wire { kind: self.kind().as_str(), message: self.message(), code: self.code(), data: self.data() })
+    }
+
+    /// The JSON-RPC error object the peer is shown. Everything but [`ErrorKind::Rpc`] is an internal error to it.
+    #[must_use]
+    pub(crate) fn to_object(&self) -> ErrorObject {
+        ErrorObject {
+            code: self.code().unwrap_or(code::INTERNAL_ERROR),
+            message: self.0.message.clone(),
+            data: self.0.data.clone(),
+        }
+    }
+}
+
+impl From<ErrorObject> for Error {
+    fn from(object: ErrorObject) -> Self {
+        Self(Box::new(Inner {
+            kind: ErrorKind::Rpc,
+            message: object.message,
+            code: Some(object.code),
+            data: object.data,
+        }))
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(ErrorKind::Transport, error.to_string())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.code() {
+            Some(code) => write!(f, "{} (JSON-RPC error {code})", self.message()),
+            None => write!(f, "{}: {}", self.kind().as_str(), self.message()),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error")
+            .field("kind", &self.0.kind)
+            .field("message", &self.0.message)
+            .field("code", &self.0.code)
+            .field("data", &self.0.data)
+            .finish()
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,331 @@
+use bytes::{BufMut, Bytes, BytesMut};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+use super::{ErrorObject, Id, Message, RawJson, code};
+
+/// What one message may cost before it is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest message in bytes. Default 4 MiB.
+    pub max_message_bytes: usize,
+    /// The deepest nesting of arrays and objects. Default 128.
+    pub max_nesting: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_message_bytes: 4 << 20, max_nesting: 128 }
+    }
+}
+
+/// What one frame held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decoded {
+    /// One message.
+    One(Message),
+    /// A batch: each element is a message or the reason why it is none. Never empty.
+    Batch(Vec<Result<Message, DecodeError>>),
+}
+
+/// Why a frame is not a message. It holds what the error response needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DecodeError {
+    /// The id, when it could be read.
+    pub id: Option<Id>,
+    /// −32700 or −32600.
+    pub code: i64,
+    /// Names the member that is wrong and what is expected.
+    pub message: String,
+}
+
+impl DecodeError {
+    fn parse(message: impl Into<String>) -> Self {
+        Self { id: None, code: code::PARSE_ERROR, message: message.into() }
+    }
+
+    fn invalid(id: Option<Id>, message: impl Into<String>) -> Self {
+        Self { id, code: code::INVALID_REQUEST, message: message.into() }
+    }
+
+    /// The error object for the response.
+    #[must_use]
+    pub fn to_object(&self) -> ErrorObject {
+        ErrorObject { code: self.code, message: self.message.clone(), data: None }
+    }
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    method: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    error: Option<&'a RawValue>,
+}
+
+/// `null` is a value here, not an absence.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// Decodes one frame (a line, an HTTP body, an SSE event's data).
+///
+/// # Errors
+/// A [`DecodeError`] for what is not JSON, too long, too deep or no JSON-RPC message.
+pub fn decode(frame: &Bytes, limits: &Limits) -> Result<Decoded, DecodeError> {
+    if frame.len() > limits.max_message_bytes {
+        let (len, max) = (frame.len(), limits.max_message_bytes);
+        return Err(DecodeError::invalid(
+            None,
+            format!("message of {len} bytes is longer than the limit of {max} (max_message_bytes)"),
+        ));
+    }
+    let text = std::str::from_utf8(frame).map_err(|e| {
+        DecodeError::parse(format!("message is not UTF-8: invalid byte at offset {}", e.valid_up_to()))
+    })?;
+    if nesting(frame) > limits.max_nesting {
+        let max = limits.max_nesting;
+        return Err(DecodeError::parse(format!("message is nested deeper than {max} levels (max_nesting)")));
+    }
+    let text = text.trim_matches([' ', '\t', '\r', '\n']);
+    if memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_some() {
+        // A pretty-printed body. Parts of it may be sent on over a line-based transport, so it becomes one line;
+        // JSON forbids raw line breaks inside strings, so only white space changes.
+        let spaced = text.replace(['\n', '\r'], " ");
+        let frame = Bytes::from(spaced);
+        return decode(&frame, limits);
+    }
+    match text.as_bytes().first() {
+        Some(b'{') => one(frame, text).map(Decoded::One),
+        Some(b'[') => {
+            let elements: Vec<&RawValue> = serde_json::from_str(text).map_err(|e| DecodeError::parse(not_json(&e)))?;
+            if elements.is_empty() {
+                return Err(DecodeError::invalid(None, "batch is empty: expected at least one message"));
+            }
+            Ok(Decoded::Batch(elements.into_iter().map(|raw| one(frame, raw.get())).collect()))
+        }
+        None => Err(DecodeError::parse("message is empty: expected a JSON object")),
+        Some(_) => match serde_json::from_str::<&RawValue>(text) {
+            Ok(_) => Err(DecodeError::invalid(None, "message is not an object")),
+            Err(e) => Err(DecodeError::parse(not_json(&e))),
+        },
+    }
+}
+
+fn not_json(e: &serde_json::Error) -> String {
+    format!("message is not JSON: {e}")
+}
+
+fn one(frame: &Bytes, text: &str) -> Result<Message, DecodeError> {
+    let e: Envelope<'_> = serde_json::from_str(text).map_err(|e| match e.classify() {
+        serde_json::error::Category::Data => DecodeError::invalid(None, format!("message is not valid: {e}")),
+        _ => DecodeError::parse(not_json(&e)),
+    })?;
+    let raw = |r: &RawValue| RawJson::trusted(frame.slice_ref(r.get().as_bytes()));
+    let id = match e.id {
+        None => None,
+        Some(r) => match serde_json::from_str::<Id>(r.get()) {
+            Ok(id) => Some(id),
+            Err(_) if r.get() == "null" && e.error.is_some() && e.method.is_none() => None,
+            Err(_) => {
+                return Err(DecodeError::invalid(
+                    None,
+                    format!("\"id\": expected a string or an integer, got {}", shown(r.get())),
+                ));
+            }
+        },
+    };
+    match e.jsonrpc {
+        Some(v) if v.get() == "\"2.0\"" => {}
+        Some(v) => {
+            return Err(DecodeError::invalid(id, format!("\"jsonrpc\": expected \"2.0\", got {}", shown(v.get()))));
+        }
+        None => return Err(DecodeError::invalid(id, "\"jsonrpc\": missing, expected \"2.0\"")),
+    }
+    if let Some(method) = e.method {
+        if e.result.is_some() || e.error.is_some() {
+            return Err(DecodeError::invalid(id, "message has \"method\" and \"result\" or \"error\": expected one of them"));
+        }
+        let Ok(method) = serde_json::from_str::<Cow<'_, str>>(method.get()) else {
+            let got = shown(method.get());
+            return Err(DecodeError::invalid(id, format!("\"method\": expected a string, got {got}")));
+        };
+        let params = match e.params {
+            Some(p) if !p.get().starts_with('{') => {
+                let got = shown(p.get());
+                return Err(DecodeError::invalid(id, format!("\"params\": expected an object, got {got}")));
+            }
+            p => p.map(raw),
+        };
+        let method = method.into_owned();
+        return Ok(match id {
+            Some(id) => Message::Request { id, method, params },
+            None => Message::Notification { method, params },
+        });
+    }
+    match (e.result, e.error) {
+        (Some(_), Some(_)) => Err(DecodeError::invalid(id, "message has \"result\" and \"error\": expected one of them")),
+        (Some(result), None) => {
+            let Some(id) = id else {
+                return Err(DecodeError::invalid(None, "response has no \"id\""));
+            };
+            if !result.get().starts_with('{') {
+                let got = shown(result.get());
+                return Err(DecodeError::invalid(Some(id), format!("\"result\": expected an object, got {got}")));
+            }
+            Ok(Message::Response { id, result: raw(result) })
+        }
+        (None, Some(error)) => match serde_json::from_str::<ErrorObject>(error.get()) {
+            Ok(error) => Ok(Message::Error { id, error }),
+            Err(e) => Err(DecodeError::invalid(id, format!("\"error\": {e}"))),
+        },
+        (None, None) => Err(DecodeError::invalid(id, "message has no \"method\", \"result\" or \"error\"")),
+    }
+}
+
+/// At most 40 characters of a value, for an error message.
+fn shown(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(40) {
+        None => Cow::Borrowed(text),
+        Some((cut, _)) => Cow::Owned(format!("{}…", &text[..cut])),
+    }
+}
+
+/// The deepest nesting of brackets, skipping strings. Linear, allocates nothing.
+fn nesting(text: &[u8]) -> usize {
+    let (mut depth, mut deepest, mut at) = (0usize, 0usize, 0usize);
+    while at < text.len() {
+        match text[at] {
+            b'"' => {
+                at += 1;
+                loop {
+                    let Some(found) = memchr::memchr2(b'"', b'\\', &text[at.min(text.len())..]) else {
+                        return deepest;
+                    };
+                    at += found;
+                    if text[at] == b'"' {
+                        break;
+                    }
+                    at += 2;
+                }
+            }
+            b'{' | b'[' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        at += 1;
+    }
+    deepest
+}
+
+fn put_id(out: &mut BytesMut, id: &Id) {
+    match id {
+        Id::Number(n) => {
+            let mut digits = [0u8; 20];
+            out.put_slice(format_integer(*n, &mut digits));
+        }
+        Id::String(s) => put_string(out, s),
+    }
+}
+
+fn format_integer(n: i64, digits: &mut [u8; 20]) -> &[u8] {
+    let mut at = digits.len();
+    let mut rest = n.unsigned_abs();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + u8::try_from(rest % 10).unwrap_or(0);
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if n < 0 {
+        at -= 1;
+        digits[at] = b'-';
+    }
+    &digits[at..]
+}
+
+fn put_string(out: &mut BytesMut, s: &str) {
+    // Writing a string into memory cannot fail.
+    let _ = serde_json::to_writer(out.writer(), s);
+}
+
+fn frame(capacity: usize) -> BytesMut {
+    let mut out = BytesMut::with_capacity(capacity + 64);
+    out.put_slice(br#"{"jsonrpc":"2.0","#);
+    out
+}
+
+fn put_call(out: &mut BytesMut, method: &str, params: Option<&RawJson>) {
+    out.put_slice(br#""method":"#);
+    put_string(out, method);
+    if let Some(params) = params {
+        out.put_slice(br#","params":"#);
+        out.put_slice(params.bytes());
+    }
+    out.put_u8(b'}');
+}
+
+/// The text of a request.
+#[must_use]
+pub fn encode_request(id: &Id, method: &str, params: Option<&RawJson>) -> Bytes {
+    let mut out = frame(method.len() + params.map_or(0, |p| p.bytes().len()));
+    out.put_slice(br#""id":"#);
+    put_id(&mut out, id);
+    out.put_u8(b',');
+    put_call(&mut out, method, params);
+    out.freeze()
+}
+
+/// The text of a notification.
+#[must_use]
+pub fn encode_notification(method: &str, params: Option<&RawJson>) -> Bytes {
+    let mut out = frame(method.len() + params.map_or(0, |p| p.bytes().len()));
+    put_call(&mut out, method, params);
+    out.freeze()
+}
+
+/// The text of a response.
+#[must_use]
+pub fn encode_result(id: &Id, result: &RawJson) -> Bytes {
+    let mut out = frame(result.bytes().len());
+    out.put_slice(br#""id":"#);
+    put_id(&mut out, id);
+    out.put_slice(br#","result":"#);
+    out.put_slice(result.bytes());
+    out.put_u8(b'}');
+    out.freeze()
+}
+
+/// The text of an error response. Without an id, `null_id` decides between `"id":null` and no member at all.
+#[must_use]
+pub fn encode_error(id: Option<&Id>, error: &ErrorObject, null_id: bool) -> Bytes {
+    let mut out = frame(error.message.len() + error.data.as_ref().map_or(0, |d| d.bytes().len()));
+    if let Some(id) = id {
+        out.put_slice(br#""id":"#);
+        put_id(&mut out, id);
+        out.put_u8(b',');
+    } else if null_id {
+        out.put_slice(br#""id":null,"#);
+    }
+    out.put_slice(br#""error":"#);
+    let _ = serde_json::to_writer((&mut out).writer(), error);
+    out.put_u8(b'}');
+    out.freeze()
+}
+
+#[cfg(test)]
+mod tests;

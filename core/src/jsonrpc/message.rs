@@ -1,0 +1,77 @@
+use serde::{Deserialize, Serialize};
+
+use super::{Id, RawJson};
+
+/// JSON-RPC's own error codes.
+pub mod code {
+    /// The text is not JSON.
+    pub const PARSE_ERROR: i64 = -32700;
+    /// JSON, but no valid message.
+    pub const INVALID_REQUEST: i64 = -32600;
+    /// No such method here.
+    pub const METHOD_NOT_FOUND: i64 = -32601;
+    /// The method's parameters are wrong.
+    pub const INVALID_PARAMS: i64 = -32602;
+    /// The receiver failed.
+    pub const INTERNAL_ERROR: i64 = -32603;
+}
+
+/// The `error` member of an error response.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorObject {
+    /// What happened, as a number.
+    pub code: i64,
+    /// What happened, for people.
+    pub message: String,
+    /// Anything more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<RawJson>,
+}
+
+/// One JSON-RPC message. `params` and `result` are objects, kept as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Message {
+    /// Wants an answer.
+    Request {
+        /// Names the request until it is answered.
+        id: Id,
+        /// What to do.
+        method: String,
+        /// The parameters object, if there was one.
+        params: Option<RawJson>,
+    },
+    /// Wants no answer.
+    Notification {
+        /// What happened.
+        method: String,
+        /// The parameters object, if there was one.
+        params: Option<RawJson>,
+    },
+    /// The answer to a request.
+    Response {
+        /// The request's id.
+        id: Id,
+        /// The result object.
+        result: RawJson,
+    },
+    /// The failure of a request, or of a message whose id could not be read.
+    Error {
+        /// The request's id, when it could be read.
+        id: Option<Id>,
+        /// What went wrong.
+        error: ErrorObject,
+    },
+}
+
+impl Message {
+    /// The text of this message: one line, no line break.
+    #[must_use]
+    pub fn encode(&self) -> RawJson {
+        RawJson::trusted(match self {
+            Self::Request { id, method, params } => super::encode_request(id, method, params.as_ref()),
+            Self::Notification { method, params } => super::encode_notification(method, params.as_ref()),
+            Self::Response { id, result } => super::encode_result(id, result),
+            Self::Error { id, error } => super::encode_error(id.as_ref(), error, false),
+        })
+    }
+}

@@ -1,0 +1,64 @@
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
+use crate::jsonrpc::RawJson;
+
+/// A declared set of capabilities: the object as it came, so that unknown ones survive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capabilities(RawJson);
+
+impl Default for Capabilities {
+    fn default() -> Self {
+        Self(RawJson::empty_object())
+    }
+}
+
+impl Capabilities {
+    /// Takes the capabilities object.
+    #[must_use]
+    pub fn new(object: RawJson) -> Self {
+        Self(object)
+    }
+
+    /// The object's text.
+    #[must_use]
+    pub fn raw(&self) -> &RawJson {
+        &self.0
+    }
+
+    /// Whether the dotted path (`sampling`, `elicitation.url`, `resources.subscribe`) is declared: present and not
+    /// `false` or `null`. `elicitation: {}` stands for `elicitation.form`.
+    #[must_use]
+    pub fn has(&self, path: &str) -> bool {
+        let mut at = self.0.get();
+        for (depth, key) in path.split('.').enumerate() {
+            let Ok(members) = serde_json::from_str::<BTreeMap<String, &RawValue>>(at) else {
+                return false;
+            };
+            match members.get(key) {
+                Some(value) => at = value.get(),
+                None if depth == 1 && path == "elicitation.form" => return members.is_empty(),
+                None => return false,
+            }
+        }
+        !matches!(at, "false" | "null")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_declared_when_it_is_there_and_not_false() {
+        let c = |s: &str| Capabilities::new(RawJson::parse(s.to_owned()).expect("json"));
+        assert!(c(r#"{"sampling":{}}"#).has("sampling"));
+        assert!(!c(r#"{"sampling":{}}"#).has("sampling.tools"));
+        assert!(c(r#"{"resources":{"subscribe":true}}"#).has("resources.subscribe"));
+        assert!(!c(r#"{"resources":{"subscribe":false}}"#).has("resources.subscribe"));
+        assert!(c(r#"{"elicitation":{}}"#).has("elicitation.form"));
+        assert!(!c(r#"{"elicitation":{"url":{}}}"#).has("elicitation.form"));
+        assert!(!c("{}").has("roots"));
+    }
+}

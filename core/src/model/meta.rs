@@ -1,0 +1,57 @@
+//! `_meta`: the keys this crate acts on. Everything else in it passes through.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// The revision of a modern request.
+pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// The capabilities of the client that sent a modern request.
+pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// The identity of the client that sent a modern request.
+pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+/// The least level of log messages a modern request asks for.
+pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+/// The identity of the server that sent a modern result.
+pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+
+/// The members of a request's `_meta` that steer the engine, borrowed.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct RequestMeta<'a> {
+    #[serde(borrow, default, rename = "io.modelcontextprotocol/protocolVersion")]
+    pub(crate) protocol_version: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "io.modelcontextprotocol/clientCapabilities")]
+    pub(crate) client_capabilities: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "io.modelcontextprotocol/clientInfo")]
+    pub(crate) client_info: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "io.modelcontextprotocol/logLevel")]
+    pub(crate) log_level: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "progressToken")]
+    pub(crate) progress_token: Option<&'a RawValue>,
+}
+
+/// The members of a request's `params` that routing needs, borrowed, read in one pass.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct ParamsHead<'a> {
+    #[serde(borrow, default, rename = "_meta")]
+    pub(crate) meta: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) name: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) uri: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) arguments: Option<&'a RawValue>,
+}
+
+/// The text of a JSON string, if `raw` is one.
+pub(crate) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
+    // `Cow` borrows only with a visitor of its own; plain strings are the common case.
+    let text = raw.get();
+    if let Some(inner) = text.strip_prefix('"').and_then(|t| t.strip_suffix('"'))
+        && memchr::memchr(b'\\', inner.as_bytes()).is_none()
+    {
+        return Some(Cow::Borrowed(inner));
+    }
+    serde_json::from_str::<String>(text).ok().map(Cow::Owned)
+}

@@ -1,0 +1,15 @@
+//! The protocol's types that this crate acts on, in their neutral (newest) form, and builders for what users write.
+//!
+//! **Invariant**: plain data; knows no revision. What an older revision lacks is taken out at the edge
+//! (`protocol/revision/shape.rs`).
+
+mod capabilities;
+mod content;
+mod implementation;
+pub mod meta;
+mod tool;
+
+pub use capabilities::Capabilities;
+pub use content::{Annotations, CallToolResult, Content};
+pub use implementation::Implementation;
+pub use tool::{Tool, ToolAnnotations};

@@ -1,0 +1,174 @@
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result};
+use crate::jsonrpc::RawJson;
+
+/// Hints about a tool's behaviour: the schema's `ToolAnnotations`. Clients must not trust them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct ToolAnnotations {
+    /// Name for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// It changes nothing. Absent means `false`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_only_hint: Option<bool>,
+    /// It may destroy something. Absent means `true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destructive_hint: Option<bool>,
+    /// Calling it twice is the same as once. Absent means `false`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idempotent_hint: Option<bool>,
+    /// It reaches the outside world. Absent means `true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_world_hint: Option<bool>,
+}
+
+impl ToolAnnotations {
+    /// No hints.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Says that the tool changes nothing.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.read_only_hint = Some(true);
+        self
+    }
+
+    /// Says whether the tool may destroy something.
+    #[must_use]
+    pub fn destructive(mut self, yes: bool) -> Self {
+        self.destructive_hint = Some(yes);
+        self
+    }
+
+    /// Says that calling the tool twice is the same as once.
+    #[must_use]
+    pub fn idempotent(mut self) -> Self {
+        self.idempotent_hint = Some(true);
+        self
+    }
+
+    /// Says whether the tool reaches the outside world.
+    #[must_use]
+    pub fn open_world(mut self, yes: bool) -> Self {
+        self.open_world_hint = Some(yes);
+        self
+    }
+}
+
+/// A tool's definition: the schema's `Tool`, with every member kept, known or not.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tool {
+    members: Map<String, Value>,
+}
+
+impl Tool {
+    /// A tool called `name` that takes no arguments until [`input_schema`](Self::input_schema) says otherwise.
+    pub fn new(name: impl Into<String>, description: impl Into<String>) -> Self {
+        let mut members = Map::new();
+        members.insert("name".into(), Value::String(name.into()));
+        let description = description.into();
+        if !description.is_empty() {
+            members.insert("description".into(), Value::String(description));
+        }
+        members.insert("inputSchema".into(), serde_json::json!({"type": "object", "additionalProperties": false}));
+        Self { members }
+    }
+
+    /// Reads a whole definition.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) naming the member that is missing or of the wrong type.
+    pub fn parse(definition: &str) -> Result<Self> {
+        let members: Map<String, Value> =
+            serde_json::from_str(definition).map_err(|e| Error::misuse(format!("tool definition: {e}")))?;
+        match members.get("name") {
+            Some(Value::String(name)) if !name.is_empty() => {}
+            Some(other) => return Err(Error::misuse(format!("tool \"name\": expected a string that is not empty, got {other}"))),
+            None => return Err(Error::misuse("tool \"name\": missing")),
+        }
+        let tool = Self { members };
+        let name = tool.name();
+        match tool.members.get("inputSchema") {
+            Some(Value::Object(schema)) if schema.get("type").and_then(Value::as_str) == Some("object") => {}
+            Some(Value::Object(_)) => {
+                return Err(Error::misuse(format!("tool \"{name}\": inputSchema: expected \"type\": \"object\" at the top")));
+            }
+            Some(other) => return Err(Error::misuse(format!("tool \"{name}\": inputSchema: expected an object, got {other}"))),
+            None => return Err(Error::misuse(format!("tool \"{name}\": inputSchema: missing"))),
+        }
+        if let Some(schema) = tool.members.get("outputSchema")
+            && !schema.is_object()
+            && !schema.is_boolean()
+        {
+            return Err(Error::misuse(format!("tool \"{name}\": outputSchema: expected a JSON Schema, got {schema}")));
+        }
+        Ok(tool)
+    }
+
+    fn with(mut self, key: &str, value: Value) -> Self {
+        self.members.insert(key.into(), value);
+        self
+    }
+
+    /// Name for people.
+    #[must_use]
+    pub fn title(self, title: impl Into<String>) -> Self {
+        self.with("title", Value::String(title.into()))
+    }
+
+    /// JSON Schema of the arguments; its top must say `"type": "object"`.
+    #[must_use]
+    pub fn input_schema(self, schema: Value) -> Self {
+        self.with("inputSchema", schema)
+    }
+
+    /// JSON Schema of the structured result.
+    #[must_use]
+    pub fn output_schema(self, schema: Value) -> Self {
+        self.with("outputSchema", schema)
+    }
+
+    /// Hints about its behaviour.
+    #[must_use]
+    pub fn annotations(self, annotations: &ToolAnnotations) -> Self {
+        let value = serde_json::to_value(annotations).unwrap_or_default();
+        self.with("annotations", value)
+    }
+
+    /// The schema's `Icon` objects.
+    #[must_use]
+    pub fn icons(self, icons: Value) -> Self {
+        self.with("icons", icons)
+    }
+
+    /// The tool's `_meta`.
+    #[must_use]
+    pub fn meta(self, meta: Value) -> Self {
+        self.with("_meta", meta)
+    }
+
+    /// The tool's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.members.get("name").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Every member, known or not.
+    #[must_use]
+    pub fn members(&self) -> &Map<String, Value> {
+        &self.members
+    }
+
+    /// The whole definition as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> RawJson {
+        RawJson::from_value(&self.members)
+    }
+}

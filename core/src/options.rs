@@ -1,0 +1,37 @@
+//! Options that come as JSON from other languages: unknown names are refused, with the nearest known one.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+
+/// Reads options; `known` are the names that exist.
+///
+/// # Errors
+/// [`Misuse`](crate::ErrorKind::Misuse) naming the option, what is expected, and for an unknown one the nearest.
+pub(crate) fn read<T: DeserializeOwned>(what: &str, text: &str, known: &[&str]) -> Result<T> {
+    let text = if text.trim().is_empty() { "{}" } else { text };
+    let value: Value = serde_json::from_str(text).map_err(|e| Error::misuse(format!("{what}: {e}")))?;
+    let Value::Object(members) = &value else {
+        return Err(Error::misuse(format!("{what}: expected an object, got {value}")));
+    };
+    for name in members.keys() {
+        if !known.contains(&name.as_str()) {
+            let nearest = known.iter().min_by_key(|k| strsim::levenshtein(k, name)).unwrap_or(&"");
+            return Err(Error::misuse(format!("{what}: unknown option {name:?}, did you mean {nearest:?}?")));
+        }
+    }
+    // `null` stands for the default.
+    let given: serde_json::Map<String, Value> =
+        members.iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| (k.clone(), v.clone())).collect();
+    given.iter().try_for_each(|(name, value)| {
+        let one = serde_json::Map::from_iter([(name.clone(), value.clone())]);
+        match serde_json::from_value::<T>(Value::Object(one)) {
+            Err(e) if !e.to_string().starts_with("missing field") => {
+                Err(Error::misuse(format!("{what}: option {name:?}: {e}")))
+            }
+            _ => Ok(()),
+        }
+    })?;
+    serde_json::from_value(Value::Object(given)).map_err(|e| Error::misuse(format!("{what}: {e}")))
+}

@@ -1,0 +1,152 @@
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::revision::Revision;
+use crate::error::{Error, Result};
+use crate::jsonrpc::{Id, RawJson};
+use crate::model::Capabilities;
+
+/// Severity of a log message, as in RFC 5424.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the names are RFC 5424's")]
+#[expect(clippy::exhaustive_enums, reason = "the eight levels of RFC 5424")]
+pub enum LogLevel {
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Critical,
+    Alert,
+    Emergency,
+}
+
+impl LogLevel {
+    const NAMES: [(&'static str, Self); 8] = [
+        ("debug", Self::Debug),
+        ("info", Self::Info),
+        ("notice", Self::Notice),
+        ("warning", Self::Warning),
+        ("error", Self::Error),
+        ("critical", Self::Critical),
+        ("alert", Self::Alert),
+        ("emergency", Self::Emergency),
+    ];
+
+    /// The level's name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        Self::NAMES[self as usize].0
+    }
+}
+
+impl FromStr for LogLevel {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::NAMES.iter().find(|(n, _)| *n == name).map(|(_, level)| *level).ok_or_else(|| {
+            let known: Vec<_> = Self::NAMES.iter().map(|(n, _)| *n).collect();
+            Error::invalid_params(format!("\"level\": expected one of {}, got {name:?}", known.join(", ")))
+        })
+    }
+}
+
+/// What a peer said of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PeerFacts {
+    /// Its `Implementation` object.
+    pub info: Option<RawJson>,
+    /// Its capabilities.
+    pub capabilities: Capabilities,
+}
+
+/// How a request came in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Transport {
+    /// `stdio`, `http` or `memory`.
+    pub kind: &'static str,
+    /// The legacy HTTP session's id.
+    pub session_id: Option<Arc<str>>,
+    /// The HTTP request's headers, names in lower case, values that are text.
+    pub headers: Vec<(String, String)>,
+    /// Cancelling means closing the response stream and not a notification (modern HTTP).
+    pub(crate) cancel_by_closing: bool,
+}
+
+impl Transport {
+    /// A transport of this kind, without session and headers.
+    #[must_use]
+    pub fn new(kind: &'static str) -> Self {
+        Self { kind, ..Self::default() }
+    }
+}
+
+/// Everything a handler may know about its request. Legacy fills it from the session, modern from `_meta`.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RequestContext {
+    /// The request's id.
+    pub id: Id,
+    /// The method's name.
+    pub method: &'static str,
+    /// The revision that the request speaks.
+    pub revision: Revision,
+    /// What the peer said of itself.
+    pub peer: Arc<PeerFacts>,
+    /// Log messages below this level are not wanted; `None` in modern: none at all.
+    pub log_level: Option<LogLevel>,
+    /// Progress is reported under this token; without one nobody listens.
+    pub progress_token: Option<Id>,
+    /// The request's `_meta`.
+    pub meta: Option<RawJson>,
+    /// How it came in.
+    pub transport: Arc<Transport>,
+}
+
+impl RequestContext {
+    /// As JSON, for other languages: see the bridge's `context`.
+    #[must_use]
+    pub fn to_json(&self) -> RawJson {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Wire<'a> {
+            request_id: &'a Id,
+            method: &'a str,
+            protocol_version: Revision,
+            era: &'static str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            client_info: Option<&'a RawJson>,
+            client_capabilities: &'a RawJson,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            progress_token: Option<&'a Id>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            log_level: Option<LogLevel>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            meta: Option<&'a RawJson>,
+            transport: &'static str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            session_id: Option<&'a str>,
+            #[serde(skip_serializing_if = "<[_]>::is_empty")]
+            headers: &'a [(String, String)],
+        }
+        RawJson::from_value(&Wire {
+            request_id: &self.id,
+            method: self.method,
+            protocol_version: self.revision,
+            era: self.revision.era().as_str(),
+            client_info: self.peer.info.as_ref(),
+            client_capabilities: self.peer.capabilities.raw(),
+            progress_token: self.progress_token.as_ref(),
+            log_level: self.log_level,
+            meta: self.meta.as_ref(),
+            transport: self.transport.kind,
+            session_id: self.transport.session_id.as_deref(),
+            headers: &self.transport.headers,
+        })
+    }
+}

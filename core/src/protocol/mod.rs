@@ -1,0 +1,14 @@
+//! The protocol without input or output: [`Connection::handle`] takes an [`Input`] and returns [`Action`]s.
+//!
+//! **Invariant**: no sockets, tasks, clocks or randomness in here; time comes in as an argument.
+
+mod connection;
+mod context;
+mod exchange;
+mod pending;
+pub mod revision;
+
+pub use connection::{Action, Call, Connection, Facts, Input, Invocation, Opening, Outbound, Payload, Role, Sent};
+pub use context::{LogLevel, PeerFacts, RequestContext, Transport};
+pub use pending::CallId;
+pub(crate) use exchange::Admission;

@@ -1,0 +1,145 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::revision::Method;
+use crate::jsonrpc::{Id, RawJson};
+use super::revision::Revision;
+
+/// Names one call within a connection, in either direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallId(pub(crate) u64);
+
+/// A request of the peer that is being worked on.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    pub(super) id: Id,
+    pub(super) method: &'static Method,
+    pub(super) revision: Revision,
+    pub(super) batch: Option<u64>,
+    pub(super) progress_token: Option<Id>,
+    pub(super) progress: f64,
+}
+
+/// The peer's requests in flight: who answers, answers once.
+#[derive(Debug, Default)]
+pub(super) struct IncomingTable {
+    calls: BTreeMap<CallId, Incoming>,
+    ids: BTreeMap<Id, CallId>,
+}
+
+impl IncomingTable {
+    pub(super) fn len(&self) -> usize {
+        self.calls.len()
+    }
+
+    pub(super) fn has(&self, id: &Id) -> bool {
+        self.ids.contains_key(id)
+    }
+
+    pub(super) fn insert(&mut self, call: CallId, incoming: Incoming) {
+        self.ids.insert(incoming.id.clone(), call);
+        self.calls.insert(call, incoming);
+    }
+
+    pub(super) fn get_mut(&mut self, call: CallId) -> Option<&mut Incoming> {
+        self.calls.get_mut(&call)
+    }
+
+    pub(super) fn remove(&mut self, call: CallId) -> Option<Incoming> {
+        let incoming = self.calls.remove(&call)?;
+        self.ids.remove(&incoming.id);
+        Some(incoming)
+    }
+
+    pub(super) fn remove_id(&mut self, id: &Id) -> Option<(CallId, Incoming)> {
+        let call = self.ids.remove(id)?;
+        self.calls.remove(&call).map(|incoming| (call, incoming))
+    }
+
+    pub(super) fn drain(&mut self) -> Vec<CallId> {
+        self.ids.clear();
+        std::mem::take(&mut self.calls).into_keys().collect()
+    }
+}
+
+/// A request of ours that waits for its answer.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    pub(super) call: CallId,
+    pub(super) method: String,
+    pub(super) params: Option<RawJson>,
+    /// Restarted by progress.
+    pub(super) timeout: Option<Duration>,
+    pub(super) deadline: Option<Duration>,
+    /// Not restarted by anything.
+    pub(super) hard_deadline: Option<Duration>,
+    pub(super) wants_progress: bool,
+    pub(super) resent: bool,
+}
+
+impl Outgoing {
+    fn due(&self) -> Option<Duration> {
+        match (self.deadline, self.hard_deadline) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    pub(super) fn restart(&mut self, now: Duration) {
+        self.deadline = self.timeout.map(|t| now + t);
+    }
+}
+
+/// Our requests in flight. Ids are a counter that is never reused on a connection.
+#[derive(Debug, Default)]
+pub(super) struct OutgoingTable {
+    calls: BTreeMap<i64, Outgoing>,
+    by_call: BTreeMap<CallId, i64>,
+    last: i64,
+}
+
+impl OutgoingTable {
+    pub(super) fn len(&self) -> usize {
+        self.calls.len()
+    }
+
+    pub(super) fn insert(&mut self, outgoing: Outgoing) -> i64 {
+        self.last += 1;
+        self.by_call.insert(outgoing.call, self.last);
+        self.calls.insert(self.last, outgoing);
+        self.last
+    }
+
+    pub(super) fn get_mut(&mut self, id: &Id) -> Option<&mut Outgoing> {
+        match id {
+            Id::Number(n) => self.calls.get_mut(n),
+            Id::String(_) => None,
+        }
+    }
+
+    pub(super) fn remove(&mut self, id: &Id) -> Option<Outgoing> {
+        let Id::Number(n) = id else { return None };
+        let outgoing = self.calls.remove(n)?;
+        self.by_call.remove(&outgoing.call);
+        Some(outgoing)
+    }
+
+    pub(super) fn remove_call(&mut self, call: CallId) -> Option<(i64, Outgoing)> {
+        let id = self.by_call.remove(&call)?;
+        self.calls.remove(&id).map(|outgoing| (id, outgoing))
+    }
+
+    pub(super) fn drain(&mut self) -> Vec<Outgoing> {
+        self.by_call.clear();
+        std::mem::take(&mut self.calls).into_values().collect()
+    }
+
+    /// The ids whose time is up.
+    pub(super) fn overdue(&self, now: Duration) -> Vec<i64> {
+        self.calls.iter().filter(|(_, o)| o.due().is_some_and(|due| due <= now)).map(|(id, _)| *id).collect()
+    }
+
+    pub(super) fn next_due(&self) -> Option<Duration> {
+        self.calls.values().filter_map(Outgoing::due).min()
+    }
+}

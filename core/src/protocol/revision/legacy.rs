@@ -1,0 +1,115 @@
+//! The handshake of the legacy revisions: `initialize`, its answer, `notifications/initialized`.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{Era, Revision};
+use crate::error::{Error, ErrorKind, Result};
+use crate::jsonrpc::RawJson;
+use crate::model::Capabilities;
+use crate::protocol::{Facts, PeerFacts};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct InitializeParams {
+    protocol_version: String,
+    #[serde(default)]
+    capabilities: Option<RawJson>,
+    #[serde(default)]
+    client_info: Option<RawJson>,
+}
+
+/// Answers `initialize`: the revision asked for when it is served, else the newest legacy one that is.
+///
+/// # Errors
+/// −32602 naming the member that is missing or of the wrong type; −32022 when no legacy revision is served.
+pub(crate) fn answer(facts: &Facts, params: Option<&RawJson>) -> Result<(Revision, PeerFacts, RawJson)> {
+    let params = params.ok_or_else(|| Error::invalid_params("\"params\": missing"))?;
+    let asked: InitializeParams = params.to().map_err(|e| Error::invalid_params(format!("initialize: {e}")))?;
+    for (name, value) in [("capabilities", &asked.capabilities), ("clientInfo", &asked.client_info)] {
+        if value.as_ref().is_some_and(|v| !v.is_object()) {
+            return Err(Error::invalid_params(format!("{name:?}: expected an object")));
+        }
+    }
+    let mut served = facts.revisions.iter().copied().filter(|r| r.era() == Era::Legacy);
+    let revision = match Revision::parse(&asked.protocol_version) {
+        Some(r) if r.era() == Era::Legacy && facts.revisions.contains(&r) => r,
+        _ => served.next_back().ok_or_else(|| super::modern::unsupported(&asked.protocol_version, &facts.revisions))?,
+    };
+    let rules = revision.rules();
+    let mut info = String::from("{");
+    for (key, value) in super::shape::members(facts.info.get()) {
+        let kept = match key.as_ref() {
+            "title" => rules.structured,
+            "icons" | "description" | "websiteUrl" => rules.icons,
+            _ => true,
+        };
+        if kept {
+            super::shape::push_member(&mut info, &key, value.get());
+        }
+    }
+    info.push('}');
+    let mut out = String::from("{");
+    super::shape::push_member(&mut out, "protocolVersion", &format!("\"{revision}\""));
+    super::shape::push_member(&mut out, "capabilities", facts.capabilities.raw().get());
+    super::shape::push_member(&mut out, "serverInfo", &info);
+    if let Some(instructions) = &facts.instructions {
+        super::shape::push_member(&mut out, "instructions", RawJson::from_value(instructions).get());
+    }
+    out.push('}');
+    let peer = PeerFacts { info: asked.client_info, capabilities: asked.capabilities.map(Capabilities::new).unwrap_or_default() };
+    Ok((revision, peer, RawJson::trusted(out)))
+}
+
+/// The parameters of our own `initialize`.
+pub(crate) fn question(facts: &Facts, revision: Revision) -> RawJson {
+    let mut out = String::from("{");
+    super::shape::push_member(&mut out, "protocolVersion", &format!("\"{revision}\""));
+    super::shape::push_member(&mut out, "capabilities", facts.capabilities.raw().get());
+    super::shape::push_member(&mut out, "clientInfo", facts.info.get());
+    out.push('}');
+    RawJson::trusted(out)
+}
+
+/// What a server said of itself when the connection was opened.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    pub(crate) revision: Revision,
+    pub(crate) peer: Arc<PeerFacts>,
+    pub(crate) instructions: Option<String>,
+}
+
+/// Reads a server's answer to `initialize`.
+///
+/// # Errors
+/// [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) for an answer that is none, [`Unsupported`](ErrorKind::Unsupported)
+/// for a revision that is not among ours.
+pub(crate) fn read_answer(facts: &Facts, result: &RawJson) -> Result<Answer> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct InitializeResult<'a> {
+        protocol_version: String,
+        #[serde(borrow, default)]
+        capabilities: Option<&'a RawValue>,
+        #[serde(borrow, default)]
+        server_info: Option<&'a RawValue>,
+        #[serde(default)]
+        instructions: Option<String>,
+    }
+    let read: InitializeResult<'_> =
+        result.borrow().map_err(|e| Error::new(ErrorKind::PeerMisbehaved, format!("answer to initialize: {e}")))?;
+    let revision = Revision::parse(&read.protocol_version)
+        .filter(|r| r.era() == Era::Legacy && facts.revisions.contains(r))
+        .ok_or_else(|| {
+            let ours: Vec<_> = facts.revisions.iter().map(|r| r.as_str()).collect();
+            Error::new(
+                ErrorKind::Unsupported,
+                format!("the server speaks revision {:?}; this client speaks {}", read.protocol_version, ours.join(", ")),
+            )
+        })?;
+    let capabilities = read.capabilities.map_or_else(Capabilities::default, |raw| Capabilities::new(result.slice(raw)));
+    let peer = Arc::new(PeerFacts { info: read.server_info.map(|raw| result.slice(raw)), capabilities });
+    Ok(Answer { revision, peer, instructions: read.instructions })
+}

@@ -1,0 +1,178 @@
+use super::Revision;
+
+/// Who may send a method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Direction {
+    /// Only the client.
+    ClientToServer,
+    /// Only the server.
+    ServerToClient,
+    /// Either side.
+    Both,
+}
+
+/// One method of the protocol: who sends it, since when, until when, and what it needs.
+#[derive(Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Method {
+    /// The name on the wire.
+    pub name: &'static str,
+    /// Who may send it.
+    pub direction: Direction,
+    /// First revision that has it.
+    pub since: Revision,
+    /// Last revision that has it.
+    pub until: Revision,
+    /// It wants no answer.
+    pub notification: bool,
+    /// The capability its receiver must have declared (a server's for client→server), by top-level key.
+    pub capability: Option<&'static str>,
+    /// The member of `params` that `Mcp-Name` mirrors.
+    pub name_member: Option<&'static str>,
+    /// Its modern result carries `ttlMs` and `cacheScope`.
+    pub cacheable: bool,
+    /// Its modern result may be `input_required`.
+    pub input_required: bool,
+}
+
+const fn request(name: &'static str, direction: Direction) -> Method {
+    Method {
+        name,
+        direction,
+        since: Revision::V2024_11_05,
+        until: Revision::V2026_07_28,
+        notification: false,
+        capability: None,
+        name_member: None,
+        cacheable: false,
+        input_required: false,
+    }
+}
+
+const fn to_server(name: &'static str, capability: &'static str) -> Method {
+    Method { capability: Some(capability), ..request(name, Direction::ClientToServer) }
+}
+
+const fn list(name: &'static str, capability: &'static str) -> Method {
+    Method { cacheable: true, ..to_server(name, capability) }
+}
+
+const fn to_client(name: &'static str, capability: &'static str) -> Method {
+    Method {
+        capability: Some(capability),
+        until: Revision::NEWEST_LEGACY,
+        ..request(name, Direction::ServerToClient)
+    }
+}
+
+const fn task(name: &'static str) -> Method {
+    Method {
+        since: Revision::V2025_11_25,
+        until: Revision::V2025_11_25,
+        capability: Some("tasks"),
+        ..request(name, Direction::Both)
+    }
+}
+
+const fn notification(name: &'static str, direction: Direction) -> Method {
+    Method { notification: true, ..request(name, direction) }
+}
+
+const fn until_legacy(method: Method) -> Method {
+    Method { until: Revision::NEWEST_LEGACY, ..method }
+}
+
+const fn since(revision: Revision, method: Method) -> Method {
+    Method { since: revision, ..method }
+}
+
+use Direction::{Both, ClientToServer, ServerToClient};
+
+static ROWS: [Method; 34] = [
+    // lifecycle
+    until_legacy(request("initialize", ClientToServer)),
+    until_legacy(notification("notifications/initialized", ClientToServer)),
+    since(
+        Revision::V2026_07_28,
+        Method { cacheable: true, ..request("server/discover", ClientToServer) },
+    ),
+    until_legacy(request("ping", Both)),
+    // tools
+    list("tools/list", "tools"),
+    Method { name_member: Some("name"), input_required: true, ..to_server("tools/call", "tools") },
+    // resources
+    list("resources/list", "resources"),
+    list("resources/templates/list", "resources"),
+    Method { name_member: Some("uri"), input_required: true, ..list("resources/read", "resources") },
+    until_legacy(to_server("resources/subscribe", "resources")),
+    until_legacy(to_server("resources/unsubscribe", "resources")),
+    // prompts
+    list("prompts/list", "prompts"),
+    Method { name_member: Some("name"), input_required: true, ..to_server("prompts/get", "prompts") },
+    // utilities
+    to_server("completion/complete", "completions"),
+    until_legacy(to_server("logging/setLevel", "logging")),
+    since(Revision::V2026_07_28, request("subscriptions/listen", ClientToServer)),
+    // server to client; modern carries these inside `inputRequests`
+    to_client("sampling/createMessage", "sampling"),
+    to_client("roots/list", "roots"),
+    since(Revision::V2025_06_18, to_client("elicitation/create", "elicitation")),
+    // tasks, experimental
+    task("tasks/get"),
+    task("tasks/result"),
+    task("tasks/list"),
+    task("tasks/cancel"),
+    // notifications
+    notification("notifications/cancelled", Both),
+    notification("notifications/progress", Both),
+    notification("notifications/message", ServerToClient),
+    notification("notifications/tools/list_changed", ServerToClient),
+    notification("notifications/prompts/list_changed", ServerToClient),
+    notification("notifications/resources/list_changed", ServerToClient),
+    notification("notifications/resources/updated", ServerToClient),
+    until_legacy(notification("notifications/roots/list_changed", ClientToServer)),
+    Method {
+        since: Revision::V2025_11_25,
+        until: Revision::V2025_11_25,
+        ..notification("notifications/elicitation/complete", ServerToClient)
+    },
+    Method {
+        since: Revision::V2025_11_25,
+        until: Revision::V2025_11_25,
+        ..notification("notifications/tasks/status", Both)
+    },
+    since(Revision::V2026_07_28, notification("notifications/subscriptions/acknowledged", ServerToClient)),
+];
+
+impl Method {
+    /// The row of `name`, whatever the revision.
+    #[must_use]
+    pub fn find(name: &str) -> Option<&'static Self> {
+        ROWS.iter().find(|m| m.name == name)
+    }
+
+    /// Every method of every revision.
+    #[must_use]
+    pub fn all() -> &'static [Self] {
+        &ROWS
+    }
+
+    /// Whether `revision` has this method.
+    #[must_use]
+    pub fn exists_in(&self, revision: Revision) -> bool {
+        (self.since..=self.until).contains(&revision)
+    }
+
+    /// Whether a client may send it.
+    #[must_use]
+    pub fn from_client(&self) -> bool {
+        matches!(self.direction, ClientToServer | Both)
+    }
+
+    /// Whether a server may send it.
+    #[must_use]
+    pub fn from_server(&self) -> bool {
+        matches!(self.direction, ServerToClient | Both)
+    }
+}

@@ -1,0 +1,13 @@
+//! The revisions of the protocol as data: one [`Rules`] row per revision, one [`Method`] row per method.
+//!
+//! **Invariant**: the only place that knows dates. Code elsewhere asks a property (`rules.sessions`), never a date.
+
+pub(crate) mod legacy;
+mod method;
+pub(crate) mod modern;
+pub(crate) mod negotiate;
+mod rules;
+pub(crate) mod shape;
+
+pub use method::{Direction, Method};
+pub use rules::{Era, Revision, Rules};

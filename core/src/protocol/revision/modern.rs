@@ -1,0 +1,157 @@
+//! The modern envelope: every request carries the sender's facts in `params._meta`.
+
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::{Era, Revision};
+use crate::error::{Error, Result};
+use crate::jsonrpc::{Id, RawJson};
+use crate::model::meta::{self, RequestMeta};
+use crate::protocol::LogLevel;
+
+/// A modern HTTP header is missing, malformed or says something else than the body.
+pub(crate) const HEADER_MISMATCH: i64 = -32020;
+/// The request needs a client capability that it does not declare.
+pub(crate) const MISSING_CLIENT_CAPABILITY: i64 = -32021;
+/// The request's revision is not served.
+pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
+
+/// The required members of the envelope, checked for presence and type.
+#[derive(Debug)]
+pub(crate) struct Envelope<'a> {
+    pub(crate) version: String,
+    pub(crate) capabilities: &'a RawValue,
+    pub(crate) info: Option<&'a RawValue>,
+    pub(crate) log_level: Option<LogLevel>,
+}
+
+fn missing(key: &str) -> Error {
+    Error::invalid_params(format!("params._meta[\"{key}\"]: missing, every request of this revision carries it"))
+}
+
+/// Reads the envelope.
+///
+/// # Errors
+/// −32602 naming the member that is missing or of the wrong type.
+pub(crate) fn envelope<'a>(meta: &RequestMeta<'a>) -> Result<Envelope<'a>> {
+    let version = meta.protocol_version.ok_or_else(|| missing(meta::PROTOCOL_VERSION))?;
+    let Some(version) = meta::string(version) else {
+        let key = meta::PROTOCOL_VERSION;
+        return Err(Error::invalid_params(format!("params._meta[\"{key}\"]: expected a string")));
+    };
+    let capabilities = meta.client_capabilities.ok_or_else(|| missing(meta::CLIENT_CAPABILITIES))?;
+    for (key, value) in [(meta::CLIENT_CAPABILITIES, Some(capabilities)), (meta::CLIENT_INFO, meta.client_info)] {
+        if value.is_some_and(|v| !v.get().starts_with('{')) {
+            return Err(Error::invalid_params(format!("params._meta[\"{key}\"]: expected an object")));
+        }
+    }
+    let log_level = match meta.log_level {
+        None => None,
+        Some(raw) => {
+            let name = meta::string(raw).unwrap_or_default();
+            Some(name.parse().map_err(|e: Error| {
+                Error::invalid_params(format!("params._meta[\"{}\"]: {}", meta::LOG_LEVEL, e.message()))
+            })?)
+        }
+    };
+    Ok(Envelope { version: version.into_owned(), capabilities, info: meta.client_info, log_level })
+}
+
+/// The revision called `version`, if it is modern and among `served`.
+///
+/// # Errors
+/// −32022 with `data: {supported, requested}`.
+pub(crate) fn revision(version: &str, served: &[Revision]) -> Result<Revision> {
+    match Revision::parse(version) {
+        Some(r) if r.era() == Era::Modern && served.contains(&r) => Ok(r),
+        _ => Err(unsupported(version, served)),
+    }
+}
+
+/// −32022: `requested` is none of `served`.
+pub(crate) fn unsupported(requested: &str, served: &[Revision]) -> Error {
+    let modern: Vec<_> = served.iter().rev().filter(|r| r.era() == Era::Modern).collect();
+    let supported = if modern.is_empty() { served.iter().rev().collect() } else { modern };
+    Error::rpc(UNSUPPORTED_VERSION, format!("unsupported protocol version {requested:?}"))
+        .with_data(RawJson::from_value(&json!({"supported": supported, "requested": requested})))
+}
+
+/// −32021: the request would need `capability` (dotted path) of its client.
+pub(crate) fn missing_capability(capability: &str) -> Error {
+    let required = capability.rsplit('.').fold(json!({}), |inner, key| json!({key: inner}));
+    Error::rpc(MISSING_CLIENT_CAPABILITY, format!("the client does not declare the capability {capability:?}"))
+        .with_data(RawJson::from_value(&json!({"requiredCapabilities": required})))
+}
+
+/// `params` of an outgoing modern request: the caller's, with the envelope and the progress token in `_meta`.
+pub(crate) fn with_envelope(params: Option<&RawJson>, envelope: &str, progress_token: Option<&Id>) -> RawJson {
+    merge_meta(params, |members| {
+        // `envelope` is the inside of an object, written once per connection.
+        members.push_str(envelope);
+        if let Some(token) = progress_token {
+            push_token(members, token);
+        }
+    })
+}
+
+/// `params` of an outgoing legacy request that wants progress.
+pub(crate) fn with_progress_token(params: Option<&RawJson>, token: &Id) -> RawJson {
+    merge_meta(params, |members| push_token(members, token))
+}
+
+fn push_token(members: &mut String, token: &Id) {
+    if !members.is_empty() {
+        members.push(',');
+    }
+    members.push_str("\"progressToken\":");
+    members.push_str(&serde_json::to_string(token).unwrap_or_default());
+}
+
+/// Adds members in front of those that the caller's `_meta` has; the engine's own come first, so that a duplicate of
+/// the caller's is dropped, never the engine's.
+fn merge_meta(params: Option<&RawJson>, add: impl FnOnce(&mut String)) -> RawJson {
+    let text = params.map_or("{}", RawJson::get);
+    let mut out = String::with_capacity(text.len() + 256);
+    out.push_str("{\"_meta\":{");
+    let mut own = String::with_capacity(192);
+    add(&mut own);
+    out.push_str(&own);
+    let members = super::shape::members(text);
+    let ours = super::shape::members(&format!("{{{own}}}")).into_iter().map(|(k, _)| k.into_owned()).collect::<Vec<_>>();
+    for (key, value) in &members {
+        if key == "_meta" {
+            for (key, value) in super::shape::members(value.get()) {
+                if !ours.iter().any(|k| *k == *key) {
+                    super::shape::push_member(&mut out, &key, value.get());
+                }
+            }
+        }
+    }
+    out.push('}');
+    for (key, value) in &members {
+        if key != "_meta" {
+            super::shape::push_member(&mut out, key, value.get());
+        }
+    }
+    out.push('}');
+    RawJson::trusted(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_envelope_is_merged_into_the_callers_meta() {
+        let params = RawJson::parse(r#"{"name":"add","_meta":{"x/y":1,"progressToken":"mine"},"z":null}"#).expect("json");
+        let merged = with_envelope(Some(&params), r#""v":"1""#, Some(&Id::Number(7)));
+        assert_eq!(merged.get(), r#"{"_meta":{"v":"1","progressToken":7,"x/y":1},"name":"add","z":null}"#);
+        assert_eq!(with_envelope(None, r#""v":"1""#, None).get(), r#"{"_meta":{"v":"1"}}"#);
+    }
+
+    #[test]
+    fn a_missing_capability_is_named_as_an_object() {
+        let error = missing_capability("elicitation.url");
+        assert_eq!(error.data().map(RawJson::get), Some(r#"{"requiredCapabilities":{"elicitation":{"url":{}}}}"#));
+    }
+}

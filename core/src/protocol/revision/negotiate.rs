@@ -1,0 +1,229 @@
+//! How a client finds out what a server speaks: probe with `server/discover`, fall back to `initialize`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::legacy::{self, Answer};
+use super::{Era, Revision, modern};
+use crate::error::{Error, ErrorKind};
+use crate::jsonrpc::{Id, RawJson, code};
+use crate::model::{Capabilities, meta};
+use crate::protocol::{Facts, PeerFacts};
+
+/// What to send next, or what was found out.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// Send this request and feed its answer back.
+    Ask { method: &'static str, revision: Revision, timeout: Option<Duration> },
+    /// Negotiated.
+    Opened(Answer),
+    /// The two sides have no common ground.
+    Failed(Error),
+    /// Nothing to do: an answer that no longer matters.
+    Wait,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Probe { revision: Revision, again: bool },
+    Initialize,
+}
+
+/// The client's side of opening a connection, as a state machine.
+#[derive(Debug)]
+pub(crate) struct Negotiation {
+    stage: Stage,
+    /// Only this revision will do.
+    pinned: Option<Revision>,
+    probe_timeout: Duration,
+    probe_id: Option<Id>,
+    initialize_id: Option<Id>,
+}
+
+impl Negotiation {
+    pub(crate) fn new(pinned: Option<Revision>, probe_timeout: Duration) -> Self {
+        let stage = Stage::Probe { revision: pinned.unwrap_or(Revision::NEWEST), again: false };
+        Self { stage, pinned, probe_timeout, probe_id: None, initialize_id: None }
+    }
+
+    /// The first question. `known_legacy`: an earlier connection has shown that the server is legacy.
+    pub(crate) fn start(&mut self, facts: &Facts, known_legacy: bool) -> Step {
+        let legacy = match self.pinned {
+            Some(revision) => revision.era() == Era::Legacy,
+            None => known_legacy || !facts.revisions.iter().any(|r| r.era() == Era::Modern),
+        };
+        if legacy { self.initialize(facts) } else { self.probe(self.pinned.unwrap_or(Revision::NEWEST), false) }
+    }
+
+    /// Remembers under which id the question went out.
+    pub(crate) fn asked(&mut self, id: Id) {
+        match self.stage {
+            Stage::Probe { .. } => self.probe_id = Some(id),
+            Stage::Initialize => self.initialize_id = Some(id),
+        }
+    }
+
+    /// Whether an answer with this id belongs here.
+    pub(crate) fn owns(&self, id: &Id) -> bool {
+        self.probe_id.as_ref() == Some(id) || self.initialize_id.as_ref() == Some(id)
+    }
+
+    /// Whether the server has not said anything yet, so that its end may have been the probe's fault.
+    pub(crate) fn is_probing(&self) -> bool {
+        matches!(self.stage, Stage::Probe { again: false, .. }) && self.pinned.is_none()
+    }
+
+    fn probe(&mut self, revision: Revision, again: bool) -> Step {
+        self.stage = Stage::Probe { revision, again };
+        Step::Ask { method: "server/discover", revision, timeout: (!again).then_some(self.probe_timeout) }
+    }
+
+    fn initialize(&mut self, facts: &Facts) -> Step {
+        let newest = facts.revisions.iter().rev().copied().find(|r| r.era() == Era::Legacy);
+        match self.pinned.filter(|r| r.era() == Era::Legacy).or(newest) {
+            Some(revision) => {
+                self.stage = Stage::Initialize;
+                Step::Ask { method: "initialize", revision, timeout: None }
+            }
+            None => Step::Failed(Error::new(ErrorKind::Unsupported, "the server is legacy and this client is not")),
+        }
+    }
+
+    /// The probe is answered by something that no modern server says.
+    fn fall_back(&mut self, facts: &Facts, why: &str) -> Step {
+        match self.pinned {
+            Some(revision) => Step::Failed(Error::new(
+                ErrorKind::Unsupported,
+                format!("the server does not speak revision {revision}: it answered server/discover with {why}"),
+            )),
+            None => self.initialize(facts),
+        }
+    }
+
+    /// A result for one of our questions.
+    pub(crate) fn answered(&mut self, facts: &Facts, id: &Id, result: &RawJson) -> Step {
+        if self.probe_id.as_ref() == Some(id) {
+            // Also when the probe's time was up and `initialize` is under way: a slow modern server stays modern.
+            return self.discovered(facts, result);
+        }
+        match legacy::read_answer(facts, result) {
+            Ok(answer) if self.pinned.is_some_and(|pinned| pinned != answer.revision) => Step::Failed(Error::new(
+                ErrorKind::Unsupported,
+                format!("the server speaks revision {}, asked for was {:?}", answer.revision, self.pinned),
+            )),
+            Ok(answer) => Step::Opened(answer),
+            Err(error) => Step::Failed(error),
+        }
+    }
+
+    fn discovered(&mut self, facts: &Facts, result: &RawJson) -> Step {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct DiscoverResult<'a> {
+            supported_versions: Vec<String>,
+            #[serde(borrow, default)]
+            capabilities: Option<&'a RawValue>,
+            #[serde(default)]
+            instructions: Option<String>,
+            #[serde(borrow, default, rename = "_meta")]
+            meta: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            server_info: Option<&'a RawValue>,
+        }
+        let Ok(read) = result.borrow::<DiscoverResult<'_>>() else {
+            return self.fall_back(facts, "no DiscoverResult");
+        };
+        let Stage::Probe { revision: asked, .. } = self.stage else {
+            return self.choose(facts, &read.supported_versions, None, |revision| {
+                Step::Opened(Answer { revision, peer: Arc::default(), instructions: None })
+            });
+        };
+        let in_meta = read.meta.and_then(|m| {
+            super::shape::members(m.get()).into_iter().find(|(k, _)| k == meta::SERVER_INFO).map(|(_, v)| v)
+        });
+        let info = in_meta.or(read.server_info).map(|raw| result.slice(raw));
+        let capabilities = read.capabilities.map_or_else(Capabilities::default, |raw| Capabilities::new(result.slice(raw)));
+        let peer = Arc::new(PeerFacts { info, capabilities });
+        let instructions = read.instructions.clone();
+        self.choose(facts, &read.supported_versions, Some(asked), |revision| {
+            Step::Opened(Answer { revision, peer, instructions })
+        })
+    }
+
+    /// The newest modern revision that both sides speak, else `initialize` when a legacy one is mutual.
+    fn choose(
+        &mut self,
+        facts: &Facts,
+        offered: &[String],
+        asked: Option<Revision>,
+        opened: impl FnOnce(Revision) -> Step,
+    ) -> Step {
+        let mutual = |era: Era| {
+            facts.revisions.iter().rev().copied().find(|r| {
+                r.era() == era
+                    && self.pinned.is_none_or(|pinned| pinned == *r)
+                    && offered.iter().any(|name| name == r.as_str())
+            })
+        };
+        match (mutual(Era::Modern), mutual(Era::Legacy)) {
+            (Some(revision), _) => opened(revision),
+            (None, Some(_)) => self.initialize(facts),
+            (None, None) => {
+                let asked = asked.map_or("any revision of ours", Revision::as_str);
+                let offered = offered.join(", ");
+                Step::Failed(Error::new(ErrorKind::Unsupported, format!("the server speaks {offered}, not {asked}")))
+            }
+        }
+    }
+
+    /// An error response to one of our questions.
+    pub(crate) fn refused(&mut self, facts: &Facts, id: &Id, error: Error) -> Step {
+        if self.probe_id.as_ref() == Some(id) {
+            let Stage::Probe { again, .. } = self.stage else { return Step::Wait };
+            return match error.code() {
+                Some(modern::UNSUPPORTED_VERSION) if !again => self.offered(facts, &error),
+                Some(modern::UNSUPPORTED_VERSION | modern::HEADER_MISMATCH | modern::MISSING_CLIENT_CAPABILITY) => {
+                    Step::Failed(error)
+                }
+                Some(code) => {
+                    let why = if code == code::METHOD_NOT_FOUND { "\"method not found\"" } else { "an error" };
+                    self.fall_back(facts, why)
+                }
+                // No JSON-RPC error at all: HTTP said no. Refused authorization and a broken network say nothing
+                // about the era.
+                None if error.kind() == ErrorKind::Unsupported => self.fall_back(facts, error.message()),
+                None => Step::Failed(error),
+            };
+        }
+        Step::Failed(error)
+    }
+
+    fn offered(&mut self, facts: &Facts, error: &Error) -> Step {
+        #[derive(Deserialize)]
+        struct Offer {
+            supported: Vec<String>,
+        }
+        let Some(Ok(offer)) = error.data().map(RawJson::to::<Offer>) else {
+            return Step::Failed(error.clone());
+        };
+        let pinned = self.pinned;
+        let modern = facts.revisions.iter().rev().copied().find(|r| {
+            r.era() == Era::Modern && pinned.is_none_or(|p| p == *r) && offer.supported.iter().any(|n| n == r.as_str())
+        });
+        match modern {
+            Some(revision) => self.probe(revision, true),
+            None => self.choose(facts, &offer.supported, None, |_| Step::Wait),
+        }
+    }
+
+    /// The question's time is up.
+    pub(crate) fn timed_out(&mut self, facts: &Facts, id: &Id) -> Step {
+        match self.stage {
+            Stage::Probe { again: false, .. } if self.probe_id.as_ref() == Some(id) => self.fall_back(facts, "silence"),
+            _ => Step::Failed(Error::new(ErrorKind::Timeout, "the server did not answer in time while connecting")),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+/// How a connection of this revision is opened and what a request carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Era {
+    /// Opened by `initialize`; the session carries the peer's facts.
+    Legacy,
+    /// Stateless; every request carries them in `_meta`.
+    Modern,
+}
+
+impl Era {
+    /// `legacy` or `modern`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Legacy => "legacy",
+            Self::Modern => "modern",
+        }
+    }
+}
+
+/// A released revision of the protocol, ordered by age.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Revision(u8);
+
+/// What differs between revisions, as properties to ask for.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Rules {
+    /// The revision's name on the wire.
+    pub name: &'static str,
+    /// Legacy or modern.
+    pub era: Era,
+    /// Batches must be accepted.
+    pub batches: bool,
+    /// The `MCP-Protocol-Version` header is required after `initialize`.
+    pub version_header: bool,
+    /// A broken POST stream of a client may be primed, closed and polled.
+    pub stream_polling: bool,
+    /// `ToolAnnotations` exist.
+    pub tool_annotations: bool,
+    /// `AudioContent` exists.
+    pub audio: bool,
+    /// `title`, `outputSchema`, `structuredContent`, `ResourceLink` and `_meta` on types exist.
+    pub structured: bool,
+    /// `icons`, `Implementation.description` and `websiteUrl` exist.
+    pub icons: bool,
+    /// `execution.taskSupport` on tools exists.
+    pub tool_execution: bool,
+    /// `structuredContent` may be any JSON value and `outputSchema` any schema.
+    pub any_structured: bool,
+    /// `message` in progress notifications exists.
+    pub progress_message: bool,
+    /// An error response may omit the id that could not be read; before, it says `null`.
+    pub error_without_id: bool,
+    /// Wrong tool arguments are a tool result (`isError`) and not a protocol error.
+    pub argument_errors_are_results: bool,
+    /// Results carry `resultType`, lists and reads `ttlMs` and `cacheScope`.
+    pub result_type: bool,
+}
+
+const OLDEST: Rules = Rules {
+    name: "2024-11-05",
+    era: Era::Legacy,
+    batches: false,
+    version_header: false,
+    stream_polling: false,
+    tool_annotations: false,
+    audio: false,
+    structured: false,
+    icons: false,
+    tool_execution: false,
+    any_structured: false,
+    progress_message: false,
+    error_without_id: false,
+    argument_errors_are_results: true,
+    result_type: false,
+};
+const BATCHING: Rules = Rules {
+    name: "2025-03-26",
+    batches: true,
+    tool_annotations: true,
+    audio: true,
+    progress_message: true,
+    ..OLDEST
+};
+const STRUCTURED: Rules =
+    Rules { name: "2025-06-18", batches: false, version_header: true, structured: true, ..BATCHING };
+const ICONS: Rules = Rules {
+    name: "2025-11-25",
+    stream_polling: true,
+    icons: true,
+    tool_execution: true,
+    error_without_id: true,
+    ..STRUCTURED
+};
+const STATELESS: Rules = Rules {
+    name: "2026-07-28",
+    era: Era::Modern,
+    stream_polling: false,
+    tool_execution: false,
+    any_structured: true,
+    result_type: true,
+    ..ICONS
+};
+
+static ROWS: [Rules; 5] = [OLDEST, BATCHING, STRUCTURED, ICONS, STATELESS];
+
+impl Revision {
+    pub(super) const V2024_11_05: Self = Self(0);
+    pub(super) const V2025_03_26: Self = Self(1);
+    pub(super) const V2025_06_18: Self = Self(2);
+    pub(super) const V2025_11_25: Self = Self(3);
+    pub(super) const V2026_07_28: Self = Self(4);
+
+    /// Every revision, oldest first.
+    pub const ALL: [Self; 5] =
+        [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
+    /// The newest revision that is opened by `initialize`.
+    pub const NEWEST_LEGACY: Self = Self::V2025_11_25;
+    /// The newest revision.
+    pub const NEWEST: Self = Self::V2026_07_28;
+    /// What a legacy HTTP request without a version header is taken for.
+    pub const ASSUMED: Self = Self::V2025_03_26;
+
+    /// The revision called `name`, if it is known.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|r| r.rules().name == name)
+    }
+
+    /// This revision's row.
+    #[must_use]
+    pub fn rules(self) -> &'static Rules {
+        &ROWS[usize::from(self.0)]
+    }
+
+    /// The name on the wire, such as `2025-11-25`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.rules().name
+    }
+
+    /// Legacy or modern.
+    #[must_use]
+    pub fn era(self) -> Era {
+        self.rules().era
+    }
+
+    /// The known revisions of an era, newest first.
+    pub fn of_era(era: Era) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().rev().filter(move |r| r.era() == era)
+    }
+}
+
+impl fmt::Debug for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for Revision {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}

@@ -1,0 +1,345 @@
+//! The edge: the neutral (newest) form of results becomes what a revision can carry.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{MapAccess, Visitor};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::{Method, Rules};
+use crate::jsonrpc::RawJson;
+use crate::model::Tool;
+use crate::protocol::Payload;
+
+/// The members of an object in their order; empty when `text` is no object.
+pub(crate) fn members(text: &str) -> Vec<(Cow<'_, str>, &RawValue)> {
+    struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+    impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+        fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            struct Reader;
+            impl<'de> Visitor<'de> for Reader {
+                type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
+                fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    f.write_str("an object")
+                }
+                fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                    let mut out = Vec::with_capacity(4);
+                    while let Some(Key(key)) = map.next_key()? {
+                        out.push((key, map.next_value()?));
+                    }
+                    Ok(out)
+                }
+            }
+            deserializer.deserialize_map(Reader).map(Members)
+        }
+    }
+    struct Key<'a>(Cow<'a, str>);
+    impl<'de> Deserialize<'de> for Key<'de> {
+        fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            struct Reader;
+            impl<'de> Visitor<'de> for Reader {
+                type Value = Cow<'de, str>;
+                fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    f.write_str("a member name")
+                }
+                fn visit_borrowed_str<E>(self, s: &'de str) -> Result<Self::Value, E> {
+                    Ok(Cow::Borrowed(s))
+                }
+                fn visit_str<E>(self, s: &str) -> Result<Self::Value, E> {
+                    Ok(Cow::Owned(s.to_owned()))
+                }
+            }
+            deserializer.deserialize_str(Reader).map(Key)
+        }
+    }
+    serde_json::from_str::<Members<'_>>(text).map_or_else(|_| Vec::new(), |m| m.0)
+}
+
+/// Appends `,"key":value`, without the comma at the start of an object.
+pub(crate) fn push_member(out: &mut String, key: &str, value: &str) {
+    if !out.ends_with('{') {
+        out.push(',');
+    }
+    push_string(out, key);
+    out.push(':');
+    out.push_str(value);
+}
+
+fn push_string(out: &mut String, text: &str) {
+    out.push_str(&serde_json::to_string(text).unwrap_or_default());
+}
+
+fn has(text: &str, key: &str) -> bool {
+    memchr::memmem::find(text.as_bytes(), key.as_bytes()).is_some()
+}
+
+/// A tool's definition as `rules` can carry it.
+pub(crate) fn tool(rules: &Rules, tool: &Tool) -> RawJson {
+    let mut members: Map<String, Value> = tool.members().clone();
+    let mut strip = |key: &str, keep: bool| {
+        if !keep {
+            members.shift_remove(key);
+        }
+    };
+    strip("annotations", rules.tool_annotations);
+    strip("title", rules.structured);
+    strip("outputSchema", rules.structured);
+    strip("_meta", rules.structured);
+    strip("icons", rules.icons);
+    strip("execution", rules.tool_execution);
+    if !rules.any_structured
+        && let Some(schema) = members.get("outputSchema")
+        && !is_object_schema(schema)
+    {
+        match wrapped_schema(schema) {
+            Some(wrapped) => members.insert("outputSchema".into(), wrapped),
+            None => members.shift_remove("outputSchema"),
+        };
+    }
+    RawJson::from_value(&members)
+}
+
+fn is_object_schema(schema: &Value) -> bool {
+    schema.get("type").and_then(Value::as_str) == Some("object")
+}
+
+/// `{"result": schema}` for revisions whose structured content is always an object. The definitions move to the new
+/// top, where their references still find them; a schema that refers to itself otherwise cannot be wrapped.
+fn wrapped_schema(schema: &Value) -> Option<Value> {
+    let mut inner = schema.clone();
+    let mut outer = json!({"type": "object"});
+    if let Some(object) = inner.as_object_mut() {
+        for key in ["$schema", "$defs", "definitions"] {
+            if let Some(value) = object.shift_remove(key) {
+                outer[key] = value;
+            }
+        }
+        let text = Value::Object(object.clone()).to_string();
+        let refers = text.matches("\"$ref\":\"#").count();
+        let moved = text.matches("\"$ref\":\"#/$defs/").count() + text.matches("\"$ref\":\"#/definitions/").count();
+        if refers != moved {
+            return None;
+        }
+    }
+    outer["properties"] = json!({"result": inner});
+    outer["required"] = json!(["result"]);
+    Some(outer)
+}
+
+/// A result as `rules` can carry it.
+pub(crate) fn result(rules: &Rules, server_info: &str, method: &Method, payload: Payload) -> RawJson {
+    let text = match payload {
+        Payload::Object(object) => {
+            let adapted = if method.name == "tools/call" { adapt_call_result(rules, &object) } else { None };
+            let object = adapted.unwrap_or(object);
+            if !rules.result_type {
+                return object;
+            }
+            let text = object.get();
+            if has(text, "\"resultType\"") || has(text, "\"_meta\"") {
+                return RawJson::trusted(merge_modern(text, server_info, method));
+            }
+            text[..text.len() - 1].to_owned()
+        }
+        Payload::Text(text) => {
+            let mut out = String::with_capacity(text.len() + 200);
+            out.push_str("{\"content\":[{\"type\":\"text\",\"text\":");
+            push_string(&mut out, &text);
+            out.push_str("}]");
+            out
+        }
+        Payload::Failed(text) => {
+            let mut out = String::with_capacity(text.len() + 200);
+            out.push_str("{\"content\":[{\"type\":\"text\",\"text\":");
+            push_string(&mut out, &text);
+            out.push_str("}],\"isError\":true");
+            out
+        }
+        Payload::Value { value, structured } => {
+            let mut out = String::with_capacity(value.get().len() * 2 + 200);
+            out.push_str("{\"content\":[{\"type\":\"text\",\"text\":");
+            if value.get().starts_with('"') {
+                out.push_str(value.get());
+            } else {
+                push_string(&mut out, value.get());
+            }
+            out.push_str("}]");
+            if structured && rules.structured {
+                out.push_str(",\"structuredContent\":");
+                push_structured(&mut out, rules, value.get());
+            }
+            out
+        }
+    };
+    RawJson::trusted(finish(rules, server_info, method, text))
+}
+
+fn push_structured(out: &mut String, rules: &Rules, value: &str) {
+    if rules.any_structured || value.starts_with('{') {
+        out.push_str(value);
+    } else {
+        out.push_str("{\"result\":");
+        out.push_str(value);
+        out.push('}');
+    }
+}
+
+/// Closes an object that has neither `resultType` nor `_meta` yet.
+fn finish(rules: &Rules, server_info: &str, method: &Method, mut text: String) -> String {
+    if rules.result_type {
+        push_member(&mut text, "resultType", "\"complete\"");
+        if method.cacheable {
+            text.push_str(",\"ttlMs\":0,\"cacheScope\":\"private\"");
+        }
+        text.push_str(",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":");
+        text.push_str(server_info);
+        text.push('}');
+    }
+    text.push('}');
+    text
+}
+
+fn merge_modern(text: &str, server_info: &str, method: &Method) -> String {
+    let members = members(text);
+    let mut out = String::with_capacity(text.len() + 200);
+    out.push('{');
+    for (key, value) in members.iter().filter(|(k, _)| k != "_meta") {
+        push_member(&mut out, key, value.get());
+    }
+    let missing = |key: &str| !members.iter().any(|(k, _)| k == key);
+    let complete = members.iter().find(|(k, _)| k == "resultType").is_none_or(|(_, v)| v.get() == "\"complete\"");
+    if missing("resultType") {
+        push_member(&mut out, "resultType", "\"complete\"");
+    }
+    if method.cacheable && complete {
+        if missing("ttlMs") {
+            push_member(&mut out, "ttlMs", "0");
+        }
+        if missing("cacheScope") {
+            push_member(&mut out, "cacheScope", "\"private\"");
+        }
+    }
+    let mut meta = String::from("{");
+    for (key, value) in members.iter().filter(|(k, _)| k == "_meta").flat_map(|(_, v)| self::members(v.get())) {
+        push_member(&mut meta, &key, value.get());
+    }
+    if !has(&meta, crate::model::meta::SERVER_INFO) {
+        push_member(&mut meta, crate::model::meta::SERVER_INFO, server_info);
+    }
+    meta.push('}');
+    push_member(&mut out, "_meta", &meta);
+    out.push('}');
+    out
+}
+
+/// `None`: nothing to change.
+fn adapt_call_result(rules: &Rules, object: &RawJson) -> Option<RawJson> {
+    let text = object.get();
+    let structured = !rules.any_structured && has(text, "\"structuredContent\"");
+    let content = (!rules.audio && has(text, "\"audio\"")) || (!rules.structured && has(text, "\"resource_link\""));
+    if !structured && !content {
+        return None;
+    }
+    let mut out = String::with_capacity(text.len() + 64);
+    out.push('{');
+    for (key, value) in members(text) {
+        match key.as_ref() {
+            "structuredContent" if !rules.structured => {}
+            "structuredContent" => {
+                let mut shaped = String::new();
+                push_structured(&mut shaped, rules, value.get());
+                push_member(&mut out, &key, &shaped);
+            }
+            "content" if content => {
+                let blocks: Vec<Value> = serde_json::from_str(value.get()).unwrap_or_default();
+                let blocks: Vec<Value> = blocks.into_iter().enumerate().map(|(n, b)| adapt_block(rules, n, b)).collect();
+                push_member(&mut out, &key, RawJson::from_value(&blocks).get());
+            }
+            _ => push_member(&mut out, &key, value.get()),
+        }
+    }
+    out.push('}');
+    Some(RawJson::trusted(out))
+}
+
+/// A block that an older revision lacks, in a form that it has, with nothing lost.
+fn adapt_block(rules: &Rules, position: usize, block: Value) -> Value {
+    match block.get("type").and_then(Value::as_str) {
+        Some("audio") if !rules.audio => json!({
+            "type": "resource",
+            "resource": {"uri": format!("content:audio/{position}"), "mimeType": block["mimeType"], "blob": block["data"]},
+        }),
+        Some("resource_link") if !rules.structured => {
+            let word = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default();
+            let mut text = format!("{}: {}", word("name"), word("uri"));
+            if !word("description").is_empty() {
+                text = format!("{text} ({})", word("description"));
+            }
+            json!({"type": "text", "text": text})
+        }
+        _ => block,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::revision::Revision;
+
+    fn call(revision: &str, payload: Payload) -> Value {
+        let rules = Revision::parse(revision).expect("known").rules();
+        let method = Method::find("tools/call").expect("known");
+        result(rules, "{\"name\":\"s\",\"version\":\"1\"}", method, payload).to().expect("json")
+    }
+
+    #[test]
+    fn a_plain_value_is_wrapped_where_only_objects_may_be_structured() {
+        let five = || Payload::Value { value: RawJson::trusted("5"), structured: true };
+        let text = json!([{"type": "text", "text": "5"}]);
+        assert_eq!(call("2025-03-26", five()), json!({"content": text}));
+        assert_eq!(call("2025-11-25", five()), json!({"content": text, "structuredContent": {"result": 5}}));
+        assert_eq!(
+            call("2026-07-28", five()),
+            json!({"content": text, "structuredContent": 5, "resultType": "complete",
+                   "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "s", "version": "1"}}})
+        );
+    }
+
+    #[test]
+    fn a_whole_result_keeps_its_members_and_meta() {
+        let object = || Payload::Object(RawJson::trusted(r#"{"content":[],"_meta":{"a":1},"x":1.0}"#));
+        assert_eq!(call("2025-06-18", object()), json!({"content": [], "_meta": {"a": 1}, "x": 1.0}));
+        assert_eq!(
+            call("2026-07-28", object()),
+            json!({"content": [], "x": 1.0, "resultType": "complete",
+                   "_meta": {"a": 1, "io.modelcontextprotocol/serverInfo": {"name": "s", "version": "1"}}})
+        );
+    }
+
+    #[test]
+    fn blocks_that_a_revision_lacks_take_a_form_that_it_has() {
+        let object = Payload::Object(RawJson::trusted(
+            r#"{"content":[{"type":"audio","data":"AA==","mimeType":"audio/wav"},{"type":"resource_link","uri":"a://b","name":"n"}]}"#,
+        ));
+        let shaped = call("2024-11-05", object);
+        assert_eq!(shaped["content"][0]["resource"]["blob"], "AA==");
+        assert_eq!(shaped["content"][1], json!({"type": "text", "text": "n: a://b"}));
+    }
+
+    #[test]
+    fn an_output_schema_is_wrapped_with_its_definitions() {
+        let schema = json!({"$defs": {"P": {"type": "integer"}}, "type": "array", "items": {"$ref": "#/$defs/P"}});
+        let definition = Tool::new("t", "").output_schema(schema).title("T").icons(json!([]));
+        let shaped: Value = tool(Revision::parse("2025-06-18").expect("known").rules(), &definition).to().expect("json");
+        assert_eq!(
+            shaped["outputSchema"],
+            json!({"type": "object", "$defs": {"P": {"type": "integer"}}, "required": ["result"],
+                   "properties": {"result": {"type": "array", "items": {"$ref": "#/$defs/P"}}}})
+        );
+        assert_eq!(shaped.get("icons"), None);
+        let oldest: Value = tool(Revision::parse("2024-11-05").expect("known").rules(), &definition).to().expect("json");
+        assert_eq!((oldest.get("title"), oldest.get("outputSchema")), (None, None));
+    }
+}

@@ -1,0 +1,285 @@
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::registry::Registry;
+use super::{Handler, IntoHandler, Router};
+use crate::error::{Error, Result};
+use crate::jsonrpc::{Limits, RawJson};
+use crate::model::{Capabilities, Implementation, Tool};
+use crate::protocol::revision::Revision;
+use crate::protocol::{Facts, Role};
+use crate::signal::Signal;
+
+/// What a server says of itself and what it will bear. The same names in every language.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct ServerOptions {
+    /// Programmatic name. Required.
+    pub name: String,
+    /// Version of the program.
+    pub version: String,
+    /// Name for people.
+    pub title: Option<String>,
+    /// What it is, for people.
+    pub description: Option<String>,
+    /// Where to read about it.
+    pub website_url: Option<String>,
+    /// The schema's `Icon` objects.
+    pub icons: Option<RawJson>,
+    /// A hint for the model on how to use the server.
+    pub instructions: Option<String>,
+    /// Entries on one page of a list. Default 250.
+    pub page_size: usize,
+    /// The longest message in bytes. Default 4 MiB.
+    pub max_message_bytes: usize,
+    /// The deepest nesting of a message. Default 128.
+    pub max_nesting: usize,
+    /// Requests worked on at once per connection. Default 256.
+    pub max_in_flight: usize,
+    /// Notifications that may wait for a slow peer. Default 256.
+    pub max_queued_notifications: usize,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        let limits = Limits::default();
+        Self {
+            name: String::new(),
+            version: "0.0.0".into(),
+            title: None,
+            description: None,
+            website_url: None,
+            icons: None,
+            instructions: None,
+            page_size: 250,
+            max_message_bytes: limits.max_message_bytes,
+            max_nesting: limits.max_nesting,
+            max_in_flight: 256,
+            max_queued_notifications: 256,
+        }
+    }
+}
+
+impl ServerOptions {
+    /// Reads the options from JSON.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) naming the option that is unknown or wrong.
+    pub fn parse(text: &str) -> Result<Self> {
+        let known = [
+            "name",
+            "version",
+            "title",
+            "description",
+            "website_url",
+            "icons",
+            "instructions",
+            "page_size",
+            "max_message_bytes",
+            "max_nesting",
+            "max_in_flight",
+            "max_queued_notifications",
+        ];
+        let options: Self = crate::options::read("server options", text, &known)?;
+        options.check()
+    }
+
+    fn check(self) -> Result<Self> {
+        if self.name.is_empty() {
+            return Err(Error::misuse("server option \"name\": missing, expected the server's name"));
+        }
+        for (name, value) in [
+            ("page_size", self.page_size),
+            ("max_message_bytes", self.max_message_bytes),
+            ("max_nesting", self.max_nesting),
+            ("max_in_flight", self.max_in_flight),
+        ] {
+            if value == 0 {
+                return Err(Error::misuse(format!("server option {name:?}: expected at least 1, got 0")));
+            }
+        }
+        Ok(self)
+    }
+}
+
+/// A server: what it offers, to any number of connections at once. A clone is the same server.
+#[derive(Clone)]
+pub struct Server {
+    pub(crate) shared: Arc<Shared>,
+    /// The first thing that went wrong while building; reported when serving starts.
+    mistake: Option<Error>,
+}
+
+pub(crate) struct Shared {
+    options: RwLock<ServerOptions>,
+    pub(crate) router: Arc<Router>,
+    facts: Mutex<Option<Arc<Facts>>>,
+    /// Set when the server is to stop serving everywhere.
+    pub(crate) stop: Signal,
+    pub(crate) connections: AtomicUsize,
+}
+
+impl Server {
+    /// A server called `name`, with every option at its default.
+    pub fn new(name: impl Into<String>) -> Self {
+        let version = std::env::var("CARGO_PKG_VERSION").unwrap_or_else(|_| "0.0.0".into());
+        Self::with_options(ServerOptions { name: name.into(), version, ..ServerOptions::default() })
+    }
+
+    /// A server with these options.
+    #[must_use]
+    pub fn with_options(options: ServerOptions) -> Self {
+        let router = Arc::new(Router { registry: RwLock::new(Registry::default()), page_size: options.page_size.max(1) });
+        let (options, mistake) = match options.clone().check() {
+            Ok(options) => (options, None),
+            Err(error) => (options, Some(error)),
+        };
+        let shared = Shared {
+            options: RwLock::new(options),
+            router,
+            facts: Mutex::new(None),
+            stop: Signal::default(),
+            connections: AtomicUsize::new(0),
+        };
+        Self { shared: Arc::new(shared), mistake }
+    }
+
+    fn set(self, change: impl FnOnce(&mut ServerOptions)) -> Self {
+        change(&mut self.shared.options.write().unwrap_or_else(PoisonError::into_inner));
+        self.changed();
+        self
+    }
+
+    /// Version of the program.
+    #[must_use]
+    pub fn version(self, version: impl Into<String>) -> Self {
+        self.set(|o| o.version = version.into())
+    }
+
+    /// Name for people.
+    #[must_use]
+    pub fn title(self, title: impl Into<String>) -> Self {
+        self.set(|o| o.title = Some(title.into()))
+    }
+
+    /// A hint for the model on how to use the server.
+    #[must_use]
+    pub fn instructions(self, text: impl Into<String>) -> Self {
+        self.set(|o| o.instructions = Some(text.into()))
+    }
+
+    /// Adds a tool: `Server::new("demo").tool("add", "Add two numbers", |a: Add| async move { Ok(a.a + a.b) })`.
+    /// A mistake (a name taken, a bad schema) is reported when serving starts.
+    #[must_use]
+    pub fn tool<M, F: IntoHandler<M>>(self, name: &str, description: &str, function: F) -> Self {
+        self.tool_with(Tool::new(name, description), function)
+    }
+
+    /// Adds a tool with everything that its definition may say. Schemas that the function's type gives are filled in
+    /// where the definition has none.
+    #[must_use]
+    pub fn tool_with<M, F: IntoHandler<M>>(mut self, mut tool: Tool, function: F) -> Self {
+        if let Some(schema) = F::input_schema()
+            && tool.members().get("inputSchema") == Some(&json!({"type": "object", "additionalProperties": false}))
+        {
+            tool = tool.input_schema(schema);
+        }
+        if let Some(schema) = F::output_schema()
+            && !tool.members().contains_key("outputSchema")
+        {
+            tool = tool.output_schema(schema);
+        }
+        let handler = function.into_handler(tool.name());
+        if let Err(error) = self.add_tool(tool, handler) {
+            self.mistake.get_or_insert(error);
+        }
+        self
+    }
+
+    /// Adds a tool, also while the server runs.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) when the name is taken or a schema is bad.
+    pub fn add_tool(&self, tool: Tool, handler: Arc<dyn Handler>) -> Result<()> {
+        if tool.members().get("inputSchema").is_some_and(|s| s.get("type").and_then(Value::as_str) != Some("object")) {
+            let name = tool.name();
+            return Err(Error::misuse(format!("tool {name:?}: inputSchema: expected \"type\": \"object\" at the top")));
+        }
+        self.shared.router.registry.write().unwrap_or_else(PoisonError::into_inner).add_tool(tool, handler)?;
+        self.changed();
+        Ok(())
+    }
+
+    /// Removes a tool. Says whether there was one.
+    pub fn remove_tool(&self, name: &str) -> bool {
+        let removed = self.shared.router.registry.write().unwrap_or_else(PoisonError::into_inner).remove_tool(name);
+        self.changed();
+        removed
+    }
+
+    /// Stops serving everywhere: nothing more is accepted, running calls are cancelled.
+    pub fn close(&self) {
+        self.shared.stop.set();
+    }
+
+    fn changed(&self) {
+        *self.shared.facts.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// The first mistake that was made while building.
+    ///
+    /// # Errors
+    /// That mistake.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.mistake.clone().map_or(Ok(()), Err)
+    }
+
+    pub(crate) fn options(&self) -> ServerOptions {
+        self.shared.options.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        let options = self.shared.options.read().unwrap_or_else(PoisonError::into_inner);
+        Limits { max_message_bytes: options.max_message_bytes, max_nesting: options.max_nesting }
+    }
+
+    /// What every connection of this server says.
+    pub(crate) fn facts(&self) -> Arc<Facts> {
+        let mut slot = self.shared.facts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(facts) = &*slot {
+            return facts.clone();
+        }
+        let options = self.options();
+        let mut info = Implementation::new(options.name, options.version);
+        info.title = options.title;
+        info.description = options.description;
+        info.website_url = options.website_url;
+        info.icons = options.icons;
+        let has_tools = self.shared.router.registry.read().unwrap_or_else(PoisonError::into_inner).has_tools();
+        let mut capabilities = serde_json::Map::new();
+        capabilities.insert("logging".into(), json!({}));
+        if has_tools {
+            capabilities.insert("tools".into(), json!({}));
+        }
+        let facts = Arc::new(Facts {
+            role: Role::Server,
+            info: RawJson::from_value(&info),
+            capabilities: Capabilities::new(RawJson::from_value(&capabilities)),
+            instructions: options.instructions,
+            revisions: Revision::ALL.to_vec(),
+            max_in_flight: options.max_in_flight,
+        });
+        *slot = Some(facts.clone());
+        facts
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("options", &self.options()).finish_non_exhaustive()
+    }
+}

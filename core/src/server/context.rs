@@ -1,0 +1,139 @@
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::Handler;
+use super::handler::BoxFuture;
+use crate::error::{Error, Result};
+use crate::jsonrpc::RawJson;
+use crate::protocol::revision::{Era, modern};
+use crate::protocol::{CallId, Input, LogLevel, Payload, RequestContext};
+use crate::signal::Signal;
+
+/// The way back to the peer, whatever moves the bytes.
+pub(crate) trait Link: Send + Sync {
+    /// The request runs from now on, and can be cancelled through its context.
+    fn started(&self, context: &Context);
+    /// The request is finished.
+    fn complete(self: Arc<Self>, call: CallId, outcome: Result<Payload>);
+    /// Anything else that a handler does.
+    fn input(self: Arc<Self>, input: Input);
+    /// Runs the rest of a handler that has to wait.
+    fn spawn(&self, future: BoxFuture<()>);
+    /// The level that a legacy session asked for.
+    fn log_level(&self) -> Option<LogLevel>;
+}
+
+/// One running request, as its handler sees it. A clone is a reference count.
+#[derive(Clone)]
+pub struct Context(Arc<Inner>);
+
+struct Inner {
+    call: CallId,
+    request: RequestContext,
+    link: Arc<dyn Link>,
+    handler: Arc<dyn Handler>,
+    cancelled: Signal,
+}
+
+impl Context {
+    pub(crate) fn new(call: CallId, request: RequestContext, link: Arc<dyn Link>, handler: Arc<dyn Handler>) -> Self {
+        Self(Arc::new(Inner { call, request, link, handler, cancelled: Signal::default() }))
+    }
+
+    pub(crate) fn call(&self) -> CallId {
+        self.0.call
+    }
+
+    pub(crate) fn link(&self) -> &Arc<dyn Link> {
+        &self.0.link
+    }
+
+    pub(crate) fn handler(&self) -> &Arc<dyn Handler> {
+        &self.0.handler
+    }
+
+    /// Whether both are the same running request.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// What is known of the request: revision, peer, `_meta`, progress token, transport.
+    #[must_use]
+    pub fn request(&self) -> &RequestContext {
+        &self.0.request
+    }
+
+    /// Reports progress. Nothing is sent when the peer did not ask for it or `progress` did not grow.
+    pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        if self.0.request.progress_token.is_some() {
+            let (call, message) = (self.0.call, message.map(str::to_owned));
+            self.0.link.clone().input(Input::Progress { call, progress, total, message });
+        }
+    }
+
+    /// Sends a log message, unless the peer wants only more severe ones. Says whether it was sent.
+    pub fn log(&self, level: LogLevel, logger: Option<&str>, data: &impl Serialize) -> bool {
+        #[derive(Serialize)]
+        struct Params<'a, T> {
+            level: LogLevel,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            logger: Option<&'a str>,
+            data: &'a T,
+        }
+        let request = &self.0.request;
+        let wanted = match request.revision.era() {
+            Era::Legacy => self.0.link.log_level().or(request.log_level),
+            Era::Modern => request.log_level,
+        };
+        if wanted.is_none_or(|least| level < least) || self.is_cancelled() {
+            return false;
+        }
+        let params = RawJson::from_value(&Params { level, logger, data });
+        let related = Some(self.0.call);
+        self.0.link.clone().input(Input::Notify { method: "notifications/message", params, related });
+        true
+    }
+
+    /// Fails when the client does not declare `capability`, a dotted path such as `sampling` or `elicitation.url`.
+    ///
+    /// # Errors
+    /// The JSON-RPC error to answer with: −32021 in modern, −32602 in legacy.
+    pub fn require(&self, capability: &str) -> Result<()> {
+        let request = &self.0.request;
+        if request.peer.capabilities.has(capability) {
+            return Ok(());
+        }
+        Err(match request.revision.era() {
+            Era::Modern => modern::missing_capability(capability),
+            Era::Legacy => {
+                Error::invalid_params(format!("the client does not declare the capability {capability:?}"))
+            }
+        })
+    }
+
+    /// Whether the peer has cancelled the request or is gone.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.cancelled.is_set()
+    }
+
+    /// Waits until the peer cancels the request or is gone.
+    pub async fn cancelled(&self) {
+        self.0.cancelled.wait().await;
+    }
+
+    /// The peer no longer wants the answer.
+    pub(crate) fn cancel(&self, reason: Option<&str>) {
+        if self.0.cancelled.set() {
+            self.0.handler.cancel(self, reason);
+        }
+    }
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context").field("call", &self.0.call).field("request", &self.0.request).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,17 @@
+//! The server's side: what is registered, and how a request finds it.
+//!
+//! **Invariant**: no tasks, no sockets. The driver hands a [`Call`](crate::protocol::Call) and a [`Link`] for the answer.
+
+mod builder;
+mod context;
+mod handler;
+mod registry;
+mod router;
+mod validate;
+
+pub use builder::{Server, ServerOptions};
+pub use context::Context;
+pub(crate) use context::Link;
+pub(crate) use handler::BoxFuture;
+pub use handler::{Handler, IntoAnswer, IntoHandler, Reply, ToolError};
+pub(crate) use router::Router;

@@ -1,0 +1,259 @@
+//! JSON Schema: bounded at registration, checked at every call, errors in words that are the same in every language.
+
+use std::sync::OnceLock;
+
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{Draft, ValidationError, Validator};
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+
+/// The deepest nesting of a schema.
+const MAX_DEPTH: usize = 64;
+/// The most subschemas (objects) in a schema.
+const MAX_SUBSCHEMAS: usize = 10_000;
+/// The most problems named in one answer.
+const MAX_PROBLEMS: usize = 10;
+
+/// A schema that values can be checked against. Compiled on first use: most tools of a server are never called.
+#[derive(Debug)]
+pub(crate) struct Schema {
+    source: Value,
+    compiled: OnceLock<Result<Validator>>,
+}
+
+impl Schema {
+    /// Checks the schema's bounds, dialect and references.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) saying where and why.
+    pub(crate) fn new(what: &str, source: &Value) -> Result<Self> {
+        let mut subschemas = 0;
+        bounds(source, 0, &mut subschemas).map_err(|why| Error::misuse(format!("{what}: {why}")))?;
+        if let Some(dialect) = source.get("$schema") {
+            let name = dialect.as_str().unwrap_or_default();
+            if draft(name).is_none() {
+                return Err(Error::misuse(format!(
+                    "{what}: \"$schema\": dialect {dialect} is not supported, use \"https://json-schema.org/draft/2020-12/schema\""
+                )));
+            }
+        }
+        let schema = Self { source: source.clone(), compiled: OnceLock::new() };
+        if !is_plain(source) {
+            // Anything beyond the everyday keywords is compiled now, so that a mistake shows at registration.
+            schema.compiled().map_err(|e| Error::misuse(format!("{what}: {}", e.message())))?;
+        }
+        Ok(schema)
+    }
+
+    fn compiled(&self) -> Result<&Validator> {
+        let built = self.compiled.get_or_init(|| {
+            let dialect = self.source.get("$schema").and_then(Value::as_str).and_then(draft);
+            jsonschema::options()
+                .with_draft(dialect.unwrap_or(Draft::Draft202012))
+                .with_retriever(NoNetwork)
+                .build(&self.source)
+                .map_err(|e| Error::misuse(format!("not a valid JSON Schema: {e}")))
+        });
+        built.as_ref().map_err(Clone::clone)
+    }
+
+    /// Checks a value. `noun` is what a member is called: `argument` or `result`.
+    ///
+    /// # Errors
+    /// All problems (ten at most) in one line.
+    pub(crate) fn check(&self, noun: &str, value: &Value) -> Result<(), String> {
+        let validator = self.compiled().map_err(|e| e.message().to_owned())?;
+        if validator.is_valid(value) {
+            return Ok(());
+        }
+        let problems: Vec<String> =
+            validator.iter_errors(value).take(MAX_PROBLEMS).flat_map(|e| describe(noun, &e)).collect();
+        Err(problems.join("; "))
+    }
+}
+
+struct NoNetwork;
+
+impl jsonschema::Retrieve for NoNetwork {
+    fn retrieve(
+        &self,
+        uri: &jsonschema::Uri<String>,
+    ) -> std::result::Result<Value, Box<dyn std::error::Error + Send + Sync>> {
+        Err(format!("\"$ref\" to {uri}: references outside the schema are not followed").into())
+    }
+}
+
+fn draft(name: &str) -> Option<Draft> {
+    match name.trim_end_matches('#') {
+        "https://json-schema.org/draft/2020-12/schema" => Some(Draft::Draft202012),
+        "https://json-schema.org/draft/2019-09/schema" => Some(Draft::Draft201909),
+        "http://json-schema.org/draft-07/schema" | "https://json-schema.org/draft-07/schema" => Some(Draft::Draft7),
+        "http://json-schema.org/draft-06/schema" => Some(Draft::Draft6),
+        "http://json-schema.org/draft-04/schema" => Some(Draft::Draft4),
+        _ => None,
+    }
+}
+
+fn bounds(value: &Value, depth: usize, subschemas: &mut usize) -> Result<(), String> {
+    if depth > MAX_DEPTH {
+        return Err(format!("schema is nested deeper than {MAX_DEPTH} levels"));
+    }
+    match value {
+        Value::Object(members) => {
+            *subschemas += 1;
+            if *subschemas > MAX_SUBSCHEMAS {
+                return Err(format!("schema has more than {MAX_SUBSCHEMAS} subschemas"));
+            }
+            if let Some(Value::String(reference)) = members.get("$ref")
+                && !reference.starts_with('#')
+                && reference.contains("://")
+                && !reference.starts_with("https://json-schema.org/")
+                && !reference.starts_with("http://json-schema.org/")
+            {
+                return Err(format!("\"$ref\" to {reference}: references outside the schema are not followed"));
+            }
+            members.values().try_for_each(|v| bounds(v, depth + 1, subschemas))
+        }
+        Value::Array(items) => items.iter().try_for_each(|v| bounds(v, depth + 1, subschemas)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a schema uses only keywords whose values this function has checked itself.
+fn is_plain(schema: &Value) -> bool {
+    const TYPES: [&str; 7] = ["string", "integer", "number", "boolean", "object", "array", "null"];
+    let Value::Object(members) = schema else { return schema.is_boolean() };
+    members.iter().all(|(key, value)| match key.as_str() {
+        "type" => value.as_str().is_some_and(|t| TYPES.contains(&t)),
+        "properties" => value.as_object().is_some_and(|p| p.values().all(is_plain)),
+        "required" => value.as_array().is_some_and(|r| r.iter().all(Value::is_string)),
+        "items" | "additionalProperties" => is_plain(value),
+        "title" | "description" | "format" | "$schema" => value.is_string(),
+        "minimum" | "maximum" => value.is_number(),
+        "default" | "examples" => true,
+        _ => false,
+    })
+}
+
+/// `a.b[0]` from the pointer `/a/b/0`.
+fn path(pointer: &str) -> String {
+    let mut out = String::new();
+    for part in pointer.split('/').skip(1) {
+        let part = part.replace("~1", "/").replace("~0", "~");
+        if part.bytes().all(|b| b.is_ascii_digit()) && !part.is_empty() {
+            out.push_str(&format!("[{part}]"));
+        } else {
+            if !out.is_empty() {
+                out.push('.');
+            }
+            out.push_str(&part);
+        }
+    }
+    out
+}
+
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(60) {
+        None => text,
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+    }
+}
+
+fn describe(noun: &str, error: &ValidationError<'_>) -> Vec<String> {
+    let at = path(error.instance_path().as_str());
+    let inside = |name: &str| if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };
+    let here = |text: String| {
+        if at.is_empty() { vec![format!("{noun}s: {text}")] } else { vec![format!("{noun} \"{at}\": {text}")] }
+    };
+    match error.kind() {
+        ValidationErrorKind::Type { kind } => {
+            let expected = match kind {
+                jsonschema::error::TypeKind::Single(t) => t.to_string(),
+                jsonschema::error::TypeKind::Multiple(types) => {
+                    types.iter().map(|t| t.to_string()).collect::<Vec<_>>().join(" or ")
+                }
+            };
+            here(format!("expected {expected}, got {}", shown(error.instance())))
+        }
+        ValidationErrorKind::Required { property } => {
+            let name = property.as_str().unwrap_or_default();
+            vec![format!("{noun} \"{}\": missing (required)", inside(name))]
+        }
+        ValidationErrorKind::AdditionalProperties { unexpected } => {
+            unexpected.iter().map(|name| format!("{noun} \"{}\": unknown", inside(name))).collect()
+        }
+        ValidationErrorKind::Enum { options } => {
+            here(format!("expected one of {}, got {}", shown(options), shown(error.instance())))
+        }
+        ValidationErrorKind::Constant { expected_value } => {
+            here(format!("expected {}, got {}", shown(expected_value), shown(error.instance())))
+        }
+        ValidationErrorKind::Minimum { limit } => {
+            here(format!("expected at least {limit}, got {}", shown(error.instance())))
+        }
+        ValidationErrorKind::Maximum { limit } => {
+            here(format!("expected at most {limit}, got {}", shown(error.instance())))
+        }
+        ValidationErrorKind::MinLength { limit } => {
+            here(format!("expected at least {limit} characters, got {}", shown(error.instance())))
+        }
+        ValidationErrorKind::MaxLength { limit } => {
+            here(format!("expected at most {limit} characters, got {}", shown(error.instance())))
+        }
+        ValidationErrorKind::Pattern { pattern } => {
+            here(format!("expected a match of the pattern {pattern}, got {}", shown(error.instance())))
+        }
+        _ => here(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(schema: Value, value: Value) -> String {
+        Schema::new("schema", &schema).expect("schema").check("argument", &value).err().unwrap_or_default()
+    }
+
+    #[test]
+    fn problems_name_the_argument_and_the_expectation() {
+        let add = json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+                         "required": ["a", "b"], "additionalProperties": false});
+        assert_eq!(check(add.clone(), json!({"a": "x", "b": 2})), r#"argument "a": expected integer, got "x""#);
+        assert_eq!(check(add.clone(), json!({"a": 1})), r#"argument "b": missing (required)"#);
+        assert_eq!(check(add.clone(), json!({"a": 1, "b": 2, "c": 3})), r#"argument "c": unknown"#);
+        assert_eq!(check(add, json!({"a": 1, "b": 2})), "");
+        let nested = json!({"type": "object", "properties": {"p": {"type": "array", "items": {"type": "object",
+            "properties": {"x": {"enum": [1, 2]}}}}}});
+        assert_eq!(check(nested, json!({"p": [{"x": 3}]})), r#"argument "p[0].x": expected one of [1,2], got 3"#);
+        let union = json!({"properties": {"a": {"type": ["string", "null"]}}});
+        assert!(check(union, json!({"a": 1})).contains("or"), "both types are named");
+    }
+
+    #[test]
+    fn a_bad_schema_is_refused_at_registration() {
+        let refuse = |schema: Value| Schema::new("tool \"t\": inputSchema", &schema).expect_err("bad").message().to_owned();
+        assert!(refuse(json!({"type": "strng"})).contains("not a valid JSON Schema"));
+        assert!(refuse(json!({"$ref": "https://example.com/s.json"})).contains("not followed"));
+        assert!(refuse(json!({"$schema": "urn:mine"})).contains("dialect"));
+        assert!(refuse(json!({"$ref": "#/$defs/nowhere"})).contains("not a valid JSON Schema"));
+        let mut deep = json!({});
+        for _ in 0..70 {
+            deep = json!({"items": deep});
+        }
+        assert!(refuse(deep).contains("64 levels"));
+        let wide: serde_json::Map<String, Value> = (0..10_001).map(|n| (n.to_string(), json!({}))).collect();
+        assert!(refuse(json!({"properties": wide})).contains("10000 subschemas"));
+    }
+
+    #[test]
+    fn dialects_are_honoured() {
+        let draft4 = json!({"$schema": "http://json-schema.org/draft-04/schema#", "properties": {"a": {"minimum": 1, "exclusiveMinimum": true}}});
+        assert!(!check(draft4, json!({"a": 1})).is_empty());
+        let prefix = json!({"properties": {"a": {"prefixItems": [{"type": "integer"}]}}});
+        assert!(!check(prefix, json!({"a": ["x"]})).is_empty());
+    }
+}

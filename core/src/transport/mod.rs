@@ -1,0 +1,11 @@
+//! Moves frames between a peer and the outside: standard streams, child processes, memory, HTTP.
+//!
+//! **Invariant**: knows JSON-RPC frames only; what they mean is the connection's business.
+
+#[cfg(feature = "client-process")]
+pub(crate) mod child;
+#[cfg(feature = "http")]
+pub mod http;
+pub(crate) mod memory;
+#[cfg(feature = "client-process")]
+pub(crate) mod stdio;
