@@ -1,1 +1,29 @@
+//! The native half of the Swift package: the core's bridge as UniFFI objects, and nothing else.
+//!
+//! Three rules keep the generated Swift usable in Swift 6 mode and cheap:
+//! - Swift is called through one synchronous method, [`host::CoreHost::wake`]; it fetches what is queued
+//!   and starts its own tasks (asynchronous foreign traits leak late answers and do not compile in Swift 6 mode).
+//! - JSON crosses as text: to Swift as a [`host::CorePayload`] read in place, from Swift as `&[u8]`.
+//! - Every function that can fail returns a `Result`: a panic in one that does not would abort the process.
+#![forbid(unsafe_code)]
+#![allow(missing_docs, reason = "UniFFI's generated items carry no documentation")]
 
+mod client;
+mod error;
+mod host;
+mod http;
+mod server;
+
+pub use client::CoreClient;
+pub use error::CoreError;
+pub use host::{CoreBridge, CoreDelivery, CoreHost, CorePayload};
+pub use http::CoreEndpoint;
+pub use server::CoreServer;
+
+uniffi::setup_scaffolding!("TricornCore");
+
+/// The version of the core this library was built from.
+#[uniffi::export]
+pub fn core_version() -> Result<String, CoreError> {
+    Ok(tricorn::bridge::version().to_owned())
+}

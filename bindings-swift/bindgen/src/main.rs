@@ -1,1 +1,5 @@
-fn main() { uniffi::uniffi_bindgen_swift() }
+//! `tricorn-bindgen`: UniFFI's Swift generator, at the version the library is built with.
+
+fn main() {
+    uniffi::uniffi_bindgen_swift();
+}

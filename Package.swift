@@ -1,0 +1,40 @@
+// swift-tools-version: 6.0
+import PackageDescription
+
+// The Rust half is a static library, `libtricorn_swift.a`. Where the linker finds it:
+//   - in a checkout of the repository: target/release, from `cargo build --release -p tricorn-swift`
+//   - TRICORN_LIBRARY_DIR: in that folder
+//   - as a dependency by version: on LIBRARY_PATH, or with `swift build -Xlinker -L<folder>`
+// Only the first two use unsafe flags, which SwiftPM refuses in dependencies by version.
+let folder = Context.packageDirectory
+let isDependencyByVersion = folder.contains("/checkouts/") || folder.contains("/registry/downloads/")
+let given = Context.environment["TRICORN_LIBRARY_DIR"]
+
+let coreSettings: [SwiftSetting]
+let linkerSettings: [LinkerSetting]
+if let given {
+    coreSettings = []
+    linkerSettings = [.unsafeFlags(["-L\(given)"])]
+} else if isDependencyByVersion {
+    coreSettings = []
+    linkerSettings = []
+} else {
+    // Turns a missing library into an error that says how to build it: Sources/CTricornCore/library.h.
+    coreSettings = [.unsafeFlags(["-Xcc", "-DTRICORN_IN_CHECKOUT"])]
+    linkerSettings = [.unsafeFlags(["-L\(folder)/target/release"])]
+}
+
+let package = Package(
+    name: "tricorn",
+    platforms: [.macOS(.v13), .iOS(.v16), .tvOS(.v16), .watchOS(.v9), .visionOS(.v1)],
+    products: [.library(name: "Tricorn", targets: ["Tricorn"])],
+    targets: [
+        .systemLibrary(name: "CTricornCore", path: "bindings-swift/Sources/CTricornCore"),
+        .target(
+            name: "TricornCore", dependencies: ["CTricornCore"], path: "bindings-swift/Sources/TricornCore",
+            swiftSettings: coreSettings, linkerSettings: linkerSettings),
+        .target(name: "Tricorn", dependencies: ["TricornCore"], path: "bindings-swift/Sources/Tricorn"),
+        .testTarget(
+            name: "TricornTests", dependencies: ["Tricorn", "TricornCore"], path: "bindings-swift/Tests/TricornTests"),
+    ]
+)

@@ -1,0 +1,343 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+internal import TricornCore
+
+/// Where a server is to be found.
+public enum Target: Sendable, Hashable {
+    /// A Streamable HTTP endpoint.
+    case url(String, headers: [String: String] = [:])
+    /// A program, given its standard input and output. `environment` is merged into this process's own; nil removes.
+    case command(
+        String, arguments: [String] = [], environment: [String: String?] = [:], directory: String? = nil,
+        standardError: StandardErrorOutput = .inherit)
+    /// A URL, or one command line with POSIX quoting.
+    case parse(String)
+
+    /// Where a launched server's standard error goes.
+    public enum StandardErrorOutput: String, Sendable, Hashable {
+        case inherit
+        /// To `Client.standardErrorLines`.
+        case event
+        case discard
+    }
+
+    var json: JSONValue {
+        switch self {
+        case .parse(let text): return .string(text)
+        case .url(let url, let headers):
+            return ["url": .string(url), "headers": .object(JSONObject(headers.map { ($0.key, .string($0.value)) }))]
+        case .command(let program, let arguments, let environment, let directory, let standardError):
+            var target: JSONValue = [
+                "command": .string(program), "args": .array(arguments.map(JSONValue.string)),
+                "stderr": .string(standardError.rawValue),
+            ]
+            if !environment.isEmpty {
+                target["env"] = .object(
+                    JSONObject(environment.map { (key: $0.key, value: $0.value.map(JSONValue.string) ?? .null) }))
+            }
+            if let directory { target["cwd"] = .string(directory) }
+            return target
+        }
+    }
+}
+
+/// How a client behaves; every option has the core's default.
+public struct ClientOptions: Sendable, Hashable {
+    public var name: String?
+    public var version: String?
+    public var title: String?
+    public var description: String?
+    public var websiteURL: String?
+    public var icons: [JSONValue]?
+    /// Pins a revision, such as `2025-11-25`; otherwise the newest that both know.
+    public var revision: String?
+    /// Without an answer or progress for so long, a request fails (60 s).
+    public var requestTimeout: Duration?
+    /// For how long a server may be silent when asked whether it is modern (5 s).
+    public var probeTimeout: Duration?
+    public var maxMessageBytes: Int?
+    public var maxNesting: Int?
+    public var maxInFlight: Int?
+    /// Sent with every HTTP request.
+    public var headers: [String: String]?
+    /// How long a launched server may take to end by itself, and then again after SIGTERM (2 s).
+    public var shutdownGrace: Duration?
+    /// The capabilities to declare, as the protocol has them.
+    public var capabilities: JSONValue?
+
+    public init(revision: String? = nil) { self.revision = revision }
+
+    var json: JSONValue {
+        .object(
+            JSONObject([
+                ("name", name.map(JSONValue.string)), ("version", version.map(JSONValue.string)),
+                ("title", title.map(JSONValue.string)), ("description", description.map(JSONValue.string)),
+                ("website_url", websiteURL.map(JSONValue.string)), ("icons", icons.map(JSONValue.array)),
+                ("revision", revision.map(JSONValue.string)), ("request_timeout", requestTimeout?.json),
+                ("probe_timeout", probeTimeout?.json), ("max_message_bytes", maxMessageBytes.map(JSONValue.int)),
+                ("max_nesting", maxNesting.map(JSONValue.int)), ("max_in_flight", maxInFlight.map(JSONValue.int)),
+                ("headers", headers.map { .object(JSONObject($0.map { ($0.key, .string($0.value)) })) }),
+                ("shutdown_grace", shutdownGrace?.json), ("capabilities", capabilities),
+            ]))
+    }
+}
+
+/// How one request behaves.
+public struct RequestOptions: Sendable {
+    /// Without an answer or progress for so long, the request fails; the client's `requestTimeout` when nil.
+    public var timeout: Duration?
+    /// A limit that progress does not move; none when nil.
+    public var maxTimeout: Duration?
+    /// Called with every progress report, in order, before the request returns.
+    public var onProgress: (@Sendable (Progress) -> Void)?
+
+    public init(
+        timeout: Duration? = nil, maxTimeout: Duration? = nil, onProgress: (@Sendable (Progress) -> Void)? = nil
+    ) {
+        self.timeout = timeout
+        self.maxTimeout = maxTimeout
+        self.onProgress = onProgress
+    }
+
+    /// How far the peer is.
+    public struct Progress: Sendable, Hashable {
+        public var progress: Double
+        public var total: Double?
+        public var message: String?
+    }
+
+    /// Empty when every option is the default.
+    var json: String {
+        if timeout == nil, maxTimeout == nil, onProgress == nil { return "" }
+        return JSONValue.object(
+            JSONObject([
+                ("timeout", timeout?.json), ("max_timeout", maxTimeout?.json),
+                ("progress", onProgress.map { _ in true }),
+            ])
+        ).description
+    }
+}
+
+extension Duration {
+    /// Seconds.
+    var json: JSONValue {
+        let (seconds, attoseconds) = components
+        return .double(Double(seconds) + Double(attoseconds) / 1e18)
+    }
+}
+
+/// A message from the peer that wants no answer.
+public struct PeerNotification: Sendable, Hashable {
+    public var method: String
+    public var params: JSONValue?
+}
+
+/// A connection to a server.
+///
+/// Cancelling the task that awaits a request cancels the request at the server, too. Close a client when it is no
+/// longer needed; one that is let go closes by itself.
+public final class Client: Sendable {
+    private let core: CoreClient
+    private let source: UInt32
+    private let streams: Streams
+    /// A server in memory lives as long as its clients.
+    private let server: Server?
+    private let opening = Locked(JSONValue.null)
+
+    private init(server: Server?, _ make: (CoreBridge, UInt32) throws -> CoreClient) throws {
+        self.server = server
+        let streams = Streams()
+        self.streams = streams
+        source = Host.shared.listen { name, params in streams.event(name, params) }
+        do {
+            core = try make(Host.shared.bridge, source)
+        } catch {
+            Host.shared.replaceListener(source, nil)
+            throw TricornError.from(error)
+        }
+    }
+
+    deinit {
+        try? core.close(op: Host.shared.unattended())
+        Host.shared.replaceListener(source, nil)
+        streams.finish()
+    }
+
+    static func open(_ target: Target, _ options: ClientOptions) async throws -> Client {
+        let client = try Client(server: nil) { bridge, source in
+            try CoreClient(
+                bridge: bridge, source: source, target: target.json.description, options: options.json.description)
+        }
+        return try await client.opened()
+    }
+
+    static func open(_ server: Server, _ options: ClientOptions) async throws -> Client {
+        try server.check()
+        let client = try Client(server: server) { bridge, source in
+            try CoreClient.inMemory(
+                bridge: bridge, source: source, server: server.core, options: options.json.description)
+        }
+        return try await client.opened()
+    }
+
+    private func opened() async throws -> Client {
+        let payload = try await Host.shared.perform { op in try core.connect(op: op) }
+        let text = try JSONText(payload)
+        opening.with { $0 = JSONValue(text, 0) }
+        return self
+    }
+
+    // MARK: - the server
+
+    private func opening(_ name: String) -> JSONValue? { opening.with { $0[name] } }
+
+    /// The negotiated revision, such as `2025-11-25`.
+    public var protocolVersion: String { opening("protocolVersion")?.stringValue ?? "" }
+    /// `legacy` for revisions opened by `initialize`, `modern` for later ones.
+    public var era: String { opening("era")?.stringValue ?? "" }
+    /// The server's name, version and so on, when it has told.
+    public var serverInfo: JSONValue? { opening("serverInfo") }
+    public var capabilities: JSONValue { opening("capabilities") ?? [:] }
+    /// How to use the server, for the model.
+    public var instructions: String? { opening("instructions")?.stringValue }
+    public var sessionID: String? { opening("sessionId")?.stringValue }
+
+    // MARK: - tools
+
+    /// All tools, in the server's order; as many requests as the listing has pages.
+    public func listTools(_ options: RequestOptions = .init()) async throws -> [ToolDefinition] {
+        var tools: [ToolDefinition] = []
+        var cursor: String?
+        repeat {
+            let page = try await listToolsPage(cursor: cursor, options)
+            tools += page.tools
+            if let next = page.nextCursor, next == cursor {
+                throw TricornError.peerMisbehaved("tools/list repeats the cursor \"\(next)\"")
+            }
+            cursor = page.nextCursor
+        } while cursor != nil
+        return tools
+    }
+
+    /// One page of the listing: the first, or the one that `cursor` of the page before names.
+    public func listToolsPage(cursor: String? = nil, _ options: RequestOptions = .init()) async throws -> ToolsPage {
+        let writer = JSONWriter()
+        if let cursor { writer.append(["cursor": .string(cursor)]) }
+        return ToolsPage(try await perform("tools/list", writer, options))
+    }
+
+    /// Calls a tool with `arguments` that encode to a JSON object.
+    ///
+    /// A tool that fails is a result with `isError`; `decode(as:)` and `orThrow()` make an error of it.
+    public func callTool(
+        _ name: String, _ arguments: some Encodable, _ options: RequestOptions = .init()
+    ) async throws -> CallResult {
+        try await call(name, options) { $0.append(try JSONWriter.encode(arguments)) }
+    }
+
+    /// Calls a tool: `try await client.callTool("add", ["a": 1, "b": 2])`.
+    public func callTool(
+        _ name: String, _ arguments: JSONValue = [:], _ options: RequestOptions = .init()
+    ) async throws -> CallResult {
+        try await call(name, options) { $0.append(arguments) }
+    }
+
+    private func call(
+        _ name: String, _ options: RequestOptions, _ arguments: (JSONWriter) throws -> Void
+    ) async throws -> CallResult {
+        let writer = JSONWriter()
+        writer.append(literal: #"{"name":"#)
+        writer.append(name)
+        writer.append(literal: #","arguments":"#)
+        try arguments(writer)
+        writer.append(literal: "}")
+        return try CallResult(try await perform("tools/call", writer, options))
+    }
+
+    // MARK: - anything else
+
+    /// Asks whether the server is there.
+    public func ping(_ options: RequestOptions = .init()) async throws {
+        _ = try await perform("ping", JSONWriter(), options)
+    }
+
+    /// Sends any request of the negotiated revision and returns its result.
+    public func request(
+        _ method: String, _ params: JSONValue? = nil, _ options: RequestOptions = .init()
+    ) async throws -> JSONValue {
+        let writer = JSONWriter()
+        if let params { writer.append(params) }
+        return JSONValue(try await perform(method, writer, options), 0)
+    }
+
+    /// Sends a notification.
+    public func notify(_ method: String, _ params: JSONValue? = nil) throws {
+        let writer = JSONWriter()
+        if let params { writer.append(params) }
+        try Tricorn.core { try writer.withData { try core.notify(method: method, json: $0) } }
+    }
+
+    private func perform(_ method: String, _ params: JSONWriter, _ options: RequestOptions) async throws -> JSONText {
+        func start(_ op: UInt64) throws {
+            try params.withData { try core.request(op: op, method: method, json: $0, options: options.json) }
+        }
+        guard let onProgress = options.onProgress else {
+            return try JSONText(try await Host.shared.perform(start))
+        }
+        // The callback is the caller's code: it runs in the caller's tasks, not on the core's thread.
+        let (reports, report) = AsyncStream.makeStream(of: RequestOptions.Progress.self)
+        async let reported: Void = {
+            for await progress in reports { onProgress(progress) }
+        }()
+        defer { report.finish() }
+        let outcome = try await Host.shared.perform(
+            progress: { payload in
+                guard let text = try? JSONText(payload) else { return }
+                let value = JSONValue(text, 0)
+                report.yield(
+                    RequestOptions.Progress(
+                        progress: value["progress"]?.doubleValue ?? 0, total: value["total"]?.doubleValue,
+                        message: value["message"]?.stringValue))
+            }, start)
+        report.finish()
+        await reported
+        return try JSONText(outcome)
+    }
+
+    /// Notifications from now on. Every call returns a stream of its own, which ends with the connection; the newest
+    /// 1024 wait for a slow reader.
+    public func notifications() -> AsyncStream<PeerNotification> { streams.notifications() }
+
+    /// Lines that a launched server prints to its standard error, with `Target.command(standardError: .event)`.
+    public func standardErrorLines() -> AsyncStream<String> { streams.lines() }
+
+    /// Closes the connection: ends the session, or the launched process. Waiting requests fail with `closed`.
+    public func close() async {
+        _ = try? await Host.shared.perform { op in try core.close(op: op) }
+        streams.finish()
+    }
+
+    /// Gauges: requests in flight, what is queued.
+    public var metrics: JSONValue {
+        guard let payload = try? core.metrics(), let text = try? JSONText(payload) else { return [:] }
+        return JSONValue(text, 0)
+    }
+}
+
+/// Connects to a server: `try await connect("https://example.org/mcp")`, `connect("uvx mcp-server-time")`.
+public func connect(_ target: String, _ options: ClientOptions = .init()) async throws -> Client {
+    try await Client.open(.parse(target), options)
+}
+
+/// Connects to a server at a URL or launches one.
+public func connect(_ target: Target, _ options: ClientOptions = .init()) async throws -> Client {
+    try await Client.open(target, options)
+}
+
+/// Connects to a server of this process, through memory.
+public func connect(to server: Server, _ options: ClientOptions = .init()) async throws -> Client {
+    try await Client.open(server, options)
+}

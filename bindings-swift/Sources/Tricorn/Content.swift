@@ -1,0 +1,192 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// One block of a tool's result. A handler may return one, or an array of them, instead of a plain value.
+public enum Content: Sendable, Hashable {
+    case text(String, Extras = .init())
+    /// The picture's bytes, not their base64.
+    case image(Data, mimeType: String, Extras = .init())
+    case audio(Data, mimeType: String, Extras = .init())
+    case resourceLink(ResourceLink)
+    case resource(EmbeddedResource, Extras = .init())
+    /// A block of a type that this version does not know, as it came.
+    case other(JSONValue)
+
+    /// What every block may carry besides its content.
+    public struct Extras: Sendable, Hashable {
+        /// `audience`, `priority` and `lastModified`.
+        public var annotations: JSONValue?
+        /// The block's `_meta`.
+        public var meta: JSONValue?
+
+        public init(annotations: JSONValue? = nil, meta: JSONValue? = nil) {
+            self.annotations = annotations
+            self.meta = meta
+        }
+    }
+
+    /// A resource that can be read by its URI; it need not be listed.
+    public struct ResourceLink: Sendable, Hashable {
+        public var uri: String
+        public var name: String
+        public var title: String?
+        public var description: String?
+        public var mimeType: String?
+        /// Bytes.
+        public var size: Int?
+        public var extras: Extras
+
+        public init(
+            uri: String, name: String, title: String? = nil, description: String? = nil, mimeType: String? = nil,
+            size: Int? = nil, extras: Extras = .init()
+        ) {
+            self.uri = uri
+            self.name = name
+            self.title = title
+            self.description = description
+            self.mimeType = mimeType
+            self.size = size
+            self.extras = extras
+        }
+    }
+
+    /// A resource together with what it holds.
+    public struct EmbeddedResource: Sendable, Hashable {
+        public enum Body: Sendable, Hashable {
+            case text(String)
+            case blob(Data)
+        }
+
+        public var uri: String
+        public var mimeType: String?
+        public var body: Body
+        public var meta: JSONValue?
+
+        public init(uri: String, mimeType: String? = nil, text: String, meta: JSONValue? = nil) {
+            self.init(uri: uri, mimeType: mimeType, body: .text(text), meta: meta)
+        }
+
+        public init(uri: String, mimeType: String? = nil, blob: Data, meta: JSONValue? = nil) {
+            self.init(uri: uri, mimeType: mimeType, body: .blob(blob), meta: meta)
+        }
+
+        init(uri: String, mimeType: String?, body: Body, meta: JSONValue?) {
+            self.uri = uri
+            self.mimeType = mimeType
+            self.body = body
+            self.meta = meta
+        }
+    }
+
+    /// The text of a text block.
+    public var text: String? { if case .text(let text, _) = self { text } else { nil } }
+}
+
+// MARK: - as JSON
+
+extension Content {
+    /// The block as the wire has it.
+    public var json: JSONValue {
+        switch self {
+        case .text(let text, let extras): Self.block("text", [("text", .string(text))], extras)
+        case .image(let data, let mimeType, let extras):
+            Self.block("image", [("data", .string(data.base64EncodedString())), ("mimeType", .string(mimeType))], extras)
+        case .audio(let data, let mimeType, let extras):
+            Self.block("audio", [("data", .string(data.base64EncodedString())), ("mimeType", .string(mimeType))], extras)
+        case .resourceLink(let link):
+            Self.block(
+                "resource_link",
+                [
+                    ("uri", .string(link.uri)), ("name", .string(link.name)), ("title", link.title.map(JSONValue.string)),
+                    ("description", link.description.map(JSONValue.string)),
+                    ("mimeType", link.mimeType.map(JSONValue.string)), ("size", link.size.map(JSONValue.int)),
+                ], link.extras)
+        case .resource(let resource, let extras):
+            Self.block("resource", [("resource", resource.json)], extras)
+        case .other(let value): value
+        }
+    }
+
+    private static func block(_ type: String, _ members: [(String, JSONValue?)], _ extras: Extras) -> JSONValue {
+        let rest = [("annotations", extras.annotations), ("_meta", extras.meta)]
+        return .object(JSONObject([("type", JSONValue?.some(.string(type)))] + members + rest))
+    }
+
+    init(_ text: JSONText, _ index: Int) {
+        // Text is nearly all there is: read it without a detour.
+        if let type = text.member("type", of: index), text.string(type, equals: "text"),
+            let body = text.member("text", of: index), text.member("annotations", of: index) == nil,
+            text.member("_meta", of: index) == nil, let text = try? JSONReader(text: text, index: body, path: nil).decode(String.self) {
+            self = .text(text)
+            return
+        }
+        let value = JSONValue(text, index)
+        self = Content(known: value) ?? .other(value)
+    }
+
+    private init?(known value: JSONValue) {
+        let extras = Extras(annotations: value["annotations"], meta: value["_meta"])
+        let mimeType = value["mimeType"]?.stringValue
+        let data = value["data"]?.stringValue.flatMap { Data(base64Encoded: $0) }
+        switch value["type"]?.stringValue {
+        case "text":
+            guard let text = value["text"]?.stringValue else { return nil }
+            self = .text(text, extras)
+        case "image":
+            guard let data, let mimeType else { return nil }
+            self = .image(data, mimeType: mimeType, extras)
+        case "audio":
+            guard let data, let mimeType else { return nil }
+            self = .audio(data, mimeType: mimeType, extras)
+        case "resource_link":
+            guard let uri = value["uri"]?.stringValue, let name = value["name"]?.stringValue else { return nil }
+            self = .resourceLink(
+                ResourceLink(
+                    uri: uri, name: name, title: value["title"]?.stringValue,
+                    description: value["description"]?.stringValue, mimeType: mimeType,
+                    size: value["size"]?.intValue, extras: extras))
+        case "resource":
+            guard let resource = value["resource"], let uri = resource["uri"]?.stringValue else { return nil }
+            let inner = resource["mimeType"]?.stringValue, meta = resource["_meta"]
+            if let text = resource["text"]?.stringValue {
+                self = .resource(EmbeddedResource(uri: uri, mimeType: inner, text: text, meta: meta), extras)
+            } else if let blob = resource["blob"]?.stringValue.flatMap({ Data(base64Encoded: $0) }) {
+                self = .resource(EmbeddedResource(uri: uri, mimeType: inner, blob: blob, meta: meta), extras)
+            } else {
+                return nil
+            }
+        default: return nil
+        }
+    }
+}
+
+extension Content.EmbeddedResource {
+    fileprivate var json: JSONValue {
+        let content: (String, JSONValue?) =
+            switch body {
+            case .text(let text): ("text", .string(text))
+            case .blob(let data): ("blob", .string(data.base64EncodedString()))
+            }
+        return .object(
+            JSONObject([("uri", .string(uri)), ("mimeType", mimeType.map(JSONValue.string)), content, ("_meta", meta)]))
+    }
+}
+
+extension JSONObject {
+    /// The members whose value is there.
+    init(_ members: [(String, JSONValue?)]) {
+        self.init(members.lazy.compactMap { name, value in value.map { (key: name, value: $0) } })
+    }
+}
+
+extension Content: Codable {
+    public init(from decoder: any Decoder) throws {
+        let value = try JSONValue(from: decoder)
+        self = Content(known: value) ?? .other(value)
+    }
+
+    public func encode(to encoder: any Encoder) throws { try json.encode(to: encoder) }
+}

@@ -1,0 +1,103 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+internal import TricornCore
+
+/// What a running handler knows of its call, and what it can tell the client meanwhile.
+public struct Context: Sendable {
+    let key: UInt64
+
+    /// How important a log message is, least important first.
+    public enum LogLevel: String, Sendable, Codable, CaseIterable {
+        case debug, info, notice, warning, error, critical, alert, emergency
+    }
+
+    /// True once the client has cancelled the call or has gone; the task is cancelled then, too.
+    public var isCancelled: Bool { Task.isCancelled }
+
+    /// Tells the client how far the work is. Nothing is sent when it did not ask for that.
+    ///
+    /// - Parameter progress: grows with every call, up to `total` when that is known.
+    public func progress(_ progress: Double, total: Double? = nil, message: String? = nil) {
+        _ = try? Host.shared.bridge.progress(key: key, progress: progress, total: total, message: message)
+    }
+
+    /// Sends the client a log message, when it wants messages of that level. `data` is anything that encodes to JSON.
+    public func log(_ level: LogLevel = .info, _ data: some Encodable, logger: String? = nil) throws {
+        let writer = try JSONWriter.encode(data)
+        _ = try core {
+            try writer.withData { try Host.shared.bridge.log(key: key, level: level.rawValue, logger: logger, data: $0) }
+        }
+    }
+
+    /// Throws the protocol's error when the client has not declared `capability`, such as `sampling` or
+    /// `elicitation.url`; let it pass.
+    public func require(_ capability: String) throws {
+        try core { try Host.shared.bridge.require(key: key, capability: capability) }
+    }
+
+    /// The request and its sender; nil when the call is over.
+    public var request: RequestInfo? {
+        guard let payload = try? Host.shared.bridge.context(key: key), let text = try? JSONText(payload) else { return nil }
+        return RequestInfo(json: JSONValue(text, 0))
+    }
+
+    func answer(with answer: Answer) {
+        guard let bridge = try? Host.shared.bridge else { return }
+        do {
+            switch answer {
+            case .text(var text):
+                _ = try text.withUTF8 { try bridge.completeText(key: key, utf8: Data(borrowing: $0)) }
+            case .value(let writer): _ = try writer.withData { try bridge.completeValue(key: key, json: $0) }
+            case .result(let result):
+                _ = try JSONWriter.encode(result).withData { try bridge.completeResult(key: key, json: $0) }
+            case .failed(let text): _ = try bridge.completeFailed(key: key, text: text)
+            case .error(let code, let message, let data):
+                _ = try bridge.completeError(key: key, code: Int64(code), message: message, data: data?.description)
+            }
+        } catch {
+            _ = try? bridge.completeError(key: key, code: -32603, message: "internal error", data: nil)
+        }
+    }
+}
+
+/// A request, seen from its handler: the same in every revision of the protocol.
+public struct RequestInfo: Sendable, Hashable {
+    /// Everything below, and what later versions add, as JSON.
+    public let json: JSONValue
+
+    /// The JSON-RPC id, a string or a number.
+    public var id: JSONValue { json["requestId"] ?? .null }
+    public var method: String { json["method"]?.stringValue ?? "" }
+    public var protocolVersion: String { json["protocolVersion"]?.stringValue ?? "" }
+    /// `legacy` for revisions opened by `initialize`, `modern` for later ones.
+    public var era: String { json["era"]?.stringValue ?? "" }
+    /// The client's name, version and so on.
+    public var clientInfo: JSONValue? { json["clientInfo"] }
+    public var clientCapabilities: JSONValue { json["clientCapabilities"] ?? [:] }
+    public var progressToken: JSONValue? { json["progressToken"] }
+    public var logLevel: Context.LogLevel? { json["logLevel"]?.stringValue.flatMap(Context.LogLevel.init) }
+    /// The request's `_meta`.
+    public var meta: JSONValue? { json["meta"] }
+    /// `stdio`, `http` or `memory`.
+    public var transport: String { json["transport"]?.stringValue ?? "" }
+    public var sessionID: String? { json["sessionId"]?.stringValue }
+    /// The HTTP request's headers, names in lower case.
+    public var headers: [String: String] {
+        guard let headers = json["headers"]?.objectValue else { return [:] }
+        return Dictionary(headers.map { ($0.key.lowercased(), $0.value.stringValue ?? "") }) { first, _ in first }
+    }
+}
+
+extension Data {
+    /// Bytes that belong to someone else, who keeps them until this is gone.
+    init(borrowing bytes: UnsafeBufferPointer<UInt8>) {
+        guard let base = bytes.baseAddress, !bytes.isEmpty else {
+            self.init()
+            return
+        }
+        self.init(bytesNoCopy: UnsafeMutableRawPointer(mutating: base), count: bytes.count, deallocator: .none)
+    }
+}

@@ -1,0 +1,129 @@
+internal import TricornCore
+
+/// What can go wrong, one case for each party at fault; the same kinds in every language.
+///
+/// A tool that fails is not an error: `callTool` returns a result whose `isError` is true.
+public enum TricornError: Error, Sendable, Hashable {
+    /// A JSON-RPC error: sent by the peer, or thrown by a handler to be sent to it as it is.
+    case rpc(code: Int, message: String, data: JSONValue? = nil)
+    /// The peer broke the protocol.
+    case peerMisbehaved(String)
+    /// The peer, or the negotiated revision, does not offer what was asked for.
+    case unsupported(String)
+    /// No answer in time.
+    case timeout(String)
+    /// The operation was cancelled, but not by cancelling the calling task: that throws `CancellationError`.
+    case cancelled(String)
+    /// The connection is closed.
+    case closed(String)
+    /// Bytes could not be moved: process, socket, HTTP status.
+    case transport(String)
+    /// Authorization is missing or was refused.
+    case auth(String)
+    /// This library was called wrongly.
+    case misuse(String)
+
+    /// The kind's name, the same in every language: `rpc`, `peer_misbehaved`, …
+    public var kind: String {
+        switch self {
+        case .rpc: "rpc"
+        case .peerMisbehaved: "peer_misbehaved"
+        case .unsupported: "unsupported"
+        case .timeout: "timeout"
+        case .cancelled: "cancelled"
+        case .closed: "closed"
+        case .transport: "transport"
+        case .auth: "auth"
+        case .misuse: "misuse"
+        }
+    }
+
+    public var message: String {
+        switch self {
+        case .rpc(_, let message, _), .peerMisbehaved(let message), .unsupported(let message), .timeout(let message),
+            .cancelled(let message), .closed(let message), .transport(let message), .auth(let message),
+            .misuse(let message):
+            message
+        }
+    }
+
+    /// The JSON-RPC error code; nil for every kind but `rpc`.
+    public var code: Int? { if case .rpc(let code, _, _) = self { code } else { nil } }
+
+    /// The JSON-RPC error's `data`.
+    public var data: JSONValue? { if case .rpc(_, _, let data) = self { data } else { nil } }
+}
+
+extension TricornError: CustomStringConvertible {
+    public var description: String {
+        if case .rpc(let code, let message, _) = self { return "\(message) (JSON-RPC error \(code))" }
+        return "\(kind): \(message)"
+    }
+}
+
+/// Thrown by a tool's handler to tell the model what failed; the text is shown to it as it is.
+///
+/// The text of every other error stays on this side: the model learns only its type.
+public struct ToolError: Error, Sendable, Hashable, CustomStringConvertible {
+    public var message: String
+
+    public init(_ message: String) { self.message = message }
+
+    public var description: String { message }
+}
+
+extension TricornError {
+    /// The public error for one of the core; the only place that knows the kinds' names.
+    init(_ error: CoreError) {
+        switch error {
+        case .Failed(let kind, let message, let code, let data):
+            switch kind {
+            case "rpc":
+                self = .rpc(
+                    code: Int(code ?? -32603), message: message, data: data.flatMap { try? JSONValue(parsing: $0) })
+            case "peer_misbehaved": self = .peerMisbehaved(message)
+            case "unsupported": self = .unsupported(message)
+            case "timeout": self = .timeout(message)
+            case "cancelled": self = .cancelled(message)
+            case "closed": self = .closed(message)
+            case "transport": self = .transport(message)
+            case "auth": self = .auth(message)
+            default: self = .misuse(message)
+            }
+        }
+    }
+
+    /// What a call into the core threw: its own errors, or a panic, which is an ordinary error here.
+    static func from(_ error: any Error) -> TricornError {
+        switch error {
+        case let error as TricornError: error
+        case let error as CoreError: TricornError(error)
+        default: .misuse("a defect in Tricorn: \(error)")
+        }
+    }
+}
+
+/// Runs `body`, which calls into the core, so that it throws nothing but `TricornError`.
+@inline(__always)
+func core<Result>(_ body: () throws -> Result) throws -> Result {
+    do { return try body() } catch { throw TricornError.from(error) }
+}
+
+extension DecodingError {
+    /// The error in the words of the core's validation: `argument "a": expected integer, got "x"`.
+    func text(subject: String) -> String {
+        let context: Context
+        switch self {
+        case .typeMismatch(_, let found), .valueNotFound(_, let found), .keyNotFound(_, let found),
+            .dataCorrupted(let found):
+            context = found
+        @unknown default: return "\(subject): \(self)"
+        }
+        let path = context.codingPath.enumerated().map { position, key in
+            if let index = key.intValue { return "[\(index)]" }
+            return position == 0 ? key.stringValue : ".\(key.stringValue)"
+        }
+        return path.isEmpty
+            ? "\(subject)s: \(context.debugDescription)" : "\(subject) \"\(path.joined())\": \(context.debugDescription)"
+    }
+}

@@ -1,0 +1,178 @@
+internal import TricornCore
+
+/// The process's side of the bridge: the tables of handlers, running tasks and waiting operations.
+///
+/// The core holds only the integers; everything that is Swift's lives here. One wake-up brings a batch; tasks are
+/// started from the core's thread and answer from whatever thread they end on.
+final class Host: Sendable {
+    static let shared = Host()
+
+    typealias Handler = @Sendable (_ key: UInt64, _ params: CorePayload) async -> Void
+    typealias Listener = @Sendable (_ name: String, _ params: CorePayload) -> Void
+
+    private struct Tables {
+        var handlers: [UInt32: Handler] = [:]
+        var listeners: [UInt32: Listener] = [:]
+        var operations: [UInt64: Operation] = [:]
+        var lastHandler: UInt32 = 0
+        var lastSource: UInt32 = 0
+        var lastOperation: UInt64 = 0
+    }
+
+    private let tables = Locked(Tables())
+    private let tasks = Locked([UInt64: Task<Void, Never>]())
+    private let made = Result { try CoreBridge(host: Waker()) }
+
+    var bridge: CoreBridge { get throws { try made.get() } }
+
+    // MARK: what the core calls
+
+    private final class Waker: CoreHost {
+        func wake() { Host.shared.wake() }
+    }
+
+    private func wake() {
+        guard let bridge = try? bridge else { return }
+        // An empty answer re-arms the wake-up.
+        while let batch = try? bridge.take(), !batch.isEmpty {
+            for delivery in batch { handle(delivery) }
+        }
+    }
+
+    private func handle(_ delivery: CoreDelivery) {
+        switch delivery {
+        case .call(let key, let number, let params): start(key, number, params)
+        case .cancel(let key, _): tasks.with { $0[key] }?.cancel()
+        case .settle(let op, let result, let error):
+            let operation = tables.with { $0.operations.removeValue(forKey: op) }
+            if let result {
+                operation?.resume(.success(result))
+            } else {
+                operation?.resume(.failure(error.map(TricornError.init) ?? .misuse("settled with nothing")))
+            }
+        case .progress(let op, let params): tables.with { $0.operations[op] }?.progress?(params)
+        case .event(let source, let name, let params): tables.with { $0.listeners[source] }?(name, params)
+        }
+    }
+
+    private func start(_ key: UInt64, _ number: UInt32, _ params: CorePayload) {
+        guard let handler = tables.with({ $0.handlers[number] }) else {
+            _ = try? bridge.completeError(key: key, code: -32603, message: "the handler is gone", data: nil)
+            return
+        }
+        // The task is entered under the lock that it needs to leave: it cannot end before it is in the table.
+        tasks.with { tasks in
+            tasks[key] = Task { [self] in
+                await handler(key, params)
+                self.tasks.with { $0[key] = nil }
+            }
+        }
+    }
+
+    // MARK: what Swift registers
+
+    func add(_ handler: @escaping Handler) -> UInt32 {
+        tables.with {
+            $0.lastHandler += 1
+            $0.handlers[$0.lastHandler] = handler
+            return $0.lastHandler
+        }
+    }
+
+    func removeHandlers(_ numbers: some Sequence<UInt32>) {
+        tables.with { for number in numbers { $0.handlers[number] = nil } }
+    }
+
+    func listen(_ listener: Listener? = nil) -> UInt32 {
+        tables.with {
+            $0.lastSource += 1
+            $0.listeners[$0.lastSource] = listener
+            return $0.lastSource
+        }
+    }
+
+    func replaceListener(_ source: UInt32, _ listener: Listener?) {
+        tables.with { $0.listeners[source] = listener }
+    }
+
+    /// How many calls run and how many operations wait; both are 0 when the process is at rest.
+    var counts: (calls: Int, operations: Int) { (tasks.with { $0.count }, tables.with { $0.operations.count }) }
+
+    /// A number for an operation whose outcome nobody waits for.
+    func unattended() -> UInt64 {
+        tables.with {
+            $0.lastOperation += 1
+            return $0.lastOperation
+        }
+    }
+
+    /// Starts an operation of the core and waits for its outcome.
+    ///
+    /// Cancelling the task ends the wait at once with `CancellationError` and tells the core, which tells the peer.
+    func perform(
+        progress: (@Sendable (CorePayload) -> Void)? = nil, _ start: (_ op: UInt64) throws -> Void
+    ) async throws -> CorePayload {
+        let operation = Operation(progress: progress)
+        let op = tables.with {
+            $0.lastOperation += 1
+            $0.operations[$0.lastOperation] = operation
+            return $0.lastOperation
+        }
+        defer {
+            tables.with { $0.operations[op] = nil }
+            try? bridge.settle(op: op)
+        }
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                guard operation.wait(continuation) else { return }
+                do { try start(op) } catch { operation.resume(.failure(TricornError.from(error))) }
+            }
+        } onCancel: {
+            operation.resume(.failure(CancellationError()))
+        }
+    }
+}
+
+/// One wait for one outcome, whichever of outcome, wait and cancellation comes first.
+private final class Operation: Sendable {
+    private enum State {
+        case idle
+        case waiting(CheckedContinuation<CorePayload, any Error>)
+        case done(Result<CorePayload, any Error>?)
+    }
+
+    private let state = Locked(State.idle)
+    let progress: (@Sendable (CorePayload) -> Void)?
+
+    init(progress: (@Sendable (CorePayload) -> Void)?) { self.progress = progress }
+
+    /// False when the outcome is there already; the continuation has been resumed then.
+    func wait(_ continuation: CheckedContinuation<CorePayload, any Error>) -> Bool {
+        let early: Result<CorePayload, any Error>? = state.with {
+            if case .done(let outcome) = $0 {
+                $0 = .done(nil)
+                return outcome
+            }
+            $0 = .waiting(continuation)
+            return nil
+        }
+        guard let early else { return true }
+        continuation.resume(with: early)
+        return false
+    }
+
+    func resume(_ outcome: Result<CorePayload, any Error>) {
+        let continuation: CheckedContinuation<CorePayload, any Error>? = state.with {
+            switch $0 {
+            case .idle:
+                $0 = .done(outcome)
+                return nil
+            case .waiting(let continuation):
+                $0 = .done(nil)
+                return continuation
+            case .done: return nil
+            }
+        }
+        continuation?.resume(with: outcome)
+    }
+}

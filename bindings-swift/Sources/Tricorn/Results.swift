@@ -1,0 +1,115 @@
+internal import TricornCore
+
+/// What a tool came to: for a client the answer to a call, for a handler what it returns to decide every detail.
+public struct CallResult: Sendable {
+    /// The blocks for the model.
+    public var content: [Content]
+    /// The value for programs. On a client: as it came, whether or not the tool has declared a schema for it.
+    public var structured: JSONValue? {
+        get { structuredText.map { JSONValue($0.text, $0.index) } ?? structuredValue }
+        set {
+            structuredText = nil
+            structuredValue = newValue
+        }
+    }
+    /// True when the tool failed; the content says why.
+    public var isError: Bool
+    /// The result's `_meta`.
+    public var meta: JSONValue?
+
+    private var structuredValue: JSONValue?
+    private var structuredText: (text: JSONText, index: Int)?
+    private var whole: JSONText?
+
+    public init(content: [Content], structured: JSONValue? = nil, isError: Bool = false, meta: JSONValue? = nil) {
+        self.content = content
+        self.structuredValue = structured
+        self.isError = isError
+        self.meta = meta
+    }
+
+    init(_ text: JSONText) throws {
+        guard let list = text.member("content", of: 0), text.tokens[list].kind == .array else {
+            throw TricornError.peerMisbehaved("a tools/call result without content")
+        }
+        var content: [Content] = []
+        var at = list + 1
+        while at < Int(text.tokens[list].next) {
+            content.append(Content(text, at))
+            at = Int(text.tokens[at].next)
+        }
+        self.content = content
+        structuredText = text.member("structuredContent", of: 0).map { (text, $0) }
+        isError = text.member("isError", of: 0).map { text.tokens[$0].kind == .true } ?? false
+        meta = text.member("_meta", of: 0).map { JSONValue(text, $0) }
+        whole = text
+    }
+
+    /// The text blocks, joined by line breaks.
+    public var text: String {
+        if content.count == 1, case .text(let text, _) = content[0] { return text }
+        return content.compactMap(\.text).joined(separator: "\n")
+    }
+
+    /// A client's result with every member as it came; nil for a result made here.
+    public var json: JSONValue? { whole.map { JSONValue($0, 0) } }
+
+    /// This result, unless the tool failed: then `ToolError` with its text.
+    @discardableResult
+    public func orThrow() throws -> CallResult {
+        if isError { throw ToolError(text) }
+        return self
+    }
+
+    /// The structured value, or the text read as JSON when there is none, as a `type`.
+    ///
+    /// Throws `ToolError` when the tool failed and `DecodingError` when the value is something else.
+    public func decode<Value: Decodable>(as type: Value.Type = Value.self) throws -> Value {
+        try orThrow()
+        if let structuredText { return try JSONReader.decode(type, structuredText.text, structuredText.index) }
+        if let structuredValue { return try structuredValue.decode(as: type) }
+        if type == String.self { return text as! Value }
+        return try JSONValue(parsing: text).decode(as: type)
+    }
+}
+
+extension CallResult: Encodable {
+    public func encode(to encoder: any Encoder) throws {
+        try JSONValue.object(
+            JSONObject([
+                ("content", .array(content.map(\.json))), ("structuredContent", structured),
+                ("isError", isError ? true : nil), ("_meta", meta),
+            ])
+        ).encode(to: encoder)
+    }
+}
+
+/// A tool as a server lists it.
+public struct ToolDefinition: Sendable, Hashable {
+    /// Every member as it came, those that this version does not know, too.
+    public let json: JSONValue
+
+    public var name: String { json["name"]?.stringValue ?? "" }
+    public var title: String? { json["title"]?.stringValue }
+    public var description: String? { json["description"]?.stringValue }
+    public var inputSchema: JSONValue { json["inputSchema"] ?? [:] }
+    public var outputSchema: JSONValue? { json["outputSchema"] }
+    public var annotations: ToolHints? { json["annotations"].flatMap { try? $0.decode() } }
+    public var icons: [JSONValue] { json["icons"]?.arrayValue ?? [] }
+    public var meta: JSONValue? { json["_meta"] }
+}
+
+/// One page of a listing of tools.
+public struct ToolsPage: Sendable, Hashable {
+    public var tools: [ToolDefinition]
+    /// Names the next page; nil on the last one.
+    public var nextCursor: String?
+    /// Every member of the page as it came.
+    public let json: JSONValue
+
+    init(_ text: JSONText) {
+        json = JSONValue(text, 0)
+        tools = (json["tools"]?.arrayValue ?? []).map(ToolDefinition.init)
+        nextCursor = json["nextCursor"]?.stringValue
+    }
+}

@@ -1,0 +1,185 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+internal import TricornCore
+
+/// A server: tools, and the ways to offer them.
+///
+/// ```swift
+/// struct Add: Codable { var a: Int; var b: Int }
+///
+/// let app = Server("demo")
+/// app.tool("add", "Add two numbers") { (input: Add, _) in input.a + input.b }
+/// try await app.run()
+/// ```
+/// One server serves any number of connections, also of different kinds at once, and may be used from any task.
+public final class Server: Sendable {
+    let core: CoreServer
+    let source: UInt32
+    private let registered = Locked(Registered())
+    private let log: @Sendable (String) -> Void
+    let listening = Locked([@Sendable (String) -> Void]())
+
+    private struct Registered {
+        var handlers: [String: UInt32] = [:]
+        var failure: TricornError?
+    }
+
+    /// A server called `name`.
+    ///
+    /// - Parameters:
+    ///   - instructions: how to use the server, for the model.
+    ///   - pageSize: tools for each page of a listing (250).
+    ///   - maxMessageBytes: bytes of one message (4 MiB).
+    ///   - maxNesting: depth of its JSON (128).
+    ///   - maxInFlight: requests at work for one connection (256); more wait.
+    ///   - maxQueuedNotifications: notifications waiting for a slow peer (256).
+    ///   - log: where a line goes that is for the operator: a handler's error, a warning. Standard error by default.
+    public init(
+        _ name: String, version: String? = nil, title: String? = nil, description: String? = nil,
+        websiteURL: String? = nil, icons: [JSONValue]? = nil, instructions: String? = nil, pageSize: Int? = nil,
+        maxMessageBytes: Int? = nil, maxNesting: Int? = nil, maxInFlight: Int? = nil, maxQueuedNotifications: Int? = nil,
+        log: @escaping @Sendable (String) -> Void = { StandardError.write("\($0)\n") }
+    ) {
+        let options: JSONValue = .object(
+            JSONObject([
+                ("name", .string(name)), ("version", version.map(JSONValue.string)), ("title", title.map(JSONValue.string)),
+                ("description", description.map(JSONValue.string)), ("website_url", websiteURL.map(JSONValue.string)),
+                ("icons", icons.map(JSONValue.array)), ("instructions", instructions.map(JSONValue.string)),
+                ("page_size", pageSize.map(JSONValue.int)), ("max_message_bytes", maxMessageBytes.map(JSONValue.int)),
+                ("max_nesting", maxNesting.map(JSONValue.int)), ("max_in_flight", maxInFlight.map(JSONValue.int)),
+                ("max_queued_notifications", maxQueuedNotifications.map(JSONValue.int)),
+            ]))
+        self.log = log
+        source = Host.shared.listen()
+        let source = source
+        var failure: TricornError?
+        func make(_ options: JSONValue) throws -> CoreServer {
+            try CoreServer(bridge: Host.shared.bridge, source: source, options: options.description)
+        }
+        do {
+            core = try make(options)
+        } catch {
+            // Reported when the server is started; a name is all that a server needs until then.
+            failure = .from(error)
+            do { core = try make(["name": "unusable"]) } catch { fatalError("Tricorn's core does not start: \(error)") }
+        }
+        if let failure { registered.with { $0.failure = failure } }
+        Host.shared.replaceListener(source) { [weak self] name, params in self?.event(name, params) }
+    }
+
+    deinit {
+        Host.shared.replaceListener(source, nil)
+        try? core.close()
+        Host.shared.removeHandlers(registered.with { Array($0.handlers.values) })
+    }
+
+    private func event(_ name: String, _ params: CorePayload) {
+        guard let text = try? JSONText(params) else { return }
+        let value = JSONValue(text, 0)
+        switch name {
+        case "listening":
+            let url = value["url"]?.stringValue ?? ""
+            for callback in listening.with({ $0 }) { callback(url) }
+        case "warning": log(value["message"]?.stringValue ?? value.description)
+        case "http_head", "http_chunk": HTTPExchanges.shared.event(name, value)
+        default: break
+        }
+    }
+
+    // MARK: - tools
+
+    /// Adds a tool; a tool of the same name is an error. Errors are thrown by `run` and the other ways to serve.
+    func add(_ tool: ToolOptions, schemas: () throws -> (input: JSONValue, output: JSONValue?), run: @escaping ToolBody) {
+        do {
+            let schemas = try schemas()
+            let definition = tool.definition(input: schemas.input, output: schemas.output)
+            let name = tool.name, log = log
+            let handler = Host.shared.add { key, params in
+                let context = Context(key: key)
+                let answer = await Answer.of(tool: name, log: log) { try await run(params, context) }
+                context.answer(with: answer)
+            }
+            do {
+                try Tricorn.core { try core.addTool(definition: definition.description, handler: handler) }
+                let replaced = registered.with { $0.handlers.updateValue(handler, forKey: name) }
+                if let replaced { Host.shared.removeHandlers([replaced]) }
+            } catch {
+                Host.shared.removeHandlers([handler])
+                throw error
+            }
+        } catch {
+            let failure: TricornError =
+                switch TricornError.from(error) {
+                case .misuse(let message): .misuse("tool \"\(tool.name)\": \(message)")
+                case let other: other
+                }
+            registered.with { $0.failure = $0.failure ?? failure }
+        }
+    }
+
+    /// Removes a tool and tells the clients. False when there is none of that name.
+    @discardableResult
+    public func removeTool(_ name: String) -> Bool {
+        guard (try? core.removeTool(name: name)) == true else { return false }
+        // Calls of it may be running; their handler is theirs already.
+        if let handler = registered.with({ $0.handlers.removeValue(forKey: name) }) {
+            Host.shared.removeHandlers([handler])
+        }
+        return true
+    }
+
+    /// Throws what went wrong when the server or a tool was declared.
+    func check() throws {
+        if let failure = registered.with({ $0.failure }) { throw failure }
+    }
+
+    // MARK: - serving
+
+    /// Serves over standard input and output, or over HTTP when `--http [HOST:]PORT` is among the program's arguments.
+    ///
+    /// Returns when standard input ends, `close` is called, or SIGTERM or SIGINT arrives. Over HTTP it prints
+    /// `ready URL` to standard error when it listens.
+    public func run(arguments: [String] = Array(CommandLine.arguments.dropFirst())) async throws {
+        let signals = Signals { [self] in close() }
+        defer { signals.stop() }
+        guard let at = arguments.firstIndex(where: { $0 == "--http" || $0.hasPrefix("--http=") }) else {
+            return try await serveStdio()
+        }
+        let option = arguments[at]
+        let address = option == "--http" ? arguments.dropFirst(at + 1).first ?? "" : String(option.dropFirst(7))
+        let parts = address.split(separator: ":", omittingEmptySubsequences: false)
+        guard address.isEmpty || Int(parts.last ?? "") != nil else {
+            throw TricornError.misuse("--http takes [HOST:]PORT, not \"\(address)\"")
+        }
+        let host = parts.count > 1 ? parts.dropLast().joined(separator: ":") : nil
+        try await serveHTTP(host: host, port: parts.last.flatMap { Int($0) }) { StandardError.write("ready \($0)\n") }
+    }
+
+    /// Serves one client over standard input and output until the input ends. What the program prints to standard
+    /// output meanwhile goes to standard error.
+    public func serveStdio() async throws {
+        try check()
+        try await serve { op in try core.serveStdio(op: op) }
+    }
+
+    func serve(_ start: (UInt64) throws -> Void) async throws {
+        do {
+            _ = try await Host.shared.perform(start)
+        } catch is CancellationError {
+            close()
+            throw CancellationError()
+        }
+    }
+
+    /// Stops serving everywhere: nothing new is accepted, running handlers are cancelled, `run` and its like return.
+    public func close() { try? core.close() }
+
+    /// Gauges: open connections and sessions, calls in flight, what is queued.
+    public var metrics: JSONValue {
+        guard let payload = try? core.metrics(), let text = try? JSONText(payload) else { return [:] }
+        return JSONValue(text, 0)
+    }
+}

@@ -1,0 +1,194 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+internal import TricornCore
+
+/// For tools without arguments that want their context: `{ (_: NoArguments, context) in … }`.
+public struct NoArguments: Codable, Sendable, Hashable {
+    public init() {}
+}
+
+/// Hints about a tool's behaviour; all are advice, none is to be trusted from a server one does not trust.
+public struct ToolHints: Sendable, Hashable, Codable {
+    public var title: String?
+    /// Changes nothing.
+    public var readOnlyHint: Bool?
+    /// May destroy, and not only add.
+    public var destructiveHint: Bool?
+    /// Doing it twice is as doing it once.
+    public var idempotentHint: Bool?
+    /// Deals with the world outside.
+    public var openWorldHint: Bool?
+
+    public init(
+        title: String? = nil, readOnlyHint: Bool? = nil, destructiveHint: Bool? = nil, idempotentHint: Bool? = nil,
+        openWorldHint: Bool? = nil
+    ) {
+        self.title = title
+        self.readOnlyHint = readOnlyHint
+        self.destructiveHint = destructiveHint
+        self.idempotentHint = idempotentHint
+        self.openWorldHint = openWorldHint
+    }
+}
+
+typealias ToolBody = @Sendable (CorePayload, Context) async throws -> Answer
+
+struct ToolOptions: Sendable {
+    var name: String
+    var description: String?
+    var title: String?
+    var annotations: ToolHints?
+    var icons: [JSONValue]?
+    var meta: JSONValue?
+
+    func definition(input: JSONValue, output: JSONValue?) -> JSONValue {
+        .object(
+            JSONObject([
+                ("name", .string(name)), ("title", title.map(JSONValue.string)),
+                ("description", description.map(JSONValue.string)), ("inputSchema", input), ("outputSchema", output),
+                ("annotations", annotations.flatMap { try? JSONValue(encoding: $0) }),
+                ("icons", icons.map(JSONValue.array)), ("_meta", meta),
+            ]))
+    }
+}
+
+extension Server {
+    /// Adds a tool whose arguments decode to `Input` and whose result is what the handler returns.
+    ///
+    /// - Parameters:
+    ///   - description: what the tool does, for the model.
+    ///   - inputSchema: derived from `Input` when nil; see `SchemaProviding` for what can be.
+    ///   - outputSchema: derived from `Output` when nil and possible; there is none for text and content blocks.
+    ///   - handler: runs in a task of its own, which is cancelled when the client cancels the call. It returns a
+    ///     value that encodes to JSON, a `String`, a `Content` block or an array of them, or a `CallResult`. What it
+    ///     throws becomes a result with `isError`: the text of a `ToolError`, only the type's name of any other
+    ///     error; `TricornError.rpc` becomes a JSON-RPC error.
+    public func tool<Input: Decodable & Sendable, Output: Encodable & Sendable>(
+        _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolHints? = nil,
+        icons: [JSONValue]? = nil, meta: JSONValue? = nil, inputSchema: JSONValue? = nil, outputSchema: JSONValue? = nil,
+        _ handler: @escaping @Sendable (Input, Context) async throws -> Output
+    ) {
+        let decode = Arguments<Input>.decoder
+        let encode = Outcome<Output>.encoder
+        add(
+            ToolOptions(
+                name: name, description: description, title: title, annotations: annotations, icons: icons, meta: meta),
+            schemas: {
+                (try Arguments<Input>.schema(inputSchema), try outputSchema ?? Outcome<Output>.schema())
+            },
+            run: { params, context in try encode(try await handler(try decode(params), context)) })
+    }
+
+    /// Adds a tool that does not look at its context.
+    public func tool<Input: Decodable & Sendable, Output: Encodable & Sendable>(
+        _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolHints? = nil,
+        icons: [JSONValue]? = nil, meta: JSONValue? = nil, inputSchema: JSONValue? = nil, outputSchema: JSONValue? = nil,
+        _ handler: @escaping @Sendable (Input) async throws -> Output
+    ) {
+        tool(
+            name, description, title: title, annotations: annotations, icons: icons, meta: meta, inputSchema: inputSchema,
+            outputSchema: outputSchema
+        ) { (input: Input, _) in try await handler(input) }
+    }
+
+    /// Adds a tool without arguments.
+    public func tool<Output: Encodable & Sendable>(
+        _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolHints? = nil,
+        icons: [JSONValue]? = nil, meta: JSONValue? = nil, inputSchema: JSONValue? = nil, outputSchema: JSONValue? = nil,
+        _ handler: @escaping @Sendable () async throws -> Output
+    ) {
+        tool(
+            name, description, title: title, annotations: annotations, icons: icons, meta: meta, inputSchema: inputSchema,
+            outputSchema: outputSchema
+        ) { (_: NoArguments, _) in try await handler() }
+    }
+
+    /// Adds a tool that returns nothing.
+    public func tool<Input: Decodable & Sendable>(
+        _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolHints? = nil,
+        icons: [JSONValue]? = nil, meta: JSONValue? = nil, inputSchema: JSONValue? = nil,
+        _ handler: @escaping @Sendable (Input, Context) async throws -> Void
+    ) {
+        tool(
+            name, description, title: title, annotations: annotations, icons: icons, meta: meta, inputSchema: inputSchema
+        ) { (input: Input, context) -> [Content] in
+            try await handler(input, context)
+            return []
+        }
+    }
+}
+
+/// How a tool's arguments become `Input`.
+private enum Arguments<Input: Decodable & Sendable> {
+    static func schema(_ given: JSONValue?) throws -> JSONValue {
+        if let given { return given }
+        if Input.self == JSONValue.self || Input.self == JSONObject.self { return ["type": "object"] }
+        let schema = try JSONSchema.of(Input.self)
+        guard schema["type"] == "object" else {
+            throw TricornError.misuse("arguments are an object, and \(Input.self) is not; wrap it in a struct")
+        }
+        return schema
+    }
+
+    static var decoder: @Sendable (CorePayload) throws -> Input {
+        { payload in
+            let text = try JSONText(payload)
+            do {
+                return try JSONReader.decode(Input.self, text, 0)
+            } catch let error as DecodingError {
+                throw ToolError(error.text(subject: "argument"))
+            }
+        }
+    }
+}
+
+/// How a handler's result becomes an answer; decided once, when the tool is added.
+private enum Outcome<Output: Encodable & Sendable> {
+    static func schema() throws -> JSONValue? {
+        if Output.self == String.self || Output.self == Content.self || Output.self == [Content].self
+            || Output.self == CallResult.self || Output.self == JSONValue.self {
+            return nil
+        }
+        // A type that only encodes, or decodes in its own way, goes without.
+        guard let type = Output.self as? any Decodable.Type, let schema = try? JSONSchema.of(type) else { return nil }
+        return schema
+    }
+
+    static var encoder: @Sendable (Output) throws -> Answer {
+        if Output.self == String.self { return { .text($0 as! String) } }
+        if Output.self == Content.self { return { .result(CallResult(content: [$0 as! Content])) } }
+        if Output.self == [Content].self { return { .result(CallResult(content: $0 as! [Content])) } }
+        if Output.self == CallResult.self { return { .result($0 as! CallResult) } }
+        return { .value(try JSONWriter.encode($0)) }
+    }
+}
+
+/// What a handler came to.
+enum Answer: Sendable {
+    case text(String)
+    case value(JSONWriter)
+    case result(CallResult)
+    case failed(String)
+    case error(code: Int, message: String, data: JSONValue?)
+
+    static func of(
+        tool name: String, log: @Sendable (String) -> Void, _ body: () async throws -> Answer
+    ) async -> Answer {
+        do {
+            return try await body()
+        } catch let error as ToolError {
+            return .failed(error.message)
+        } catch TricornError.rpc(let code, let message, let data) {
+            return .error(code: code, message: message, data: data)
+        } catch {
+            let type = String(describing: Swift.type(of: error))
+            if !(error is CancellationError && Task.isCancelled) {
+                log("tool \"\(name)\" failed: \(String(reflecting: Swift.type(of: error))): \(error)")
+            }
+            return .failed("tool \"\(name)\" failed: \(type)")
+        }
+    }
+}

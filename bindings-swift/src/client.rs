@@ -1,0 +1,64 @@
+//! A client of the core for Swift.
+
+use std::sync::Arc;
+
+use tricorn::bridge::Client;
+use tricorn::jsonrpc::RawJson;
+
+use crate::error::CoreError;
+use crate::host::{CoreBridge, CorePayload, written};
+use crate::server::CoreServer;
+
+#[derive(uniffi::Object)]
+pub struct CoreClient(Client);
+
+/// No parameters at all cross as no bytes.
+fn params(json: &[u8]) -> Option<RawJson> {
+    (!json.is_empty()).then(|| written(json))
+}
+
+#[uniffi::export]
+impl CoreClient {
+    #[uniffi::constructor]
+    pub fn new(
+        bridge: Arc<CoreBridge>,
+        source: u32,
+        target: String,
+        options: String,
+    ) -> Result<Arc<Self>, CoreError> {
+        Ok(Arc::new(Self(Client::new(&bridge.0, source, &target, &options)?)))
+    }
+
+    #[uniffi::constructor]
+    pub fn in_memory(
+        bridge: Arc<CoreBridge>,
+        source: u32,
+        server: Arc<CoreServer>,
+        options: String,
+    ) -> Result<Arc<Self>, CoreError> {
+        Ok(Arc::new(Self(Client::in_memory(&bridge.0, source, &server.0, &options)?)))
+    }
+
+    pub fn connect(&self, op: u64) -> Result<(), CoreError> {
+        self.0.connect(op);
+        Ok(())
+    }
+
+    pub fn request(&self, op: u64, method: String, json: &[u8], options: String) -> Result<(), CoreError> {
+        self.0.request(op, &method, params(json), &options);
+        Ok(())
+    }
+
+    pub fn notify(&self, method: String, json: &[u8]) -> Result<(), CoreError> {
+        Ok(self.0.notify(&method, params(json))?)
+    }
+
+    pub fn close(&self, op: u64) -> Result<(), CoreError> {
+        self.0.close(op);
+        Ok(())
+    }
+
+    pub fn metrics(&self) -> Result<Arc<CorePayload>, CoreError> {
+        Ok(CorePayload::new(self.0.metrics()))
+    }
+}

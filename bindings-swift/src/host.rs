@@ -1,0 +1,164 @@
+//! The bridge itself: one wake-up per batch to Swift, plain calls from Swift.
+
+use std::sync::Arc;
+
+use tricorn::bridge::{Answer, Bridge, Delivery, Host};
+use tricorn::jsonrpc::RawJson;
+use tricorn::{Error, ErrorKind};
+
+use crate::error::CoreError;
+
+/// Implemented once in Swift. Called from any thread; fetches what is queued with [`CoreBridge::take`].
+#[uniffi::export(foreign)]
+pub trait CoreHost: Send + Sync {
+    fn wake(&self);
+}
+
+struct Waker(Arc<dyn CoreHost>);
+
+impl Host for Waker {
+    fn wake(&self) {
+        self.0.wake();
+    }
+}
+
+/// JSON text owned by Rust. Swift reads it in place while it holds the object.
+#[derive(uniffi::Object)]
+pub struct CorePayload(RawJson);
+
+impl CorePayload {
+    pub(crate) fn new(json: RawJson) -> Arc<Self> {
+        Arc::new(Self(json))
+    }
+}
+
+#[uniffi::export]
+impl CorePayload {
+    /// Where the UTF-8 text begins; holds as long as this object lives.
+    pub fn address(&self) -> Result<u64, CoreError> {
+        Ok(self.0.bytes().as_ptr() as u64)
+    }
+
+    /// The text's length in bytes.
+    pub fn length(&self) -> Result<u64, CoreError> {
+        Ok(self.0.bytes().len() as u64)
+    }
+}
+
+/// [`Delivery`] with payloads as objects.
+#[derive(uniffi::Enum)]
+pub enum CoreDelivery {
+    Call { key: u64, handler: u32, params: Arc<CorePayload> },
+    Cancel { key: u64, reason: Option<String> },
+    Settle { op: u64, result: Option<Arc<CorePayload>>, error: Option<CoreError> },
+    Progress { op: u64, params: Arc<CorePayload> },
+    Event { source: u32, name: String, params: Arc<CorePayload> },
+}
+
+impl From<Delivery> for CoreDelivery {
+    fn from(delivery: Delivery) -> Self {
+        match delivery {
+            Delivery::Call { key, handler, params } => Self::Call { key, handler, params: CorePayload::new(params) },
+            Delivery::Cancel { key, reason } => Self::Cancel { key, reason },
+            Delivery::Settle { op, outcome: Ok(result) } => {
+                Self::Settle { op, result: Some(CorePayload::new(result)), error: None }
+            }
+            Delivery::Settle { op, outcome: Err(error) } => {
+                Self::Settle { op, result: None, error: Some(error.into()) }
+            }
+            Delivery::Progress { op, params } => Self::Progress { op, params: CorePayload::new(params) },
+            Delivery::Event { source, name, params } => {
+                Self::Event { source, name: name.to_owned(), params: CorePayload::new(params) }
+            }
+        }
+    }
+}
+
+/// JSON that Swift's own writer made: known to be valid, only the bytes are taken over.
+pub(crate) fn written(json: &[u8]) -> RawJson {
+    RawJson::trusted(json.to_vec())
+}
+
+/// UTF-8 that came out of a Swift string.
+pub(crate) fn text(utf8: &[u8]) -> Result<String, CoreError> {
+    String::from_utf8(utf8.to_vec()).map_err(|error| Error::new(ErrorKind::Misuse, error.to_string()).into())
+}
+
+/// The process's bridge.
+#[derive(uniffi::Object)]
+pub struct CoreBridge(pub(crate) Bridge);
+
+#[uniffi::export]
+impl CoreBridge {
+    #[uniffi::constructor]
+    pub fn new(host: Arc<dyn CoreHost>) -> Result<Arc<Self>, CoreError> {
+        Ok(Arc::new(Self(Bridge::new(Waker(host)))))
+    }
+
+    pub fn take(&self) -> Result<Vec<CoreDelivery>, CoreError> {
+        Ok(self.0.take().into_iter().map(CoreDelivery::from).collect())
+    }
+
+    /// Answers with a complete `CallToolResult`. Like its siblings: `false` when nobody waits any more.
+    pub fn complete_result(&self, key: u64, json: &[u8]) -> Result<bool, CoreError> {
+        Ok(self.0.complete(key, Answer::Result(written(json))))
+    }
+
+    pub fn complete_value(&self, key: u64, json: &[u8]) -> Result<bool, CoreError> {
+        Ok(self.0.complete(key, Answer::Value(written(json))))
+    }
+
+    pub fn complete_text(&self, key: u64, utf8: &[u8]) -> Result<bool, CoreError> {
+        Ok(self.0.complete(key, Answer::Text(text(utf8)?)))
+    }
+
+    pub fn complete_failed(&self, key: u64, text: String) -> Result<bool, CoreError> {
+        Ok(self.0.complete(key, Answer::Failed(text)))
+    }
+
+    pub fn complete_error(
+        &self,
+        key: u64,
+        code: i64,
+        message: String,
+        data: Option<String>,
+    ) -> Result<bool, CoreError> {
+        let mut error = Error::rpc(code, message);
+        if let Some(data) = data {
+            error = error.with_data(RawJson::parse(data)?);
+        }
+        Ok(self.0.complete(key, Answer::Error(error)))
+    }
+
+    pub fn context(&self, key: u64) -> Result<Option<Arc<CorePayload>>, CoreError> {
+        Ok(self.0.context(key).map(CorePayload::new))
+    }
+
+    pub fn progress(
+        &self,
+        key: u64,
+        progress: f64,
+        total: Option<f64>,
+        message: Option<String>,
+    ) -> Result<bool, CoreError> {
+        Ok(self.0.progress(key, progress, total, message.as_deref()))
+    }
+
+    pub fn log(&self, key: u64, level: String, logger: Option<String>, data: &[u8]) -> Result<bool, CoreError> {
+        Ok(self.0.log(key, &level, logger.as_deref(), written(data))?)
+    }
+
+    pub fn require(&self, key: u64, capability: String) -> Result<(), CoreError> {
+        Ok(self.0.require(key, &capability)?)
+    }
+
+    pub fn settle(&self, op: u64) -> Result<(), CoreError> {
+        self.0.settle(op);
+        Ok(())
+    }
+
+    pub fn close(&self) -> Result<(), CoreError> {
+        self.0.close();
+        Ok(())
+    }
+}
