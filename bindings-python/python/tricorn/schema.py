@@ -66,13 +66,7 @@ def read(function: Callable[..., Any]) -> Signature:
         target = target.func
     if not (inspect.isroutine(target) or isinstance(target, type)):
         target = type(target).__call__
-    try:
-        hints = typing.get_type_hints(target, include_extras=True)
-    except NameError as error:
-        raise MisuseError(
-            f"{_name(function)}: cannot resolve an annotation: {error}. "
-            "Names used in annotations must exist when the tool is registered, not only under TYPE_CHECKING"
-        ) from None
+    hints = _hints(function, target)
     summary, documented = docstring(inspect.getdoc(function))
     empty = inspect.Parameter.empty
     context: str | None = None
@@ -110,6 +104,24 @@ def read(function: Callable[..., Any]) -> Signature:
         description=summary,
         hint=_awaited(hint),
     )
+
+
+def _hints(function: Callable[..., Any], target: Any) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(target, include_extras=True)
+    except NameError:
+        pass
+    # A function made inside another one may mention names that are local there.
+    frame = sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("tricorn."):
+        frame = frame.f_back
+    try:
+        return typing.get_type_hints(target, localns=frame.f_locals, include_extras=True)
+    except NameError as error:
+        raise MisuseError(
+            f"{_name(function)}: cannot resolve an annotation: {error}. "
+            "Names used in annotations must exist when the tool is registered, not only under TYPE_CHECKING"
+        ) from None
 
 
 def _name(function: Callable[..., Any]) -> str:
@@ -185,7 +197,8 @@ def arguments(signature: Signature) -> tuple[Schema, Callable[[], Decode]]:
         schemas, definitions = _schemas([p.type for p in parameters])
     except (TypeError, NotImplementedError) as error:
         if "pydantic" in sys.modules:
-            return _pydantic_arguments(signature)
+            with contextlib.suppress(MisuseError):
+                return _pydantic_arguments(signature)
         raise MisuseError(_unsupported(signature, error)) from None
     properties: dict[str, Schema] = {}
     for parameter, found in zip(parameters, schemas):

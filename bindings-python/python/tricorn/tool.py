@@ -29,15 +29,17 @@ def answering(host: Host, returns: Returns, declared: bool) -> Answer:
     """What turns a function's value into the call's answer; `declared` means that there is an output schema."""
     bridge = host.bridge
 
-    def anything(key: int, value: Any) -> object:
-        kind: type[object] = type(value)
+    def anything(key: int, value: object) -> object:
+        kind = type(value)
         if kind is ToolResult:
             return bridge.result(key, cast(ToolResult, value).to_wire())
         if kind in _SPECIAL:
             return bridge.result(key, encode({"content": [value]}))
-        if kind in (list, tuple) and any(type(item) in _SPECIAL for item in value):
-            blocks = [Text(item) if type(item) is str else item for item in value]
-            return bridge.result(key, encode({"content": blocks}))
+        if kind in (list, tuple):
+            items = cast("list[object]", value)
+            if any(type(item) in _SPECIAL for item in items):
+                blocks = [Text(item) if isinstance(item, str) else item for item in items]
+                return bridge.result(key, encode({"content": blocks}))
         if not declared:
             if value is None:
                 return bridge.result(key, _NOTHING)

@@ -1,0 +1,138 @@
+"""What several test files need: programs run as processes, with every wait bounded."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PATIENCE = 30.0
+"""Seconds until something that should have happened counts as hanging."""
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
+}
+
+
+class Program:
+    """A Python program under test that speaks the protocol on its standard streams."""
+
+    def __init__(self, code: str, folder: Path, *arguments: str) -> None:
+        path = folder / "program.py"
+        path.write_text(textwrap.dedent(code), encoding="utf-8")
+        self.process = subprocess.Popen(
+            [sys.executable, "-X", "dev", str(path), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": ""},
+        )
+        self.lines: queue.Queue[str | None] = queue.Queue()
+        self.errors: queue.Queue[str | None] = queue.Queue()
+        self.said: list[str] = []
+        for stream, lines in ((self.process.stdout, self.lines), (self.process.stderr, self.errors)):
+            threading.Thread(target=self._read, args=(stream, lines), daemon=True).start()
+
+    def _read(self, stream: Any, lines: queue.Queue[str | None]) -> None:
+        for line in stream:
+            if lines is self.errors:
+                self.said.append(line)
+            lines.put(line.rstrip("\n"))
+        lines.put(None)
+
+    def send(self, *messages: dict[str, Any]) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write("".join(json.dumps(message) + "\n" for message in messages))
+        self.process.stdin.flush()
+
+    def call(self, number: int, name: str, /, **arguments: Any) -> None:
+        params = {"name": name, "arguments": arguments}
+        self.send({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
+
+    def start(self) -> None:
+        self.send(INITIALIZE)
+        assert self.receive()["id"] == 0
+        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def receive(self) -> dict[str, Any]:
+        line = self.lines.get(timeout=PATIENCE)
+        assert line is not None, f"the program ended: {''.join(self.said)}"
+        message: dict[str, Any] = json.loads(line)
+        return message
+
+    def text(self) -> str:
+        text: str = self.receive()["result"]["content"][0]["text"]
+        return text
+
+    def expect_error(self, part: str) -> str:
+        """Waits for a line on standard error that contains `part`."""
+        while (line := self.errors.get(timeout=PATIENCE)) is not None:
+            if part in line:
+                return line
+        raise AssertionError(f"{part!r} never appeared in {''.join(self.said)}")
+
+    def end_of_input(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def wait(self) -> int:
+        try:
+            return self.process.wait(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"the program hangs: {''.join(self.said)}") from None
+
+    def stderr(self) -> str:
+        while self.errors.get(timeout=PATIENCE) is not None:
+            pass
+        return "".join(self.said)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Generator[Callable[..., Program]]:
+    started: list[Program] = []
+
+    def start(code: str, *arguments: str) -> Program:
+        started.append(Program(code, tmp_path, *arguments))
+        return started[-1]
+
+    yield start
+    for one in started:
+        if one.process.poll() is None:
+            one.process.kill()
+            one.process.wait()
+        for stream in (one.process.stdin, one.process.stdout, one.process.stderr):
+            if stream is not None and not stream.closed:
+                stream.close()
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Callable[[str], str]:
+    """Runs a program to its end and gives its standard output; fails when it hangs, fails or warns."""
+
+    def run(code: str) -> str:
+        path = tmp_path / "script.py"
+        path.write_text(textwrap.dedent(code), encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, "-X", "dev", str(path)], capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run

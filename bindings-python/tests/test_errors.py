@@ -1,0 +1,43 @@
+"""Exceptions: one class per kind, usable like the builtin ones they resemble."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import copy
+import pickle
+
+import pytest
+
+import tricorn
+from tricorn import errors
+
+
+@pytest.mark.parametrize("kind", sorted(errors.KINDS))
+def test_every_kind_has_its_class(kind: str) -> None:
+    error = errors.from_core(kind, "what happened", -32000, b'{"a":1}')
+    assert type(error) is errors.KINDS[kind]
+    assert isinstance(error, tricorn.Error)
+    assert (error.kind, error.message, error.code, error.data) == (kind, "what happened", -32000, {"a": 1})
+    assert str(error).startswith("what happened")
+    for twin in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert type(twin) is type(error)
+        assert (twin.message, twin.code, twin.data) == (error.message, error.code, error.data)
+
+
+def test_unknown_kinds_are_errors_all_the_same() -> None:
+    assert type(errors.from_core("new_kind", "x", None, None)) is tricorn.Error
+
+
+def test_builtin_relatives() -> None:
+    assert issubclass(tricorn.TimeoutError, builtins.TimeoutError)
+    assert issubclass(tricorn.TransportError, OSError)
+    assert not issubclass(tricorn.CancelledError, asyncio.CancelledError)
+
+
+def test_a_broken_call_into_the_engine_raises() -> None:
+    with pytest.raises(tricorn.MisuseError, match="name"):
+        tricorn._core.Server(tricorn._core.Bridge(), 1, "{}")
+    with pytest.raises(TypeError, match="bytes or str"):
+        tricorn._core.Bridge().value(1, 5)  # type: ignore[arg-type]
+    assert tricorn._core.Bridge().value(1, b"5") is False
