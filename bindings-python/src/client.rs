@@ -21,7 +21,9 @@ impl Client {
     fn new(bridge: &Bridge, source: u32, target: &str, options: &str) -> PyResult<Self> {
         guarded(|| {
             let client = checked(bridge::Client::new(bridge.inner.get()?, source, target, options))?;
-            Ok(Self { inner: Local::new(client) })
+            Ok(Self {
+                inner: Local::new(client),
+            })
         })
     }
 
@@ -31,7 +33,9 @@ impl Client {
         guarded(|| {
             let server = server.inner.get()?;
             let client = checked(bridge::Client::in_memory(bridge.inner.get()?, source, server, options))?;
-            Ok(Self { inner: Local::new(client) })
+            Ok(Self {
+                inner: Local::new(client),
+            })
         })
     }
 
@@ -46,13 +50,7 @@ impl Client {
 
     /// Sends a request; `op` settles with the result object.
     #[pyo3(signature = (op, method, params=None, options=""))]
-    fn request(
-        &self,
-        op: u64,
-        method: &str,
-        params: Option<&Bound<'_, PyAny>>,
-        options: &str,
-    ) -> PyResult<()> {
+    fn request(&self, op: u64, method: &str, params: Option<&Bound<'_, PyAny>>, options: &str) -> PyResult<()> {
         let params = params.map(json).transpose()?;
         guarded(|| {
             self.inner.get()?.request(op, method, params, options);

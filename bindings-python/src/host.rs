@@ -99,16 +99,18 @@ struct Callbacks<'a, 'py> {
 impl<'py> Callbacks<'_, 'py> {
     fn deliver(&self, py: Python<'py>, delivery: Delivery) -> PyResult<()> {
         match delivery {
-            Delivery::Call { key, handler, params } => {
-                self.table.get_item(handler as usize)?.call1((PyBytes::new(py, params.bytes()), key))?
-            }
+            Delivery::Call { key, handler, params } => self
+                .table
+                .get_item(handler as usize)?
+                .call1((PyBytes::new(py, params.bytes()), key))?,
             Delivery::Cancel { key, reason } => self.cancel.call1((key, reason))?,
             Delivery::Settle { op, outcome: Ok(value) } => {
                 self.settle.call1((op, PyBytes::new(py, value.bytes()), py.None()))?
             }
-            Delivery::Settle { op, outcome: Err(error) } => {
-                self.settle.call1((op, py.None(), error::instance(py, &error)?))?
-            }
+            Delivery::Settle {
+                op,
+                outcome: Err(error),
+            } => self.settle.call1((op, py.None(), error::instance(py, &error)?))?,
             Delivery::Progress { op, params } => self.progress.call1((op, PyBytes::new(py, params.bytes())))?,
             Delivery::Event { source, name, params } => {
                 self.event.call1((source, name, PyBytes::new(py, params.bytes())))?
@@ -124,7 +126,10 @@ impl Bridge {
     fn new() -> PyResult<Self> {
         guarded(|| {
             let wake = Arc::new(Wake::new()?);
-            Ok(Self { inner: Local::new(bridge::Bridge::new(Waker(Arc::clone(&wake)))), wake })
+            Ok(Self {
+                inner: Local::new(bridge::Bridge::new(Waker(Arc::clone(&wake)))),
+                wake,
+            })
         })
     }
 
@@ -151,7 +156,13 @@ impl Bridge {
         progress: &Bound<'_, PyAny>,
         event: &Bound<'_, PyAny>,
     ) -> PyResult<bool> {
-        let callbacks = Callbacks { table, cancel, settle, progress, event };
+        let callbacks = Callbacks {
+            table,
+            cancel,
+            settle,
+            progress,
+            event,
+        };
         guarded(|| {
             let bridge = self.inner.get()?;
             for _ in 0..ROUNDS {
@@ -200,13 +211,7 @@ impl Bridge {
 
     /// Answers a call with a JSON-RPC error; without a code it is an internal error to the peer.
     #[pyo3(signature = (key, message, code=None, data=None))]
-    fn error(
-        &self,
-        key: u64,
-        message: String,
-        code: Option<i64>,
-        data: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<bool> {
+    fn error(&self, key: u64, message: String, code: Option<i64>, data: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
         let mut error = match code {
             Some(code) => Error::rpc(code, message),
             None => Error::new(ErrorKind::Closed, message),
@@ -219,7 +224,13 @@ impl Bridge {
 
     /// The request context of a running call as JSON; None when the call is over.
     fn context<'py>(&self, py: Python<'py>, key: u64) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        guarded(|| Ok(self.inner.get()?.context(key).map(|context| PyBytes::new(py, context.bytes()))))
+        guarded(|| {
+            Ok(self
+                .inner
+                .get()?
+                .context(key)
+                .map(|context| PyBytes::new(py, context.bytes())))
+        })
     }
 
     /// Reports progress of a running call; False when nobody asked for it or the call is over.

@@ -35,6 +35,7 @@ from tricorn import (
     ToolAnnotations,
     ToolError,
     ToolResult,
+    connect,
     testing,
 )
 
@@ -580,7 +581,7 @@ async def test_stopping_answers_what_runs(app: Server) -> None:
         await asyncio.sleep(60)
         return "?"
 
-    async with testing.serving(app) as url, testing_client(url) as client:
+    async with testing.serving(app) as url, connect(url) as client:
         task = asyncio.create_task(client.call_tool("slow"))
         await started.wait()
         app.close()

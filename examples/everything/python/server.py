@@ -351,7 +351,8 @@ async def careless(text: str) -> str:
 @app.tool
 async def test_metrics() -> dict[str, Any]:
     """Return the server's gauges."""
-    return {"server": app.metrics(), "slow": slow_calls}
+    running = slow_calls["started"] - slow_calls["finished"] - slow_calls["cancelled"]
+    return {"server": app.metrics(), "slow": {**slow_calls, "running": running}}
 
 
 app.run(**setting("max_sessions"), **setting("session_idle_timeout"))
