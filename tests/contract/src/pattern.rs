@@ -3,7 +3,7 @@
 //! | pattern | matches |
 //! |---|---|
 //! | `"$any"` `"$string"` `"$int"` `"$number"` `"$bool"` `"$object"` `"$array"` | a value of that type |
-//! | `"$absent"` (member) | the member is missing |
+//! | `"$absent"`, `"$unset"` (member) | the member is missing; is missing or null |
 //! | `"$like:GLOB"` | a string; `*` is any run of characters |
 //! | `"$capture:NAME"` | anything, remembered |
 //! | `"$NAME"` | what was remembered |
@@ -77,7 +77,11 @@ fn object(path: &str, members: &Map<String, Value>, got: &Value, how: Strictness
     let open = how == Strictness::Subset || members.contains_key("...");
     for (name, want) in members.iter().filter(|(name, _)| *name != "...") {
         let inner = format!("{path}/{name}");
-        match (want.as_str() == Some("$absent"), have.get(name)) {
+        let unset = want.as_str() == Some("$unset") && have.get(name).is_none_or(Value::is_null);
+        match (
+            unset || want.as_str() == Some("$absent"),
+            have.get(name).filter(|_| !unset),
+        ) {
             (true, None) => {}
             (true, Some(value)) => {
                 return Err(format!("{inner}: expected to be absent, got {}", brief(value)));
@@ -101,7 +105,7 @@ fn word(path: &str, text: &str, got: &Value, captures: &mut Captures) -> Outcome
         "$bool" => got.is_boolean(),
         "$object" => got.is_object(),
         "$array" => got.is_array(),
-        "$absent" => return Err(format!("{}: expected to be absent, got {}", shown(path), brief(got))),
+        "$absent" | "$unset" => return Err(format!("{}: expected to be absent, got {}", shown(path), brief(got))),
         _ => {
             if let Some(literal) = text.strip_prefix("$$") {
                 got.as_str() == Some(&format!("${literal}"))

@@ -41,6 +41,8 @@ pub struct Script {
     pub open: bool,
     /// Whether the script waits for a clean end (stdio: exit code 0 after EOF).
     pub ends: bool,
+    /// Whether a valid call must work after every answer.
+    pub alive: bool,
     /// Known gaps: language and reason.
     pub skips: Vec<(String, String)>,
     /// The transport it is limited to.
@@ -196,6 +198,7 @@ fn parse_for(name: &str, text: &str, revision: &str) -> Outcome<Script> {
             environment: Vec::new(),
             open: true,
             ends: true,
+            alive: false,
             skips: Vec::new(),
             only: None,
             steps: Vec::new(),
@@ -276,6 +279,8 @@ impl Reader<'_> {
                 });
             }
             "open" => self.script.open = yes(rest)?,
+            "alive" => self.script.alive = yes(rest)?,
+            "title" => {}
             "ends" => self.script.ends = yes(rest)?,
             "envelope" => self.envelope = yes(rest)? && self.revision == MODERN,
             "env" => {
@@ -304,7 +309,7 @@ impl Reader<'_> {
                 return Ok(Some(Action::Request {
                     method: method.into(),
                     path: None,
-                    label: Some(label.trim().to_owned()).filter(|label| !label.is_empty()),
+                    label: Some(label.trim().trim_start_matches('&').to_owned()).filter(|label| !label.is_empty()),
                 }));
             }
         }

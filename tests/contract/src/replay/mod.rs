@@ -7,9 +7,9 @@ mod over_stdio;
 
 use crate::launch::{self, Listening};
 use crate::options::Options;
-use crate::pattern::{self, Captures, Strictness};
+use crate::pattern::{self, Captures, MODERN, Strictness};
 use crate::report::Report;
-use crate::script::{self, Script, Transport};
+use crate::script::{self, Action, Payload, Script, Transport};
 use crate::{Failure, Outcome};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -109,6 +109,30 @@ fn initialized(revision: &str) -> Value {
         "id": "initialize",
         "result": {"protocolVersion": revision},
     })
+}
+
+/// The valid call that shows that the connection lives, and its answer.
+fn sign_of_life(revision: &str) -> [Action; 2] {
+    let value = serde_json::json!({"id": "alive", "method": "tools/call", "params": {"name": "test_simple_text", "arguments": {}}});
+    let pattern = serde_json::json!({
+        "jsonrpc": "2.0",
+        "id": "alive",
+        "result": {"content": [{"type": "text", "text": "This is a simple text response for testing."}]},
+    });
+    [
+        Action::Send {
+            payload: Payload::Message {
+                value,
+                envelope: revision == MODERN,
+            },
+            label: None,
+        },
+        Action::Expect {
+            pattern,
+            how: Strictness::Subset,
+            label: None,
+        },
+    ]
 }
 
 /// Match received messages with patterns in any order.

@@ -2,7 +2,7 @@
 
 use super::outgoing::{Outgoing, compose, headers};
 use super::over_stdio::renumbered;
-use super::{at_line, initial_captures, initialize, initialized, match_group};
+use super::{at_line, initial_captures, initialize, initialized, match_group, sign_of_life};
 use crate::Outcome;
 use crate::launch::Listening;
 use crate::options::Options;
@@ -64,10 +64,22 @@ impl Player {
         if script.open && script.revision != MODERN {
             self.open().map_err(|reason| format!("handshake: {reason}"))?;
         }
+        let mut sent = false;
         for step in &script.steps {
             if step.on.is_none_or(|on| on == Transport::Http) {
+                let sends = matches!(
+                    step.action,
+                    Action::Send { label: None, .. } | Action::Request { label: None, .. }
+                );
+                if script.alive && sends && std::mem::replace(&mut sent, true) {
+                    self.live(&script.revision)
+                        .map_err(|reason| at_line(step.line, reason))?;
+                }
                 self.step(&step.action).map_err(|reason| at_line(step.line, reason))?;
             }
+        }
+        if script.alive {
+            self.live(&script.revision)?;
         }
         self.settle()
     }
@@ -103,7 +115,8 @@ impl Player {
                 ));
             }
         }
-        if current.checked && !is_json_or_stream(current.exchange.head(self.limit)?.get("content-type")) {
+        // An error status that the script expects says it all; its body may be anything.
+        if current.checked && current.exchange.head(self.limit)?.status >= 400 {
             current.exchange.body(self.limit)?;
         } else if let Some(message) = current.exchange.next(self.limit)? {
             return Err(format!("a message nobody expected: {}", brief(&message)));
@@ -213,6 +226,16 @@ impl Player {
             self.version = (version >= "2025-06-18").then(|| version.to_owned());
         }
         Ok(message)
+    }
+
+    fn live(&mut self, revision: &str) -> Outcome {
+        let kept = std::mem::take(&mut self.changes);
+        for action in sign_of_life(revision) {
+            self.step(&action)
+                .map_err(|reason| format!("the valid call before this line: {reason}"))?;
+        }
+        self.changes = kept;
+        Ok(())
     }
 
     fn step(&mut self, action: &Action) -> Outcome {
@@ -339,8 +362,4 @@ impl Player {
             }
         }
     }
-}
-
-fn is_json_or_stream(content_type: Option<&str>) -> bool {
-    content_type.is_none_or(|kind| kind.starts_with("application/json") || kind.starts_with("text/event-stream"))
 }

@@ -1,7 +1,7 @@
 //! A script over the standard streams of a fresh server process.
 
 use super::outgoing::compose;
-use super::{at_line, initial_captures, initialize, initialized, match_group};
+use super::{at_line, initial_captures, initialize, initialized, match_group, sign_of_life};
 use crate::Outcome;
 use crate::launch;
 use crate::options::Options;
@@ -41,10 +41,22 @@ impl Player {
             self.open(&script.revision)
                 .map_err(|reason| format!("handshake: {reason}"))?;
         }
+        let mut sent = false;
         for step in &script.steps {
             if step.on.is_none_or(|on| on == Transport::Stdio) {
+                let sends = matches!(
+                    step.action,
+                    Action::Send { label: None, .. } | Action::Request { label: None, .. }
+                );
+                if script.alive && sends && std::mem::replace(&mut sent, true) {
+                    self.live(&script.revision)
+                        .map_err(|reason| at_line(step.line, reason))?;
+                }
                 self.step(&step.action).map_err(|reason| at_line(step.line, reason))?;
             }
+        }
+        if script.alive {
+            self.live(&script.revision)?;
         }
         if script.ends { self.end() } else { Ok(()) }
     }
@@ -72,6 +84,14 @@ impl Player {
         self.pipe()?
             .next(limit)?
             .ok_or_else(|| "the server closed its output".into())
+    }
+
+    fn live(&mut self, revision: &str) -> Outcome {
+        for action in sign_of_life(revision) {
+            self.step(&action)
+                .map_err(|reason| format!("the valid call before this line: {reason}"))?;
+        }
+        Ok(())
     }
 
     fn step(&mut self, action: &Action) -> Outcome {
