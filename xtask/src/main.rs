@@ -4,6 +4,7 @@
     reason = "a command-line tool: its results are its standard output"
 )]
 
+mod bench;
 mod conformance;
 mod demo;
 mod interop;
@@ -55,6 +56,8 @@ enum Task {
         #[arg(long)]
         control: bool,
     },
+    /// Measure our servers and clients beside a bare floor.
+    Bench(bench::Options),
     #[command(hide = true)]
     Guard,
 }
@@ -96,6 +99,7 @@ fn run(task: Task) -> anyhow::Result<bool> {
             })
         }
         Task::Interop { langs, control } => interop::main(&Lang::list(&langs)?, control),
+        Task::Bench(options) => bench::main(&options),
         Task::Guard => {
             process::guard();
             Ok(true)

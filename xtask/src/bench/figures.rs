@@ -1,0 +1,260 @@
+//! Medians, ratios and the table.
+
+use super::plan::{Kind, Point};
+use crate::place;
+use crate::report::Table;
+use anyhow::{Context, Result};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// The name of what everything is compared with.
+pub(super) const FLOOR: &str = "floor";
+const LEGACY: &str = "2025-11-25";
+const MODERN: &str = "2026-07-28";
+
+/// One measurement.
+pub(super) struct Run {
+    pub(super) target: String,
+    pub(super) revision: String,
+    round: usize,
+    pub(super) figures: Value,
+}
+
+impl Run {
+    pub(super) fn new(target: &str, revision: &str, round: usize, mut figures: Value, point: &Point) -> Self {
+        if let Some(all) = figures.as_object_mut() {
+            all.insert("target".to_owned(), json!(target));
+            all.insert("round".to_owned(), json!(round));
+            all.insert("point".to_owned(), json!(point.to_string()));
+        }
+        Self {
+            target: target.to_owned(),
+            revision: revision.to_owned(),
+            round,
+            figures,
+        }
+    }
+
+    pub(super) fn valid(&self) -> bool {
+        self.figures["valid"] == true
+    }
+
+    pub(super) fn error(&self) -> String {
+        self.figures["error"].as_str().unwrap_or("no figures").to_owned()
+    }
+
+    fn figure(&self, name: &str) -> Option<f64> {
+        self.valid().then(|| self.figures[name].as_f64()).flatten()
+    }
+}
+
+/// `benches/targets.toml`.
+#[derive(Deserialize)]
+pub(super) struct Targets {
+    target: Vec<Target>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Target {
+    kind: String,
+    scenario: String,
+    transport: Option<String>,
+    concurrency: Option<usize>,
+    ratio: Option<BTreeMap<String, f64>>,
+    value: Option<BTreeMap<String, f64>>,
+}
+
+/// The most a cell may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Limit {
+    Ratio(f64),
+    Value(f64),
+}
+
+impl Targets {
+    pub(super) fn read() -> Result<Self> {
+        let path = place::root().join("benches/targets.toml");
+        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        toml::from_str(&text).with_context(|| place::short(&path))
+    }
+
+    fn limit(&self, point: &Point, target: &str) -> Option<Limit> {
+        let kind = if point.kind == Kind::Client { "client" } else { "server" };
+        let fits = |t: &&Target| {
+            t.kind == kind
+                && t.scenario == point.scenario
+                && t.transport.as_ref().is_none_or(|x| x == point.transport)
+                && t.concurrency.is_none_or(|c| c == point.concurrency)
+        };
+        let found = self.target.iter().find(fits)?;
+        let of = |all: &Option<BTreeMap<String, f64>>| all.as_ref().and_then(|m| m.get(target)).copied();
+        of(&found.ratio)
+            .map(Limit::Ratio)
+            .or_else(|| of(&found.value).map(Limit::Value))
+    }
+}
+
+/// One row per target; cells over their limit are added to `missed`.
+pub(super) fn table(point: &Point, runs: &[Run], targets: &Targets, missed: &mut Vec<String>) -> Table {
+    let metric = point.metric;
+    let head = [
+        "target",
+        "× floor",
+        "modern × floor",
+        "modern / legacy",
+        metric,
+        "1/s",
+        "p50 µs",
+        "p99 µs",
+        "RSS MB",
+        "limit",
+    ];
+    let mut table = Table::new(&head);
+    let mut names: Vec<&str> = Vec::new();
+    for run in runs.iter().filter(|r| r.round == 0) {
+        if !names.contains(&run.target.as_str()) {
+            names.push(&run.target);
+        }
+    }
+    for name in names {
+        let of = |revision: &str, figure: &str| {
+            let values = runs.iter().filter(|r| r.target == name && r.revision == revision);
+            median(values.filter_map(|r| r.figure(figure)).collect())
+        };
+        let legacy = ratio(runs, (name, LEGACY), (FLOOR, LEGACY), metric);
+        let modern = ratio(runs, (name, MODERN), (FLOOR, MODERN), metric);
+        let dearer = ratio(runs, (name, MODERN), (name, LEGACY), metric);
+        let value = of(LEGACY, metric).or_else(|| of(MODERN, metric));
+        let limit = targets.limit(point, name);
+        let (most, reached) = match limit {
+            Some(Limit::Ratio(most)) => (Some(most), legacy.or(modern)),
+            Some(Limit::Value(most)) => (Some(most), value),
+            None => (None, None),
+        };
+        let over = most.zip(reached).is_some_and(|(most, reached)| reached > most);
+        let mark = match (most, over) {
+            (Some(most), true) => format!("{} OVER", number(Some(most))),
+            (most, _) => number(most),
+        };
+        if over {
+            missed.push(format!("{point} {name}: {}, at most {}", number(reached), number(most)));
+        }
+        let either = |figure: &str| of(LEGACY, figure).or_else(|| of(MODERN, figure));
+        table.flat(&[
+            name.to_owned(),
+            number(legacy),
+            number(modern),
+            number(dearer),
+            number(value),
+            number(either("rps")),
+            number(either("p50_us")),
+            number(either("p99_us")),
+            number(
+                either("peak_rss_kb")
+                    .or_else(|| either("cold_rss_kb"))
+                    .map(|kb| kb / 1024.0),
+            ),
+            mark,
+        ]);
+    }
+    table
+}
+
+/// The median over the rounds of what one costs against another in the same round.
+fn ratio(runs: &[Run], of: (&str, &str), to: (&str, &str), metric: &str) -> Option<f64> {
+    let value = |(target, revision): (&str, &str), round: usize| {
+        let same = |r: &&Run| r.target == target && r.revision == revision && r.round == round;
+        runs.iter().find(same).and_then(|r| r.figure(metric))
+    };
+    let rounds = runs.iter().map(|r| r.round).max().map_or(0, |last| last + 1);
+    let ratios = (0..rounds).filter_map(|round| {
+        let (of, to) = (value(of, round)?, value(to, round)?);
+        (to > 0.0).then_some(of / to)
+    });
+    median(ratios.collect())
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        n if n % 2 == 1 => Some(values[middle]),
+        _ => Some(f64::midpoint(values[middle - 1], values[middle])),
+    }
+}
+
+fn number(value: Option<f64>) -> String {
+    match value {
+        None => "-".to_owned(),
+        Some(v) if v.abs() >= 100.0 => format!("{v:.0}"),
+        Some(v) if v.abs() >= 10.0 => format!("{v:.1}"),
+        Some(v) if v.abs() >= 1.0 => format!("{v:.2}"),
+        Some(v) => format!("{v:.3}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan;
+    use super::*;
+
+    fn runs(point: &Point) -> Vec<Run> {
+        let run = |target, revision, round, cpu: f64, valid| {
+            Run::new(
+                target,
+                revision,
+                round,
+                json!({ "valid": valid, "cpu_s_per_10k": cpu }),
+                point,
+            )
+        };
+        vec![
+            run(FLOOR, LEGACY, 0, 0.1, true),
+            run("rust", LEGACY, 0, 0.2, true),
+            run("rust", MODERN, 0, 0.22, true),
+            run(FLOOR, LEGACY, 1, 0.2, true),
+            run("rust", LEGACY, 1, 0.3, true),
+            run("rust", LEGACY, 2, 9.0, false),
+        ]
+    }
+
+    #[test]
+    fn a_ratio_is_taken_within_a_round() {
+        let point = plan::points(&["call-add".to_owned()]).expect("known").remove(0);
+        let runs = runs(&point);
+        assert_eq!(
+            ratio(&runs, ("rust", LEGACY), (FLOOR, LEGACY), "cpu_s_per_10k"),
+            Some(1.75)
+        );
+        let dearer = ratio(&runs, ("rust", MODERN), ("rust", LEGACY), "cpu_s_per_10k").expect("one round");
+        assert!((dearer - 1.1).abs() < 1e-9);
+        assert_eq!(ratio(&runs, ("node", LEGACY), (FLOOR, LEGACY), "cpu_s_per_10k"), None);
+    }
+
+    #[test]
+    fn the_limits_are_found_and_a_cell_over_its_limit_is_told() {
+        let targets = Targets::read().expect("the list is there");
+        let points = plan::points(&["call-add".to_owned()]).expect("known");
+        assert_eq!(targets.limit(&points[0], "rust"), Some(Limit::Ratio(1.8)));
+        let cold = plan::points(&["cold".to_owned()]).expect("known");
+        assert_eq!(targets.limit(&cold[1], "swift"), Some(Limit::Value(30.0)));
+        let mut missed = Vec::new();
+        table(&points[0], &runs(&points[0]), &targets, &mut missed);
+        assert!(missed.is_empty(), "1.75 is within 1.8: {missed:?}");
+        let dear = Run::new(
+            "rust",
+            LEGACY,
+            0,
+            json!({ "valid": true, "cpu_s_per_10k": 5.0 }),
+            &points[0],
+        );
+        let mut all = runs(&points[0]);
+        all.retain(|r| r.target == FLOOR);
+        all.push(dear);
+        table(&points[0], &all, &targets, &mut missed);
+        assert_eq!(missed.len(), 1);
+    }
+}
