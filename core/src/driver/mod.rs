@@ -3,6 +3,7 @@
 //!
 //! **Invariant**: no user code, no send and no answer happens while a lock is held.
 
+mod client;
 mod clock;
 mod peer;
 #[cfg(feature = "runtime")]

@@ -3,7 +3,9 @@
 //! **Invariant**: knows JSON-RPC frames only; what they mean is the connection's business.
 
 #[cfg(feature = "client-process")]
-pub(crate) mod child;
+mod child;
+#[cfg(feature = "runtime")]
+pub(crate) mod connect;
 #[cfg(feature = "http")]
 pub mod http;
 pub(crate) mod memory;

@@ -1,1 +1,2 @@
 //! Streamable HTTP.
+pub(crate) mod client;

@@ -1,0 +1,321 @@
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::jsonrpc::RawJson;
+use crate::model::{CallToolResult, Capabilities};
+use crate::protocol::Opening;
+use crate::protocol::revision::Revision;
+
+/// Keeps a request alive; dropped before the answer it cancels the request at the peer.
+pub(crate) type Guard = Box<dyn Send + Sync>;
+
+/// The way to the peer, whatever moves the bytes.
+pub(crate) trait Link: Send + Sync {
+    /// Sends a request; `done` is called once, from any thread.
+    fn request(
+        self: Arc<Self>,
+        method: &str,
+        params: Option<RawJson>,
+        options: &CallOptions,
+        done: Box<dyn FnOnce(Result<RawJson>) + Send>,
+    ) -> Guard;
+    /// Sends a notification.
+    fn notify(self: Arc<Self>, method: &'static str, params: RawJson);
+    /// Requests that wait for an answer.
+    fn awaited(&self) -> usize;
+}
+
+/// Ends a connection in order.
+pub(crate) trait Closer: Send + Sync {
+    /// Starts the end; the future resolves when it is done.
+    fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+}
+
+/// How one request is to be made.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct CallOptions {
+    /// Time without an answer or progress after which the request is given up; `None` is the client's default.
+    pub timeout: Option<Duration>,
+    /// Never give up because of `timeout`.
+    pub no_timeout: bool,
+    /// Time after which the request is given up, progress or not.
+    pub max_timeout: Option<Duration>,
+    /// Asks for progress: called with `{progress, total?, message?}`, from any thread.
+    pub progress: Option<Arc<dyn Fn(RawJson) + Send + Sync>>,
+}
+
+impl CallOptions {
+    /// The client's defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Gives up after this time without an answer or progress.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Gives up after this time, progress or not.
+    #[must_use]
+    pub fn max_timeout(mut self, timeout: Duration) -> Self {
+        self.max_timeout = Some(timeout);
+        self
+    }
+
+    /// Asks for progress: called with `{progress, total?, message?}`.
+    #[must_use]
+    pub fn on_progress(mut self, f: impl Fn(RawJson) + Send + Sync + 'static) -> Self {
+        self.progress = Some(Arc::new(f));
+        self
+    }
+
+    /// Reads `{"timeout": seconds|null, "max_timeout": seconds, "progress": bool}`. The `bool` says whether progress
+    /// is wanted; whoever reads this has the function to call.
+    pub(crate) fn parse(text: &str) -> Result<(Self, bool)> {
+        let mut options = Self::default();
+        if text.is_empty() {
+            return Ok((options, false));
+        }
+        let value: Value = serde_json::from_str(text).map_err(|e| Error::misuse(format!("request options: {e}")))?;
+        let Value::Object(members) = value else {
+            return Err(Error::misuse(format!("request options: expected an object, got {value}")));
+        };
+        let mut wants_progress = false;
+        for (name, value) in members {
+            let time = || {
+                let Some(number) = value.as_f64() else {
+                    return Err(Error::misuse(format!("request option {name:?}: expected seconds, got {value}")));
+                };
+                super::options::seconds(&name, number)
+            };
+            match name.as_str() {
+                "timeout" if value.is_null() => options.no_timeout = true,
+                "timeout" => options.timeout = Some(time()?),
+                "max_timeout" if value.is_null() => {}
+                "max_timeout" => options.max_timeout = Some(time()?),
+                "progress" => wants_progress = value.as_bool().unwrap_or(false),
+                _ => {
+                    return Err(Error::misuse(format!(
+                        "request option {name:?}: unknown, expected \"timeout\", \"max_timeout\" or \"progress\""
+                    )));
+                }
+            }
+        }
+        Ok((options, wants_progress))
+    }
+}
+
+impl std::fmt::Debug for CallOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CallOptions")
+            .field("timeout", &self.timeout)
+            .field("max_timeout", &self.max_timeout)
+            .field("progress", &self.progress.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// One page of `tools/list`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ListToolsResult {
+    /// The definitions, with every member kept, known or not.
+    pub tools: Vec<Map<String, Value>>,
+    /// Where the next page begins; absent on the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+pub(crate) struct Connected {
+    pub(crate) link: Arc<dyn Link>,
+    pub(crate) closer: Arc<dyn Closer>,
+    pub(crate) opening: Opening,
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// A connected client. A clone is the same connection; it ends with [`close`](Self::close) or the last clone.
+#[derive(Clone)]
+pub struct Client {
+    pub(crate) connected: Arc<Connected>,
+}
+
+/// The most pages that listing everything reads.
+const MAX_PAGES: usize = 1000;
+
+impl Client {
+    /// The negotiated revision.
+    #[must_use]
+    pub fn revision(&self) -> Revision {
+        self.connected.opening.revision
+    }
+
+    /// The server's `Implementation` object, when it sent one.
+    #[must_use]
+    pub fn server_info(&self) -> Option<&RawJson> {
+        self.connected.opening.peer.info.as_ref()
+    }
+
+    /// What the server offers.
+    #[must_use]
+    pub fn capabilities(&self) -> &Capabilities {
+        &self.connected.opening.peer.capabilities
+    }
+
+    /// The server's hint for the model.
+    #[must_use]
+    pub fn instructions(&self) -> Option<&str> {
+        self.connected.opening.instructions.as_deref()
+    }
+
+    /// Sends any request. Dropping the future cancels it at the server.
+    ///
+    /// # Errors
+    /// [`Rpc`](ErrorKind::Rpc) for the server's error, [`Timeout`](ErrorKind::Timeout), [`Closed`](ErrorKind::Closed),
+    /// [`Transport`](ErrorKind::Transport); [`Unsupported`](ErrorKind::Unsupported) when the negotiated revision has
+    /// no such method.
+    pub fn request(&self, method: &str, params: Option<RawJson>, options: &CallOptions) -> Answer {
+        let mut options = options.clone();
+        if options.timeout.is_none() && !options.no_timeout {
+            options.timeout = self.connected.timeout;
+        }
+        let slot: Arc<Mutex<Slot>> = Arc::default();
+        let filled = slot.clone();
+        let done = Box::new(move |outcome| {
+            let mut slot = filled.lock().unwrap_or_else(PoisonError::into_inner);
+            slot.outcome = Some(outcome);
+            let waker = slot.waker.take();
+            drop(slot);
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        });
+        let guard = self.connected.link.clone().request(method, params, &options, done);
+        Answer { slot, guard: Some(guard) }
+    }
+
+    /// One page of the server's tools; `cursor` is the previous page's `next_cursor`.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub async fn list_tools_page(&self, cursor: Option<&str>) -> Result<ListToolsResult> {
+        let params = cursor.map(|cursor| RawJson::from_value(&json!({"cursor": cursor})));
+        let result = self.request("tools/list", params, &CallOptions::default()).await?;
+        result.to().map_err(|e| Error::new(ErrorKind::PeerMisbehaved, format!("result of tools/list: {e}")))
+    }
+
+    /// All the server's tools.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request); [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) when the pages do not end.
+    pub async fn list_tools(&self) -> Result<Vec<Map<String, Value>>> {
+        let (mut tools, mut cursor) = (Vec::new(), None);
+        for _ in 0..MAX_PAGES {
+            let page = self.list_tools_page(cursor.as_deref()).await?;
+            tools.extend(page.tools);
+            match page.next_cursor {
+                Some(next) if Some(&next) != cursor.as_ref() => cursor = Some(next),
+                Some(_) => break,
+                None => return Ok(tools),
+            }
+        }
+        Err(Error::new(ErrorKind::PeerMisbehaved, "tools/list: the pages do not end"))
+    }
+
+    /// Calls a tool. A tool that fails is a result with `is_error`, not an error.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub async fn call_tool(&self, name: &str, arguments: impl Serialize) -> Result<CallToolResult> {
+        self.call_tool_with(name, arguments, &CallOptions::default()).await
+    }
+
+    /// Calls a tool with options.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub async fn call_tool_with(
+        &self,
+        name: &str,
+        arguments: impl Serialize,
+        options: &CallOptions,
+    ) -> Result<CallToolResult> {
+        #[derive(Serialize)]
+        struct Params<'a, A> {
+            name: &'a str,
+            arguments: &'a A,
+        }
+        let params = RawJson::from_value(&Params { name, arguments: &arguments });
+        let result = self.request("tools/call", Some(params), options).await?;
+        result.to().map_err(|e| Error::new(ErrorKind::PeerMisbehaved, format!("result of tools/call: {e}")))
+    }
+
+    /// Asks for a sign of life. Where the revision has no `ping`, `server/discover` is asked instead.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub async fn ping(&self) -> Result<()> {
+        let method = if self.revision() > Revision::NEWEST_LEGACY { "server/discover" } else { "ping" };
+        self.request(method, None, &CallOptions::default()).await.map(drop)
+    }
+
+    /// Requests of this client that wait for an answer.
+    #[must_use]
+    pub fn awaited(&self) -> usize {
+        self.connected.link.awaited()
+    }
+
+    /// Ends the connection in order: a session is deleted, a child process is let go, then told, then killed.
+    pub async fn close(&self) {
+        self.connected.closer.close().await;
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("opening", &self.connected.opening).finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
+struct Slot {
+    outcome: Option<Result<RawJson>>,
+    waker: Option<Waker>,
+}
+
+/// The answer to a request, as a future. Dropping it cancels the request at the peer.
+#[must_use]
+pub struct Answer {
+    slot: Arc<Mutex<Slot>>,
+    guard: Option<Guard>,
+}
+
+impl Future for Answer {
+    type Output = Result<RawJson>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+        match slot.outcome.take() {
+            Some(outcome) => {
+                drop(slot);
+                self.guard = None;
+                Poll::Ready(outcome)
+            }
+            None => {
+                slot.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}

@@ -1,0 +1,347 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::jsonrpc::{Limits, RawJson};
+use crate::model::{Capabilities, Implementation};
+use crate::protocol::revision::Revision;
+use crate::protocol::{Facts, Role};
+
+/// What a client says of itself and what it will bear. The same names in every language; times in seconds.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct ClientOptions {
+    /// Programmatic name. Default `tricorn`.
+    pub name: String,
+    /// Version of the program.
+    pub version: String,
+    /// Name for people.
+    pub title: Option<String>,
+    /// What it is, for people.
+    pub description: Option<String>,
+    /// Where to read about it.
+    pub website_url: Option<String>,
+    /// The schema's `Icon` objects.
+    pub icons: Option<RawJson>,
+    /// Only this revision will do, such as `2025-11-25`. Default: the newest that both sides speak.
+    pub revision: Option<String>,
+    /// Time without an answer or progress after which a request is given up; 0 for none. Default 60.
+    pub request_timeout: f64,
+    /// How long a server may take to answer the first question before it is taken for a legacy one. Default 5.
+    pub probe_timeout: f64,
+    /// The longest message in bytes. Default 4 MiB.
+    pub max_message_bytes: usize,
+    /// The deepest nesting of a message. Default 128.
+    pub max_nesting: usize,
+    /// Requests awaited at once, and of the server worked on at once. Default 256.
+    pub max_in_flight: usize,
+    /// Sent with every HTTP request.
+    pub headers: BTreeMap<String, String>,
+    /// Time for each step of ending a child process: its own exit, SIGTERM, SIGKILL. Default 2.
+    pub shutdown_grace: f64,
+    /// The client's capabilities object.
+    pub capabilities: Option<RawJson>,
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        let limits = Limits::default();
+        Self {
+            name: "tricorn".into(),
+            version: crate::VERSION.into(),
+            title: None,
+            description: None,
+            website_url: None,
+            icons: None,
+            revision: None,
+            request_timeout: 60.0,
+            probe_timeout: 5.0,
+            max_message_bytes: limits.max_message_bytes,
+            max_nesting: limits.max_nesting,
+            max_in_flight: 256,
+            headers: BTreeMap::new(),
+            shutdown_grace: 2.0,
+            capabilities: None,
+        }
+    }
+}
+
+pub(crate) fn seconds(name: &str, value: f64) -> Result<Duration> {
+    Duration::try_from_secs_f64(value)
+        .map_err(|_| Error::misuse(format!("option {name:?}: expected seconds of at least 0, got {value}")))
+}
+
+impl ClientOptions {
+    /// Reads the options from JSON.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) naming the option that is unknown or wrong.
+    pub fn parse(text: &str) -> Result<Self> {
+        let known = [
+            "name",
+            "version",
+            "title",
+            "description",
+            "website_url",
+            "icons",
+            "revision",
+            "request_timeout",
+            "probe_timeout",
+            "max_message_bytes",
+            "max_nesting",
+            "max_in_flight",
+            "headers",
+            "shutdown_grace",
+            "capabilities",
+        ];
+        let options: Self = crate::options::read("client options", text, &known)?;
+        options.check()?;
+        Ok(options)
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        self.pinned()?;
+        for (name, value) in [
+            ("request_timeout", self.request_timeout),
+            ("probe_timeout", self.probe_timeout),
+            ("shutdown_grace", self.shutdown_grace),
+        ] {
+            seconds(name, value)?;
+        }
+        if self.capabilities.as_ref().is_some_and(|c| !c.is_object()) {
+            return Err(Error::misuse("client option \"capabilities\": expected an object"));
+        }
+        if self.max_in_flight == 0 {
+            return Err(Error::misuse("client option \"max_in_flight\": expected at least 1, got 0"));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn pinned(&self) -> Result<Option<Revision>> {
+        let Some(name) = &self.revision else { return Ok(None) };
+        Revision::parse(name).map(Some).ok_or_else(|| {
+            let known: Vec<_> = Revision::ALL.iter().map(|r| r.as_str()).collect();
+            Error::misuse(format!("client option \"revision\": expected one of {}, got {name:?}", known.join(", ")))
+        })
+    }
+
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        seconds("request_timeout", self.request_timeout).ok().filter(|t| !t.is_zero())
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        Limits { max_message_bytes: self.max_message_bytes, max_nesting: self.max_nesting }
+    }
+
+    pub(crate) fn facts(&self) -> Facts {
+        let mut info = Implementation::new(self.name.clone(), self.version.clone());
+        info.title.clone_from(&self.title);
+        info.description.clone_from(&self.description);
+        info.website_url.clone_from(&self.website_url);
+        info.icons.clone_from(&self.icons);
+        Facts {
+            role: Role::Client,
+            info: RawJson::from_value(&info),
+            capabilities: self.capabilities.clone().map(Capabilities::new).unwrap_or_default(),
+            instructions: None,
+            revisions: Revision::ALL.to_vec(),
+            max_in_flight: self.max_in_flight,
+        }
+    }
+}
+
+/// Where a child's standard error goes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Stderr {
+    /// To this program's own.
+    #[default]
+    Inherit,
+    /// Line by line to the client's events.
+    Event,
+    /// Nowhere.
+    Discard,
+}
+
+/// What a client connects to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Target {
+    /// A Streamable HTTP endpoint.
+    Url {
+        /// `http://…` or `https://…`.
+        url: String,
+        /// Sent with every request.
+        headers: BTreeMap<String, String>,
+    },
+    /// A program that speaks over its standard streams.
+    Command {
+        /// The program.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Merged into this program's environment; `None` removes.
+        env: BTreeMap<String, Option<String>>,
+        /// Its working directory.
+        cwd: Option<String>,
+        /// Where its standard error goes.
+        stderr: Stderr,
+    },
+}
+
+impl Target {
+    /// A URL, or a command line with POSIX quoting.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) for an empty or unbalanced command line.
+    pub fn from_text(text: &str) -> Result<Self> {
+        let text = text.trim();
+        if text.starts_with("http://") || text.starts_with("https://") {
+            return Ok(Self::Url { url: text.to_owned(), headers: BTreeMap::new() });
+        }
+        let mut words = split(text)?.into_iter();
+        let Some(command) = words.next() else {
+            return Err(Error::misuse("target: empty, expected a URL or a command line"));
+        };
+        Ok(Self::command(command, words))
+    }
+
+    /// A program and its arguments.
+    pub fn command(command: impl Into<String>, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self::Command {
+            command: command.into(),
+            args: args.into_iter().map(Into::into).collect(),
+            env: BTreeMap::new(),
+            cwd: None,
+            stderr: Stderr::default(),
+        }
+    }
+
+    /// Reads a target from JSON: a string as in [`from_text`](Self::from_text), `{"url", "headers"?}` or
+    /// `{"command", "args"?, "env"?, "cwd"?, "stderr"?}`.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) naming the member that is unknown or wrong.
+    pub fn parse(text: &str) -> Result<Self> {
+        #[derive(Deserialize, Default)]
+        #[serde(default)]
+        struct Wire {
+            url: Option<String>,
+            headers: BTreeMap<String, String>,
+            command: Option<String>,
+            args: Option<Vec<String>>,
+            env: Value,
+            cwd: Option<String>,
+            stderr: Option<String>,
+            r#type: Option<String>,
+        }
+        if let Ok(text) = serde_json::from_str::<String>(text) {
+            return Self::from_text(&text);
+        }
+        let known = ["url", "headers", "command", "args", "env", "cwd", "stderr", "type"];
+        let wire: Wire = crate::options::read("target", text, &known)?;
+        // Hosts' configuration files name the transport; what the other members say is enough.
+        drop(wire.r#type);
+        let stderr = match wire.stderr.as_deref() {
+            None | Some("inherit") => Stderr::Inherit,
+            Some("event") => Stderr::Event,
+            Some("discard") => Stderr::Discard,
+            Some(other) => {
+                return Err(Error::misuse(format!("target \"stderr\": expected \"inherit\", \"event\" or \"discard\", got {other:?}")));
+            }
+        };
+        let mut env = BTreeMap::new();
+        match wire.env {
+            Value::Null => {}
+            Value::Object(members) => {
+                for (name, value) in members {
+                    let value = match value {
+                        Value::Null => None,
+                        Value::String(text) => Some(text),
+                        other => {
+                            return Err(Error::misuse(format!("target \"env\": {name:?}: expected a string or null, got {other}")));
+                        }
+                    };
+                    env.insert(name, value);
+                }
+            }
+            other => return Err(Error::misuse(format!("target \"env\": expected an object, got {other}"))),
+        }
+        match (wire.url, wire.command) {
+            (Some(url), None) if url.starts_with("http://") || url.starts_with("https://") => {
+                Ok(Self::Url { url, headers: wire.headers })
+            }
+            (Some(url), None) => Err(Error::misuse(format!("target \"url\": expected http:// or https://, got {url:?}"))),
+            (None, Some(line)) => {
+                // Without an argument list the command may be a whole command line.
+                let (command, args) = match wire.args {
+                    Some(args) => (line, args),
+                    None => {
+                        let mut words = split(&line)?.into_iter();
+                        let command = words.next().ok_or_else(|| Error::misuse("target \"command\": empty"))?;
+                        (command, words.collect())
+                    }
+                };
+                Ok(Self::Command { command, args, env, cwd: wire.cwd, stderr })
+            }
+            _ => Err(Error::misuse("target: expected \"url\" or \"command\", one of them")),
+        }
+    }
+}
+
+#[cfg(feature = "client-process")]
+fn split(line: &str) -> Result<Vec<String>> {
+    shlex::split(line).ok_or_else(|| Error::misuse(format!("target: quotes do not match in {line:?}")))
+}
+
+#[cfg(not(feature = "client-process"))]
+fn split(line: &str) -> Result<Vec<String>> {
+    Err(Error::misuse(format!("target {line:?}: child processes need the feature \"client-process\"")))
+}
+
+impl std::str::FromStr for Target {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::from_text(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_told_apart() {
+        assert!(matches!(Target::from_text("https://a/mcp"), Ok(Target::Url { .. })));
+        let Ok(Target::Command { command, args, .. }) = Target::from_text("node 'a b.js' --x") else { panic!() };
+        assert_eq!((command.as_str(), args), ("node", vec!["a b.js".to_owned(), "--x".to_owned()]));
+        let text = r#"{"command":"x","args":["a b"],"env":{"A":"1","B":null},"stderr":"event"}"#;
+        let Ok(Target::Command { env, stderr: Stderr::Event, .. }) = Target::parse(text) else { panic!() };
+        assert_eq!(env["B"], None);
+        for (bad, part) in [
+            ("\"\"", "empty"),
+            ("\"a 'b\"", "quotes"),
+            (r#"{"command":"a","ars":[]}"#, "did you mean \"args\"?"),
+            (r#"{"url":"ftp://x"}"#, "http://"),
+            ("{}", "one of them"),
+        ] {
+            let message = Target::parse(bad).expect_err(bad).message().to_owned();
+            assert!(message.contains(part), "{bad}: {message}");
+        }
+    }
+
+    #[test]
+    fn options_are_checked_by_name() {
+        let wrong = |text: &str| ClientOptions::parse(text).expect_err(text).message().to_owned();
+        assert!(wrong(r#"{"request_timout":1}"#).contains("did you mean \"request_timeout\"?"));
+        assert!(wrong(r#"{"request_timeout":"1"}"#).contains("\"request_timeout\""));
+        assert!(wrong(r#"{"request_timeout":-1}"#).contains("at least 0"));
+        assert!(wrong(r#"{"revision":"2020-01-01"}"#).contains("expected one of"));
+        assert!(ClientOptions::parse(r#"{"name":null}"#).is_ok_and(|o| o.name == "tricorn"));
+    }
+}
