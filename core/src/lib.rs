@@ -1,5 +1,7 @@
 //! Tricorn: the Model Context Protocol, client and server, all revisions, one engine.
 
+#[cfg(feature = "runtime")]
+pub mod bridge;
 pub mod client;
 mod driver;
 mod error;
@@ -10,6 +12,12 @@ pub mod protocol;
 pub mod server;
 mod signal;
 mod transport;
+
+/// Streamable HTTP.
+#[cfg(feature = "http")]
+pub use transport::http;
+#[cfg(feature = "runtime")]
+pub use transport::connect::{Events, Quiet};
 
 pub use error::{Error, ErrorKind, Result};
 

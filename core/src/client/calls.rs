@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
 use crate::model::{CallToolResult, Capabilities};
 use crate::protocol::Opening;
-use crate::protocol::revision::Revision;
+use crate::protocol::revision::{Method, Revision};
 
 /// Keeps a request alive; dropped before the answer it cancels the request at the peer.
 pub(crate) type Guard = Box<dyn Send + Sync>;
@@ -186,10 +186,6 @@ impl Client {
     /// [`Transport`](ErrorKind::Transport); [`Unsupported`](ErrorKind::Unsupported) when the negotiated revision has
     /// no such method.
     pub fn request(&self, method: &str, params: Option<RawJson>, options: &CallOptions) -> Answer {
-        let mut options = options.clone();
-        if options.timeout.is_none() && !options.no_timeout {
-            options.timeout = self.connected.timeout;
-        }
         let slot: Arc<Mutex<Slot>> = Arc::default();
         let filled = slot.clone();
         let done = Box::new(move |outcome| {
@@ -201,8 +197,36 @@ impl Client {
                 waker.wake();
             }
         });
-        let guard = self.connected.link.clone().request(method, params, &options, done);
+        let guard = self.start(method, params, options, done);
         Answer { slot, guard: Some(guard) }
+    }
+
+    /// Sends any request; `done` is called once, from any thread. Dropping what is returned cancels.
+    pub(crate) fn start(
+        &self,
+        method: &str,
+        params: Option<RawJson>,
+        options: &CallOptions,
+        done: Box<dyn FnOnce(Result<RawJson>) + Send>,
+    ) -> Guard {
+        let mut options = options.clone();
+        if options.timeout.is_none() && !options.no_timeout {
+            options.timeout = self.connected.timeout;
+        }
+        self.connected.link.clone().request(method, params, &options, done)
+    }
+
+    /// Sends a notification of the protocol.
+    ///
+    /// # Errors
+    /// [`Misuse`](ErrorKind::Misuse) for a method that a client does not notify.
+    pub fn notify(&self, method: &str, params: Option<RawJson>) -> Result<()> {
+        let row = Method::find(method).filter(|m| m.notification && m.from_client() && m.exists_in(self.revision()));
+        let Some(row) = row else {
+            return Err(Error::misuse(format!("{method:?} is no notification of a client in revision {}", self.revision())));
+        };
+        self.connected.link.clone().notify(row.name, params.unwrap_or_else(RawJson::empty_object));
+        Ok(())
     }
 
     /// One page of the server's tools; `cursor` is the previous page's `next_cursor`.

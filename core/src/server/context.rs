@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use serde::Serialize;
 
@@ -34,29 +35,25 @@ struct Inner {
     link: Arc<dyn Link>,
     handler: Arc<dyn Handler>,
     cancelled: Signal,
+    /// The number under which a bridge knows this request.
+    tag: AtomicU64,
 }
 
 impl Context {
     pub(crate) fn new(call: CallId, request: RequestContext, link: Arc<dyn Link>, handler: Arc<dyn Handler>) -> Self {
-        Self(Arc::new(Inner { call, request, link, handler, cancelled: Signal::default() }))
+        Self(Arc::new(Inner { call, request, link, handler, cancelled: Signal::default(), tag: AtomicU64::new(0) }))
     }
 
     pub(crate) fn call(&self) -> CallId {
         self.0.call
     }
 
+    pub(crate) fn tag(&self) -> &AtomicU64 {
+        &self.0.tag
+    }
+
     pub(crate) fn link(&self) -> &Arc<dyn Link> {
         &self.0.link
-    }
-
-    pub(crate) fn handler(&self) -> &Arc<dyn Handler> {
-        &self.0.handler
-    }
-
-    /// Whether both are the same running request.
-    #[must_use]
-    pub fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// What is known of the request: revision, peer, `_meta`, progress token, transport.

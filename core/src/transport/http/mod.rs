@@ -1,2 +1,4 @@
 //! Streamable HTTP.
 pub(crate) mod client;
+mod stub;
+pub use stub::{Endpoint, HttpOptions, HttpServer};

@@ -1,0 +1,143 @@
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+
+use super::{Bridge, lock};
+use crate::client::{self, CallOptions, ClientOptions, Target};
+use crate::error::{Error, Result};
+use crate::jsonrpc::RawJson;
+use crate::server;
+use crate::transport::connect::Events;
+
+/// A host's client object.
+pub struct Client {
+    bridge: Bridge,
+    source: u32,
+    target: To,
+    options: ClientOptions,
+    connected: Arc<Mutex<Option<client::Client>>>,
+}
+
+#[derive(Clone)]
+enum To {
+    Target(Target),
+    Memory(server::Server),
+}
+
+struct HostEvents {
+    bridge: Bridge,
+    source: u32,
+}
+
+impl Events for HostEvents {
+    fn notification(&self, method: &str, params: Option<&RawJson>) {
+        let params = RawJson::from_value(&json!({"method": method, "params": params}));
+        self.bridge.event(self.source, "notification", params);
+    }
+
+    fn stderr(&self, line: &str) {
+        self.bridge.event(self.source, "stderr", RawJson::from_value(&json!({"line": line})));
+    }
+
+    fn closed(&self, reason: &Error) {
+        self.bridge.event(self.source, "closed", RawJson::from_value(&json!({"reason": reason.message()})));
+    }
+}
+
+impl Client {
+    /// A client that is not connected yet; `source` is the number under which its events arrive, `target` and
+    /// `options` are JSON.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) naming the option that is unknown or wrong.
+    pub fn new(bridge: &Bridge, source: u32, target: &str, options: &str) -> Result<Self> {
+        Self::to(bridge, source, To::Target(Target::parse(target)?), options)
+    }
+
+    /// A client for a server in this process, through memory.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn in_memory(bridge: &Bridge, source: u32, server: &super::Server, options: &str) -> Result<Self> {
+        Self::to(bridge, source, To::Memory(server.server.clone()), options)
+    }
+
+    fn to(bridge: &Bridge, source: u32, target: To, options: &str) -> Result<Self> {
+        let options = ClientOptions::parse(options)?;
+        Ok(Self { bridge: bridge.clone(), source, target, options, connected: Arc::default() })
+    }
+
+    /// Connects; settles `{"protocolVersion", "era", "serverInfo"?, "capabilities", "instructions"?}`.
+    pub fn connect(&self, op: u64) {
+        let (target, options, connected) = (self.target.clone(), self.options.clone(), self.connected.clone());
+        let events = Arc::new(HostEvents { bridge: self.bridge.clone(), source: self.source });
+        self.bridge.spawn(op, async move {
+            if lock(&connected).is_some() {
+                return Err(Error::misuse("the client is already connected"));
+            }
+            let client = match target {
+                To::Target(target) => client::Client::connect_with(&target, &options, events).await?,
+                To::Memory(server) => client::Client::in_memory_with(&server, &options, events).await?,
+            };
+            let opened = json!({
+                "protocolVersion": client.revision(),
+                "era": client.revision().era().as_str(),
+                "serverInfo": client.server_info(),
+                "capabilities": client.capabilities().raw(),
+                "instructions": client.instructions(),
+            });
+            *lock(&connected) = Some(client);
+            Ok(RawJson::from_value(&opened))
+        });
+    }
+
+    fn connected(&self) -> Result<client::Client> {
+        lock(&self.connected).clone().ok_or_else(|| Error::misuse("the client is not connected: await connect first"))
+    }
+
+    /// Sends a request; settles its result object. `options` are `{"timeout"?, "max_timeout"?, "progress"?}` or "".
+    pub fn request(&self, op: u64, method: &str, params: Option<RawJson>, options: &str) {
+        let prepared = self.connected().and_then(|client| Ok((client, CallOptions::parse(options)?)));
+        let bridge = self.bridge.clone();
+        self.bridge.operation(op, |finish| match prepared {
+            Err(error) => {
+                finish.with(Err(error));
+                Box::new(())
+            }
+            Ok((client, (mut options, progress))) => {
+                if progress {
+                    let bridge = bridge.clone();
+                    options.progress =
+                        Some(Arc::new(move |params| bridge.push(super::Delivery::Progress { op, params })));
+                }
+                client.start(method, params, &options, Box::new(move |outcome| finish.with(outcome)))
+            }
+        });
+    }
+
+    /// Sends a notification.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) before the client is connected or for a method that is no notification.
+    pub fn notify(&self, method: &str, params: Option<RawJson>) -> Result<()> {
+        self.connected()?.notify(method, params)
+    }
+
+    /// Ends the connection in order; settles `{}`.
+    pub fn close(&self, op: u64) {
+        let client = lock(&self.connected).take();
+        self.bridge.spawn(op, async move {
+            if let Some(client) = client {
+                client.close().await;
+            }
+            Ok(RawJson::empty_object())
+        });
+    }
+
+    /// `{"awaited"}`: requests that wait for an answer.
+    #[must_use]
+    pub fn metrics(&self) -> RawJson {
+        let awaited = self.connected().map_or(0, |client| client.awaited());
+        RawJson::from_value(&json!({"awaited": awaited}))
+    }
+}

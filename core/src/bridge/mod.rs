@@ -1,0 +1,363 @@
+//! The seam to other languages: deliver and complete. Rust holds integers only; the handler table, the running tasks
+//! and the waiting futures live in the host. What happens becomes a [`Delivery`] in one queue with one wake-up per
+//! batch; what the host decides is a plain call.
+//!
+//! **Invariant**: knows no language. A binding adds types and nothing else.
+
+mod client;
+#[cfg(feature = "http")]
+mod http;
+mod server;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+pub use client::Client;
+#[cfg(feature = "http")]
+pub use http::HttpEndpoint;
+pub use server::Server;
+
+use crate::error::{Error, Result};
+use crate::jsonrpc::RawJson;
+use crate::protocol::LogLevel;
+use crate::server::{Context, Handler, Reply};
+
+/// The host's side of the queue.
+pub trait Host: Send + Sync + 'static {
+    /// Something is in the queue. Called from any thread, at most once until [`Bridge::take`] has returned nothing.
+    fn wake(&self);
+}
+
+/// What the host is to be told.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Delivery {
+    /// Run a handler.
+    Call {
+        /// Names the call in [`Bridge::complete`].
+        key: u64,
+        /// Which handler, as registered.
+        handler: u32,
+        /// Its parameters; for tools the arguments object, valid against the input schema.
+        params: RawJson,
+    },
+    /// Cancel a running call; an answer afterwards is ignored.
+    Cancel {
+        /// The call.
+        key: u64,
+        /// The peer's reason.
+        reason: Option<String>,
+    },
+    /// An operation that the host started is finished.
+    Settle {
+        /// The operation.
+        op: u64,
+        /// Its result.
+        outcome: Result<RawJson>,
+    },
+    /// A request that the host started made progress: `{progress, total?, message?}`.
+    Progress {
+        /// The operation.
+        op: u64,
+        /// The notification's parameters.
+        params: RawJson,
+    },
+    /// Something happened to an object of the host.
+    Event {
+        /// The object, by the number that the host gave it.
+        source: u32,
+        /// `notification`, `stderr`, `closed`, `listening`, `warning`, `http_head`, `http_chunk`.
+        name: &'static str,
+        /// What happened.
+        params: RawJson,
+    },
+}
+
+/// A handler's answer.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Answer {
+    /// A whole `CallToolResult` object.
+    Result(RawJson),
+    /// A plain value; content and structured content are made of it.
+    Value(RawJson),
+    /// Plain text.
+    Text(String),
+    /// The tool failed; text for the model.
+    Failed(String),
+    /// A JSON-RPC error.
+    Error(Error),
+}
+
+/// How much waits in a bridge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BridgeMetrics {
+    /// Deliveries the host has not taken.
+    pub queued: usize,
+    /// Calls the host has not answered.
+    pub calls: usize,
+    /// Operations that are not finished.
+    pub ops: usize,
+    /// Events that were dropped because the host did not take them.
+    pub dropped: u64,
+}
+
+/// The most events that wait for a host; calls and operations have bounds of their own.
+const MAX_EVENTS: usize = 4096;
+
+/// One host loop's connection to the engine. A clone is the same bridge.
+#[derive(Clone)]
+pub struct Bridge(Arc<Shared>);
+
+struct Shared {
+    host: Box<dyn Host>,
+    queue: Mutex<Queue>,
+    calls: Mutex<HashMap<u64, (Context, Reply)>>,
+    ops: Mutex<HashMap<u64, Option<Op>>>,
+    last_key: AtomicU64,
+}
+
+/// Dropped before the operation is finished, it cancels.
+type Op = Box<dyn Send + Sync>;
+
+#[derive(Default)]
+struct Queue {
+    deliveries: Vec<Delivery>,
+    events: usize,
+    dropped: u64,
+    /// The host was woken and has not yet found the queue empty.
+    awake: bool,
+    closed: bool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Bridge {
+    /// A bridge that wakes `host`.
+    pub fn new(host: impl Host) -> Self {
+        Self(Arc::new(Shared {
+            host: Box::new(host),
+            queue: Mutex::default(),
+            calls: Mutex::default(),
+            ops: Mutex::default(),
+            last_key: AtomicU64::new(0),
+        }))
+    }
+
+    /// Everything in the queue. Nothing means that the next delivery wakes the host again: take until nothing is left.
+    #[must_use]
+    pub fn take(&self) -> Vec<Delivery> {
+        let mut queue = lock(&self.0.queue);
+        queue.awake = !queue.deliveries.is_empty();
+        queue.events = 0;
+        std::mem::take(&mut queue.deliveries)
+    }
+
+    /// Puts deliveries back to the front that the host could not look at.
+    pub fn put_back(&self, rest: Vec<Delivery>) {
+        lock(&self.0.queue).deliveries.splice(0..0, rest);
+    }
+
+    fn push(&self, delivery: Delivery) {
+        let mut queue = lock(&self.0.queue);
+        if queue.closed {
+            return;
+        }
+        if matches!(delivery, Delivery::Event { .. } | Delivery::Progress { .. }) {
+            if queue.events >= MAX_EVENTS {
+                queue.dropped += 1;
+                return;
+            }
+            queue.events += 1;
+        }
+        queue.deliveries.push(delivery);
+        if !std::mem::replace(&mut queue.awake, true) {
+            drop(queue);
+            self.0.host.wake();
+        }
+    }
+
+    fn event(&self, source: u32, name: &'static str, params: RawJson) {
+        self.push(Delivery::Event { source, name, params });
+    }
+
+    // ---- running calls ----------------------------------------------------------------------------------------
+
+    /// Answers a call. `false`: it was cancelled, answered before or never made.
+    pub fn complete(&self, key: u64, answer: Answer) -> bool {
+        let Some((_context, reply)) = lock(&self.0.calls).remove(&key) else { return false };
+        match answer {
+            Answer::Result(object) => reply.result(object),
+            Answer::Value(value) => reply.value(value),
+            Answer::Text(text) => reply.text(text),
+            Answer::Failed(text) => reply.failed(text),
+            Answer::Error(error) => reply.error(error),
+        }
+        true
+    }
+
+    fn running(&self, key: u64) -> Option<Context> {
+        lock(&self.0.calls).get(&key).map(|(context, _)| context.clone())
+    }
+
+    /// What is known of a running call, as JSON: `{"requestId", "method", "protocolVersion", "era", "clientInfo"?,
+    /// "clientCapabilities", "progressToken"?, "logLevel"?, "meta"?, "transport", "sessionId"?, "headers"?}`.
+    #[must_use]
+    pub fn context(&self, key: u64) -> Option<RawJson> {
+        self.running(key).map(|context| context.request().to_json())
+    }
+
+    /// Reports progress of a running call. `false`: it is not running any more.
+    pub fn progress(&self, key: u64, progress: f64, total: Option<f64>, message: Option<&str>) -> bool {
+        self.running(key).is_some_and(|context| {
+            context.progress(progress, total, message);
+            true
+        })
+    }
+
+    /// Sends a log message of a running call. `Ok(false)`: nobody wants it.
+    ///
+    /// # Errors
+    /// −32602 for an unknown level.
+    pub fn log(&self, key: u64, level: &str, logger: Option<&str>, data: &RawJson) -> Result<bool> {
+        let level: LogLevel = level.parse()?;
+        Ok(self.running(key).is_some_and(|context| context.log(level, logger, data)))
+    }
+
+    /// Fails when the client of a running call does not declare `capability`, such as `sampling` or `elicitation.url`.
+    ///
+    /// # Errors
+    /// The JSON-RPC error to answer the call with.
+    pub fn require(&self, key: u64, capability: &str) -> Result<()> {
+        match self.running(key) {
+            Some(context) => context.require(capability),
+            None => Err(Error::cancelled("the call is not running any more")),
+        }
+    }
+
+    // ---- operations -------------------------------------------------------------------------------------------
+
+    /// The host no longer waits for an operation: what is unfinished is cancelled.
+    pub fn settle(&self, op: u64) {
+        let gone = lock(&self.0.ops).remove(&op);
+        drop(gone);
+    }
+
+    /// Runs `start`, which gets a function to finish the operation with, and keeps what it returns until then.
+    fn operation(&self, op: u64, start: impl FnOnce(Finish) -> Op) {
+        if lock(&self.0.queue).closed {
+            return;
+        }
+        if lock(&self.0.ops).insert(op, None).is_some() {
+            return self.finish(op, Err(Error::misuse(format!("operation {op} is already running"))));
+        }
+        let guard = start(Finish { bridge: Arc::downgrade(&self.0), op });
+        // Finished or settled meanwhile?
+        let mut ops = lock(&self.0.ops);
+        let unneeded = match ops.get_mut(&op) {
+            Some(slot) => slot.replace(guard),
+            None => Some(guard),
+        };
+        drop(ops);
+        drop(unneeded);
+    }
+
+    fn finish(&self, op: u64, outcome: Result<RawJson>) {
+        let Some(guard) = lock(&self.0.ops).remove(&op) else { return };
+        self.push(Delivery::Settle { op, outcome });
+        drop(guard);
+    }
+
+    #[cfg(feature = "runtime")]
+    fn spawn(&self, op: u64, future: impl Future<Output = Result<RawJson>> + Send + 'static) {
+        struct Abort(tokio::task::AbortHandle);
+        impl Drop for Abort {
+            fn drop(&mut self) {
+                self.0.abort();
+            }
+        }
+        self.operation(op, |finish| {
+            let task = crate::driver::runtime::spawn(async move { finish.with(future.await) });
+            Box::new(Abort(task.abort_handle()))
+        });
+    }
+
+    /// The host's loop ends: running calls are answered with an error, operations are dropped, no more wake-ups.
+    pub fn close(&self) {
+        let mut queue = lock(&self.0.queue);
+        queue.closed = true;
+        let deliveries = std::mem::take(&mut queue.deliveries);
+        drop(queue);
+        let calls = std::mem::take(&mut *lock(&self.0.calls));
+        let ops = std::mem::take(&mut *lock(&self.0.ops));
+        drop((deliveries, ops, calls));
+    }
+
+    /// How much waits.
+    #[must_use]
+    pub fn metrics(&self) -> BridgeMetrics {
+        let queue = lock(&self.0.queue);
+        let (queued, dropped) = (queue.deliveries.len(), queue.dropped);
+        drop(queue);
+        BridgeMetrics { queued, calls: lock(&self.0.calls).len(), ops: lock(&self.0.ops).len(), dropped }
+    }
+}
+
+impl std::fmt::Debug for Bridge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bridge").field("metrics", &self.metrics()).finish()
+    }
+}
+
+/// Finishes one operation, once.
+struct Finish {
+    bridge: Weak<Shared>,
+    op: u64,
+}
+
+impl Finish {
+    fn with(self, outcome: Result<RawJson>) {
+        if let Some(shared) = self.bridge.upgrade() {
+            Bridge(shared).finish(self.op, outcome);
+        }
+    }
+}
+
+/// A handler that lives in the host.
+struct HostHandler {
+    bridge: Bridge,
+    handler: u32,
+}
+
+impl Handler for HostHandler {
+    fn call(&self, cx: Context, params: RawJson, reply: Reply) {
+        let shared = &self.bridge.0;
+        let key = shared.last_key.fetch_add(1, Ordering::Relaxed) + 1;
+        cx.tag().store(key, Ordering::Release);
+        if lock(&shared.queue).closed {
+            // The reply answers as it is dropped.
+            return;
+        }
+        lock(&shared.calls).insert(key, (cx, reply));
+        self.bridge.push(Delivery::Call { key, handler: self.handler, params });
+    }
+
+    fn cancel(&self, cx: &Context, reason: Option<&str>) {
+        let key = cx.tag().load(Ordering::Acquire);
+        let cancelled = lock(&self.bridge.0.calls).remove(&key);
+        if cancelled.is_some() {
+            self.bridge.push(Delivery::Cancel { key, reason: reason.map(str::to_owned) });
+        }
+        drop(cancelled);
+    }
+}
+
+/// The engine's version, which is every language package's too.
+#[must_use]
+pub const fn version() -> &'static str {
+    crate::VERSION
+}
