@@ -21,5 +21,23 @@ pub use transport::connect::{Events, Quiet};
 
 pub use error::{Error, ErrorKind, Result};
 
+/// What most programs need: `use tricorn::prelude::*;`
+///
+/// The derives `Deserialize`, `Serialize` and `JsonSchema` need the crates `serde` and `schemars` beside this one.
+pub mod prelude {
+    pub use schemars::JsonSchema;
+    pub use serde::{Deserialize, Serialize};
+
+    pub use crate::client::{CallOptions, Client, ClientOptions, Target};
+    pub use crate::model::{CallToolResult, Content, Tool, ToolAnnotations};
+    pub use crate::server::{Context, Server, ToolError};
+    pub use crate::{Error, ErrorKind, connect};
+}
+
+#[cfg(feature = "runtime")]
+pub use transport::connect::connect;
+pub use client::Client;
+pub use server::{Context, Server, ToolError};
+
 /// This crate's version, which is every language package's too.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

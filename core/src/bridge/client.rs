@@ -67,7 +67,7 @@ impl Client {
         Ok(Self { bridge: bridge.clone(), source, target, options, connected: Arc::default() })
     }
 
-    /// Connects; settles `{"protocolVersion", "era", "serverInfo"?, "capabilities", "instructions"?}`.
+    /// Connects; settles `{"protocolVersion", "era", "transport", "serverInfo"?, "capabilities", "instructions"?}`.
     pub fn connect(&self, op: u64) {
         let (target, options, connected) = (self.target.clone(), self.options.clone(), self.connected.clone());
         let events = Arc::new(HostEvents { bridge: self.bridge.clone(), source: self.source });
@@ -81,6 +81,7 @@ impl Client {
             };
             let opened = json!({
                 "protocolVersion": client.revision(),
+                "transport": client.transport(),
                 "era": client.revision().era().as_str(),
                 "serverInfo": client.server_info(),
                 "capabilities": client.capabilities().raw(),

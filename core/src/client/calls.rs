@@ -143,6 +143,7 @@ pub(crate) struct Connected {
     pub(crate) closer: Arc<dyn Closer>,
     pub(crate) opening: Opening,
     pub(crate) timeout: Option<Duration>,
+    pub(crate) transport: &'static str,
 }
 
 /// A connected client. A clone is the same connection; it ends with [`close`](Self::close) or the last clone.
@@ -159,6 +160,12 @@ impl Client {
     #[must_use]
     pub fn revision(&self) -> Revision {
         self.connected.opening.revision
+    }
+
+    /// `stdio`, `http` or `memory`.
+    #[must_use]
+    pub fn transport(&self) -> &'static str {
+        self.connected.transport
     }
 
     /// The server's `Implementation` object, when it sent one.

@@ -11,4 +11,4 @@ pub(crate) mod runtime;
 mod service;
 
 pub(crate) use clock::now;
-pub(crate) use peer::{Peer, Pending, Service, Sink, Waiter};
+pub(crate) use peer::{Peer, Service, Sink, Waiter};

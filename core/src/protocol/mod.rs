@@ -11,4 +11,3 @@ pub mod revision;
 pub use connection::{Action, Call, Connection, Facts, Input, Invocation, Opening, Outbound, Payload, Role, Sent};
 pub use context::{LogLevel, PeerFacts, RequestContext, Transport};
 pub use pending::CallId;
-pub(crate) use exchange::Admission;

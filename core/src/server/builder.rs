@@ -184,6 +184,7 @@ impl Server {
     #[must_use]
     pub fn tool_with<M, F: IntoHandler<M>>(mut self, mut tool: Tool, function: F) -> Self {
         if let Some(schema) = F::input_schema()
+            && schema.is_object()
             && tool.members().get("inputSchema") == Some(&json!({"type": "object", "additionalProperties": false}))
         {
             tool = tool.input_schema(schema);

@@ -161,6 +161,8 @@ impl<T: Serialize + JsonSchema + Send + 'static> IntoAnswer for T {
         let schema = schema_of::<Self>(false);
         match schema.get("type").and_then(Value::as_str) {
             Some("string" | "null") => None,
+            // A schema that says nothing, such as that of `serde_json::Value`, is none.
+            None if schema.as_object().is_none_or(|s| !["$ref", "anyOf", "oneOf", "enum"].iter().any(|k| s.contains_key(*k))) => None,
             _ => Some(schema),
         }
     }

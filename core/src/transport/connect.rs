@@ -16,6 +16,14 @@ use crate::protocol::revision::Era;
 use crate::protocol::{Call, Connection, Opening, Transport};
 use crate::server::{Link, Server};
 
+/// Connects to a server with every option at its default: a URL, or a command line with POSIX quoting.
+///
+/// # Errors
+/// As [`Client::connect`].
+pub async fn connect(target: &str) -> Result<Client> {
+    Client::connect(&Target::from_text(target)?, &ClientOptions::default()).await
+}
+
 /// What a client hears besides its answers. Called from any thread; must not block.
 pub trait Events: Send + Sync + 'static {
     /// The server sent a notification.
@@ -89,6 +97,7 @@ impl Service for Answers {
 struct Attempt {
     peer: Arc<Peer>,
     closer: Arc<dyn Closer>,
+    transport: &'static str,
 }
 
 impl Client {
@@ -149,7 +158,7 @@ impl Client {
         up.connect(&far);
         down.connect(&peer);
         let closer = Arc::new(MemoryCloser { near: Arc::downgrade(&peer), far });
-        negotiate(Attempt { peer, closer }, opened, options, false).await.map_err(|(error, _)| error)
+        negotiate(Attempt { peer, closer, transport: "memory" }, opened, options, false).await.map_err(|(error, _)| error)
     }
 }
 
@@ -180,13 +189,15 @@ fn attempt(
     match target {
         #[cfg(feature = "client-process")]
         Target::Command { .. } => {
-            super::child::launch(target, options, service, events).map(|(peer, closer)| Attempt { peer, closer })
+            super::child::launch(target, options, service, events)
+                .map(|(peer, closer)| Attempt { peer, closer, transport: "stdio" })
         }
         #[cfg(feature = "http")]
         Target::Url { url, headers } => {
             let all: Vec<(String, String)> =
                 options.headers.iter().chain(headers).map(|(k, v)| (k.clone(), v.clone())).collect();
-            super::http::client::connect(url, &all, options, service).map(|(peer, closer)| Attempt { peer, closer })
+            super::http::client::connect(url, &all, options, service)
+                .map(|(peer, closer)| Attempt { peer, closer, transport: "http" })
         }
         #[expect(unreachable_patterns, reason = "reached when a feature is off")]
         _ => Err(Error::misuse("this build has no transport for the target: enable \"http\" or \"client-process\"")),
@@ -200,7 +211,7 @@ async fn negotiate(
     options: &ClientOptions,
     known_legacy: bool,
 ) -> Result<Client, (Error, bool)> {
-    let Attempt { peer, closer } = attempt;
+    let Attempt { peer, closer, transport } = attempt;
     let pinned = options.pinned().map_err(|error| (error, false))?;
     let probe = crate::client::seconds("probe_timeout", options.probe_timeout).map_err(|error| (error, false))?;
     // Dropped while it waits, the connection ends.
@@ -210,7 +221,7 @@ async fn negotiate(
     match outcome {
         Ok(opening) => {
             unfinished.disarm();
-            let connected = Connected { link: peer, closer, opening, timeout: options.timeout() };
+            let connected = Connected { link: peer, closer, opening, timeout: options.timeout(), transport };
             Ok(Client { connected: Arc::new(connected) })
         }
         Err((error, relaunch)) => {

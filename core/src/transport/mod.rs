@@ -9,5 +9,7 @@ pub(crate) mod connect;
 #[cfg(feature = "http")]
 pub mod http;
 pub(crate) mod memory;
+#[cfg(feature = "runtime")]
+mod run;
 #[cfg(feature = "client-process")]
 pub(crate) mod stdio;

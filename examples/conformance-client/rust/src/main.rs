@@ -1,1 +1,67 @@
-fn main() {}
+//! The official suite's client: `run URL`, told by the environment what to do.
+
+use serde_json::{Map, Value, json};
+use tricorn::prelude::*;
+
+fn context() -> Value {
+    std::env::var("MCP_CONFORMANCE_CONTEXT").ok().and_then(|c| serde_json::from_str(&c).ok()).unwrap_or_default()
+}
+
+fn named(tools: &[Map<String, Value>], name: &str) -> Option<Map<String, Value>> {
+    tools.iter().find(|t| t.get("name").and_then(Value::as_str) == Some(name)).cloned()
+}
+
+async fn play(scenario: &str, client: &Client) -> tricorn::Result<()> {
+    let tools = client.list_tools().await?;
+    match scenario {
+        "initialize" | "json-schema-ref-no-deref" => {}
+        "tools_call" => {
+            client.call_tool("add_numbers", json!({"a": 5, "b": 3})).await?;
+        }
+        "request-metadata" | "http-standard-headers" => {
+            for tool in &tools {
+                let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
+                client.call_tool(name, json!({})).await?;
+            }
+        }
+        "http-custom-headers" => {
+            let calls = context()["toolCalls"].as_array().cloned().unwrap_or_default();
+            for call in calls {
+                client.call_tool(call["name"].as_str().unwrap_or_default(), &call["arguments"]).await?;
+            }
+        }
+        "http-invalid-tool-headers" => {
+            for tool in &tools {
+                let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
+                client.call_tool(name, json!({"region": "eu"})).await?;
+            }
+        }
+        "json-schema-2020-12-preservation" => {
+            let tool = named(&tools, "json_schema_2020_12_tool").unwrap_or_default();
+            let schema = tool.get("inputSchema").cloned().unwrap_or_default();
+            client.call_tool("json_schema_echo", json!({"schema": schema})).await?;
+        }
+        "sse-retry" => {
+            client.call_tool("test_reconnection", json!({})).await?;
+        }
+        other => return Err(Error::misuse(format!("scenario {other:?} is not played yet"))),
+    }
+    Ok(())
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> tricorn::Result<()> {
+    let url = std::env::args().next_back().ok_or_else(|| Error::misuse("usage: run URL"))?;
+    let scenario = std::env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_else(|_| "initialize".into());
+    let mut options = ClientOptions::default();
+    options.name = "tricorn-conformance".into();
+    if scenario == "request-metadata" {
+        let all = r#"{"roots":{},"sampling":{},"elicitation":{}}"#;
+        options.capabilities = Some(tricorn::jsonrpc::RawJson::trusted(all));
+    }
+    options.revision = std::env::var("MCP_CONFORMANCE_PROTOCOL_VERSION").ok().filter(|v| !v.is_empty());
+    let client = Client::connect(&url.parse()?, &options).await?;
+    let outcome = play(&scenario, &client).await;
+    client.close().await;
+    outcome
+}

@@ -1,0 +1,309 @@
+//! Tool arguments that headers mirror: what a tool's `inputSchema` marks with `x-mcp-header` is sent as
+//! `Mcp-Param-<name>`. The client learns the marks from the `tools/list` results that pass through.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::header::{HeaderName, HeaderValue};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::headers;
+use crate::jsonrpc::RawJson;
+use crate::protocol::revision::shape::{members, push_member};
+
+const MARK: &str = "x-mcp-header";
+/// The most tools with marks that are remembered; the calls of further ones go out without these headers.
+const MAX_TOOLS: usize = 4096;
+
+/// An argument with its header.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Mirrored {
+    pub(super) header: HeaderName,
+    path: Vec<String>,
+}
+
+impl Mirrored {
+    /// The header's value for these arguments; `None` when the argument is absent, `null` or nothing a header can say.
+    pub(super) fn value(&self, arguments: &RawValue) -> Option<HeaderValue> {
+        let mut at = arguments;
+        for name in &self.path {
+            // Of a duplicate member the last one counts, as it does for most readers.
+            at = members(at.get()).into_iter().rev().find(|(key, _)| key == name)?.1;
+        }
+        let text = at.get();
+        match text.as_bytes().first()? {
+            b'"' => crate::model::meta::string(at).map(|text| headers::encode(&text)),
+            b't' => Some(HeaderValue::from_static("true")),
+            b'f' => Some(HeaderValue::from_static("false")),
+            b'-' | b'0'..=b'9' => HeaderValue::from_str(&integer(text)).ok(),
+            _ => None,
+        }
+    }
+}
+
+/// A number in decimal. JSON may write an integer as `1.0` or `1e2`.
+fn integer(text: &str) -> Cow<'_, str> {
+    const LARGEST: f64 = 9_007_199_254_740_991.0;
+    if text.bytes().all(|b| b == b'-' || b.is_ascii_digit()) {
+        return Cow::Borrowed(text);
+    }
+    match text.parse::<f64>() {
+        Ok(number) if number.fract() == 0.0 && number.abs() <= LARGEST => Cow::Owned(format!("{number:.0}")),
+        _ => Cow::Borrowed(text),
+    }
+}
+
+/// The marked arguments of a tool's `inputSchema`.
+///
+/// # Errors
+/// What is wrong with a mark, as the end of a sentence about the tool.
+pub(super) fn mirrored(schema: &Value) -> Result<Vec<Mirrored>, String> {
+    let mut found = Vec::new();
+    walk(schema, &mut Vec::new(), true, &mut found)?;
+    Ok(found)
+}
+
+fn walk(schema: &Value, path: &mut Vec<String>, reachable: bool, found: &mut Vec<Mirrored>) -> Result<(), String> {
+    let Value::Object(keywords) = schema else { return Ok(()) };
+    if let Some(mark) = keywords.get(MARK) {
+        if !reachable || path.is_empty() {
+            return Err(format!("{MARK} {mark} is not on a property that only \"properties\" lead to"));
+        }
+        let header = header(mark)?;
+        if !is_mirrorable(keywords.get("type")) {
+            return Err(format!("{MARK} {mark} is on {path:?}, whose type is not string, integer or boolean"));
+        }
+        if found.iter().any(|other| other.header == header) {
+            return Err(format!("{MARK} {mark} occurs twice"));
+        }
+        found.push(Mirrored { header, path: path.clone() });
+    }
+    for (keyword, value) in keywords {
+        match (keyword.as_str(), value) {
+            ("properties", Value::Object(properties)) => {
+                for (name, schema) in properties {
+                    path.push(name.clone());
+                    walk(schema, path, reachable, found)?;
+                    path.pop();
+                }
+            }
+            (
+                "patternProperties" | "dependentSchemas" | "dependencies" | "$defs" | "definitions",
+                Value::Object(schemas),
+            ) => {
+                schemas.values().try_for_each(|schema| walk(schema, path, false, found))?;
+            }
+            ("allOf" | "anyOf" | "oneOf" | "prefixItems" | "items", Value::Array(schemas)) => {
+                schemas.iter().try_for_each(|schema| walk(schema, path, false, found))?;
+            }
+            (
+                "additionalItems" | "additionalProperties" | "contains" | "contentSchema" | "else" | "if" | "items"
+                | "not" | "propertyNames" | "then" | "unevaluatedItems" | "unevaluatedProperties",
+                schema,
+            ) => walk(schema, path, false, found)?,
+            // Not schemas: what looks like a mark in an example or a default is none.
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn header(mark: &Value) -> Result<HeaderName, String> {
+    let bad = || format!("{MARK} {mark} is no header name");
+    let name = mark.as_str().filter(|name| !name.is_empty()).ok_or_else(bad)?;
+    let token = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b));
+    if !token {
+        return Err(bad());
+    }
+    HeaderName::try_from(format!("mcp-param-{name}")).map_err(|_| bad())
+}
+
+/// One of the three types, or that and `null`, whose values send no header.
+fn is_mirrorable(kind: Option<&Value>) -> bool {
+    let fits = |kind: &Value| matches!(kind.as_str(), Some("string" | "integer" | "boolean"));
+    match kind {
+        Some(Value::Array(kinds)) => {
+            let mut rest = kinds.iter().filter(|kind| kind.as_str() != Some("null"));
+            rest.next().is_some_and(fits) && rest.next().is_none()
+        }
+        Some(kind) => fits(kind),
+        None => false,
+    }
+}
+
+/// The marked arguments of the tools seen so far.
+#[derive(Default)]
+pub(super) struct Tools {
+    marked: Mutex<HashMap<String, Arc<[Mirrored]>>>,
+    learnt: AtomicU64,
+    /// Held while a list is fetched to learn from, so that many refused calls fetch it once.
+    pub(super) learning: tokio::sync::Mutex<()>,
+}
+
+impl Tools {
+    pub(super) fn of(&self, tool: &str) -> Option<Arc<[Mirrored]>> {
+        self.marked.lock().unwrap_or_else(PoisonError::into_inner).get(tool).cloned()
+    }
+
+    /// How many lists were learnt from.
+    pub(super) fn learnt(&self) -> u64 {
+        self.learnt.load(Ordering::Relaxed)
+    }
+
+    /// Learns from a `tools/list` result. Tools with a wrong mark must not be offered: `Some` is the result without
+    /// them, and `warn` hears of each.
+    pub(super) fn learn(&self, result: &RawJson, warn: &mut dyn FnMut(String)) -> Option<RawJson> {
+        #[derive(Deserialize)]
+        struct Page<'a> {
+            #[serde(borrow)]
+            tools: Vec<&'a RawValue>,
+        }
+        #[derive(Deserialize)]
+        struct Head<'a> {
+            #[serde(borrow)]
+            name: Cow<'a, str>,
+        }
+        self.learnt.fetch_add(1, Ordering::Relaxed);
+        let has_mark = |text: &str| memchr::memmem::find(text.as_bytes(), MARK.as_bytes()).is_some();
+        let mut marked = self.marked.lock().unwrap_or_else(PoisonError::into_inner);
+        if marked.is_empty() && !has_mark(result.get()) {
+            return None;
+        }
+        let page: Page<'_> = result.borrow().ok()?;
+        let (all, mut kept) = (page.tools.len(), Vec::with_capacity(page.tools.len()));
+        for tool in page.tools {
+            let name = serde_json::from_str::<Head<'_>>(tool.get()).map(|head| head.name).unwrap_or_default();
+            if !has_mark(tool.get()) {
+                marked.remove(name.as_ref());
+                kept.push(tool);
+                continue;
+            }
+            let definition: Value = serde_json::from_str(tool.get()).unwrap_or_default();
+            match mirrored(&definition["inputSchema"]) {
+                Ok(arguments) => {
+                    kept.push(tool);
+                    if arguments.is_empty() {
+                        marked.remove(name.as_ref());
+                    } else if marked.len() < MAX_TOOLS || marked.contains_key(name.as_ref()) {
+                        marked.insert(name.into_owned(), arguments.into());
+                    }
+                }
+                Err(why) => {
+                    marked.remove(name.as_ref());
+                    warn(format!("tool {name:?} is left out: {why}"));
+                }
+            }
+        }
+        (kept.len() < all).then(|| without(result, &kept))
+    }
+}
+
+/// The result with these tools only, everything else as it was.
+fn without(result: &RawJson, kept: &[&RawValue]) -> RawJson {
+    let mut out = String::with_capacity(result.get().len());
+    out.push('{');
+    for (key, value) in members(result.get()) {
+        if key == "tools" {
+            let tools: Vec<&str> = kept.iter().map(|tool| tool.get()).collect();
+            push_member(&mut out, &key, &format!("[{}]", tools.join(",")));
+        } else {
+            push_member(&mut out, &key, value.get());
+        }
+    }
+    out.push('}');
+    RawJson::trusted(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn tool(name: &str, properties: &Value) -> Value {
+        json!({"name": name, "inputSchema": {"type": "object", "properties": properties}})
+    }
+
+    fn values(schema: &Value, arguments: &str) -> Vec<(String, String)> {
+        let arguments: &RawValue = serde_json::from_str(arguments).expect("json");
+        let found = mirrored(schema).expect("valid marks");
+        let sent = found.iter().filter_map(|m| m.value(arguments).map(|v| (m.header.as_str().to_owned(), v)));
+        sent.map(|(k, v)| (k, v.to_str().expect("ascii").to_owned())).collect()
+    }
+
+    #[test]
+    fn marked_arguments_become_headers() {
+        let schema = json!({"type": "object", "properties": {
+            "region": {"type": "string", "x-mcp-header": "Region"},
+            "count": {"type": "integer", "x-mcp-header": "Count"},
+            "dry": {"type": ["boolean", "null"], "x-mcp-header": "Dry-Run"},
+            "query": {"type": "string"},
+            "inner": {"type": "object", "properties": {"deep": {"type": "string", "x-mcp-header": "Deep"}}},
+            "x-mcp-header": {"type": "string"},
+        }, "examples": [{"x-mcp-header": 7}]});
+        let pairs = |list: &[(&str, &str)]| -> Vec<(String, String)> {
+            list.iter().map(|(k, v)| (format!("mcp-param-{k}"), (*v).to_owned())).collect()
+        };
+        assert_eq!(
+            values(&schema, r#"{"region":"us-west1","count":42,"dry":true,"query":"q","inner":{"deep":"d"}}"#),
+            pairs(&[("region", "us-west1"), ("count", "42"), ("dry-run", "true"), ("deep", "d")])
+        );
+        assert_eq!(
+            values(&schema, r#"{"region":"","count":-7.0,"dry":false,"inner":null}"#),
+            pairs(&[("region", ""), ("count", "-7"), ("dry-run", "false")])
+        );
+        assert_eq!(values(&schema, r#"{"region":null,"count":9007199254740991}"#), pairs(&[("count", "9007199254740991")]));
+        assert_eq!(values(&schema, r#"{"region":"S\u00e3o ","count":1e2}"#), pairs(&[("region", "=?base64?U8OjbyA=?="), ("count", "100")]));
+        assert_eq!(values(&schema, r#"{"region":["a"],"count":{}}"#), pairs(&[]));
+    }
+
+    #[test]
+    fn wrong_marks_are_refused() {
+        let string = |mark: Value| json!({"p": {"type": "string", "x-mcp-header": mark}});
+        let typed = |kind: &str| json!({"p": {"type": kind, "x-mcp-header": "P"}});
+        for (what, properties) in [
+            ("empty", string(json!(""))),
+            ("not text", string(json!(1))),
+            ("space", string(json!("a b"))),
+            ("colon", string(json!("a:b"))),
+            ("tab", string(json!("a\tb"))),
+            ("not ascii", string(json!("ä"))),
+            ("object", typed("object")),
+            ("array", typed("array")),
+            ("null", typed("null")),
+            ("number", typed("number")),
+            ("no type", json!({"p": {"x-mcp-header": "P"}})),
+            ("two types", json!({"p": {"type": ["string", "integer"], "x-mcp-header": "P"}})),
+            ("twice", json!({"p": {"type": "string", "x-mcp-header": "P"}, "q": {"type": "string", "x-mcp-header": "p"}})),
+            ("items", json!({"p": {"type": "array", "items": {"type": "string", "x-mcp-header": "P"}}})),
+            ("below items", json!({"p": {"items": {"properties": {"q": {"type": "string", "x-mcp-header": "P"}}}}})),
+            ("anyOf", json!({"p": {"anyOf": [{"type": "string", "x-mcp-header": "P"}]}})),
+            ("then", json!({"p": {"then": {"type": "string", "x-mcp-header": "P"}}})),
+            ("additional", json!({"p": {"additionalProperties": {"type": "string", "x-mcp-header": "P"}}})),
+        ] {
+            assert!(mirrored(&json!({"type": "object", "properties": properties})).is_err(), "{what}");
+        }
+        assert!(mirrored(&json!({"type": "object", "x-mcp-header": "P"})).is_err(), "at the top");
+        assert!(mirrored(&json!({"$defs": {"D": {"type": "string", "x-mcp-header": "P"}}})).is_err(), "definitions");
+    }
+
+    #[test]
+    fn a_tool_with_a_wrong_mark_is_left_out_of_the_list() {
+        let tools = Tools::default();
+        let good = tool("good", &json!({"p": {"type": "string", "x-mcp-header": "P"}}));
+        let bad = tool("bad", &json!({"p": {"type": "number", "x-mcp-header": "P"}}));
+        let plain = tool("plain", &json!({"p": {"type": "number"}}));
+        let result = RawJson::from_value(&json!({"ttlMs": 1, "tools": [good, bad, plain], "nextCursor": "c", "x": 1.0}));
+        let mut warnings = Vec::new();
+        let kept = tools.learn(&result, &mut |w| warnings.push(w)).expect("changed");
+        assert_eq!(kept, RawJson::from_value(&json!({"ttlMs": 1, "tools": [good, plain], "nextCursor": "c", "x": 1.0})));
+        assert!(warnings[0].contains("\"bad\""), "{warnings:?}");
+        assert!(tools.of("good").is_some() && tools.of("bad").is_none() && tools.of("plain").is_none());
+        // The tool lost its mark.
+        let result = RawJson::from_value(&json!({"tools": [tool("good", &json!({}))]}));
+        assert!(tools.learn(&result, &mut |_| {}).is_none() && tools.of("good").is_none());
+    }
+}
