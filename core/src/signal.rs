@@ -39,31 +39,38 @@ impl Signal {
 
     /// Resolves when it is set. Dropped before, it leaves nothing behind.
     pub(crate) fn wait(&self) -> Wait<'_> {
-        Wait { signal: self, key: None }
+        Wait { signal: self, registered: None }
     }
 }
 
 /// See [`Signal::wait`].
 pub(crate) struct Wait<'a> {
     signal: &'a Signal,
-    key: Option<u64>,
+    /// Under which key, and with which waker, the signal knows of this wait.
+    registered: Option<(u64, Waker)>,
 }
 
 impl Future for Wait<'_> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let mut waiting = self.signal.lock();
         if self.signal.is_set() {
             return Poll::Ready(());
         }
-        let key = self.key.unwrap_or_else(|| {
+        let key = match &self.registered {
+            // Polled again for another reason.
+            Some((_, waker)) if waker.will_wake(cx.waker()) => return Poll::Pending,
+            Some((key, _)) => Some(*key),
+            None => None,
+        };
+        let mut waiting = self.signal.lock();
+        let key = key.unwrap_or_else(|| {
             waiting.last += 1;
             waiting.last
         });
         waiting.wakers.insert(key, cx.waker().clone());
         drop(waiting);
-        self.key = Some(key);
+        self.registered = Some((key, cx.waker().clone()));
         // Set between the first look and the registration?
         if self.signal.is_set() { Poll::Ready(()) } else { Poll::Pending }
     }
@@ -71,7 +78,7 @@ impl Future for Wait<'_> {
 
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
-        if let Some(key) = self.key {
+        if let Some((key, _)) = self.registered {
             self.signal.lock().wakers.remove(&key);
         }
     }

@@ -8,7 +8,11 @@ use super::now;
 use crate::error::{Error, Result};
 use crate::jsonrpc::{self, Decoded, Id, Limits, RawJson};
 use crate::protocol::revision::Revision;
-use crate::protocol::{Action, Call, CallId, Connection, Input, Invocation, LogLevel, Opening, Outbound, Payload};
+#[cfg(feature = "http")]
+use crate::protocol::Arrival;
+use crate::protocol::{
+    Action, Call, CallId, Connection, Input, Invocation, LogLevel, Opening, Outbound, Payload, Route,
+};
 use crate::server::{BoxFuture, Context, Link};
 
 /// Where messages go. Called outside every lock, one batch at a time, in order.
@@ -17,6 +21,8 @@ pub(crate) trait Sink: Send + Sync {
     fn send(&self, batch: Vec<Outbound>);
     /// Nobody waits for this request of ours any more.
     fn abandon(&self, _id: &Id) {}
+    /// What came in this way is cancelled: nothing more will be sent on it.
+    fn unanswered(&self, _route: Route) {}
     /// The connection has ended; nothing more will be sent.
     fn close(&self) {}
 }
@@ -111,6 +117,14 @@ impl Peer {
     pub(crate) fn handle(self: &Arc<Self>, input: Input) {
         let mut state = self.lock();
         let actions = state.connection.handle(now(), input);
+        self.act(state, actions);
+    }
+
+    /// As [`handle`](Self::handle), for a message of which the way it came in matters.
+    #[cfg(feature = "http")]
+    pub(crate) fn arrived(self: &Arc<Self>, arrival: Arrival, input: Input) {
+        let mut state = self.lock();
+        let actions = state.connection.arrived(now(), arrival, input);
         self.act(state, actions);
     }
 
@@ -230,6 +244,7 @@ impl Peer {
                 }
                 Action::Notified(method, params) => rest.push(Work::Notified(method, params)),
                 Action::Abandon(id) => rest.push(Work::Abandon(id)),
+                Action::Unanswered(route) => rest.push(Work::Unanswered(route)),
                 Action::Opened(opening) => rest.push(Work::Opened(opening)),
                 Action::Close { reason, relaunch } => rest.push(Work::Close(reason, relaunch)),
             }
@@ -248,6 +263,7 @@ impl Peer {
                 Work::Progress(progress, params) => progress(params),
                 Work::Notified(method, params) => self.service.notified(&method, params),
                 Work::Abandon(id) => self.sink.abandon(&id),
+                Work::Unanswered(route) => self.sink.unanswered(route),
                 Work::Opened(opening) => self.service.opened(self, opening),
                 Work::Close(reason, relaunch) => {
                     self.sink.close();
@@ -346,6 +362,7 @@ enum Work {
     Progress(Arc<dyn Fn(RawJson) + Send + Sync>, RawJson),
     Notified(String, Option<RawJson>),
     Abandon(Id),
+    Unanswered(Route),
     Opened(Opening),
     Close(Error, bool),
 }

@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+
+use crate::jsonrpc::RawJson;
 
 /// The revision of a modern request.
 pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -19,7 +21,7 @@ pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// The members of a request's `_meta` that steer the engine, borrowed.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct RequestMeta<'a> {
-    #[serde(borrow, default, rename = "io.modelcontextprotocol/protocolVersion")]
+    #[serde(borrow, default, rename = "io.modelcontextprotocol/protocolVersion", deserialize_with = "present")]
     pub(crate) protocol_version: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "io.modelcontextprotocol/clientCapabilities")]
     pub(crate) client_capabilities: Option<&'a RawValue>,
@@ -29,6 +31,11 @@ pub(crate) struct RequestMeta<'a> {
     pub(crate) log_level: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "progressToken")]
     pub(crate) progress_token: Option<&'a RawValue>,
+}
+
+/// `null` is a value here, not an absence.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 /// The members of a request's `params` that routing needs, borrowed, read in one pass.
@@ -46,8 +53,16 @@ pub(crate) struct ParamsHead<'a> {
 
 /// The text of a JSON string, if `raw` is one.
 pub(crate) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
+    unquoted(raw.get())
+}
+
+/// The text of a JSON string, if `raw` is one.
+pub(crate) fn text(raw: &RawJson) -> Option<Cow<'_, str>> {
+    unquoted(raw.get())
+}
+
+fn unquoted(text: &str) -> Option<Cow<'_, str>> {
     // `Cow` borrows only with a visitor of its own; plain strings are the common case.
-    let text = raw.get();
     if let Some(inner) = text.strip_prefix('"').and_then(|t| t.strip_suffix('"'))
         && memchr::memchr(b'\\', inner.as_bytes()).is_none()
     {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::context::{RequestContext, Transport};
-use super::exchange::{self, Seen, Session};
-use super::pending::{CallId, Incoming, IncomingTable, Outgoing, OutgoingTable};
+use super::exchange::{self, Arrival, Head, Seen, Session};
+use super::pending::{CallId, Incoming, IncomingTable, Outgoing, OutgoingTable, Route};
 use super::revision::negotiate::{Negotiation, Step};
 use super::revision::{Era, Method, Revision, legacy, modern, shape};
 use super::{LogLevel, PeerFacts};
@@ -159,6 +159,8 @@ pub struct Outbound {
     pub frame: Bytes,
     /// The peer's request that the message belongs to.
     pub related: Option<CallId>,
+    /// The way that request came in, which is the message's way out.
+    pub route: Option<Route>,
     /// What it is.
     pub sent: Sent,
 }
@@ -214,6 +216,8 @@ pub enum Action {
     Progress(CallId, RawJson),
     /// Nobody waits for this request of ours any more; a transport may drop its stream.
     Abandon(Id),
+    /// What came in this way is cancelled: nothing more will go out on it.
+    Unanswered(Route),
     /// The client's negotiation succeeded.
     Opened(Opening),
     /// The connection ends. `relaunch`: the server died of the probe; connect again and start with `initialize`.
@@ -241,6 +245,15 @@ enum Phase {
 struct Batch {
     open: usize,
     parts: Vec<Bytes>,
+    route: Option<Route>,
+}
+
+/// Where the answer to something goes.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    related: Option<CallId>,
+    batch: Option<u64>,
+    route: Option<Route>,
 }
 
 /// One live peer link, either side, either era.
@@ -248,6 +261,8 @@ struct Batch {
 pub struct Connection {
     facts: Arc<Facts>,
     transport: Arc<Transport>,
+    /// How the message that is being handled came in, where messages come in different ways.
+    arrival: Option<Arrival>,
     phase: Phase,
     incoming: IncomingTable,
     outgoing: OutgoingTable,
@@ -270,6 +285,7 @@ impl Connection {
         Self {
             facts,
             transport,
+            arrival: None,
             phase: Phase::Unopened,
             incoming: IncomingTable::default(),
             outgoing: OutgoingTable::default(),
@@ -361,7 +377,19 @@ impl Connection {
         out
     }
 
+    /// As [`handle`](Self::handle), for a message of which the way it came in matters: one of many HTTP exchanges.
+    pub(crate) fn arrived(&mut self, now: Duration, arrival: Arrival, input: Input) -> Vec<Action> {
+        self.arrival = Some(arrival);
+        let out = self.handle(now, input);
+        self.arrival = None;
+        out
+    }
+
     // ---- incoming ---------------------------------------------------------------------------------------------
+
+    fn way(&self, batch: Option<u64>) -> Way {
+        Way { related: None, batch, route: self.arrival.as_ref().map(|a| a.route) }
+    }
 
     fn received(&mut self, now: Duration, message: Message, batch: Option<u64>, out: &mut Vec<Action>) {
         match message {
@@ -390,7 +418,8 @@ impl Connection {
         let open = parts.iter().filter(|p| matches!(p, Ok(Message::Request { .. }) | Err(_))).count();
         self.last_call += 1;
         let number = self.last_call;
-        self.batches.insert(number, Batch { open, parts: Vec::new() });
+        let route = self.way(None).route;
+        self.batches.insert(number, Batch { open, parts: Vec::new(), route });
         for part in parts {
             match part {
                 Ok(message) => self.received(now, message, Some(number), out),
@@ -403,34 +432,42 @@ impl Connection {
     }
 
     fn invalid(&mut self, error: &DecodeError, batch: Option<u64>, out: &mut Vec<Action>) {
-        self.respond_error(error.id.as_ref(), &error.to_object(), None, batch, out);
+        self.respond_error(error.id.as_ref(), &error.to_object(), self.way(batch), out);
     }
 
     fn request(&mut self, id: Id, method: &str, params: Option<RawJson>, batch: Option<u64>, out: &mut Vec<Action>) {
         if self.incoming.has(&id) {
             let message = format!("\"id\": {id:?} is already in use by a request in flight");
             let error = Error::rpc(code::INVALID_REQUEST, message);
-            return self.respond_error(Some(&id), &error.to_object(), None, batch, out);
+            return self.respond_error(Some(&id), &error.to_object(), self.way(batch), out);
         }
         if self.is_full() {
             let max = self.facts.max_in_flight;
             let error = Error::rpc(code::INTERNAL_ERROR, format!("more than {max} requests in flight (max_in_flight)"));
-            return self.respond_error(Some(&id), &error.to_object(), None, batch, out);
+            return self.respond_error(Some(&id), &error.to_object(), self.way(batch), out);
         }
-        if self.facts.role == Role::Server && matches!(self.phase, Phase::Unopened) {
+        let head = match self.arrival.as_mut().and_then(|a| a.head.take()) {
+            Some(head) => Ok(head),
+            None => Head::read(params.as_ref()),
+        };
+        let head = match head {
+            Ok(head) => head,
+            Err(error) => return self.respond_error(Some(&id), &error.to_object(), self.way(batch), out),
+        };
+        if self.facts.role == Role::Server && matches!(self.phase, Phase::Unopened) && head.version.is_none() {
             match self.first_request(&id, method, params.as_ref(), batch, out) {
                 Ok(true) => return,
                 Ok(false) => {}
-                Err(error) => return self.respond_error(Some(&id), &error.to_object(), None, batch, out),
+                Err(error) => return self.respond_error(Some(&id), &error.to_object(), self.way(batch), out),
             }
         }
         let session = match &self.phase {
             Phase::Legacy(session) => Some(session),
             _ => None,
         };
-        let admitted = match exchange::admit(&self.facts, session, &mut self.seen, method, params.as_ref()) {
+        let admitted = match exchange::admit(&self.facts, session, &mut self.seen, method, head) {
             Ok(admitted) => admitted,
-            Err(error) => return self.respond_error(Some(&id), &error.to_object(), None, batch, out),
+            Err(error) => return self.respond_error(Some(&id), &error.to_object(), self.way(batch), out),
         };
         self.last_call += 1;
         let call = CallId(self.last_call);
@@ -442,6 +479,7 @@ impl Connection {
                 method: row,
                 revision: admitted.revision,
                 batch,
+                route: self.way(None).route,
                 progress_token: admitted.progress_token.clone(),
                 progress: f64::NEG_INFINITY,
             },
@@ -467,7 +505,7 @@ impl Connection {
             log_level: admitted.log_level,
             progress_token: admitted.progress_token,
             meta: admitted.meta,
-            transport: self.transport.clone(),
+            transport: self.arrival.as_ref().map_or(&self.transport, |a| &a.transport).clone(),
         };
         let (name, arguments) = (admitted.name, admitted.arguments);
         out.push(Action::Dispatch(Box::new(Call { id: call, method: row, params, name, arguments, context })));
@@ -482,15 +520,6 @@ impl Connection {
         batch: Option<u64>,
         out: &mut Vec<Action>,
     ) -> Result<bool> {
-        let modern = params.is_some_and(|p| {
-            let head = p.borrow::<crate::model::meta::ParamsHead<'_>>().ok();
-            head.and_then(|h| h.meta).is_some_and(|m| {
-                shape::members(m.get()).iter().any(|(k, _)| k == crate::model::meta::PROTOCOL_VERSION)
-            })
-        });
-        if modern {
-            return Ok(false);
-        }
         match method {
             "initialize" if batch.is_some() => {
                 Err(Error::rpc(code::INVALID_REQUEST, "\"initialize\" must not be part of a batch"))
@@ -498,11 +527,11 @@ impl Connection {
             "initialize" => {
                 let (revision, peer, result) = legacy::answer(&self.facts, params)?;
                 self.phase = Phase::Legacy(Session { revision, peer: Arc::new(peer), log_level: None });
-                self.respond(id, &result, None, None, out);
+                self.respond(id, &result, self.way(None), out);
                 Ok(true)
             }
             "ping" => {
-                self.respond(id, &RawJson::empty_object(), None, batch, out);
+                self.respond(id, &RawJson::empty_object(), self.way(batch), out);
                 Ok(true)
             }
             "server/discover" => Ok(false),
@@ -567,8 +596,12 @@ impl Connection {
                 let Some(Ok(params)) = params.map(|p| p.to::<Params>()) else { return };
                 let found = params.request_id.and_then(|id| self.incoming.remove_id(&id));
                 if let Some((call, incoming)) = found {
-                    self.batch_part(incoming.batch, None, out);
                     out.push(Action::Abort(call, params.reason));
+                    match (incoming.batch, incoming.route) {
+                        (Some(batch), _) => self.batch_part(batch, None, out),
+                        (None, Some(route)) => out.push(Action::Unanswered(route)),
+                        (None, None) => {}
+                    }
                 }
             }
             "notifications/progress" => {
@@ -596,46 +629,39 @@ impl Connection {
     fn completed(&mut self, call: CallId, outcome: Result<Payload>, out: &mut Vec<Action>) {
         // Gone means cancelled: nothing more is sent for it.
         let Some(incoming) = self.incoming.remove(call) else { return };
+        let way = Way { related: Some(call), batch: incoming.batch, route: incoming.route };
         match outcome {
             Ok(payload) => {
                 let rules = incoming.revision.rules();
                 let result = shape::result(rules, self.facts.info.get(), incoming.method, payload);
-                self.respond(&incoming.id, &result, Some(call), incoming.batch, out);
+                self.respond(&incoming.id, &result, way, out);
             }
             Err(error) => {
-                self.respond_error(Some(&incoming.id), &error.to_object(), Some(call), incoming.batch, out);
+                self.respond_error(Some(&incoming.id), &error.to_object(), way, out);
             }
         }
     }
 
-    fn respond(&mut self, id: &Id, result: &RawJson, related: Option<CallId>, batch: Option<u64>, out: &mut Vec<Action>) {
-        let frame = jsonrpc::encode_result(id, result);
+    fn respond(&mut self, id: &Id, result: &RawJson, way: Way, out: &mut Vec<Action>) {
+        self.answer(jsonrpc::encode_result(id, result), None, way, out);
+    }
+
+    fn answer(&mut self, frame: Bytes, code: Option<i64>, way: Way, out: &mut Vec<Action>) {
+        let Way { related, batch, route } = way;
         match batch {
-            None => out.push(Action::Send(Outbound { frame, related, sent: Sent::Response(None) })),
-            Some(_) => self.batch_part(batch, Some(frame), out),
+            None => out.push(Action::Send(Outbound { frame, related, route, sent: Sent::Response(code) })),
+            Some(batch) => self.batch_part(batch, Some(frame), out),
         }
     }
 
-    fn respond_error(
-        &mut self,
-        id: Option<&Id>,
-        error: &ErrorObject,
-        related: Option<CallId>,
-        batch: Option<u64>,
-        out: &mut Vec<Action>,
-    ) {
+    fn respond_error(&mut self, id: Option<&Id>, error: &ErrorObject, way: Way, out: &mut Vec<Action>) {
         // JSON-RPC says `"id": null` when it could not be read; newer revisions leave it out.
         let without = self.revision().is_some_and(|r| r.rules().error_without_id);
-        let frame = jsonrpc::encode_error(id, error, !without);
-        match batch {
-            None => out.push(Action::Send(Outbound { frame, related, sent: Sent::Response(Some(error.code)) })),
-            Some(_) => self.batch_part(batch, Some(frame), out),
-        }
+        self.answer(jsonrpc::encode_error(id, error, !without), Some(error.code), way, out);
     }
 
     /// One request of a batch is finished; the last one sends the answers as one array.
-    fn batch_part(&mut self, number: Option<u64>, frame: Option<Bytes>, out: &mut Vec<Action>) {
-        let Some(number) = number else { return };
+    fn batch_part(&mut self, number: u64, frame: Option<Bytes>, out: &mut Vec<Action>) {
         let Some(batch) = self.batches.get_mut(&number) else { return };
         batch.parts.extend(frame);
         batch.open = batch.open.saturating_sub(1);
@@ -643,8 +669,9 @@ impl Connection {
             return;
         }
         let Some(batch) = self.batches.remove(&number) else { return };
+        let route = batch.route;
         if batch.parts.is_empty() {
-            return;
+            return out.extend(route.map(Action::Unanswered));
         }
         let mut frame = Vec::with_capacity(batch.parts.iter().map(|p| p.len() + 1).sum::<usize>() + 2);
         frame.push(b'[');
@@ -655,7 +682,7 @@ impl Connection {
             frame.extend_from_slice(part);
         }
         frame.push(b']');
-        out.push(Action::Send(Outbound { frame: frame.into(), related: None, sent: Sent::Response(None) }));
+        out.push(Action::Send(Outbound { frame: frame.into(), related: None, route, sent: Sent::Response(None) }));
     }
 
     fn report(&mut self, call: CallId, progress: f64, total: Option<f64>, message: Option<&str>, out: &mut Vec<Action>) {
@@ -683,8 +710,14 @@ impl Connection {
         if matches!(self.phase, Phase::Closed) {
             return;
         }
+        let incoming = related.and_then(|call| self.incoming.get_mut(call));
+        if related.is_some() && incoming.is_none() && !matches!(self.phase, Phase::Legacy(_)) {
+            // It belongs to an answer that is already given, and modern knows no other place for it.
+            return;
+        }
+        let route = incoming.and_then(|i| i.route);
         let frame = jsonrpc::encode_notification(method, Some(params));
-        out.push(Action::Send(Outbound { frame, related, sent: Sent::Notification }));
+        out.push(Action::Send(Outbound { frame, related, route, sent: Sent::Notification }));
     }
 
     // ---- requests of ours -------------------------------------------------------------------------------------
@@ -738,7 +771,8 @@ impl Connection {
             (Era::Legacy, None) => params,
         };
         let frame = jsonrpc::encode_request(&id, &method, params.as_ref());
-        out.push(Action::Send(Outbound { frame, related, sent: Sent::Request { id, method, revision, params } }));
+        let route = related.and_then(|call| self.incoming.get_mut(call)).and_then(|i| i.route);
+        out.push(Action::Send(Outbound { frame, related, route, sent: Sent::Request { id, method, revision, params } }));
     }
 
     fn write_envelope(&mut self, revision: Revision) {
@@ -885,7 +919,7 @@ impl Connection {
                 };
                 if !modern {
                     let frame = jsonrpc::encode_notification("notifications/initialized", None);
-                    out.push(Action::Send(Outbound { frame, related: None, sent: Sent::Notification }));
+                    out.push(Action::Send(Outbound { frame, related: None, route: None, sent: Sent::Notification }));
                 }
                 let opening =
                     Opening { revision: answer.revision, peer: answer.peer, instructions: answer.instructions };

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -64,16 +65,21 @@ pub struct PeerFacts {
     pub capabilities: Capabilities,
 }
 
+/// The headers of an HTTP request, as a transport keeps them: most handlers never ask.
+pub(crate) trait HeaderList: Send + Sync {
+    /// Names in lower case, and values; those that are no text are left out.
+    fn list(&self) -> Vec<(String, String)>;
+}
+
 /// How a request came in.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct Transport {
     /// `stdio`, `http` or `memory`.
     pub kind: &'static str,
     /// The legacy HTTP session's id.
     pub session_id: Option<Arc<str>>,
-    /// The HTTP request's headers, names in lower case, values that are text.
-    pub headers: Vec<(String, String)>,
+    pub(crate) header_list: Option<Arc<dyn HeaderList>>,
     /// Cancelling means closing the response stream and not a notification (modern HTTP).
     pub(crate) cancel_by_closing: bool,
 }
@@ -83,6 +89,19 @@ impl Transport {
     #[must_use]
     pub fn new(kind: &'static str) -> Self {
         Self { kind, ..Self::default() }
+    }
+
+    /// The HTTP request's headers, names in lower case, values that are text. Empty where there are none.
+    #[must_use]
+    pub fn headers(&self) -> Vec<(String, String)> {
+        self.header_list.as_ref().map_or_else(Vec::new, |list| list.list())
+    }
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Headers hold secrets.
+        f.debug_struct("Transport").field("kind", &self.kind).field("session_id", &self.session_id).finish_non_exhaustive()
     }
 }
 
@@ -146,7 +165,7 @@ impl RequestContext {
             meta: self.meta.as_ref(),
             transport: self.transport.kind,
             session_id: self.transport.session_id.as_deref(),
-            headers: &self.transport.headers,
+            headers: &self.transport.headers(),
         })
     }
 }

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use super::connection::{Facts, Role};
-use super::context::{LogLevel, PeerFacts};
+use super::context::{LogLevel, PeerFacts, Transport};
+use super::pending::Route;
 use super::revision::{Era, Method, Revision, modern};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{Id, RawJson, code};
@@ -18,6 +19,63 @@ pub(super) struct Session {
     pub(super) revision: Revision,
     pub(super) peer: Arc<PeerFacts>,
     pub(super) log_level: Option<LogLevel>,
+}
+
+/// How one message came in, where a connection's messages come in different ways.
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    /// Its answer's way out.
+    pub(crate) route: Route,
+    /// What its handler is told of it.
+    pub(crate) transport: Arc<Transport>,
+    /// What was read of its parameters already.
+    pub(crate) head: Option<Head>,
+}
+
+/// The members of a request's parameters that steer the engine, read in one pass.
+#[derive(Debug, Default)]
+pub(crate) struct Head {
+    pub(crate) name: Option<RawJson>,
+    pub(crate) uri: Option<RawJson>,
+    pub(crate) arguments: Option<RawJson>,
+    pub(crate) meta: Option<RawJson>,
+    /// Of `_meta`, as everything that follows: the modern envelope.
+    pub(crate) version: Option<RawJson>,
+    pub(crate) capabilities: Option<RawJson>,
+    pub(crate) info: Option<RawJson>,
+    pub(crate) log_level: Option<RawJson>,
+    pub(crate) progress_token: Option<RawJson>,
+}
+
+impl Head {
+    /// Reads what is there; whether it may stand there is decided later.
+    ///
+    /// # Errors
+    /// −32602 when a member is twice there or `_meta` is no object.
+    pub(crate) fn read(params: Option<&RawJson>) -> Result<Self> {
+        let Some(params) = params else { return Ok(Self::default()) };
+        let read: ParamsHead<'_> = params.borrow().map_err(|e| Error::invalid_params(format!("\"params\": {e}")))?;
+        let meta = match read.meta {
+            Some(raw) if !raw.get().starts_with('{') => {
+                return Err(Error::invalid_params("params._meta: expected an object"));
+            }
+            Some(raw) => serde_json::from_str::<RequestMeta<'_>>(raw.get())
+                .map_err(|e| Error::invalid_params(format!("params._meta: {e}")))?,
+            None => RequestMeta::default(),
+        };
+        let slice = |raw: Option<&RawValue>| raw.map(|raw| params.slice(raw));
+        Ok(Self {
+            name: slice(read.name),
+            uri: slice(read.uri),
+            arguments: slice(read.arguments),
+            meta: slice(read.meta),
+            version: slice(meta.protocol_version),
+            capabilities: slice(meta.client_capabilities),
+            info: slice(meta.client_info),
+            log_level: slice(meta.log_level),
+            progress_token: slice(meta.progress_token),
+        })
+    }
 }
 
 /// A request that may run, with the facts it runs under.
@@ -67,33 +125,19 @@ pub(super) fn admit(
     session: Option<&Session>,
     seen: &mut Seen,
     method: &str,
-    params: Option<&RawJson>,
+    head: Head,
 ) -> Result<Admission> {
-    let head: ParamsHead<'_> = match params {
-        Some(params) => params.borrow().map_err(|e| Error::invalid_params(format!("\"params\": {e}")))?,
-        None => ParamsHead::default(),
-    };
-    let meta = match head.meta {
-        Some(raw) if !raw.get().starts_with('{') => {
-            return Err(Error::invalid_params("params._meta: expected an object"));
-        }
-        Some(raw) => serde_json::from_str::<RequestMeta<'_>>(raw.get())
-            .map_err(|e| Error::invalid_params(format!("params._meta: {e}")))?,
-        None => RequestMeta::default(),
-    };
-    let progress_token = match meta.progress_token {
+    let progress_token = match &head.progress_token {
         None => None,
-        Some(raw) => Some(serde_json::from_str(raw.get()).map_err(|_| {
+        Some(raw) => Some(raw.to().map_err(|_| {
             Error::invalid_params("params._meta.progressToken: expected a string or an integer")
         })?),
     };
-    let slice = |raw: &RawValue| params.map(|p| p.slice(raw));
-    let (revision, peer, log_level) = match (facts.role, meta.protocol_version.is_some(), session) {
+    let (revision, peer, log_level) = match (facts.role, head.version.is_some(), session) {
         (Role::Server, true, _) | (Role::Server, false, None) => {
-            let envelope = modern::envelope(&meta)?;
+            let envelope = modern::envelope(&head)?;
             let revision = modern::revision(&envelope.version, &facts.revisions)?;
-            let capabilities = slice(envelope.capabilities).unwrap_or_else(RawJson::empty_object);
-            (revision, seen.peer(capabilities, envelope.info.and_then(slice)), envelope.log_level)
+            (revision, seen.peer(envelope.capabilities.clone(), envelope.info.cloned()), envelope.log_level)
         }
         (_, _, Some(session)) => (session.revision, session.peer.clone(), session.log_level),
         (Role::Client, _, None) => return Err(Error::rpc(code::INVALID_REQUEST, "the connection is not open yet")),
@@ -109,8 +153,8 @@ pub(super) fn admit(
         peer,
         log_level: if revision.era() == Era::Legacy { Some(log_level.unwrap_or(LogLevel::Info)) } else { log_level },
         progress_token,
-        meta: head.meta.and_then(slice),
-        name: head.name.or(head.uri).and_then(slice),
-        arguments: head.arguments.and_then(slice),
+        meta: head.meta,
+        name: head.name.or(head.uri),
+        arguments: head.arguments,
     })
 }

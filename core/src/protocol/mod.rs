@@ -9,5 +9,7 @@ mod pending;
 pub mod revision;
 
 pub use connection::{Action, Call, Connection, Facts, Input, Invocation, Opening, Outbound, Payload, Role, Sent};
+pub(crate) use context::HeaderList;
 pub use context::{LogLevel, PeerFacts, RequestContext, Transport};
-pub use pending::CallId;
+pub(crate) use exchange::{Arrival, Head};
+pub use pending::{CallId, Route};

@@ -9,6 +9,10 @@ use super::revision::Revision;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(pub(crate) u64);
 
+/// Names the exchange that a message of the peer came in with, where a connection has several: one POST and its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Route(pub(crate) u64);
+
 /// A request of the peer that is being worked on.
 #[derive(Debug)]
 pub(super) struct Incoming {
@@ -16,6 +20,7 @@ pub(super) struct Incoming {
     pub(super) method: &'static Method,
     pub(super) revision: Revision,
     pub(super) batch: Option<u64>,
+    pub(super) route: Option<Route>,
     pub(super) progress_token: Option<Id>,
     pub(super) progress: f64,
 }

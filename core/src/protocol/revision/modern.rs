@@ -1,13 +1,14 @@
 //! The modern envelope: every request carries the sender's facts in `params._meta`.
 
+use std::borrow::Cow;
+
 use serde_json::json;
-use serde_json::value::RawValue;
 
 use super::{Era, Revision};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{Id, RawJson};
-use crate::model::meta::{self, RequestMeta};
-use crate::protocol::LogLevel;
+use crate::model::meta;
+use crate::protocol::{Head, LogLevel};
 
 /// A modern HTTP header is missing, malformed or says something else than the body.
 pub(crate) const HEADER_MISMATCH: i64 = -32020;
@@ -16,12 +17,12 @@ pub(crate) const MISSING_CLIENT_CAPABILITY: i64 = -32021;
 /// The request's revision is not served.
 pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
 
-/// The required members of the envelope, checked for presence and type.
+/// The members of the envelope, checked for presence and type.
 #[derive(Debug)]
 pub(crate) struct Envelope<'a> {
-    pub(crate) version: String,
-    pub(crate) capabilities: &'a RawValue,
-    pub(crate) info: Option<&'a RawValue>,
+    pub(crate) version: Cow<'a, str>,
+    pub(crate) capabilities: &'a RawJson,
+    pub(crate) info: Option<&'a RawJson>,
     pub(crate) log_level: Option<LogLevel>,
 }
 
@@ -29,32 +30,38 @@ fn missing(key: &str) -> Error {
     Error::invalid_params(format!("params._meta[\"{key}\"]: missing, every request of this revision carries it"))
 }
 
+/// The revision's name in the envelope.
+///
+/// # Errors
+/// −32602 when it is missing or no string.
+pub(crate) fn version(head: &Head) -> Result<Cow<'_, str>> {
+    let key = meta::PROTOCOL_VERSION;
+    let version = head.version.as_ref().ok_or_else(|| missing(key))?;
+    meta::text(version).ok_or_else(|| Error::invalid_params(format!("params._meta[\"{key}\"]: expected a string")))
+}
+
 /// Reads the envelope.
 ///
 /// # Errors
 /// −32602 naming the member that is missing or of the wrong type.
-pub(crate) fn envelope<'a>(meta: &RequestMeta<'a>) -> Result<Envelope<'a>> {
-    let version = meta.protocol_version.ok_or_else(|| missing(meta::PROTOCOL_VERSION))?;
-    let Some(version) = meta::string(version) else {
-        let key = meta::PROTOCOL_VERSION;
-        return Err(Error::invalid_params(format!("params._meta[\"{key}\"]: expected a string")));
-    };
-    let capabilities = meta.client_capabilities.ok_or_else(|| missing(meta::CLIENT_CAPABILITIES))?;
-    for (key, value) in [(meta::CLIENT_CAPABILITIES, Some(capabilities)), (meta::CLIENT_INFO, meta.client_info)] {
-        if value.is_some_and(|v| !v.get().starts_with('{')) {
+pub(crate) fn envelope(head: &Head) -> Result<Envelope<'_>> {
+    let version = version(head)?;
+    let capabilities = head.capabilities.as_ref().ok_or_else(|| missing(meta::CLIENT_CAPABILITIES))?;
+    for (key, value) in [(meta::CLIENT_CAPABILITIES, Some(capabilities)), (meta::CLIENT_INFO, head.info.as_ref())] {
+        if value.is_some_and(|v| !v.is_object()) {
             return Err(Error::invalid_params(format!("params._meta[\"{key}\"]: expected an object")));
         }
     }
-    let log_level = match meta.log_level {
+    let log_level = match &head.log_level {
         None => None,
         Some(raw) => {
-            let name = meta::string(raw).unwrap_or_default();
+            let name = meta::text(raw).unwrap_or_default();
             Some(name.parse().map_err(|e: Error| {
                 Error::invalid_params(format!("params._meta[\"{}\"]: {}", meta::LOG_LEVEL, e.message()))
             })?)
         }
     };
-    Ok(Envelope { version: version.into_owned(), capabilities, info: meta.client_info, log_level })
+    Ok(Envelope { version, capabilities, info: head.info.as_ref(), log_level })
 }
 
 /// The revision called `version`, if it is modern and among `served`.
