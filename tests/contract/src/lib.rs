@@ -18,6 +18,7 @@ pub mod leaks;
 pub mod options;
 pub mod pattern;
 pub mod peer;
+pub mod proc;
 pub mod replay;
 pub mod report;
 pub mod script;

@@ -39,7 +39,7 @@ fn dispatch(command: &str, arguments: impl Iterator<Item = String>) -> Outcome<E
         "cases" => &["against"],
         "coverage" => &["write"],
         "peer" => return peer::main(arguments),
-        "victim" => return leaks::victim(arguments),
+        "victim" => return leaks::victim::main(arguments),
         "transcripts" | "bad-input" => &[],
         _ => return Err(format!("what to do?\n{USAGE}")),
     };

@@ -1,0 +1,199 @@
+//! Loads that leave things behind if anything can: calls, cancelled calls, abandoned sessions,
+//! clients killed in the middle. After a warm-up of the same mix the server's footprint is
+//! measured, after the full load it has to come back to within the tolerance.
+
+mod http;
+mod pipe;
+pub mod victim;
+
+use crate::launch::{self, Listening};
+use crate::options::Options;
+use crate::proc::{Footprint, Tolerance};
+use crate::report::Report;
+use crate::script::Transport;
+use crate::wire::stdio::Pipe;
+use crate::{Failure, Outcome};
+use std::time::{Duration, Instant};
+
+/// 5 per cent, plus noise that does not grow with the load.
+const TOLERANCE: Tolerance = Tolerance {
+    percent: 5,
+    memory: 4096,
+    threads: 2,
+    descriptors: 4,
+};
+
+/// The warm-up is this part of the load.
+const WARM_UP: usize = 4;
+
+/// How long what was left behind may take to disappear.
+const SETTLE: Duration = Duration::from_secs(60);
+
+/// How much of what.
+#[derive(Clone, Copy, Debug)]
+struct Load {
+    calls: usize,
+    cancels: usize,
+    sessions: usize,
+    kills: usize,
+}
+
+impl Load {
+    fn read(options: &Options) -> Outcome<Self> {
+        Ok(Self {
+            calls: options.number("calls", 100_000)?,
+            cancels: options.number("cancels", 10_000)?,
+            sessions: options.number("sessions", 5_000)?,
+            kills: options.number("kills", 1_000)?,
+        })
+    }
+
+    fn warm_up(self) -> Self {
+        let part = |count: usize| count.div_ceil(WARM_UP);
+        Self {
+            calls: part(self.calls),
+            cancels: part(self.cancels),
+            sessions: part(self.sessions),
+            kills: part(self.kills),
+        }
+    }
+}
+
+/// Run the loads on every transport.
+pub fn run(options: &Options, report: &mut Report) -> Outcome {
+    let command = launch::server(options)?;
+    let load = Load::read(options)?;
+    let wants = |transport| options.transport.is_none_or(|only| only == transport);
+    let language = if options.language.is_empty() {
+        "server"
+    } else {
+        &options.language
+    };
+    if wants(Transport::Http) {
+        let name = format!("{language} http leaks");
+        report.record(&name, over_http(&name, &command, load, options));
+    }
+    if wants(Transport::Stdio) {
+        let name = format!("{language} stdio leaks");
+        report.record(&name, over_stdio(&name, &command, load, options));
+        let orphans = options.number("orphans", 20)?;
+        let name = format!("{language} stdio servers of {orphans} killed clients end");
+        report.record(&name, victim::orphans(&command, orphans));
+    }
+    Ok(())
+}
+
+fn over_http(name: &str, command: &[String], load: Load, options: &Options) -> Outcome {
+    // Sessions that nobody ends have to end by themselves within the time we wait.
+    let environment = [("EVERYTHING_SESSION_IDLE_TIMEOUT".to_owned(), "2".to_owned())];
+    let server = Listening::start(command, &environment)?;
+    let outcome = compare(
+        name,
+        server.id(),
+        |load| http::apply(&server, load, options.timeout),
+        || http::settled(&server, options.timeout),
+        load,
+    );
+    outcome.map_err(|reason| with_log(reason, &server.log.lines(), options))
+}
+
+fn over_stdio(name: &str, command: &[String], load: Load, options: &Options) -> Outcome {
+    let mut server = Pipe::open(&launch::stdio(command, &[]))?;
+    let (id, log) = (server.id(), server.log.clone());
+    let server = std::cell::RefCell::new(&mut server);
+    let outcome = compare(
+        name,
+        id,
+        |load| pipe::apply(&mut server.borrow_mut(), load, options.timeout),
+        || pipe::settled(&mut server.borrow_mut(), options.timeout),
+        load,
+    );
+    outcome.map_err(|reason| with_log(reason, &log.lines(), options))
+}
+
+fn compare(
+    name: &str,
+    leader: u32,
+    mut apply: impl FnMut(Load) -> Outcome,
+    mut settled: impl FnMut() -> Outcome<bool>,
+    load: Load,
+) -> Outcome {
+    let started = Instant::now();
+    apply(load.warm_up()).map_err(|reason| format!("warm-up: {reason}"))?;
+    wait_until(&mut settled)?;
+    let before = calm(leader)?;
+    println!("# {name}: after warm-up {before}");
+    apply(load)?;
+    wait_until(&mut settled)?;
+    let deadline = Instant::now() + SETTLE;
+    loop {
+        let after = Footprint::of_group(leader)?;
+        let growth = after.growth(before, TOLERANCE);
+        if growth.is_empty() || Instant::now() > deadline {
+            println!(
+                "# {name}: after the load {after}, {:.0} s in all",
+                started.elapsed().as_secs_f64()
+            );
+            return if growth.is_empty() {
+                Ok(())
+            } else {
+                Err(growth.join("; "))
+            };
+        }
+        // Anything the server does may be what triggers its collector.
+        settled()?;
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// The smallest footprint of two seconds: what is there when nothing happens.
+fn calm(leader: u32) -> Outcome<Footprint> {
+    let mut least = Footprint::of_group(leader)?;
+    for _ in 0..10 {
+        std::thread::sleep(Duration::from_millis(200));
+        let now = Footprint::of_group(leader)?;
+        least.memory = least.memory.min(now.memory);
+        least.threads = least.threads.min(now.threads);
+        least.descriptors = least.descriptors.min(now.descriptors);
+    }
+    Ok(least)
+}
+
+fn wait_until(settled: &mut impl FnMut() -> Outcome<bool>) -> Outcome {
+    let deadline = Instant::now() + SETTLE;
+    while !settled()? {
+        if Instant::now() > deadline {
+            return Err(format!(
+                "calls or sessions are still there {SETTLE:?} after the last one was left"
+            ));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
+fn with_log(reason: Failure, log: &[String], options: &Options) -> Failure {
+    if options.verbose {
+        format!("{reason}\n{}", log.join("\n"))
+    } else {
+        reason
+    }
+}
+
+/// Whether the answer of `test_metrics` says that nothing is left: no running handler, and,
+/// where the server counts them, no session and at most the asking request in flight.
+fn nothing_left(answer: &serde_json::Value) -> Outcome<bool> {
+    let metrics = answer.pointer("/result/structuredContent").ok_or_else(|| {
+        format!(
+            "test_metrics: no structuredContent in {}",
+            crate::pattern::brief(answer)
+        )
+    })?;
+    let at_most = |path: &str, limit: u64| {
+        metrics
+            .pointer(path)
+            .and_then(serde_json::Value::as_u64)
+            .is_none_or(|count| count <= limit)
+    };
+    Ok(at_most("/slow/running", 0) && at_most("/server/sessions", 0) && at_most("/server/in_flight", 1))
+}
