@@ -1,17 +1,380 @@
-//! Streamable HTTP, the client's side.
+//! Streamable HTTP, the client's side: each message of ours is one POST, its answer JSON or a stream of events.
+//!
+//! On the walk this is the mirror of the endpoint: `Sink::send` here, `Peer::handle` with what comes back.
+//!
+//! **Invariant**: decides nothing about the protocol; what a status or a broken stream means for a request goes to the
+//! connection as an input.
 
-use std::sync::Arc;
+mod exchange;
+mod headers;
+mod mirror;
+mod pool;
+mod stream;
+mod target;
+#[cfg(test)]
+mod tests;
 
+use std::collections::{HashMap, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use http::{Method, Request, Response, StatusCode, Uri};
+use http_body_util::Full;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinHandle};
+
+use self::exchange::Post;
+use self::mirror::Tools;
+use self::pool::{Answer, Pool};
+use self::target::Target;
 use crate::client::{ClientOptions, Closer};
-use crate::driver::{Peer, Service};
-use crate::error::{Error, ErrorKind, Result};
+use crate::driver::{Peer, Service, Sink, runtime};
+use crate::error::{Error, Result};
+use crate::jsonrpc::{self, Decoded, Id, Limits, Message, RawJson};
+use crate::protocol::revision::Revision;
+use crate::protocol::{Connection, Input, Outbound, Sent, Transport};
+
+/// The longest that one notification or response of ours may hold up the next.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Notifications and responses that wait to be sent.
+const MAX_QUEUED: usize = 1024;
+const MAX_REDIRECTS: usize = 3;
 
 /// Joins an HTTP endpoint to a peer. Called by `transport/connect.rs`, which then calls `peer.open`.
+///
+/// # Errors
+/// [`Misuse`](crate::ErrorKind::Misuse) for a wrong URL or header.
 pub(crate) fn connect(
-    _url: &str,
-    _headers: &[(String, String)],
-    _options: &ClientOptions,
-    _service: Arc<dyn Service>,
+    url: &str,
+    headers: &[(String, String)],
+    options: &ClientOptions,
+    service: Arc<dyn Service>,
 ) -> Result<(Arc<Peer>, Arc<dyn Closer>)> {
-    Err(Error::new(ErrorKind::Unsupported, "HTTP"))
+    let target = Target::new(url, headers)?;
+    let pool = Pool::new(target.origin.clone())?;
+    let grace = crate::client::seconds("shutdown_grace", options.shutdown_grace)?;
+    let transport = Transport { cancel_by_closing: true, ..Transport::new("http") };
+    let connection = Connection::new(Arc::new(options.facts()), Arc::new(transport));
+    let limits = options.limits();
+    let mut shared = None;
+    let peer = Peer::new(connection, limits, service, |peer| {
+        let made = Arc::new(Shared {
+            peer: peer.clone(),
+            runtime: runtime::handle(),
+            state: Mutex::new(State { path: target.path.clone(), ..State::default() }),
+            target,
+            pool,
+            limits,
+            tools: Tools::default(),
+        });
+        shared = Some(made.clone());
+        Arc::new(HttpSink(made))
+    });
+    let shared = shared.ok_or_else(|| Error::misuse("the peer made no sink"))?;
+    Ok((peer, Arc::new(HttpCloser { shared, grace })))
+}
+
+/// The sending side of a client's peer.
+struct HttpSink(Arc<Shared>);
+
+impl Sink for HttpSink {
+    fn send(&self, batch: Vec<Outbound>) {
+        for Outbound { frame, sent, .. } in batch {
+            match sent {
+                Sent::Request { id, method, revision, params } => {
+                    self.0.start(Post { id, method, revision, params, frame });
+                }
+                _ => self.0.queue(frame),
+            }
+        }
+    }
+
+    fn abandon(&self, id: &Id) {
+        // Dropping the exchange closes its connection: in modern that is the cancellation.
+        let running = self.0.lock().running.remove(id);
+        if let Some(running) = running {
+            running.abort();
+        }
+    }
+
+    fn close(&self) {
+        self.0.stop();
+    }
+}
+
+impl Drop for HttpSink {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// What the exchanges of one connection share.
+struct Shared {
+    peer: Weak<Peer>,
+    /// Sockets belong to the runtime that they were opened on.
+    runtime: Handle,
+    target: Target,
+    pool: Arc<Pool>,
+    limits: Limits,
+    tools: Tools,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    running: HashMap<Id, AbortHandle>,
+    session: Option<HeaderValue>,
+    /// The negotiated revision.
+    revision: Option<Revision>,
+    /// Where requests go; a permanent redirect changes it.
+    path: Uri,
+    /// Notifications and responses, which are sent one after the other.
+    queue: VecDeque<Queued>,
+    sending: bool,
+    sender: Option<JoinHandle<()>>,
+    /// `true` once the server has taken `initialized`; requests wait for that.
+    ready: Option<watch::Receiver<bool>>,
+    listener: Option<AbortHandle>,
+    closed: bool,
+}
+
+/// A notification or response that waits.
+struct Queued {
+    frame: Bytes,
+    /// Set for `initialized`.
+    opens: Option<watch::Sender<bool>>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn handle(&self, input: Input) {
+        if let Some(peer) = self.peer.upgrade() {
+            peer.handle(input);
+        }
+    }
+
+    /// Gives the peer a message that answers nothing in particular. What is no message is passed over: there is no
+    /// request to fail, and over HTTP no way to say so.
+    fn feed(&self, frame: &Bytes) {
+        match jsonrpc::decode(frame, &self.limits) {
+            Ok(Decoded::One(message)) => self.handle(Input::Received(message)),
+            Ok(Decoded::Batch(parts)) => self.handle(Input::Batch(parts)),
+            Err(_) => {}
+        }
+    }
+
+    fn learn(&self, result: RawJson) -> RawJson {
+        let mut warnings = Vec::new();
+        let kept = self.tools.learn(&result, &mut |warning| warnings.push(warning));
+        if let Some(peer) = self.peer.upgrade() {
+            warnings.iter().for_each(|warning| peer.warn(warning));
+        }
+        kept.unwrap_or(result)
+    }
+
+    // ---- sessions ---------------------------------------------------------------------------------------------
+
+    fn session(&self) -> Option<HeaderValue> {
+        self.lock().session.clone()
+    }
+
+    fn begin_session(&self, session: Option<HeaderValue>) {
+        self.lock().session = session;
+    }
+
+    // ---- out --------------------------------------------------------------------------------------------------
+
+    /// One exchange. Redirects are followed within the origin when they keep method and body.
+    async fn exchange(
+        &self,
+        verb: &Method,
+        headers: impl Fn(&mut HeaderMap),
+        body: &Bytes,
+        repeatable: bool,
+    ) -> Result<Response<Answer>> {
+        let mut path = self.lock().path.clone();
+        for _ in 0..=MAX_REDIRECTS {
+            let mut request = Request::new(Full::new(body.clone()));
+            *request.method_mut() = verb.clone();
+            *request.uri_mut() = path;
+            request.headers_mut().clone_from(&self.target.headers);
+            headers(request.headers_mut());
+            let response = self.pool.send(request, repeatable).await?;
+            let status = response.status();
+            if !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
+                return Ok(response);
+            }
+            let Some(to) = response.headers().get(LOCATION).and_then(|location| self.target.redirected(location)) else {
+                return Ok(response);
+            };
+            let _ = response.into_body().collect(self.limits.max_message_bytes).await;
+            if status == StatusCode::PERMANENT_REDIRECT {
+                self.lock().path = to.clone();
+            }
+            path = to;
+        }
+        Err(self.pool.failed("too many redirects"))
+    }
+
+    /// Sends a request in a task of its own.
+    fn start(self: &Arc<Self>, post: Post) {
+        let mut state = self.lock();
+        if state.closed {
+            return;
+        }
+        if post.is_initialize() {
+            state.session = None;
+            state.revision = None;
+            if let Some(listener) = state.listener.take() {
+                listener.abort();
+            }
+        }
+        let ready = state.ready.clone().filter(|ready| !*ready.borrow());
+        let (shared, id) = (self.clone(), post.id.clone());
+        // Spawned under the lock, so that a task that ends at once finds its entry.
+        let task = self.runtime.spawn(async move {
+            if let Some(mut ready) = ready {
+                let _ = ready.wait_for(|ready| *ready).await;
+            }
+            exchange::run(shared, post).await;
+        });
+        state.running.insert(id, task.abort_handle());
+    }
+
+    /// The server has taken `initialized`: from now on it may say something on its own account.
+    fn opened(self: &Arc<Self>) {
+        let mut state = self.lock();
+        if state.closed {
+            return;
+        }
+        let listening = stream::listen(self.clone(), state.revision, state.session.clone());
+        let before = state.listener.replace(self.runtime.spawn(listening).abort_handle());
+        drop(state);
+        before.into_iter().for_each(|listener| listener.abort());
+    }
+
+    fn finished(&self, id: &Id) {
+        self.lock().running.remove(id);
+    }
+
+    /// Queues a notification or response.
+    fn queue(self: &Arc<Self>, frame: Bytes) {
+        let revision = self.peer.upgrade().and_then(|peer| peer.revision());
+        let mut state = self.lock();
+        state.revision = revision.or(state.revision);
+        if state.closed {
+            return;
+        }
+        if state.queue.len() >= MAX_QUEUED {
+            drop(state);
+            return self.handle(Input::Closed(format!("the server takes no messages: {MAX_QUEUED} wait to be sent")));
+        }
+        let mut message = Queued { frame, opens: None };
+        if message.frame == jsonrpc::encode_notification("notifications/initialized", None) {
+            let (opens, ready) = watch::channel(false);
+            message.opens = Some(opens);
+            state.ready = Some(ready);
+        }
+        state.queue.push_back(message);
+        if !std::mem::replace(&mut state.sending, true) {
+            state.sender = Some(self.runtime.spawn(send_queued(self.clone())));
+        }
+    }
+
+    /// Ends everything but the sending of what is queued.
+    fn stop(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        let running = std::mem::take(&mut state.running);
+        let listener = state.listener.take();
+        drop(state);
+        running.into_values().chain(listener).for_each(|task| task.abort());
+    }
+
+    /// The orderly end: what is queued is sent, the session deleted.
+    async fn end(self: Arc<Self>, grace: Duration) {
+        let sender = self.lock().sender.take();
+        if let Some(mut sender) = sender
+            && tokio::time::timeout(grace, &mut sender).await.is_err()
+        {
+            sender.abort();
+        }
+        let (session, revision) = {
+            let mut state = self.lock();
+            (state.session.take(), state.revision)
+        };
+        if let Some(session) = session {
+            let headers = |headers: &mut HeaderMap| {
+                headers.remove(CONTENT_TYPE);
+                headers::put_session(headers, revision, Some(&session));
+            };
+            // A server may refuse, or be gone.
+            let _ = tokio::time::timeout(grace, self.exchange(&Method::DELETE, headers, &Bytes::new(), true)).await;
+        }
+        self.pool.close();
+    }
+}
+
+/// Sends the queued messages one after the other.
+async fn send_queued(shared: Arc<Shared>) {
+    loop {
+        let Queued { frame, opens } = {
+            let mut state = shared.lock();
+            match state.queue.pop_front() {
+                Some(next) => next,
+                None => {
+                    state.sending = false;
+                    return;
+                }
+            }
+        };
+        // A message that does not arrive is not worth more than this; the next request will find out what is wrong.
+        let _ = tokio::time::timeout(MESSAGE_TIMEOUT, send_message(&shared, &frame)).await;
+        if let Some(opens) = opens {
+            opens.send_replace(true);
+            shared.opened();
+        }
+    }
+}
+
+async fn send_message(shared: &Shared, frame: &Bytes) -> Result<()> {
+    let (session, revision) = {
+        let state = shared.lock();
+        (state.session.clone(), state.revision)
+    };
+    let method = || match jsonrpc::decode(frame, &shared.limits) {
+        Ok(Decoded::One(Message::Notification { method, .. })) => Some(method),
+        _ => None,
+    };
+    let headers = |headers: &mut HeaderMap| headers::put_message(headers, revision, session.as_ref(), method);
+    let response = shared.exchange(&Method::POST, headers, frame, false).await?;
+    // Accepted or not, there is nothing in it for us; read so that the connection can be used again.
+    response.into_body().collect(shared.limits.max_message_bytes).await.map(drop)
+}
+
+/// Ends the connection in order.
+struct HttpCloser {
+    shared: Arc<Shared>,
+    grace: Duration,
+}
+
+impl Closer for HttpCloser {
+    fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        if let Some(peer) = self.shared.peer.upgrade() {
+            peer.close("the client was closed");
+        }
+        self.shared.stop();
+        let ending = self.shared.runtime.spawn(self.shared.clone().end(self.grace));
+        Box::pin(async move {
+            let _ = ending.await;
+        })
+    }
 }

@@ -1,0 +1,328 @@
+//! One request of ours: a POST, and what may come of it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{HeaderMap, HeaderValue};
+use http::{Method as Verb, Response, StatusCode};
+use serde_json::json;
+
+use super::pool::Answer;
+use super::stream::{self, Cursor, End};
+use super::{Shared, headers};
+use crate::error::{Error, ErrorKind, Result};
+use crate::jsonrpc::{self, DecodeError, Decoded, ErrorObject, Id, Message, RawJson};
+use crate::protocol::Input;
+use crate::protocol::revision::{Era, Method, Revision, modern, shape};
+
+/// The most pages of `tools/list` that a refused call is worth.
+const MAX_PAGES: usize = 100;
+/// Of a body that is no message, as much as an error message can show.
+const MAX_SHOWN: usize = 200;
+
+/// A request on its way.
+pub(super) struct Post {
+    pub(super) id: Id,
+    pub(super) method: String,
+    pub(super) revision: Revision,
+    pub(super) params: Option<RawJson>,
+    pub(super) frame: Bytes,
+}
+
+impl Post {
+    pub(super) fn is_initialize(&self) -> bool {
+        self.method == "initialize"
+    }
+
+    /// It changes nothing at the server, so that a connection that ended without a word is no reason to fail.
+    fn is_repeatable(&self) -> bool {
+        self.is_initialize() || Method::find(&self.method).is_some_and(|row| row.cacheable)
+    }
+
+    fn is_modern(&self, method: &str) -> bool {
+        self.revision.era() == Era::Modern && self.method == method
+    }
+
+    fn is_answered_by(&self, message: &Message) -> bool {
+        match message {
+            Message::Response { id, .. } | Message::Error { id: Some(id), .. } => *id == self.id,
+            _ => false,
+        }
+    }
+}
+
+/// Why a request has no answer.
+enum Fault {
+    /// HTTP refused it with a JSON-RPC error.
+    Refused(ErrorObject),
+    /// The server does not know the session.
+    SessionLost,
+    Failed(Error),
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Sends the request and feeds the peer until it is answered, or says why it is not.
+pub(super) async fn run(shared: Arc<Shared>, post: Post) {
+    if let Some(input) = answered(&shared, &post).await {
+        shared.handle(input);
+    }
+    shared.finished(&post.id);
+}
+
+/// `None`: the answer was fed.
+async fn answered(shared: &Arc<Shared>, post: &Post) -> Option<Input> {
+    let mut session = if post.is_initialize() { None } else { shared.session() };
+    let (mut renewed, mut may_learn) = (false, post.is_modern("tools/call"));
+    loop {
+        let learnt = shared.tools.learnt();
+        // A call that was refused for its headers is not over yet.
+        let mut mismatch = None;
+        let mut on = |message: Decoded| match message {
+            Decoded::One(Message::Error { id: Some(id), error })
+                if may_learn && id == post.id && error.code == modern::HEADER_MISMATCH =>
+            {
+                mismatch = Some(error);
+                true
+            }
+            message => feed(shared, post, message),
+        };
+        let fault = attempt(shared, post, session.as_ref(), &mut on).await.err();
+        let error = match (fault, mismatch) {
+            (None, None) => return None,
+            (None, Some(error)) | (Some(Fault::Refused(error)), _) => error,
+            (Some(Fault::SessionLost), _) => {
+                // Somebody else may have begun a new one meanwhile.
+                let current = shared.session();
+                if !renewed && current.is_some() && current != session {
+                    (renewed, session) = (true, current);
+                    continue;
+                }
+                return Some(Input::SessionLost(post.id.clone()));
+            }
+            (Some(Fault::Failed(error)), _) => return Some(Input::Undelivered(post.id.clone(), error)),
+        };
+        if may_learn && error.code == modern::HEADER_MISMATCH && learn(shared, post, learnt).await {
+            may_learn = false;
+            continue;
+        }
+        return Some(Input::Received(Message::Error { id: Some(post.id.clone()), error }));
+    }
+}
+
+/// Gives messages to the peer. `true`: the request's answer was among them.
+fn feed(shared: &Shared, post: &Post, decoded: Decoded) -> bool {
+    let Some(peer) = shared.peer.upgrade() else { return true };
+    match decoded {
+        Decoded::One(message) => {
+            let answered = post.is_answered_by(&message);
+            let message = match message {
+                Message::Response { id, result } if answered && post.is_modern("tools/list") => {
+                    Message::Response { id, result: shared.learn(result) }
+                }
+                message => message,
+            };
+            peer.handle(Input::Received(message));
+            answered
+        }
+        Decoded::Batch(parts) => {
+            let answered = parts.iter().flatten().any(|message| post.is_answered_by(message));
+            peer.handle(Input::Batch(parts));
+            answered
+        }
+    }
+}
+
+type OnMessage<'a> = &'a mut (dyn FnMut(Decoded) -> bool + Send);
+
+/// One POST. `on` gets what comes back, and says when that was the answer.
+async fn attempt(
+    shared: &Arc<Shared>,
+    post: &Post,
+    session: Option<&HeaderValue>,
+    on: OnMessage<'_>,
+) -> Result<(), Fault> {
+    let headers = |headers: &mut HeaderMap| {
+        let Post { method, params, revision, .. } = post;
+        headers::put_request(headers, *revision, session, method, params.as_ref(), |tool| shared.tools.of(tool));
+    };
+    let response = shared.exchange(&Verb::POST, headers, &post.frame, post.is_repeatable()).await?;
+    let status = response.status();
+    if status == StatusCode::NOT_FOUND && session.is_some() {
+        // Read, so that the connection can be used again.
+        let _ = response.into_body().collect(shared.limits.max_message_bytes).await;
+        return Err(Fault::SessionLost);
+    }
+    if !status.is_success() {
+        return Err(refusal(shared, post, response).await);
+    }
+    if post.is_initialize() {
+        // Before the answer is fed: what it sets going belongs to the session already.
+        shared.begin_session(response.headers().get(headers::SESSION_ID).cloned());
+    }
+    if stream::is_stream(response.headers()) {
+        return streamed(shared, post, session, response.into_body(), on).await;
+    }
+    let media_type = stream::media_type(response.headers()).to_ascii_lowercase();
+    let body = response.into_body().collect(shared.limits.max_message_bytes).await?;
+    if body.is_empty() {
+        return Err(unsupported(format!("HTTP {status} without an answer")));
+    }
+    if !(media_type.is_empty() || media_type.ends_with("json")) {
+        return Err(unsupported(format!("HTTP {status} with a body of type {media_type:?}, expected a message")));
+    }
+    let decoded = jsonrpc::decode(&body, &shared.limits).map_err(garbled)?;
+    if on(decoded) {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::PeerMisbehaved, format!("HTTP {status} with a message that is not the answer")).into())
+}
+
+/// The answer as a stream; a legacy one that breaks off is taken up again where the server says that it can be.
+async fn streamed(
+    shared: &Arc<Shared>,
+    post: &Post,
+    session: Option<&HeaderValue>,
+    answer: Answer,
+    on: OnMessage<'_>,
+) -> Result<(), Fault> {
+    let mut bad = None;
+    let mut on = |data: Bytes| match jsonrpc::decode(&data, &shared.limits) {
+        Ok(decoded) => on(decoded),
+        Err(error) => {
+            // One bad event is not the end, unless it was meant to be the answer.
+            let answer = error.id.as_ref() == Some(&post.id);
+            bad = Some(error);
+            answer
+        }
+    };
+    let mut cursor = Cursor::default();
+    let ended = stream::read(answer, shared.limits.max_message_bytes, &mut cursor, &mut on).await;
+    let outcome = match ended {
+        End::Satisfied => Ok(()),
+        End::Over { .. } if cursor.is_resumable() && post.revision.era() == Era::Legacy => {
+            let held = shared.session();
+            let session = if post.is_initialize() { held.as_ref() } else { session };
+            stream::resume(shared, post.revision, session, cursor, &mut on).await
+        }
+        End::Over { why: Some(why), .. } => Err(why),
+        End::Over { why: None, .. } => Err(Error::new(ErrorKind::Transport, "the stream ended before the answer")),
+    };
+    match (outcome, bad) {
+        (Ok(()), Some(error)) if error.id.as_ref() == Some(&post.id) => Err(garbled(error)),
+        (Ok(()), _) => Ok(()),
+        (Err(_), Some(error)) => Err(garbled(error)),
+        (Err(error), None) => Err(error.into()),
+    }
+}
+
+fn garbled(error: DecodeError) -> Fault {
+    Error::new(ErrorKind::PeerMisbehaved, format!("the answer is no message: {}", error.message)).into()
+}
+
+fn unsupported(message: String) -> Fault {
+    Error::new(ErrorKind::Unsupported, message).into()
+}
+
+/// What a status other than success means for the request.
+async fn refusal(shared: &Shared, post: &Post, response: Response<Answer>) -> Fault {
+    let status = response.status();
+    let challenge = text(response.headers(), &http::header::WWW_AUTHENTICATE);
+    let location = text(response.headers(), &http::header::LOCATION);
+    let body = response.into_body().collect(shared.limits.max_message_bytes).await.unwrap_or_default();
+    let decoded = match jsonrpc::decode(&body, &shared.limits) {
+        Ok(Decoded::One(Message::Error { id, error })) => Some((id, error)),
+        _ => None,
+    };
+    let transient = matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS)
+        || (status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED);
+    let unauthorized = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+    if let Some((id, error)) = &decoded
+        && !unauthorized
+        // Whatever id it bears, the body of a refused request is about that request.
+        && (!transient || id.as_ref() == Some(&post.id))
+    {
+        return Fault::Refused(error.clone());
+    }
+    let detail = match (decoded, challenge, location) {
+        (Some((_, error)), _, _) => error.message,
+        (None, Some(challenge), _) => challenge,
+        (None, None, Some(location)) if status.is_redirection() => format!("redirect to {location} is not followed"),
+        _ => String::from_utf8_lossy(&body).trim().chars().take(MAX_SHOWN).collect(),
+    };
+    let kind = match () {
+        () if unauthorized => ErrorKind::Auth,
+        () if transient || status.is_redirection() => ErrorKind::Transport,
+        () => ErrorKind::Unsupported,
+    };
+    let message = if detail.is_empty() { format!("HTTP {status}") } else { format!("HTTP {status}: {detail}") };
+    Error::new(kind, message).into()
+}
+
+fn text(headers: &HeaderMap, name: &http::HeaderName) -> Option<String> {
+    headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+}
+
+/// Lists the tools until the refused call's is among them. `true`: the call is worth another attempt.
+async fn learn(shared: &Arc<Shared>, call: &Post, learnt: u64) -> bool {
+    let _turn = shared.tools.learning.lock().await;
+    if shared.tools.learnt() != learnt {
+        // Another call has listed them meanwhile.
+        return true;
+    }
+    let Some(params) = &call.params else { return false };
+    let Ok(head) = params.borrow::<crate::model::meta::ParamsHead<'_>>() else { return false };
+    let (Some(meta), Some(name)) = (head.meta, head.name.and_then(crate::model::meta::string)) else { return false };
+    let mut envelope = String::from("{");
+    for (key, value) in shape::members(meta.get()).into_iter().filter(|(key, _)| key != "progressToken") {
+        shape::push_member(&mut envelope, &key, value.get());
+    }
+    envelope.push('}');
+    let (envelope, mut cursor) = (RawJson::trusted(envelope), None);
+    for page in 0..MAX_PAGES {
+        let params = match cursor.take() {
+            None => RawJson::from_value(&json!({"_meta": envelope})),
+            Some(cursor) => RawJson::from_value(&json!({"_meta": envelope, "cursor": cursor})),
+        };
+        let id = Id::from(format!("{}/tools/{page}", call.id).as_str());
+        let method = "tools/list".to_owned();
+        let frame = jsonrpc::encode_request(&id, &method, Some(&params));
+        let post = Post { id, method, revision: call.revision, params: Some(params), frame };
+        let mut found = None;
+        let mut on = |message: Decoded| match message {
+            Decoded::One(Message::Response { id, result }) if id == post.id => {
+                found = Some(result);
+                true
+            }
+            Decoded::One(message) => post.is_answered_by(&message),
+            Decoded::Batch(_) => false,
+        };
+        // Boxed: this future is one of the parts of the attempt's.
+        if Box::pin(attempt(shared, &post, None, &mut on)).await.is_err() {
+            return false;
+        }
+        let Some(result) = found.map(|result| shared.learn(result)) else { return false };
+        if shared.tools.of(&name).is_some() {
+            return true;
+        }
+        cursor = next_cursor(&result);
+        if cursor.is_none() {
+            return false;
+        }
+    }
+    false
+}
+
+fn next_cursor(result: &RawJson) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Page {
+        #[serde(default)]
+        next_cursor: Option<String>,
+    }
+    result.to::<Page>().ok()?.next_cursor
+}

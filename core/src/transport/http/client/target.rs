@@ -1,0 +1,156 @@
+//! Where requests go, and what they all carry.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use http::uri::{Authority, PathAndQuery, Scheme, Uri};
+
+use super::headers;
+use crate::error::{Error, Result};
+
+/// An endpoint's URL, taken apart.
+pub(super) struct Target {
+    /// Scheme and authority.
+    pub(super) origin: Uri,
+    /// Path and query.
+    pub(super) path: Uri,
+    /// The headers of every request.
+    pub(super) headers: HeaderMap,
+}
+
+impl Target {
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) for what is no URL or no header, or a header that is not the user's to set.
+    pub(super) fn new(url: &str, own: &[(String, String)]) -> Result<Self> {
+        let bad = |why: &str| Error::misuse(format!("target \"url\": {why}, got {url:?}"));
+        let parsed: Uri = url.parse().map_err(|e| bad(&format!("expected a URL ({e})")))?;
+        let scheme = parsed.scheme().filter(|s| [Scheme::HTTP, Scheme::HTTPS].contains(s));
+        let (Some(scheme), Some(authority)) = (scheme, parsed.authority()) else {
+            return Err(bad("expected http:// or https://"));
+        };
+        let (credentials, place) = match authority.as_str().rsplit_once('@') {
+            Some((credentials, place)) => (Some(credentials), place),
+            None => (None, authority.as_str()),
+        };
+        let place: Authority = place.parse().map_err(|_| bad("expected a host"))?;
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, HeaderValue::from_str(place.as_str()).map_err(|_| bad("expected a host"))?);
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(USER_AGENT, HeaderValue::from_static(concat!("tricorn/", env!("CARGO_PKG_VERSION"))));
+        if let Some(credentials) = credentials {
+            let mut value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(decoded(credentials))))
+                .map_err(|_| bad("expected user:password"))?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        for (name, value) in own {
+            let key: HeaderName =
+                name.parse().map_err(|_| Error::misuse(format!("header {name:?}: not a header's name")))?;
+            if headers::is_reserved(&key) {
+                return Err(Error::misuse(format!("header {name:?}: the transport sets it itself")));
+            }
+            let value = HeaderValue::from_str(value)
+                .map_err(|_| Error::misuse(format!("header {name:?}: its value has characters that no header can carry")))?;
+            headers.insert(key, value);
+        }
+        let path = parsed.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
+        let origin = Uri::builder().scheme(scheme.clone()).authority(place).path_and_query("/").build();
+        Ok(Self { origin: origin.map_err(|e| bad(&e.to_string()))?, path: Uri::from(path), headers })
+    }
+
+    /// The path that a redirect leads to, when it stays at this origin.
+    pub(super) fn redirected(&self, location: &HeaderValue) -> Option<Uri> {
+        let location: Uri = location.to_str().ok()?.parse().ok()?;
+        let here = match (location.scheme(), location.authority()) {
+            (None, None) => location.path().starts_with('/'),
+            (scheme, Some(authority)) => {
+                scheme.is_none_or(|s| Some(s) == self.origin.scheme())
+                    && authority.host().eq_ignore_ascii_case(self.origin.host().unwrap_or_default())
+                    && port(&location, self.origin.scheme()) == port(&self.origin, None)
+            }
+            _ => false,
+        };
+        let path = location.path_and_query().filter(|_| here)?.clone();
+        Some(Uri::from(path))
+    }
+}
+
+fn port(uri: &Uri, scheme: Option<&Scheme>) -> u16 {
+    let scheme = uri.scheme().or(scheme);
+    uri.port_u16().unwrap_or(if scheme == Some(&Scheme::HTTPS) { 443 } else { 80 })
+}
+
+/// Percent-encoding undone.
+fn decoded(text: &str) -> Vec<u8> {
+    let (bytes, mut out, mut at) = (text.as_bytes(), Vec::with_capacity(text.len()), 0);
+    while at < bytes.len() {
+        let escaped = (bytes[at] == b'%').then(|| text.get(at + 1..at + 3)).flatten();
+        match escaped.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) => {
+                out.push(byte);
+                at += 3;
+            }
+            None => {
+                out.push(bytes[at]);
+                at += 1;
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_taken_apart() {
+        for (url, origin, path, host) in [
+            ("http://localhost:8000/mcp?a=1", "http://localhost:8000/", "/mcp?a=1", "localhost:8000"),
+            ("http://localhost:8000", "http://localhost:8000/", "/", "localhost:8000"),
+            ("https://example.com/a/b/", "https://example.com/", "/a/b/", "example.com"),
+            ("http://[::1]:1/x#part", "http://[::1]:1/", "/x", "[::1]:1"),
+        ] {
+            let target = Target::new(url, &[]).map_err(|e| format!("{url}: {e}")).expect("a URL");
+            assert_eq!((target.origin.to_string().as_str(), target.path.to_string().as_str()), (origin, path));
+            assert_eq!(target.headers["host"], host);
+            assert_eq!(target.headers["accept"], "application/json, text/event-stream");
+        }
+        for bad in ["ftp://x/", "localhost:1", "http://", "http://a b/", ""] {
+            assert_eq!(Target::new(bad, &[]).err().map(|e| e.kind()), Some(crate::ErrorKind::Misuse), "{bad}");
+        }
+        let target = Target::new("http://user:p%40ss@h:1/", &[]).map_err(|e| e.to_string()).expect("a URL");
+        assert_eq!((target.headers["host"].as_bytes(), target.origin.to_string().as_str()), (&b"h:1"[..], "http://h:1/"));
+        assert_eq!(target.headers["authorization"], "Basic dXNlcjpwQHNz");
+    }
+
+    #[test]
+    fn the_users_headers_are_checked() {
+        let with = |name: &str, value: &str| Target::new("http://h/", &[(name.to_owned(), value.to_owned())]);
+        assert_eq!(with("X-Own", "a b").map_err(|e| e.to_string()).expect("fine").headers["x-own"], "a b");
+        assert_eq!(with("Host", "other").map_err(|e| e.to_string()).expect("fine").headers["host"], "other");
+        for (name, value) in [("a b", ""), ("x", "a\nb"), ("Mcp-Session-Id", "s"), ("content-length", "1"), ("Accept", "*/*")] {
+            assert_eq!(with(name, value).err().map(|e| e.kind()), Some(crate::ErrorKind::Misuse), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_redirects_within_the_origin_are_followed() {
+        let target = Target::new("http://Host:8000/mcp", &[]).map_err(|e| e.to_string()).expect("a URL");
+        for (location, path) in [
+            ("/mcp/", Some("/mcp/")),
+            ("http://host:8000/mcp/?x", Some("/mcp/?x")),
+            ("https://host:8000/mcp/", None),
+            ("http://host/mcp/", None),
+            ("http://evil:8000/mcp/", None),
+            ("//evil:8000/mcp/", None),
+            ("mcp/", None),
+        ] {
+            let location = HeaderValue::from_static(location);
+            assert_eq!(target.redirected(&location).map(|u| u.to_string()).as_deref(), path, "{location:?}");
+        }
+        let secure = Target::new("https://h/mcp", &[]).map_err(|e| e.to_string()).expect("a URL");
+        assert!(secure.redirected(&HeaderValue::from_static("https://h:443/x")).is_some());
+    }
+}
