@@ -39,6 +39,10 @@ impl Events for HostEvents {
         self.bridge.event(self.source, "stderr", RawJson::from_value(&json!({"line": line})));
     }
 
+    fn warning(&self, message: &str) {
+        self.bridge.event(self.source, "warning", RawJson::from_value(&json!({"message": message})));
+    }
+
     fn closed(&self, reason: &Error) {
         self.bridge.event(self.source, "closed", RawJson::from_value(&json!({"reason": reason.message()})));
     }

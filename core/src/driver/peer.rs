@@ -33,6 +33,8 @@ pub(crate) trait Service: Send + Sync {
     fn dispatch(&self, peer: &Arc<Peer>, call: Box<Call>);
     /// A notification for the user.
     fn notified(&self, _method: &str, _params: Option<RawJson>) {}
+    /// Something is wrong that is no reason to fail.
+    fn warning(&self, _message: &str) {}
     /// The negotiation of a client succeeded.
     fn opened(&self, _peer: &Arc<Peer>, _opening: Opening) {}
     /// The connection ended.
@@ -144,6 +146,12 @@ impl Peer {
     /// The peer is gone.
     pub(crate) fn close(self: &Arc<Self>, reason: &str) {
         self.handle(Input::Closed(reason.to_owned()));
+    }
+
+    /// Tells the user of something that is wrong but no reason to fail.
+    #[cfg(feature = "http")]
+    pub(crate) fn warn(&self, message: &str) {
+        self.service.warning(message);
     }
 
     /// Holds messages back until [`uncork`](Self::uncork), so that the answers to several requests go out at once.

@@ -30,6 +30,8 @@ pub trait Events: Send + Sync + 'static {
     fn notification(&self, _method: &str, _params: Option<&RawJson>) {}
     /// A child process wrote a line to its standard error (`Stderr::Event`).
     fn stderr(&self, _line: &str) {}
+    /// Something about the server is wrong that is no reason to fail, such as a tool that cannot be offered.
+    fn warning(&self, _message: &str) {}
     /// The connection ended.
     fn closed(&self, _reason: &Error) {}
 }
@@ -80,6 +82,10 @@ impl Service for Answers {
 
     fn notified(&self, method: &str, params: Option<RawJson>) {
         self.events.notification(method, params.as_ref());
+    }
+
+    fn warning(&self, message: &str) {
+        self.events.warning(message);
     }
 
     fn opened(&self, _peer: &Arc<Peer>, opening: Opening) {
