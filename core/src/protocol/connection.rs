@@ -105,12 +105,14 @@ pub struct Invocation {
     pub progress: bool,
     /// The peer's request this one belongs to.
     pub related: Option<CallId>,
+    /// It was sent before, in a session that the server no longer knew.
+    pub(crate) resent: bool,
 }
 
 impl Invocation {
     /// A request without timeout and without progress.
     pub fn new(call: CallId, method: impl Into<String>, params: Option<RawJson>) -> Self {
-        Self { call, method: method.into(), params, timeout: None, max_timeout: None, progress: false, related: None }
+        Self { call, method: method.into(), params, timeout: None, max_timeout: None, progress: false, related: None, resent: false }
     }
 }
 
@@ -753,7 +755,7 @@ impl Connection {
             deadline: invocation.timeout.map(|t| now + t),
             hard_deadline: invocation.max_timeout.map(|t| now + t),
             wants_progress: invocation.progress,
-            resent: false,
+            resent: invocation.resent,
         };
         self.transmit(outgoing, revision, invocation.related, out);
     }
@@ -816,17 +818,16 @@ impl Connection {
     }
 
     fn session_lost(&mut self, now: Duration, id: &Id, out: &mut Vec<Action>) {
-        let Some(mut outgoing) = self.outgoing.remove(id) else { return };
+        let Some(outgoing) = self.outgoing.remove(id) else { return };
         if outgoing.resent {
             let message = "the server lost the session twice in a row";
             return out.push(Action::Resolve(outgoing.call, Err(Error::new(ErrorKind::Transport, message))));
         }
         // A 404 says that the request did not run, so it is safe to send again.
-        outgoing.resent = true;
         let (call, timeout, progress) = (outgoing.call, outgoing.timeout, outgoing.wants_progress);
         let max_timeout = outgoing.hard_deadline.map(|due| due.saturating_sub(now));
         let (method, params) = (outgoing.method, outgoing.params);
-        let again = Invocation { call, method, params, timeout, max_timeout, progress, related: None };
+        let again = Invocation { call, method, params, timeout, max_timeout, progress, related: None, resent: true };
         self.waiting.push_back(again);
         if let Phase::Legacy(session) = &self.phase {
             let pinned = Some(session.revision);
