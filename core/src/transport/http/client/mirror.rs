@@ -13,20 +13,24 @@ use serde_json::value::RawValue;
 
 use super::headers;
 use crate::jsonrpc::RawJson;
+use crate::model::mirror::{MARK, Mirror, mirrors};
 use crate::protocol::revision::shape::{members, push_member};
 
-const MARK: &str = "x-mcp-header";
 /// The most tools with marks that are remembered; the calls of further ones go out without these headers.
 const MAX_TOOLS: usize = 4096;
 
 /// An argument with its header.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct Mirrored {
     pub(super) header: HeaderName,
     path: Vec<String>,
 }
 
 impl Mirrored {
+    fn new(mirror: Mirror) -> Option<Self> {
+        Some(Self { header: mirror.header.try_into().ok()?, path: mirror.path })
+    }
+
     /// The header's value for these arguments; `None` when the argument is absent, `null` or nothing a header can say.
     pub(super) fn value(&self, arguments: &RawValue) -> Option<HeaderValue> {
         let mut at = arguments;
@@ -54,84 +58,6 @@ fn integer(text: &str) -> Cow<'_, str> {
     match text.parse::<f64>() {
         Ok(number) if number.fract() == 0.0 && number.abs() <= LARGEST => Cow::Owned(format!("{number:.0}")),
         _ => Cow::Borrowed(text),
-    }
-}
-
-/// The marked arguments of a tool's `inputSchema`.
-///
-/// # Errors
-/// What is wrong with a mark, as the end of a sentence about the tool.
-pub(super) fn mirrored(schema: &Value) -> Result<Vec<Mirrored>, String> {
-    let mut found = Vec::new();
-    walk(schema, &mut Vec::new(), true, &mut found)?;
-    Ok(found)
-}
-
-fn walk(schema: &Value, path: &mut Vec<String>, reachable: bool, found: &mut Vec<Mirrored>) -> Result<(), String> {
-    let Value::Object(keywords) = schema else { return Ok(()) };
-    if let Some(mark) = keywords.get(MARK) {
-        if !reachable || path.is_empty() {
-            return Err(format!("{MARK} {mark} is not on a property that only \"properties\" lead to"));
-        }
-        let header = header(mark)?;
-        if !is_mirrorable(keywords.get("type")) {
-            return Err(format!("{MARK} {mark} is on {path:?}, whose type is not string, integer or boolean"));
-        }
-        if found.iter().any(|other| other.header == header) {
-            return Err(format!("{MARK} {mark} occurs twice"));
-        }
-        found.push(Mirrored { header, path: path.clone() });
-    }
-    for (keyword, value) in keywords {
-        match (keyword.as_str(), value) {
-            ("properties", Value::Object(properties)) => {
-                for (name, schema) in properties {
-                    path.push(name.clone());
-                    walk(schema, path, reachable, found)?;
-                    path.pop();
-                }
-            }
-            (
-                "patternProperties" | "dependentSchemas" | "dependencies" | "$defs" | "definitions",
-                Value::Object(schemas),
-            ) => {
-                schemas.values().try_for_each(|schema| walk(schema, path, false, found))?;
-            }
-            ("allOf" | "anyOf" | "oneOf" | "prefixItems" | "items", Value::Array(schemas)) => {
-                schemas.iter().try_for_each(|schema| walk(schema, path, false, found))?;
-            }
-            (
-                "additionalItems" | "additionalProperties" | "contains" | "contentSchema" | "else" | "if" | "items"
-                | "not" | "propertyNames" | "then" | "unevaluatedItems" | "unevaluatedProperties",
-                schema,
-            ) => walk(schema, path, false, found)?,
-            // Not schemas: what looks like a mark in an example or a default is none.
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-fn header(mark: &Value) -> Result<HeaderName, String> {
-    let bad = || format!("{MARK} {mark} is no header name");
-    let name = mark.as_str().filter(|name| !name.is_empty()).ok_or_else(bad)?;
-    let token = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b));
-    if !token {
-        return Err(bad());
-    }
-    HeaderName::try_from(format!("mcp-param-{name}")).map_err(|_| bad())
-}
-
-/// One of the three types, or that and `null`, whose values send no header.
-fn is_mirrorable(kind: Option<&Value>) -> bool {
-    let fits = |kind: &Value| matches!(kind.as_str(), Some("string" | "integer" | "boolean"));
-    match kind {
-        Some(Value::Array(kinds)) => {
-            let mut rest = kinds.iter().filter(|kind| kind.as_str() != Some("null"));
-            rest.next().is_some_and(fits) && rest.next().is_none()
-        }
-        Some(kind) => fits(kind),
-        None => false,
     }
 }
 
@@ -183,13 +109,14 @@ impl Tools {
                 continue;
             }
             let definition: Value = serde_json::from_str(tool.get()).unwrap_or_default();
-            match mirrored(&definition["inputSchema"]) {
+            match mirrors(&definition["inputSchema"]) {
                 Ok(arguments) => {
                     kept.push(tool);
+                    let arguments: Arc<[Mirrored]> = arguments.into_iter().filter_map(Mirrored::new).collect();
                     if arguments.is_empty() {
                         marked.remove(name.as_ref());
                     } else if marked.len() < MAX_TOOLS || marked.contains_key(name.as_ref()) {
-                        marked.insert(name.into_owned(), arguments.into());
+                        marked.insert(name.into_owned(), arguments);
                     }
                 }
                 Err(why) => {
@@ -229,8 +156,8 @@ mod tests {
 
     fn values(schema: &Value, arguments: &str) -> Vec<(String, String)> {
         let arguments: &RawValue = serde_json::from_str(arguments).expect("json");
-        let found = mirrored(schema).expect("valid marks");
-        let sent = found.iter().filter_map(|m| m.value(arguments).map(|v| (m.header.as_str().to_owned(), v)));
+        let found = mirrors(schema).expect("valid marks").into_iter().filter_map(Mirrored::new);
+        let sent = found.filter_map(|m| m.value(arguments).map(|v| (m.header.as_str().to_owned(), v)));
         sent.map(|(k, v)| (k, v.to_str().expect("ascii").to_owned())).collect()
     }
 
@@ -240,10 +167,8 @@ mod tests {
             "region": {"type": "string", "x-mcp-header": "Region"},
             "count": {"type": "integer", "x-mcp-header": "Count"},
             "dry": {"type": ["boolean", "null"], "x-mcp-header": "Dry-Run"},
-            "query": {"type": "string"},
             "inner": {"type": "object", "properties": {"deep": {"type": "string", "x-mcp-header": "Deep"}}},
-            "x-mcp-header": {"type": "string"},
-        }, "examples": [{"x-mcp-header": 7}]});
+        }});
         let pairs = |list: &[(&str, &str)]| -> Vec<(String, String)> {
             list.iter().map(|(k, v)| (format!("mcp-param-{k}"), (*v).to_owned())).collect()
         };
@@ -258,36 +183,6 @@ mod tests {
         assert_eq!(values(&schema, r#"{"region":null,"count":9007199254740991}"#), pairs(&[("count", "9007199254740991")]));
         assert_eq!(values(&schema, r#"{"region":"S\u00e3o ","count":1e2}"#), pairs(&[("region", "=?base64?U8OjbyA=?="), ("count", "100")]));
         assert_eq!(values(&schema, r#"{"region":["a"],"count":{}}"#), pairs(&[]));
-    }
-
-    #[test]
-    fn wrong_marks_are_refused() {
-        let string = |mark: Value| json!({"p": {"type": "string", "x-mcp-header": mark}});
-        let typed = |kind: &str| json!({"p": {"type": kind, "x-mcp-header": "P"}});
-        for (what, properties) in [
-            ("empty", string(json!(""))),
-            ("not text", string(json!(1))),
-            ("space", string(json!("a b"))),
-            ("colon", string(json!("a:b"))),
-            ("tab", string(json!("a\tb"))),
-            ("not ascii", string(json!("ä"))),
-            ("object", typed("object")),
-            ("array", typed("array")),
-            ("null", typed("null")),
-            ("number", typed("number")),
-            ("no type", json!({"p": {"x-mcp-header": "P"}})),
-            ("two types", json!({"p": {"type": ["string", "integer"], "x-mcp-header": "P"}})),
-            ("twice", json!({"p": {"type": "string", "x-mcp-header": "P"}, "q": {"type": "string", "x-mcp-header": "p"}})),
-            ("items", json!({"p": {"type": "array", "items": {"type": "string", "x-mcp-header": "P"}}})),
-            ("below items", json!({"p": {"items": {"properties": {"q": {"type": "string", "x-mcp-header": "P"}}}}})),
-            ("anyOf", json!({"p": {"anyOf": [{"type": "string", "x-mcp-header": "P"}]}})),
-            ("then", json!({"p": {"then": {"type": "string", "x-mcp-header": "P"}}})),
-            ("additional", json!({"p": {"additionalProperties": {"type": "string", "x-mcp-header": "P"}}})),
-        ] {
-            assert!(mirrored(&json!({"type": "object", "properties": properties})).is_err(), "{what}");
-        }
-        assert!(mirrored(&json!({"type": "object", "x-mcp-header": "P"})).is_err(), "at the top");
-        assert!(mirrored(&json!({"$defs": {"D": {"type": "string", "x-mcp-header": "P"}}})).is_err(), "definitions");
     }
 
     #[test]
