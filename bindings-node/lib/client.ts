@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import type * as Addon from "./addon.js";
-import { MisuseError, native, PeerMisbehavedError, TricornError } from "./errors.js";
+import { ClosedError, MisuseError, native, PeerMisbehavedError, TricornError } from "./errors.js";
 import { addon, bridge, listen, newSource, wait, warn } from "./host.js";
 import { toEngine, withOptions } from "./options.js";
 import { userPackage } from "./package.js";
@@ -268,7 +268,11 @@ export class Client {
     return new ToolResult<T>(await this.request("tools/call", params, options));
   }
 
-  /** Asks whether the server is still there. A revision without `ping` gets its nearest equivalent. */
+  /**
+   * Asks whether the server is still there.
+   *
+   * @throws {UnsupportedError} in revisions without `ping`
+   */
   async ping(options?: RequestOptions): Promise<void> {
     await this.request("ping", undefined, options);
   }
@@ -279,6 +283,7 @@ export class Client {
     params?: Readonly<Record<string, unknown>>,
     options: RequestOptions = {},
   ): Promise<Record<string, unknown>> {
+    if (this.#closing) throw new ClosedError("the client is closed");
     const { signal, onProgress, timeout, maxTimeout } = options;
     const engine =
       timeout === undefined && maxTimeout === undefined && !onProgress

@@ -87,7 +87,7 @@ export class Context {
    * Tells the client how far this call is. Progress should grow with every report.
    *
    * @param total where progress ends, when known
-   * @returns false when the client did not ask for progress or the call is over
+   * @returns false when the call is over
    */
   progress(progress: number, total?: number, message?: string): boolean {
     return bridge.progress(this.#key, progress, total, message);

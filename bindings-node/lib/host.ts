@@ -174,18 +174,12 @@ function deliver(delivery: Delivery): void {
     case 1:
       calls.get(delivery[1])?.cancel(delivery[2]);
       return;
-    case 2: {
-      const op = finish(delivery[1]);
-      bridge.settle(delivery[1]);
-      op?.resolve(delivery[2]);
+    case 2:
+      finish(delivery[1])?.resolve(delivery[2]);
       return;
-    }
-    case 3: {
-      const op = finish(delivery[1]);
-      bridge.settle(delivery[1]);
-      op?.reject(errorFrom(delivery[2]));
+    case 3:
+      finish(delivery[1])?.reject(errorFrom(delivery[2]));
       return;
-    }
     case 4: {
       const params = delivery[3] as { readonly op?: number };
       const listener = params.op === undefined ? sources.get(delivery[1]) : ops.get(params.op)?.listener;
@@ -217,7 +211,14 @@ export function warn(message: string): void {
   process.emitWarning(message, "TricornWarning");
 }
 
-/** Gauges of the bridge: deliveries queued, calls running, operations pending. */
-export function bridgeMetrics(): { queued: number; calls: number; ops: number } {
-  return JSON.parse(bridge.metrics()) as { queued: number; calls: number; ops: number };
+/** Deliveries queued, calls running, operations pending; and events dropped because nobody took them in time. */
+export interface BridgeMetrics {
+  readonly queued: number;
+  readonly calls: number;
+  readonly ops: number;
+  readonly dropped: number;
+}
+
+export function bridgeMetrics(): BridgeMetrics {
+  return JSON.parse(bridge.metrics()) as BridgeMetrics;
 }

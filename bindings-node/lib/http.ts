@@ -57,9 +57,9 @@ export function mount(endpoint: Addon.HttpEndpoint, maxBytes: number, owner: obj
     wait(
       (op) => endpoint.exchange(op, JSON.stringify(head), body),
       signal,
-      (name, params: Head & { readonly data: string }) => {
+      (name, params: Head & { readonly text: string }) => {
         if (name === "http_head") sink.head(params);
-        else if (name === "http_chunk") sink.chunk(params.data);
+        else if (name === "http_chunk") sink.chunk(params.text);
       },
     );
   const kept = { owner, exchange };

@@ -98,7 +98,7 @@ impl Bridge {
 
     #[napi(catch_unwind)]
     pub fn log(&self, key: i64, level: String, logger: Option<String>, json: String) -> Result<bool> {
-        self.inner.log(key as u64, &level, logger.as_deref(), raw(json)).map_err(raise)
+        self.inner.log(key as u64, &level, logger.as_deref(), &raw(json)).map_err(raise)
     }
 
     #[napi(catch_unwind)]
@@ -123,8 +123,8 @@ impl Bridge {
     pub fn metrics(&self) -> String {
         let metrics = self.inner.metrics();
         format!(
-            r#"{{"queued":{},"calls":{},"ops":{}}}"#,
-            metrics.queued, metrics.calls, metrics.ops
+            r#"{{"queued":{},"calls":{},"ops":{},"dropped":{}}}"#,
+            metrics.queued, metrics.calls, metrics.ops, metrics.dropped
         )
     }
 
@@ -150,23 +150,18 @@ pub(crate) fn raw(json: String) -> RawJson {
 /// [5,op,progress]]`. Payloads are spliced in as they are: parsing them is `JSON.parse`'s job.
 fn encode(batch: &[Delivery]) -> String {
     let mut text = String::with_capacity(batch.iter().map(size).sum::<usize>() + 2);
-    text.push('[');
-    for (index, delivery) in batch.iter().enumerate() {
-        if index > 0 {
-            text.push(',');
-        }
+    for delivery in batch {
+        text.push(if text.is_empty() { '[' } else { ',' });
         // Writing to a String cannot fail.
         let _ = match delivery {
             Delivery::Call { key, handler, params } => write!(text, "[0,{handler},{key},{}]", params.get()),
-            Delivery::Cancel { key, reason } => {
-                write!(text, "[1,{key},{}]", RawJson::from_value(reason).get())
-            }
+            Delivery::Cancel { key, reason } => write!(text, "[1,{key},{}]", RawJson::from_value(reason).get()),
             Delivery::Settle { op, outcome: Ok(result) } => write!(text, "[2,{op},{}]", result.get()),
             Delivery::Settle { op, outcome: Err(error) } => write!(text, "[3,{op},{}]", error.to_json().get()),
-            Delivery::Event { source, name, params } => {
-                write!(text, "[4,{source},\"{name}\",{}]", params.get())
-            }
+            Delivery::Event { source, name, params } => write!(text, "[4,{source},\"{name}\",{}]", params.get()),
             Delivery::Progress { op, params } => write!(text, "[5,{op},{}]", params.get()),
+            // A kind this binding does not know yet is one its host could do nothing with.
+            _ => write!(text, "[-1]"),
         };
     }
     text.push(']');
@@ -180,7 +175,7 @@ fn size(delivery: &Delivery) -> usize {
             params.get().len()
         }
         Delivery::Settle { outcome: Ok(result), .. } => result.get().len(),
-        Delivery::Settle { .. } | Delivery::Cancel { .. } => 128,
+        _ => 128,
     };
     payload + 64
 }
