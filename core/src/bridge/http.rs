@@ -37,7 +37,7 @@ impl HttpEndpoint {
             bridge.event(source, "http_head", RawJson::from_value(&head));
             let mut body = response.into_body();
             while let Some(frame) = body.frame().await {
-                let Ok(frame) = frame else { break };
+                let Ok(frame) = frame;
                 if let Ok(data) = frame.into_data() {
                     let chunk = json!({"op": op, "text": String::from_utf8_lossy(&data)});
                     bridge.event(source, "http_chunk", RawJson::from_value(&chunk));

@@ -1,5 +1,4 @@
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use serde_json::json;
 
@@ -93,10 +92,16 @@ impl Server {
 }
 
 impl server::Server {
-    /// The server's gauges as a JSON object: `connections` (live pipes), and with HTTP `sessions`, `in_flight`,
-    /// `streams`.
+    /// The server's gauges as a JSON object: `connections` (pipes and sockets), and of HTTP `sessions`,
+    /// `in_flight`, `streams`.
     #[must_use]
     pub fn metrics(&self) -> serde_json::Value {
-        json!({"connections": self.shared.connections.load(Ordering::Relaxed)})
+        let usage = self.usage();
+        json!({
+            "connections": usage.connections,
+            "sessions": usage.sessions,
+            "in_flight": usage.in_flight,
+            "streams": usage.streams,
+        })
     }
 }

@@ -7,6 +7,7 @@ mod capabilities;
 mod content;
 mod implementation;
 pub mod meta;
+pub(crate) mod mirror;
 mod tool;
 
 pub use capabilities::Capabilities;

@@ -1,10 +1,11 @@
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::registry::Registry;
+use super::usage::Meter;
 use super::{Handler, IntoHandler, Router};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{Limits, RawJson};
@@ -121,6 +122,8 @@ pub(crate) struct Shared {
     /// Set when the server is to stop serving everywhere.
     pub(crate) stop: Signal,
     pub(crate) connections: AtomicUsize,
+    /// The transports that have more to count.
+    pub(crate) meters: Mutex<Vec<Weak<dyn Meter>>>,
 }
 
 impl Server {
@@ -144,6 +147,7 @@ impl Server {
             facts: Mutex::new(None),
             stop: Signal::default(),
             connections: AtomicUsize::new(0),
+            meters: Mutex::default(),
         };
         Self { shared: Arc::new(shared), mistake }
     }

@@ -7,6 +7,7 @@ mod context;
 mod handler;
 mod registry;
 mod router;
+mod usage;
 mod validate;
 
 pub use builder::{Server, ServerOptions};
@@ -15,3 +16,6 @@ pub(crate) use context::Link;
 pub(crate) use handler::BoxFuture;
 pub use handler::{Handler, IntoAnswer, IntoHandler, Reply, ToolError};
 pub(crate) use router::Router;
+#[cfg(feature = "http")]
+pub(crate) use usage::Meter;
+pub use usage::Usage;

@@ -9,6 +9,7 @@ use super::validate::Schema;
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::model::Tool;
+use crate::model::mirror::{Mirror, mirrors};
 use crate::protocol::Payload;
 use crate::protocol::revision::{Revision, shape};
 
@@ -20,6 +21,8 @@ pub(crate) struct ToolEntry {
     serial: u64,
     input: Schema,
     output: Option<Schema>,
+    /// The arguments that HTTP headers mirror.
+    pub(crate) mirrors: Vec<Mirror>,
     /// The definition as each revision carries it, written on first use.
     texts: [OnceLock<RawJson>; Revision::ALL.len()],
 }
@@ -33,7 +36,9 @@ impl ToolEntry {
         let input = schema("inputSchema")?
             .ok_or_else(|| Error::misuse(format!("tool {name:?}: inputSchema: missing")))?;
         let output = schema("outputSchema")?;
-        Ok(Self { tool, handler, serial, input, output, texts: Default::default() })
+        let mirrors = tool.members().get("inputSchema").map_or_else(|| Ok(Vec::new()), mirrors);
+        let mirrors = mirrors.map_err(|why| Error::misuse(format!("tool {name:?}: inputSchema: {why}")))?;
+        Ok(Self { tool, handler, serial, input, output, mirrors, texts: Default::default() })
     }
 
     fn text(&self, revision: Revision) -> &RawJson {

@@ -1,4 +1,21 @@
 //! Streamable HTTP.
 pub(crate) mod client;
-mod stub;
-pub use stub::{Endpoint, HttpOptions, HttpServer};
+
+mod body;
+mod endpoint;
+mod exchange;
+mod headers;
+mod legacy;
+mod modern;
+mod options;
+mod origin;
+mod outlet;
+mod reply;
+mod serve;
+mod sessions;
+mod sse;
+
+pub use body::Body;
+pub use endpoint::Endpoint;
+pub use options::HttpOptions;
+pub use serve::HttpServer;

@@ -1,0 +1,176 @@
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use tokio::time::{Instant, Sleep};
+
+use super::exchange::Exchange;
+use super::outlet::{End, Next};
+use super::sse;
+use crate::driver::runtime;
+
+/// The body of a response: one JSON text, or a stream of events. Dropped before its end, the client has gone away.
+pub struct Body(Kind);
+
+enum Kind {
+    Full(Bytes),
+    Events(Box<Events>),
+}
+
+impl Body {
+    pub(super) fn empty() -> Self {
+        Self(Kind::Full(Bytes::new()))
+    }
+
+    pub(super) fn full(text: impl Into<Bytes>) -> Self {
+        Self(Kind::Full(text.into()))
+    }
+
+    pub(super) fn events(events: Events) -> Self {
+        Self(Kind::Events(Box::new(events)))
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let next = match &mut self.0 {
+            Kind::Full(text) if text.is_empty() => None,
+            Kind::Full(text) => Some(std::mem::take(text)),
+            Kind::Events(events) => std::task::ready!(events.poll(cx)),
+        };
+        Poll::Ready(next.map(|chunk| Ok(Frame::data(chunk))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Kind::Full(text) => text.is_empty(),
+            Kind::Events(events) => events.done && events.ready.is_empty(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Full(text) => SizeHint::with_exact(text.len() as u64),
+            Kind::Events(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match &self.0 {
+            Kind::Full(_) => "Body(full)",
+            Kind::Events(_) => "Body(events)",
+        })
+    }
+}
+
+/// An exchange's messages as events.
+pub(super) struct Events {
+    exchange: Exchange,
+    ready: VecDeque<Bytes>,
+    done: bool,
+    quiet: Quiet,
+}
+
+impl Events {
+    /// Starts with what was read already.
+    pub(super) fn new(exchange: Exchange, first: Option<Next>, keep_alive: Duration) -> Self {
+        let mut events = Self { exchange, ready: VecDeque::new(), done: false, quiet: Quiet::new(keep_alive) };
+        match first {
+            Some(next) => events.push(next),
+            // Something has to be written, or else the head may wait for it.
+            None => events.ready.push_back(sse::KEEP_ALIVE),
+        }
+        events
+    }
+
+    fn push(&mut self, next: Next) {
+        match next {
+            Next::Message(text) => self.ready.extend(sse::event(text)),
+            Next::Answer(answer) => {
+                self.ready.extend(sse::event(answer.text));
+                self.done = true;
+            }
+            Next::End(end) => {
+                let why = match end {
+                    End::TooSlow => Some("closed: the reader is too slow (max_queued_notifications)"),
+                    End::ServerClosed => Some("closed: the server was closed"),
+                    End::SessionEnded => Some("closed: the session has ended"),
+                    End::Answered | End::Cancelled => None,
+                };
+                self.ready.extend(why.map(sse::comment));
+                self.done = true;
+            }
+        }
+        if self.done {
+            self.exchange.finish();
+        }
+        self.quiet.restart();
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        loop {
+            if let Some(chunk) = self.ready.pop_front() {
+                return Poll::Ready(Some(chunk));
+            }
+            if self.done {
+                return Poll::Ready(None);
+            }
+            match self.exchange.outlet().poll(cx) {
+                Poll::Ready(next) => self.push(next),
+                Poll::Pending => {
+                    std::task::ready!(self.quiet.poll(cx));
+                    self.ready.push_back(sse::KEEP_ALIVE);
+                    self.quiet.restart();
+                }
+            }
+        }
+    }
+}
+
+/// A timer that runs while nothing happens. Costs nothing until it is asked.
+pub(super) struct Quiet {
+    time: Duration,
+    timer: Option<Pin<Box<Sleep>>>,
+    stale: bool,
+}
+
+impl Quiet {
+    pub(super) fn new(time: Duration) -> Self {
+        Self { time, timer: None, stale: false }
+    }
+
+    /// Something happened.
+    pub(super) fn restart(&mut self) {
+        self.stale = true;
+    }
+
+    /// Resolves when nothing has happened for the whole time.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let stale = std::mem::take(&mut self.stale);
+        let timer = match &mut self.timer {
+            Some(timer) => {
+                if stale {
+                    timer.as_mut().reset(Instant::now() + self.time);
+                }
+                timer
+            }
+            None => {
+                // The endpoint may be driven by something that is not tokio.
+                let _guard = runtime::handle().enter();
+                self.timer.insert(Box::pin(tokio::time::sleep(self.time)))
+            }
+        };
+        timer.as_mut().poll(cx)
+    }
+}

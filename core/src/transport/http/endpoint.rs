@@ -1,0 +1,384 @@
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body::Body as HttpBody;
+
+use super::body::Body;
+use super::headers::{self, Accepts, PROTOCOL_VERSION, Single};
+use super::options::HttpOptions;
+use super::origin::Allowed;
+use super::outlet::{End, Outlet};
+use super::reply::{self, Refusal};
+use super::sessions::Sessions;
+use super::{legacy, modern};
+use crate::driver::{Peer, now, runtime};
+use crate::error::{Error, Result};
+use crate::jsonrpc::{self, Decoded, Limits, Message, code};
+use crate::protocol::Head;
+use crate::protocol::revision::{Era, Revision, modern as envelope};
+use crate::server::{Meter, Server, Usage};
+use crate::signal::Signal;
+
+/// A server as a function from HTTP request to HTTP response, without a socket: served by
+/// [`Server::serve_http`], or mounted in any HTTP server. Both eras on one path. A clone is the same endpoint.
+///
+/// Dropping the future or the response's body means that the client has gone away.
+#[derive(Clone)]
+pub struct Endpoint {
+    pub(super) inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    pub(super) server: Server,
+    pub(super) options: HttpOptions,
+    pub(super) limits: Limits,
+    pub(super) max_queued: usize,
+    pub(super) max_in_flight: usize,
+    pub(super) keep_alive: Duration,
+    pub(super) sessions: Sessions,
+    allowed: Allowed,
+    /// The stateless requests that wait for their handlers.
+    open: Mutex<HashMap<u64, (Weak<Outlet>, Weak<Peer>)>>,
+    last: AtomicUsize,
+    stateless: AtomicUsize,
+    streams: AtomicUsize,
+    closed: AtomicBool,
+    kept: AtomicBool,
+    /// Set when the endpoint is dropped.
+    gone: Arc<Signal>,
+}
+
+impl Server {
+    /// The server as an HTTP endpoint without a socket. With `allowed_hosts` left empty it answers to the loopback names
+    /// with any port: say what it is called elsewhere.
+    ///
+    /// # Errors
+    /// A mistake in the server's definition; [`Misuse`](crate::ErrorKind::Misuse) naming the option that is wrong.
+    pub fn endpoint(&self, options: HttpOptions) -> Result<Endpoint> {
+        Endpoint::new(self, options, None)
+    }
+}
+
+impl Endpoint {
+    /// `port` is the one listened on, if it is this crate that listens.
+    pub(super) fn new(server: &Server, options: HttpOptions, port: Option<u16>) -> Result<Self> {
+        server.check()?;
+        options.check()?;
+        let of_server = server.options();
+        let inner = Arc::new(Inner {
+            server: server.clone(),
+            limits: server.limits(),
+            max_queued: of_server.max_queued_notifications,
+            max_in_flight: of_server.max_in_flight,
+            keep_alive: options.keep_alive()?,
+            sessions: Sessions::new(options.max_sessions, options.idle_timeout()?),
+            allowed: Allowed::new(&options, port),
+            options,
+            open: Mutex::default(),
+            last: AtomicUsize::new(0),
+            stateless: AtomicUsize::new(0),
+            streams: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+            kept: AtomicBool::new(false),
+            gone: Arc::default(),
+        });
+        let meter: Arc<dyn Meter> = inner.clone();
+        server.shared.add_meter(&meter);
+        Ok(Self { inner })
+    }
+
+    /// Answers one request.
+    pub async fn handle<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: HttpBody<Data = Bytes>,
+    {
+        let (head, body) = request.into_parts();
+        match self.inner.admit(&head) {
+            Ok(Verb::Post(accepts)) => self.inner.post(head.headers, body, accepts).await,
+            Ok(Verb::Get) => legacy::get(&self.inner, &head.headers),
+            Ok(Verb::Delete) => legacy::delete(&self.inner, &head.headers),
+            Err(refusal) => refusal.into(),
+        }
+    }
+
+    /// Ends every session, stream and running call. Later requests are refused.
+    pub(super) fn close(&self) {
+        self.inner.close();
+    }
+}
+
+impl<B> hyper::service::Service<Request<B>> for Endpoint
+where
+    B: HttpBody<Data = Bytes> + Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn call(&self, request: Request<B>) -> Self::Future {
+        let endpoint = self.clone();
+        Box::pin(async move { Ok(endpoint.handle(request).await) })
+    }
+}
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Endpoint").field("options", &self.inner.options).finish_non_exhaustive()
+    }
+}
+
+/// What is asked of the endpoint.
+enum Verb {
+    Post(Accepts),
+    Get,
+    Delete,
+}
+
+impl Inner {
+    /// Checks all that stands before the body.
+    fn admit(&self, head: &Parts) -> Result<Verb, Refusal> {
+        let headers = &head.headers;
+        let refuse = |status: StatusCode, why: &str| Err(Refusal::new(status, why));
+        let host = match Single::of(headers, &http::header::HOST) {
+            // HTTP/2 and absolute targets say it in the target.
+            Single::Absent => head.uri.authority().map(http::uri::Authority::as_str),
+            Single::Text(host) => Some(host),
+            Single::Unreadable => return refuse(StatusCode::BAD_REQUEST, "header Host: expected one value"),
+        };
+        self.allowed.host(host).map_err(|why| Refusal::new(StatusCode::FORBIDDEN, why))?;
+        let origin = match Single::of(headers, &http::header::ORIGIN) {
+            Single::Unreadable => return refuse(StatusCode::FORBIDDEN, "header Origin: expected one value (allowed_origins)"),
+            origin => origin.text(),
+        };
+        self.allowed.origin(origin).map_err(|why| Refusal::new(StatusCode::FORBIDDEN, why))?;
+        if head.uri.path().trim_end_matches('/') != self.options.path.trim_end_matches('/') {
+            let why = format!("nothing here; the endpoint's path is {} (path)", self.options.path);
+            return refuse(StatusCode::NOT_FOUND, &why);
+        }
+        if self.closed.load(Ordering::Acquire) {
+            return refuse(StatusCode::SERVICE_UNAVAILABLE, "the server was closed");
+        }
+        match head.method {
+            Method::POST => {}
+            Method::GET | Method::DELETE if !names_modern(headers) => {
+                return Ok(if head.method == Method::GET { Verb::Get } else { Verb::Delete });
+            }
+            _ => {
+                let why = format!("method {} is not served here: this revision has POST only", head.method);
+                return refuse(StatusCode::METHOD_NOT_ALLOWED, &why);
+            }
+        }
+        if !headers::is_json(headers) {
+            return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "header Content-Type: expected application/json");
+        }
+        let accepts = Accepts::of(headers);
+        if !accepts.json && !accepts.events {
+            let why = "header Accept: expected application/json, text/event-stream";
+            return refuse(StatusCode::NOT_ACCEPTABLE, why);
+        }
+        Ok(Verb::Post(accepts))
+    }
+
+    async fn post<B>(self: &Arc<Self>, headers: HeaderMap, body: B, accepts: Accepts) -> Response<Body>
+    where
+        B: HttpBody<Data = Bytes>,
+    {
+        let body = match collect(body, self.limits.max_message_bytes).await {
+            Ok(body) => body,
+            Err(refusal) => return refusal.into(),
+        };
+        let modern = names_modern(&headers);
+        let decoded = match jsonrpc::decode(&body, &self.limits) {
+            Ok(decoded) => decoded,
+            Err(error) => {
+                let revision = Single::of(&headers, &PROTOCOL_VERSION).text().and_then(Revision::parse);
+                return Refusal::undecodable(&error, revision.map(Revision::rules)).into();
+            }
+        };
+        // The decoded parts hold what they need of it.
+        drop(body);
+        match decoded {
+            Decoded::One(Message::Request { id, method, params }) => match Head::read(params.as_ref()) {
+                Ok(head) if modern || head.version.is_some() => {
+                    let request = modern::Request { id, method, params, head };
+                    modern::post(self, headers, request, accepts).await
+                }
+                Err(error) if modern => Refusal::bad(Some(&id), &error).into(),
+                head => {
+                    let decoded = Decoded::One(Message::Request { id, method, params });
+                    legacy::post(self, headers, decoded, head.ok(), accepts).await
+                }
+            },
+            Decoded::One(Message::Notification { params, .. }) if modern || has_envelope(params.as_ref()) => {
+                // No notification of a client means anything here.
+                reply::empty(StatusCode::ACCEPTED)
+            }
+            Decoded::Batch(_) if modern => refuse("batches are not part of this revision: send one message at a time"),
+            Decoded::One(Message::Response { .. } | Message::Error { .. }) if modern => {
+                refuse("responses are not part of this revision: the server sends no requests")
+            }
+            decoded => legacy::post(self, headers, decoded, None, accepts).await,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, (Weak<Outlet>, Weak<Peer>)>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Room for one more stateless request, if there is any.
+    pub(super) fn ticket(self: &Arc<Self>) -> Option<Ticket> {
+        let ticket = Ticket { inner: self.clone(), key: None, stream: false };
+        let before = self.stateless.fetch_add(1, Ordering::Relaxed);
+        (before < self.options.max_connections).then_some(ticket)
+    }
+
+    /// Counts one standalone stream.
+    pub(super) fn stream_ticket(self: &Arc<Self>) -> Ticket {
+        self.streams.fetch_add(1, Ordering::Relaxed);
+        Ticket { inner: self.clone(), key: None, stream: true }
+    }
+
+    fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        let open: Vec<_> = self.lock().values().cloned().collect();
+        for (outlet, peer) in open {
+            if let (Some(outlet), Some(peer)) = (outlet.upgrade(), peer.upgrade()) {
+                modern::end(&outlet, &peer);
+            }
+        }
+        self.sessions.end_all(End::ServerClosed, "the server was closed");
+    }
+
+    /// Starts the task that ends idle sessions, and everything when the server is closed. It ends with the endpoint.
+    pub(super) fn keep(self: &Arc<Self>) {
+        if !self.kept.swap(true, Ordering::AcqRel) {
+            runtime::spawn(keep(Arc::downgrade(self), self.gone.clone(), self.server.clone()));
+        }
+    }
+}
+
+async fn keep(inner: Weak<Inner>, gone: Arc<Signal>, server: Server) {
+    let Some(idle) = inner.upgrade().map(|inner| inner.sessions.idle()) else { return };
+    let pause = (idle / 8).clamp(Duration::from_millis(50), Duration::from_secs(60));
+    loop {
+        tokio::select! {
+            () = gone.wait() => return,
+            () = server.shared.stop.wait() => {
+                if let Some(inner) = inner.upgrade() {
+                    inner.close();
+                }
+                return;
+            }
+            () = tokio::time::sleep(pause) => {
+                let Some(inner) = inner.upgrade() else { return };
+                inner.sessions.sweep(now());
+            }
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.gone.set();
+        self.sessions.end_all(End::ServerClosed, "the endpoint was dropped");
+    }
+}
+
+impl Meter for Inner {
+    fn read(&self, usage: &mut Usage) {
+        usage.sessions += self.sessions.len();
+        usage.in_flight += self.stateless.load(Ordering::Relaxed) + self.sessions.in_flight();
+        usage.streams += self.streams.load(Ordering::Relaxed);
+    }
+}
+
+/// Counts a request or a stream for as long as it lives.
+pub(super) struct Ticket {
+    inner: Arc<Inner>,
+    key: Option<u64>,
+    stream: bool,
+}
+
+impl Ticket {
+    /// Lets the closing of the server find a request that waits.
+    pub(super) fn list(&mut self, outlet: &Arc<Outlet>, peer: &Arc<Peer>) {
+        let key = self.inner.last.fetch_add(1, Ordering::Relaxed) as u64;
+        self.inner.lock().insert(key, (Arc::downgrade(outlet), Arc::downgrade(peer)));
+        self.key = Some(key);
+        self.inner.keep();
+        if self.inner.closed.load(Ordering::Acquire) {
+            modern::end(outlet, peer);
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if let Some(key) = self.key {
+            self.inner.lock().remove(&key);
+        }
+        let gauge = if self.stream { &self.inner.streams } else { &self.inner.stateless };
+        gauge.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn names_modern(headers: &HeaderMap) -> bool {
+    let version = Single::of(headers, &PROTOCOL_VERSION).text().and_then(Revision::parse);
+    version.is_some_and(|r| r.era() == Era::Modern)
+}
+
+fn has_envelope(params: Option<&jsonrpc::RawJson>) -> bool {
+    Head::read(params).is_ok_and(|head| envelope::version(&head).is_ok())
+}
+
+fn refuse(message: &str) -> Response<Body> {
+    Refusal::bad(None, &Error::rpc(code::INVALID_REQUEST, message)).into()
+}
+
+/// The whole body in one piece; copied only when it came in several.
+async fn collect<B>(body: B, limit: usize) -> Result<Bytes, Refusal>
+where
+    B: HttpBody<Data = Bytes>,
+{
+    let mut body = std::pin::pin!(body);
+    let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    let (mut first, mut all, mut read) = (Bytes::new(), BytesMut::new(), 0usize);
+    loop {
+        match std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+            None => break,
+            Some(Err(_)) => return Err(Refusal::new(StatusCode::BAD_REQUEST, "the body ended before its end")),
+            Some(Ok(frame)) => {
+                let Ok(data) = frame.into_data() else { continue };
+                let before = read;
+                read += data.len();
+                if read > limit {
+                    // A sender that is nearly done is listened to, so that its connection can go on.
+                    if read > limit.saturating_mul(2) {
+                        break;
+                    }
+                } else if before == 0 {
+                    first = data;
+                } else {
+                    if all.is_empty() {
+                        all.reserve(expected.clamp(read, limit));
+                        all.extend_from_slice(&first);
+                    }
+                    all.extend_from_slice(&data);
+                }
+            }
+        }
+    }
+    if read > limit {
+        let message = format!("message is longer than the limit of {limit} bytes (max_message_bytes)");
+        return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message));
+    }
+    Ok(if all.is_empty() { first } else { all.freeze() })
+}

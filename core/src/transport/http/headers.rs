@@ -1,0 +1,298 @@
+//! What a request's headers say, and whether it is what its body says.
+
+use std::borrow::Cow;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::HeaderMap;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
+
+use crate::jsonrpc::RawJson;
+use crate::model::meta;
+use crate::model::mirror::Mirror;
+use crate::protocol::HeaderList;
+use crate::protocol::revision::shape::members;
+
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(super) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+pub(super) const NAME: HeaderName = HeaderName::from_static("mcp-name");
+pub(super) const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// A header that may stand there once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Single<'a> {
+    Absent,
+    Text(&'a str),
+    /// Not text, or there twice.
+    Unreadable,
+}
+
+impl<'a> Single<'a> {
+    pub(super) fn of(headers: &'a HeaderMap, name: &HeaderName) -> Self {
+        let mut values = headers.get_all(name).iter();
+        match (values.next(), values.next()) {
+            (None, _) => Self::Absent,
+            (Some(value), None) => {
+                value.to_str().map_or(Self::Unreadable, |text| Self::Text(text.trim_matches([' ', '\t'])))
+            }
+            (Some(_), Some(_)) => Self::Unreadable,
+        }
+    }
+
+    pub(super) fn text(self) -> Option<&'a str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Absent | Self::Unreadable => None,
+        }
+    }
+}
+
+/// The answers that a client can read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Accepts {
+    pub(super) json: bool,
+    pub(super) events: bool,
+}
+
+impl Accepts {
+    /// Reads `Accept`. Without it, anything goes.
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        let mut accepts = Self { json: false, events: false };
+        let mut values = headers.get_all(ACCEPT).iter().peekable();
+        if values.peek().is_none() {
+            return Self { json: true, events: true };
+        }
+        for range in values.filter_map(|v| v.to_str().ok()).flat_map(|v| v.split(',')) {
+            let mut parts = range.split(';').map(str::trim);
+            let kind = parts.next().unwrap_or_default();
+            let refused = parts.any(|p| {
+                p.split_once('=').is_some_and(|(k, v)| {
+                    k.trim().eq_ignore_ascii_case("q") && v.trim().parse::<f32>().is_ok_and(|q| q <= 0.0)
+                })
+            });
+            let is = |other: &str| kind.eq_ignore_ascii_case(other);
+            accepts.json |= !refused && (is("application/json") || is("application/*") || is("*/*"));
+            accepts.events |= !refused && (is("text/event-stream") || is("text/*") || is("*/*"));
+        }
+        accepts
+    }
+}
+
+/// Whether a body is JSON, as its sender says.
+pub(super) fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
+}
+
+/// A mirrored value as it was before it was encoded for a header.
+///
+/// # Errors
+/// What is wrong with the encoding.
+fn decode(value: &str) -> Result<Cow<'_, str>, &'static str> {
+    match value.strip_prefix("=?base64?").and_then(|v| v.strip_suffix("?=")) {
+        None => Ok(Cow::Borrowed(value)),
+        Some(encoded) => {
+            let bytes = STANDARD.decode(encoded).map_err(|_| "is not valid Base64")?;
+            String::from_utf8(bytes).map(Cow::Owned).map_err(|_| "is not UTF-8 after decoding")
+        }
+    }
+}
+
+/// Checks that `header` says the same as `expected`, a value of the body; `None` when the body has none.
+///
+/// # Errors
+/// What is wrong, naming the header.
+pub(super) fn mirrors(headers: &HeaderMap, header: &HeaderName, shown: &str, expected: Option<&str>) -> Result<(), String> {
+    compare(Single::of(headers, header), shown, expected, |text, expected| text == expected)
+}
+
+fn compare(
+    header: Single<'_>,
+    shown: &str,
+    expected: Option<&str>,
+    same: impl FnOnce(&str, &str) -> bool,
+) -> Result<(), String> {
+    match (header, expected) {
+        (Single::Absent, None) => Ok(()),
+        (Single::Absent, Some(expected)) => Err(format!("header {shown}: missing, the body says {expected:?}")),
+        (Single::Unreadable, _) => Err(format!("header {shown}: expected one value of visible ASCII")),
+        (Single::Text(text), None) => Err(format!("header {shown}: is {text:?}, the body says nothing")),
+        (Single::Text(text), Some(expected)) => match decode(text) {
+            Err(why) => Err(format!("header {shown}: {text:?} {why}")),
+            Ok(decoded) if same(&decoded, expected) => Ok(()),
+            Ok(decoded) => Err(format!("header {shown}: is {decoded:?}, the body says {expected:?}")),
+        },
+    }
+}
+
+/// Checks the headers that mirror arguments of a tool.
+///
+/// # Errors
+/// What is wrong, naming the header.
+pub(super) fn mirrors_arguments(headers: &HeaderMap, mirrored: &[Mirror], arguments: Option<&RawJson>) -> Result<(), String> {
+    for mirror in mirrored {
+        let shown = format!("Mcp-Param-{}", &mirror.header["mcp-param-".len()..]);
+        let shown = &*capitalized(&shown);
+        let Ok(name) = HeaderName::try_from(mirror.header.as_str()) else { continue };
+        let header = Single::of(headers, &name);
+        let value = arguments.and_then(|a| argument(a.get(), &mirror.path));
+        match value.as_deref() {
+            None | Some("null") => compare(header, shown, None, |_, _| false)?,
+            Some(text) if text.starts_with('"') => {
+                let value: String = serde_json::from_str(text).unwrap_or_default();
+                compare(header, shown, Some(&value), |a, b| a == b)?;
+            }
+            // The argument is of a type that the schema refuses, in better words than a header could.
+            Some(text) if text.starts_with(['{', '[']) => {}
+            Some(text) => compare(header, shown, Some(text), same_number)?,
+        }
+    }
+    Ok(())
+}
+
+/// `Mcp-Param-Region` from `Mcp-Param-region`.
+fn capitalized(name: &str) -> String {
+    let mut start = true;
+    name.chars()
+        .map(|c| {
+            let shown = if start { c.to_ascii_uppercase() } else { c };
+            start = c == '-';
+            shown
+        })
+        .collect()
+}
+
+/// The text of the member that `path` leads to.
+fn argument(arguments: &str, path: &[String]) -> Option<String> {
+    let mut at = Cow::Borrowed(arguments);
+    for name in path {
+        // Of a duplicate member the last one counts, as it does for the handler.
+        let found = members(&at).into_iter().rev().find(|(key, _)| key == name)?.1.get().to_owned();
+        at = Cow::Owned(found);
+    }
+    Some(at.into_owned())
+}
+
+/// `42`, `42.0` and `4.2e1` are one number; `true` is only `true`.
+fn same_number(header: &str, body: &str) -> bool {
+    if header == body {
+        return true;
+    }
+    let numeric = |text: &str| text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E'));
+    match (header.parse::<f64>(), body.parse::<f64>()) {
+        (Ok(a), Ok(b)) if numeric(header) => {
+            // Beyond 2^53 neighbours would look the same.
+            a == b && a.abs() <= 9_007_199_254_740_991.0
+        }
+        _ => false,
+    }
+}
+
+/// The name of a tool, prompt or resource, as the body says it.
+pub(super) fn name_of(raw: Option<&RawJson>) -> Option<Cow<'_, str>> {
+    raw.and_then(meta::text)
+}
+
+/// The headers as a handler may ask for them.
+pub(super) struct Kept(pub(super) HeaderMap);
+
+impl HeaderList for Kept {
+    fn list(&self) -> Vec<(String, String)> {
+        let text = |(name, value): (&HeaderName, &http::HeaderValue)| {
+            value.to_str().ok().map(|value| (name.as_str().to_owned(), value.to_owned()))
+        };
+        self.0.iter().filter_map(text).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn map(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let value = |v: &str| http::HeaderValue::from_str(v).expect("value");
+        let mut map = HeaderMap::new();
+        pairs.iter().for_each(|(k, v)| {
+            map.append(HeaderName::from_static(k), value(v));
+        });
+        map
+    }
+
+    #[test]
+    fn accept_says_what_the_client_can_read() {
+        let of = |accept: &str| {
+            let a = Accepts::of(&map(&[("accept", accept)]));
+            (a.json, a.events)
+        };
+        assert_eq!(of("application/json, text/event-stream"), (true, true));
+        assert_eq!(of("application/json;q=0.9 , Text/Event-Stream ; q=1"), (true, true));
+        assert_eq!(of("*/*"), (true, true));
+        assert_eq!(of("application/json"), (true, false));
+        assert_eq!(of("text/*"), (false, true));
+        assert_eq!(of("application/json;q=0, text/event-stream"), (false, true));
+        assert_eq!(of("text/plain"), (false, false));
+        assert_eq!(Accepts::of(&HeaderMap::new()), Accepts { json: true, events: true });
+        let two = map(&[("accept", "application/json"), ("accept", "text/event-stream")]);
+        assert_eq!(Accepts::of(&two), Accepts { json: true, events: true });
+    }
+
+    #[test]
+    fn a_mirrored_value_is_compared_decoded() {
+        let check = |pairs: &[(&'static str, &str)], expected: Option<&str>| {
+            mirrors(&map(pairs), &NAME, "Mcp-Name", expected)
+        };
+        assert_eq!(check(&[], None), Ok(()));
+        assert_eq!(check(&[("mcp-name", "echo")], Some("echo")), Ok(()));
+        assert_eq!(check(&[("mcp-name", "  echo\t")], Some("echo")), Ok(()));
+        assert_eq!(check(&[("mcp-name", "=?base64?ZWNobw==?=")], Some("echo")), Ok(()));
+        assert_eq!(check(&[("mcp-name", "=?base64?w6nimIM=?=")], Some("é☃")), Ok(()));
+        for (pairs, expected) in [
+            (&[][..], Some("echo")),
+            (&[("mcp-name", "echo")][..], None),
+            (&[("mcp-name", "ECHO")][..], Some("echo")),
+            (&[("mcp-name", "=?base64?ZWNobw?=")][..], Some("echo")),
+            (&[("mcp-name", "=?base64?!!!!?=")][..], Some("echo")),
+            (&[("mcp-name", "=?base64?/w==?=")][..], Some("echo")),
+            (&[("mcp-name", "echo"), ("mcp-name", "echo")][..], Some("echo")),
+        ] {
+            assert!(check(pairs, expected).is_err_and(|text| text.contains("Mcp-Name")), "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn arguments_are_compared_by_value() {
+        let schema = json!({"properties": {
+            "region": {"type": "string", "x-mcp-header": "Region"},
+            "n": {"type": "integer", "x-mcp-header": "N"},
+            "on": {"type": "boolean", "x-mcp-header": "On"},
+            "inner": {"properties": {"deep": {"type": "string", "x-mcp-header": "Deep"}}}}});
+        let mirrored = crate::model::mirror::mirrors(&schema).expect("valid marks");
+        let check = |pairs: &[(&'static str, &str)], arguments: &'static str| {
+            mirrors_arguments(&map(pairs), &mirrored, Some(&RawJson::trusted(arguments)))
+        };
+        assert_eq!(check(&[], "{}"), Ok(()));
+        assert_eq!(check(&[], r#"{"region":null}"#), Ok(()));
+        assert_eq!(check(&[("mcp-param-region", "")], r#"{"region":""}"#), Ok(()));
+        assert_eq!(check(&[("mcp-param-region", "Zürich")], r#"{"region":"Z"}"#).is_err(), true);
+        assert_eq!(check(&[("mcp-param-n", "42")], r#"{"n":42}"#), Ok(()));
+        assert_eq!(check(&[("mcp-param-n", "42")], r#"{"n":42.0}"#), Ok(()));
+        assert_eq!(check(&[("mcp-param-on", "true")], r#"{"on":true}"#), Ok(()));
+        assert_eq!(check(&[("mcp-param-deep", "=?base64?w6k=?=")], r#"{"inner":{"deep":"\u00e9"}}"#), Ok(()));
+        assert_eq!(check(&[], r#"{"region":["a"]}"#), Ok(()), "the schema will say so");
+        for (pairs, arguments) in [
+            (&[][..], r#"{"region":"a"}"#),
+            (&[("mcp-param-region", "b")][..], r#"{"region":"a"}"#),
+            (&[("mcp-param-region", "a")][..], "{}"),
+            (&[("mcp-param-region", "a")][..], r#"{"region":null}"#),
+            (&[("mcp-param-n", "43")][..], r#"{"n":42}"#),
+            (&[("mcp-param-n", "9007199254740993")][..], r#"{"n":9007199254740992}"#),
+            (&[("mcp-param-n", "nan")][..], r#"{"n":1}"#),
+            (&[("mcp-param-on", "TRUE")][..], r#"{"on":true}"#),
+            (&[][..], r#"{"inner":{"deep":"x"}}"#),
+        ] {
+            assert!(check(pairs, arguments).is_err_and(|text| text.contains("Mcp-Param-")), "{pairs:?} {arguments}");
+        }
+    }
+}

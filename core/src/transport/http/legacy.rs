@@ -1,0 +1,220 @@
+//! Sessions: opened by `initialize`, named by a header on everything that follows, ended by DELETE.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+
+use super::Body;
+use super::body::Events;
+use super::endpoint::Inner;
+use super::exchange::{Exchange, Owner};
+use super::headers::{Accepts, Kept, PROTOCOL_VERSION, SESSION_ID, Single};
+use super::outlet::{Answer, End, Next, Outlet};
+use super::reply::{self, Refusal};
+use super::sessions::{Lanes, Session, new_id};
+use crate::driver::{Peer, Sink, now};
+use crate::error::Error;
+use crate::jsonrpc::{DecodeError, Decoded, Id, Message, code};
+use crate::protocol::revision::{Era, Revision};
+use crate::protocol::{Arrival, Connection, Head, Input, Route, Transport};
+
+/// Takes a message, or answers a request.
+pub(super) async fn post(
+    inner: &Arc<Inner>,
+    headers: HeaderMap,
+    decoded: Decoded,
+    head: Option<Head>,
+    accepts: Accepts,
+) -> Response<Body> {
+    let id = match &decoded {
+        Decoded::One(Message::Request { id, .. }) => Some(id.clone()),
+        _ => None,
+    };
+    let session = match Single::of(&headers, &SESSION_ID) {
+        Single::Absent => match &decoded {
+            Decoded::One(Message::Request { method, .. }) if method == "initialize" => {
+                return open(inner, headers, decoded, head, accepts).await;
+            }
+            Decoded::Batch(parts) if parts.iter().any(is_initialize) => {
+                let error = Error::rpc(code::INVALID_REQUEST, "\"initialize\" must not be part of a batch");
+                return Refusal::bad(None, &error).into();
+            }
+            _ => Err(missing()),
+        },
+        header => session(inner, header),
+    };
+    let session = match session.and_then(|s| check_version(&headers, &s).map(|()| s)) {
+        Ok(session) => session,
+        Err(refusal) => return refusal.with_id(id.as_ref()).into(),
+    };
+    let asks = match &decoded {
+        Decoded::One(message) => matches!(message, Message::Request { .. }),
+        Decoded::Batch(parts) => {
+            !session.revision.rules().batches || parts.iter().any(|p| matches!(p, Ok(Message::Request { .. }) | Err(_)))
+        }
+    };
+    let input = match decoded {
+        Decoded::One(message) => Input::Received(message),
+        Decoded::Batch(parts) => Input::Batch(parts),
+    };
+    if !asks {
+        session.peer.handle(input);
+        return reply::empty(StatusCode::ACCEPTED);
+    }
+    if session.peer.is_full() {
+        let message = format!("more than {} requests in flight in this session (max_in_flight)", inner.max_in_flight);
+        return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_id(id.as_ref()).into();
+    }
+    ask(inner, session, headers, input, head, accepts).await
+}
+
+fn is_initialize(part: &Result<Message, DecodeError>) -> bool {
+    matches!(part, Ok(Message::Request { method, .. }) if method == "initialize")
+}
+
+async fn ask(
+    inner: &Arc<Inner>,
+    session: Arc<Session>,
+    headers: HeaderMap,
+    input: Input,
+    head: Option<Head>,
+    accepts: Accepts,
+) -> Response<Body> {
+    let outlet = Arc::new(Outlet::new(if accepts.events { inner.max_queued } else { 0 }));
+    let route = session.lanes().open(outlet.clone());
+    let transport = transport(&session.id, headers);
+    let exchange = Exchange::new(outlet, Owner::Request { session: session.clone(), route });
+    session.peer.arrived(Arrival { route, transport, head }, input);
+    drop(session);
+    reply::answered(exchange, accepts, inner.keep_alive, status).await
+}
+
+fn transport(session: &Arc<str>, headers: HeaderMap) -> Arc<Transport> {
+    let mut transport = Transport::new("http");
+    transport.session_id = Some(session.clone());
+    transport.header_list = Some(Arc::new(Kept(headers)));
+    Arc::new(transport)
+}
+
+/// A message that is none is a bad request; an error in a method's own terms is an ordinary answer.
+fn status(answer: &Answer) -> StatusCode {
+    match answer.code {
+        Some(code::PARSE_ERROR | code::INVALID_REQUEST) if answer.early => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
+    }
+}
+
+/// Answers `initialize`; when it succeeds there is a new session.
+async fn open(
+    inner: &Arc<Inner>,
+    headers: HeaderMap,
+    decoded: Decoded,
+    head: Option<Head>,
+    accepts: Accepts,
+) -> Response<Body> {
+    let Decoded::One(message) = decoded else { return missing().into() };
+    let request_id: Option<Id> = match &message {
+        Message::Request { id, .. } => Some(id.clone()),
+        _ => None,
+    };
+    let id = match new_id() {
+        Ok(id) => id,
+        Err(error) => return Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.message()).into(),
+    };
+    let lanes = Arc::new(Lanes::new(inner.max_queued));
+    let sink: Arc<dyn Sink> = lanes.clone();
+    let mut at_rest = Transport::new("http");
+    at_rest.session_id = Some(id.clone());
+    let connection = Connection::new(inner.server.facts(), Arc::new(at_rest));
+    let peer = Peer::new(connection, inner.limits, inner.server.shared.router.clone(), |_| sink);
+    let outlet = Arc::new(Outlet::new(0));
+    let route: Route = lanes.open(outlet.clone());
+    let transport = transport(&id, headers);
+    peer.arrived(Arrival { route, transport, head }, Input::Received(message));
+    let answer = match outlet.next() {
+        Some(Next::Answer(answer)) => answer,
+        _ => return Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "\"initialize\" was not answered").into(),
+    };
+    let opened = peer.revision();
+    let mut response = if accepts.json {
+        reply::json(status(&answer), answer.text)
+    } else {
+        reply::event(answer.text)
+    };
+    let Some(revision) = opened else { return response };
+    let session = Arc::new(Session::new(id, revision, peer, lanes));
+    let Ok(header) = HeaderValue::from_str(&session.id) else { return response };
+    if inner.sessions.insert(session, now()).is_err() {
+        let message = format!("all {} sessions are busy (max_sessions)", inner.options.max_sessions);
+        return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_id(request_id.as_ref()).into();
+    }
+    inner.keep();
+    response.headers_mut().insert(SESSION_ID, header);
+    response
+}
+
+fn missing() -> Refusal {
+    let message = "header Mcp-Session-Id: missing; \"initialize\" starts a session and its answer names it";
+    Refusal::new(StatusCode::BAD_REQUEST, message)
+}
+
+fn session(inner: &Inner, header: Single<'_>) -> Result<Arc<Session>, Refusal> {
+    match header {
+        Single::Absent => Err(missing()),
+        Single::Unreadable => {
+            Err(Refusal::new(StatusCode::BAD_REQUEST, "header Mcp-Session-Id: expected one value of visible ASCII"))
+        }
+        Single::Text(id) => inner.sessions.find(id, now()).ok_or_else(|| {
+            Refusal::new(StatusCode::NOT_FOUND, "session not found: it has ended or never was; send \"initialize\" again")
+        }),
+    }
+}
+
+/// The version header of a session's request may be missing; the session knows.
+fn check_version(headers: &HeaderMap, session: &Session) -> Result<(), Refusal> {
+    let bad = |message: String| Err(Refusal::new(StatusCode::BAD_REQUEST, message));
+    let spoken = session.revision;
+    match Single::of(headers, &PROTOCOL_VERSION) {
+        Single::Absent => Ok(()),
+        Single::Text(version) if version == spoken.as_str() => Ok(()),
+        Single::Text(version) if Revision::parse(version).is_none() => {
+            let served: Vec<_> = Revision::of_era(Era::Legacy).map(Revision::as_str).collect();
+            bad(format!("header MCP-Protocol-Version: {version:?} is not supported, expected one of {}", served.join(", ")))
+        }
+        Single::Text(version) => {
+            bad(format!("header MCP-Protocol-Version: is {version:?}, this session negotiated {spoken}"))
+        }
+        Single::Unreadable => bad("header MCP-Protocol-Version: expected one value of visible ASCII".into()),
+    }
+}
+
+/// Opens a standalone stream of a session.
+pub(super) fn get(inner: &Arc<Inner>, headers: &HeaderMap) -> Response<Body> {
+    if !Accepts::of(headers).events {
+        let message = "header Accept: expected text/event-stream";
+        return Refusal::new(StatusCode::NOT_ACCEPTABLE, message).into();
+    }
+    let session = session(inner, Single::of(headers, &SESSION_ID)).and_then(|s| check_version(headers, &s).map(|()| s));
+    let session = match session {
+        Ok(session) => session,
+        Err(refusal) => return refusal.into(),
+    };
+    let Some((key, outlet)) = session.lanes().open_stream() else {
+        return Refusal::new(StatusCode::CONFLICT, "this session has too many streams open").into();
+    };
+    let owner = Owner::Stream { session, key, _ticket: inner.stream_ticket() };
+    reply::events(Events::new(Exchange::new(outlet, owner), None, inner.keep_alive))
+}
+
+/// Ends a session.
+pub(super) fn delete(inner: &Inner, headers: &HeaderMap) -> Response<Body> {
+    let session = session(inner, Single::of(headers, &SESSION_ID)).and_then(|s| check_version(headers, &s).map(|()| s));
+    match session {
+        Ok(session) => {
+            inner.sessions.remove(&session.id);
+            session.end(End::SessionEnded, "the client ended the session");
+            reply::empty(StatusCode::NO_CONTENT)
+        }
+        Err(refusal) => refusal.into(),
+    }
+}

@@ -1,0 +1,111 @@
+//! Stateless requests: each POST is a connection of its own, and everything about it is checked before it runs.
+
+use std::sync::{Arc, PoisonError};
+
+use http::{HeaderMap, Response, StatusCode};
+
+use super::Body;
+use super::endpoint::Inner;
+use super::exchange::{Exchange, Owner};
+use super::headers::{self, Accepts, Kept, METHOD, NAME, PROTOCOL_VERSION, Single};
+use super::outlet::{Answer, End, Outlet};
+use super::reply::{self, Refusal};
+use crate::driver::{Peer, Sink};
+use crate::error::{Error, Result};
+use crate::jsonrpc::{Id, Message, RawJson, code};
+use crate::protocol::revision::{Era, Method, Revision, modern};
+use crate::protocol::{Arrival, Connection, Head, Input, Route, Transport};
+
+/// A request with its parameters' head.
+pub(super) struct Request {
+    pub(super) id: Id,
+    pub(super) method: String,
+    pub(super) params: Option<RawJson>,
+    pub(super) head: Head,
+}
+
+/// Runs a request and answers it.
+pub(super) async fn post(inner: &Arc<Inner>, headers: HeaderMap, request: Request, accepts: Accepts) -> Response<Body> {
+    if let Err(error) = check(inner, &headers, &request) {
+        return Refusal::bad(Some(&request.id), &error).into();
+    }
+    let Some(mut ticket) = inner.ticket() else {
+        let message = format!("more than {} requests in flight (max_connections)", inner.options.max_connections);
+        return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_id(Some(&request.id)).into();
+    };
+    let Request { id, method, params, head } = request;
+    // What nobody's code answers is refused by HTTP too when it is unknown.
+    let engine = Method::find(&method).is_none_or(|row| row.name_member.is_none());
+    let outlet = Arc::new(Outlet::new(if accepts.events { inner.max_queued } else { 0 }));
+    let mut transport = Transport::new("http");
+    transport.header_list = Some(Arc::new(Kept(headers)));
+    let transport = Arc::new(transport);
+    let connection = Connection::new(inner.server.facts(), transport.clone());
+    let sink: Arc<dyn Sink> = outlet.clone();
+    let peer = Peer::new(connection, inner.limits, inner.server.shared.router.clone(), |_| sink);
+    let arrival = Arrival { route: Route(0), transport, head: Some(head) };
+    peer.arrived(arrival, Input::Received(Message::Request { id: id.clone(), method, params }));
+    if !outlet.is_answered() {
+        // Closing the server finds it.
+        ticket.list(&outlet, &peer);
+    }
+    let exchange = Exchange::new(outlet, Owner::Stateless { peer, _ticket: ticket });
+    reply::answered(exchange, accepts, inner.keep_alive, |answer| status(answer, engine)).await
+}
+
+fn status(answer: &Answer, engine: bool) -> StatusCode {
+    match answer.code {
+        None => StatusCode::OK,
+        Some(code::METHOD_NOT_FOUND) if answer.early || engine => StatusCode::NOT_FOUND,
+        Some(modern::HEADER_MISMATCH | modern::MISSING_CLIENT_CAPABILITY | modern::UNSUPPORTED_VERSION) => {
+            StatusCode::BAD_REQUEST
+        }
+        Some(_) if answer.early => StatusCode::BAD_REQUEST,
+        Some(_) => StatusCode::OK,
+    }
+}
+
+fn mismatch(message: impl Into<String>) -> Error {
+    Error::rpc(modern::HEADER_MISMATCH, message)
+}
+
+/// The checks before a request is admitted, in the order that clients rely on: envelope, version, mirrored headers.
+fn check(inner: &Inner, headers: &HeaderMap, request: &Request) -> Result<()> {
+    let Request { method, head, .. } = request;
+    let version = modern::version(head)?;
+    let header = Single::of(headers, &PROTOCOL_VERSION);
+    let named = header.text().and_then(Revision::parse).is_some_and(|r| r.era() == Era::Modern);
+    if named {
+        modern::envelope(head)?;
+    }
+    if header != Single::Text(&version) {
+        let said = match header {
+            Single::Absent => "is missing".to_owned(),
+            Single::Text(text) => format!("is {text:?}"),
+            Single::Unreadable => "is not one readable value".to_owned(),
+        };
+        return Err(mismatch(format!("header MCP-Protocol-Version {said}, the body says {version:?}")));
+    }
+    modern::revision(&version, &inner.server.facts().revisions)?;
+    if Single::of(headers, &METHOD) != Single::Text(method) {
+        headers::mirrors(headers, &METHOD, "Mcp-Method", Some(method)).map_err(mismatch)?;
+    }
+    let member = Method::find(method).and_then(|row| row.name_member);
+    let Some(member) = member else { return Ok(()) };
+    let name = headers::name_of(if member == "uri" { head.uri.as_ref() } else { head.name.as_ref() });
+    headers::mirrors(headers, &NAME, "Mcp-Name", name.as_deref()).map_err(mismatch)?;
+    if method == "tools/call"
+        && let Some(name) = name
+        && let Some(tool) = inner.server.shared.router.registry.read().unwrap_or_else(PoisonError::into_inner).tool(&name)
+        && !tool.mirrors.is_empty()
+    {
+        headers::mirrors_arguments(headers, &tool.mirrors, head.arguments.as_ref()).map_err(mismatch)?;
+    }
+    Ok(())
+}
+
+/// Ends a request because the server is closed.
+pub(super) fn end(outlet: &Outlet, peer: &Arc<Peer>) {
+    outlet.end(End::ServerClosed);
+    peer.close("the server was closed");
+}

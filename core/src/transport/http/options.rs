@@ -1,0 +1,129 @@
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::error::{Error, Result};
+
+/// How a server is offered over Streamable HTTP. The same names in every language.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct HttpOptions {
+    /// Name or address to listen on. Default `127.0.0.1`: this machine only.
+    pub host: String,
+    /// Port to listen on; 0 is any free one. Default 8000.
+    pub port: u16,
+    /// The endpoint's path. Default `/mcp`.
+    pub path: String,
+    /// The `Host` values that are answered: `name` (any port), `name:port`, or `*` for all. Default: the loopback names
+    /// and `host`, with the port listened on.
+    pub allowed_hosts: Vec<String>,
+    /// The `Origin` values that are answered, as `https://app.example.com`, or `*` for all. Requests without one come
+    /// from no browser and are always answered. Default: the origins at the allowed hosts.
+    pub allowed_origins: Vec<String>,
+    /// The most legacy sessions at once; the one idle for longest makes room. Default 10,000.
+    pub max_sessions: usize,
+    /// Seconds without a request or open stream after which a legacy session ends. Default 1800.
+    pub session_idle_timeout: f64,
+    /// Seconds of silence on an event stream after which a comment is sent. Default 15.
+    pub keep_alive_interval: f64,
+    /// The most sockets at once, and the most stateless requests worked on at once. Default 4096.
+    pub max_connections: usize,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            host: "127.0.0.1".into(),
+            port: 8000,
+            path: "/mcp".into(),
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            max_sessions: 10_000,
+            session_idle_timeout: 1800.0,
+            keep_alive_interval: 15.0,
+            max_connections: 4096,
+        }
+    }
+}
+
+impl HttpOptions {
+    /// Reads the options from JSON.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) naming the option that is unknown or wrong.
+    pub fn parse(text: &str) -> Result<Self> {
+        let known = [
+            "host",
+            "port",
+            "path",
+            "allowed_hosts",
+            "allowed_origins",
+            "max_sessions",
+            "session_idle_timeout",
+            "keep_alive_interval",
+            "max_connections",
+        ];
+        let options: Self = crate::options::read("HTTP options", text, &known)?;
+        options.check()?;
+        Ok(options)
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        if !self.path.starts_with('/') {
+            return Err(Error::misuse(format!("HTTP option \"path\": expected a path with a leading /, got {:?}", self.path)));
+        }
+        for (name, value) in [("max_sessions", self.max_sessions), ("max_connections", self.max_connections)] {
+            if value == 0 {
+                return Err(Error::misuse(format!("HTTP option {name:?}: expected at least 1, got 0")));
+            }
+        }
+        for origin in self.allowed_origins.iter().filter(|o| *o != "*") {
+            if !origin.contains("://") || origin.ends_with('/') {
+                let expected = "expected scheme://host or scheme://host:port";
+                return Err(Error::misuse(format!("HTTP option \"allowed_origins\": {expected}, got {origin:?}")));
+            }
+        }
+        if let Some(host) = self.allowed_hosts.iter().find(|h| h.is_empty() || h.contains('/')) {
+            return Err(Error::misuse(format!("HTTP option \"allowed_hosts\": expected name or name:port, got {host:?}")));
+        }
+        self.idle_timeout()?;
+        self.keep_alive()?;
+        Ok(())
+    }
+
+    pub(super) fn idle_timeout(&self) -> Result<Duration> {
+        seconds("session_idle_timeout", self.session_idle_timeout)
+    }
+
+    pub(super) fn keep_alive(&self) -> Result<Duration> {
+        seconds("keep_alive_interval", self.keep_alive_interval)
+    }
+}
+
+fn seconds(name: &str, value: f64) -> Result<Duration> {
+    // A century is as good as for ever, and still fits every clock.
+    Duration::try_from_secs_f64(value.min(3_155_760_000.0))
+        .ok()
+        .filter(|d| !d.is_zero())
+        .ok_or_else(|| Error::misuse(format!("HTTP option {name:?}: expected seconds above 0, got {value}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let refuse = |text: &str| HttpOptions::parse(text).expect_err("wrong").message().to_owned();
+        assert!(refuse(r#"{"prot": 1}"#).contains("\"port\""));
+        assert!(refuse(r#"{"port": 70000}"#).contains("\"port\""));
+        assert!(refuse(r#"{"path": "mcp"}"#).contains("\"path\""));
+        assert!(refuse(r#"{"max_sessions": 0}"#).contains("\"max_sessions\""));
+        assert!(refuse(r#"{"session_idle_timeout": -1}"#).contains("\"session_idle_timeout\""));
+        assert!(refuse(r#"{"keep_alive_interval": 0}"#).contains("\"keep_alive_interval\""));
+        assert!(refuse(r#"{"allowed_origins": ["example.com"]}"#).contains("scheme://"));
+        assert!(refuse(r#"{"allowed_hosts": ["http://example.com"]}"#).contains("\"allowed_hosts\""));
+        assert_eq!(HttpOptions::parse("").expect("defaults"), HttpOptions::default());
+    }
+}

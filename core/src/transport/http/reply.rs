@@ -1,0 +1,139 @@
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, Response, StatusCode};
+
+use super::Body;
+use super::body::{Events, Quiet};
+use super::exchange::Exchange;
+use super::headers::{Accepts, NO_BUFFERING};
+use super::outlet::{Answer, End, Next};
+use super::sse;
+use crate::error::Error;
+use crate::jsonrpc::{self, DecodeError, ErrorObject, Id, code};
+use crate::protocol::revision::Rules;
+
+/// The answer that a request does not get any further with.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    status: StatusCode,
+    id: Option<Id>,
+    error: ErrorObject,
+    null_id: bool,
+}
+
+impl Refusal {
+    /// HTTP says no; the body says why in JSON-RPC's words.
+    pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        let error = ErrorObject { code: code::INVALID_REQUEST, message: message.into(), data: None };
+        Self { status, id: None, error, null_id: false }
+    }
+
+    /// A JSON-RPC error in the answer to a bad request.
+    pub(super) fn bad(id: Option<&Id>, error: &Error) -> Self {
+        Self { status: StatusCode::BAD_REQUEST, id: id.cloned(), error: error.to_object(), null_id: false }
+    }
+
+    /// A body that is no message. `rules` of the revision that its sender says it speaks.
+    pub(super) fn undecodable(error: &DecodeError, rules: Option<&Rules>) -> Self {
+        let null_id = !rules.is_some_and(|r| r.error_without_id);
+        Self { status: StatusCode::BAD_REQUEST, id: error.id.clone(), error: error.to_object(), null_id }
+    }
+
+    pub(super) fn with_id(mut self, id: Option<&Id>) -> Self {
+        self.id = id.cloned();
+        self
+    }
+}
+
+impl From<Refusal> for Response<Body> {
+    fn from(refusal: Refusal) -> Self {
+        let text = jsonrpc::encode_error(refusal.id.as_ref(), &refusal.error, refusal.null_id);
+        let mut response = json(refusal.status, text);
+        match refusal.status {
+            StatusCode::METHOD_NOT_ALLOWED => {
+                response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, POST, DELETE"));
+            }
+            StatusCode::SERVICE_UNAVAILABLE => {
+                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            _ => {}
+        }
+        response
+    }
+}
+
+/// A response with a JSON text.
+pub(super) fn json(status: StatusCode, text: Bytes) -> Response<Body> {
+    let mut response = Response::new(Body::full(text));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// A response without a body.
+pub(super) fn empty(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+/// A response that is a stream of events.
+pub(super) fn events(events: Events) -> Response<Body> {
+    stream(Body::events(events))
+}
+
+/// A response that is a stream of one event.
+pub(super) fn event(text: Bytes) -> Response<Body> {
+    stream(Body::full(sse::event(text).concat()))
+}
+
+fn stream(body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(NO_BUFFERING, HeaderValue::from_static("no"));
+    response
+}
+
+/// The response to a request that is being worked on: JSON when the answer is the first thing that there is to say,
+/// otherwise a stream. `status` is for a JSON answer.
+pub(super) async fn answered(
+    mut exchange: Exchange,
+    accepts: Accepts,
+    keep_alive: std::time::Duration,
+    status: impl Fn(&Answer) -> StatusCode,
+) -> Response<Body> {
+    let first = match exchange.outlet().next() {
+        Some(next) => Some(next),
+        None => wait(&exchange, accepts, keep_alive).await,
+    };
+    match first {
+        Some(Next::Answer(answer)) if accepts.json => {
+            exchange.finish();
+            json(status(&answer), answer.text)
+        }
+        Some(Next::End(end)) => {
+            exchange.finish();
+            match end {
+                End::SessionEnded => Refusal::new(StatusCode::NOT_FOUND, "the session has ended").into(),
+                End::ServerClosed => Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the server was closed").into(),
+                // Cancelled: nobody waits for anything.
+                _ if accepts.events => events(Events::new(exchange, Some(Next::End(end)), keep_alive)),
+                _ => empty(StatusCode::ACCEPTED),
+            }
+        }
+        first => events(Events::new(exchange, first, keep_alive)),
+    }
+}
+
+/// The first thing to say; `None` after a long silence, which only a stream can break.
+async fn wait(exchange: &Exchange, accepts: Accepts, keep_alive: std::time::Duration) -> Option<Next> {
+    let mut quiet = Quiet::new(keep_alive);
+    std::future::poll_fn(|cx| match exchange.outlet().poll(cx) {
+        std::task::Poll::Ready(next) => std::task::Poll::Ready(Some(next)),
+        std::task::Poll::Pending if accepts.events => quiet.poll(cx).map(|()| None),
+        std::task::Poll::Pending => std::task::Poll::Pending,
+    })
+    .await
+}

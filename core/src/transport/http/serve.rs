@@ -1,0 +1,225 @@
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::body::Quiet;
+use super::endpoint::Endpoint;
+use super::options::HttpOptions;
+use crate::driver::runtime;
+use crate::error::{Error, ErrorKind, Result};
+use crate::server::Server;
+use crate::signal::Signal;
+
+/// How long a client may take for a request's head, also between two requests on one connection.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a client may be silent in the middle of a body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+/// The longest head of a request.
+const MAX_HEAD: usize = 64 << 10;
+/// What answers that are on their way have when the server closes.
+const GRACE: Duration = Duration::from_millis(500);
+
+impl Server {
+    /// Listens and serves over HTTP/1.1, until [`HttpServer::close`] or [`Server::close`].
+    ///
+    /// # Errors
+    /// A mistake in the server's definition or in the options; [`Transport`](ErrorKind::Transport) when the address
+    /// cannot be listened on.
+    pub async fn serve_http(&self, options: HttpOptions) -> Result<HttpServer> {
+        self.check()?;
+        options.check()?;
+        let (host, port) = (options.host.trim_matches(['[', ']']).to_owned(), options.port);
+        let listener = TcpListener::bind((host.as_str(), port)).await.map_err(|e| {
+            Error::new(ErrorKind::Transport, format!("cannot listen on {host}:{port} (host, port): {e}"))
+        })?;
+        let address = listener.local_addr()?;
+        let path = options.path.clone();
+        let max = options.max_connections.min(Semaphore::MAX_PERMITS);
+        let endpoint = Endpoint::new(self, options, Some(address.port()))?;
+        let closing = Arc::new(Signal::default());
+        let serving = accept(listener, endpoint, self.clone(), closing.clone(), max);
+        let task = runtime::spawn(serving);
+        Ok(HttpServer { url: url(address, &path), address, closing, task: Some(task) })
+    }
+}
+
+/// A server that listens. Dropped, it closes.
+#[derive(Debug)]
+pub struct HttpServer {
+    url: String,
+    address: SocketAddr,
+    closing: Arc<Signal>,
+    task: Option<tokio::task::JoinHandle<()>>,
+}
+
+impl HttpServer {
+    /// Where the endpoint is, such as `http://127.0.0.1:8000/mcp`.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The address listened on.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops listening and ends what runs over HTTP; the server goes on elsewhere. [`join`](Self::join) waits for it.
+    pub fn close(&self) {
+        self.closing.set();
+    }
+
+    /// Waits until serving has ended.
+    pub async fn join(mut self) {
+        if let Some(task) = self.task.take() {
+            // Only a panic or a runtime that ends could fail it: serving has ended then too.
+            let _ = task.await;
+        }
+    }
+}
+
+impl Drop for HttpServer {
+    fn drop(&mut self) {
+        self.closing.set();
+    }
+}
+
+fn url(address: SocketAddr, path: &str) -> String {
+    let mut reachable = address;
+    if address.ip().is_unspecified() {
+        reachable.set_ip(match address.ip() {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        });
+    }
+    format!("http://{reachable}{path}")
+}
+
+async fn accept(listener: TcpListener, endpoint: Endpoint, server: Server, closing: Arc<Signal>, max: usize) {
+    let room = Arc::new(Semaphore::new(max));
+    let mut stop = std::pin::pin!(async {
+        tokio::select! {
+            () = closing.wait() => {}
+            () = server.shared.stop.wait() => {}
+        }
+    });
+    loop {
+        // Beyond the limit clients wait in the kernel's queue.
+        let accepted = async {
+            let permit = room.clone().acquire_owned().await.ok()?;
+            match listener.accept().await {
+                Ok((stream, _)) => Some((stream, permit)),
+                Err(_) => {
+                    // No descriptors left, or the client is gone already.
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    None
+                }
+            }
+        };
+        tokio::select! {
+            () = stop.as_mut() => break,
+            accepted = accepted => if let Some((stream, permit)) = accepted {
+                let counted = Counted::new(server.clone(), permit);
+                runtime::spawn(connection(stream, endpoint.clone(), closing.clone(), counted));
+            },
+        }
+    }
+    drop(listener);
+    endpoint.close();
+    closing.set();
+    let all = u32::try_from(max).unwrap_or(u32::MAX);
+    let _ = tokio::time::timeout(GRACE * 2, room.acquire_many(all)).await;
+}
+
+/// A live socket.
+struct Counted {
+    server: Server,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Counted {
+    fn new(server: Server, permit: OwnedSemaphorePermit) -> Self {
+        server.shared.connections.fetch_add(1, Ordering::Relaxed);
+        Self { server, _permit: permit }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.server.shared.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+async fn connection(stream: TcpStream, endpoint: Endpoint, closing: Arc<Signal>, _counted: Counted) {
+    // Without it the second of two small writes waits for the client.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
+        let endpoint = endpoint.clone();
+        async move { Ok::<_, Infallible>(endpoint.handle(request.map(Patient::new)).await) }
+    });
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_header_size(MAX_HEAD);
+    let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut closing = std::pin::pin!(closing.wait());
+    let ended = std::future::poll_fn(|cx| match serving.as_mut().poll(cx) {
+        Poll::Ready(_) => Poll::Ready(true),
+        Poll::Pending => closing.as_mut().poll(cx).map(|()| false),
+    })
+    .await;
+    if !ended {
+        serving.as_mut().graceful_shutdown();
+        let _ = tokio::time::timeout(GRACE, serving).await;
+    }
+}
+
+/// A request's body that does not wait for ever.
+struct Patient {
+    body: hyper::body::Incoming,
+    quiet: Quiet,
+}
+
+impl Patient {
+    fn new(body: hyper::body::Incoming) -> Self {
+        Self { body, quiet: Quiet::new(BODY_TIMEOUT) }
+    }
+}
+
+/// The body broke off, or its sender fell silent.
+struct BrokenOff;
+
+impl HttpBody for Patient {
+    type Data = Bytes;
+    type Error = BrokenOff;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        match Pin::new(&mut self.body).poll_frame(cx) {
+            Poll::Ready(frame) => {
+                self.quiet.restart();
+                Poll::Ready(frame.map(|f| f.map_err(|_| BrokenOff)))
+            }
+            Poll::Pending => self.quiet.poll(cx).map(|()| Some(Err(BrokenOff))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
