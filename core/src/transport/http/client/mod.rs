@@ -11,8 +11,6 @@ mod mirror;
 mod pool;
 mod stream;
 mod target;
-#[cfg(test)]
-mod tests;
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;

@@ -1,0 +1,562 @@
+//! The HTTP client against servers that answer by script.
+#![cfg(feature = "http")]
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+#[path = "http_client/server.rs"]
+mod server;
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use server::*;
+use tricorn::client::{CallOptions, Client, ClientOptions, Target};
+use tricorn::jsonrpc::RawJson;
+use tricorn::protocol::revision::{Era, Revision};
+use tricorn::{Error, ErrorKind, Events};
+
+async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("{what} within {PATIENCE:?}"))
+}
+
+async fn connect(server: &Server) -> Result<Client, Error> {
+    connect_as(server, &ClientOptions::default()).await
+}
+
+async fn connect_as(server: &Server, options: &ClientOptions) -> Result<Client, Error> {
+    let target = Target::from_text(&server.url()).unwrap();
+    within("connecting", Client::connect(&target, options)).await
+}
+
+fn tools(names: &[&str]) -> Value {
+    let tools: Vec<_> = names.iter().map(|name| json!({"name": name, "inputSchema": {"type": "object"}})).collect();
+    json!({"tools": tools, "resultType": "complete", "ttlMs": 0, "cacheScope": "private"})
+}
+
+fn text(text: &str) -> Value {
+    json!({"content": [{"type": "text", "text": text}], "resultType": "complete"})
+}
+
+async fn names(client: &Client) -> Result<Vec<String>, Error> {
+    let tools = within("listing", client.list_tools()).await?;
+    Ok(tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect())
+}
+
+async fn call(client: &Client, name: &str, arguments: Value) -> Result<String, Error> {
+    let result = within("calling", client.call_tool(name, arguments)).await?;
+    Ok(result.content[0].as_text().unwrap_or_default().to_owned())
+}
+
+// ---- negotiation --------------------------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn a_modern_server_is_known_by_its_first_answer() {
+    let server = Server::new(|seen| match seen.method() {
+        "tools/list" => result(seen, &tools(&["add"])),
+        "tools/call" => result(seen, &text("5")),
+        _ => modern(seen).unwrap_or_else(|| panic!("{seen:?}")),
+    })
+    .await;
+    let mut options = ClientOptions::default();
+    options.headers.insert("X-Own".into(), "a, b".into());
+    let client = connect_as(&server, &options).await.unwrap();
+    assert_eq!(client.revision(), Revision::NEWEST);
+    assert_eq!(names(&client).await.unwrap(), ["add"]);
+    assert_eq!(call(&client, "größe", json!({})).await.unwrap(), "5");
+    within("closing", client.close()).await;
+    server.wait_for_connections(0).await;
+    let seen = server.seen();
+    let version = ("mcp-protocol-version", "2026-07-28");
+    assert_eq!(seen[0].protocol_headers(), [("mcp-method", "server/discover"), version]);
+    assert_eq!(seen[1].protocol_headers(), [("mcp-method", "tools/list"), version]);
+    let name = ("mcp-name", "=?base64?Z3LDtsOfZQ==?=");
+    assert_eq!(seen[2].protocol_headers(), [("mcp-method", "tools/call"), name, version]);
+    assert_eq!(seen.len(), 3, "no GET, no DELETE: {seen:?}");
+    for seen in &seen {
+        assert_eq!((seen.verb.as_str(), seen.path.as_str()), ("POST", "/mcp"));
+        assert_eq!(seen.header("accept"), Some("application/json, text/event-stream"));
+        assert_eq!(seen.header("content-type"), Some("application/json"));
+        assert_eq!(seen.header("host"), Some(format!("127.0.0.1:{}", server.port).as_str()));
+        assert_eq!(seen.header("x-own"), Some("a, b"));
+        assert_eq!(seen.connection, 1, "one connection is enough");
+        let sent = &seen.body["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
+        assert_eq!(Some(sent.as_str().unwrap()), seen.header("mcp-protocol-version"));
+    }
+}
+
+#[tokio::test]
+async fn whatever_no_modern_server_says_leads_to_initialize() {
+    type Say = fn(&Seen) -> Reply;
+    let ways: [(&str, Say); 11] = [
+        ("400, text", |_| raw("400 Bad Request", &[], "Bad Request: No valid session ID provided")),
+        ("400, nothing", |_| raw("400 Bad Request", &[], "")),
+        ("400, error without id", |_| error("400 Bad Request", &Value::Null, -32000, &Value::Null)),
+        ("400, error with a made-up id", |_| error("400 Bad Request", &json!("server-error"), -32600, &Value::Null)),
+        ("404, page", |_| raw("404 Not Found", &["content-type: text/html"], "<html>")),
+        ("405", |_| raw("405 Method Not Allowed", &[], "")),
+        ("406", |_| raw("406 Not Acceptable", &[], "")),
+        ("200, method not found", |seen| error("200 OK", &seen.body["id"], -32601, &Value::Null)),
+        ("200, other error as event", |seen| {
+            let error = json!({"jsonrpc": "2.0", "id": seen.body["id"], "error": {"code": -32602, "message": "no"}});
+            Reply::Write(vec![SSE_HEAD.into(), event(&error), SSE_END.into()])
+        }),
+        ("202", |_| raw("202 Accepted", &[], "")),
+        ("200, page", |_| raw("200 OK", &["content-type: text/html"], "<html>")),
+    ];
+    for (what, say) in ways {
+        let server = Server::new(move |seen| match seen.method() {
+            "server/discover" => say(seen),
+            "tools/list" => result(seen, &tools(&["add"])),
+            _ => legacy(seen, "s-1").unwrap(),
+        })
+        .await;
+        let client = connect(&server).await.unwrap_or_else(|e| panic!("{what}: {e}"));
+        assert_eq!(client.revision().era(), Era::Legacy, "{what}");
+        assert_eq!(names(&client).await.unwrap(), ["add"], "{what}");
+        within("closing", client.close()).await;
+        let find = |method: &str| server.seen().into_iter().find(|s| s.method() == method).unwrap();
+        let session = [("mcp-protocol-version", "2025-11-25"), ("mcp-session-id", "s-1")];
+        assert_eq!(find("initialize").protocol_headers(), [], "{what}");
+        assert_eq!(find("notifications/initialized").protocol_headers(), session, "{what}");
+        assert_eq!(find("tools/list").protocol_headers(), session, "{what}");
+        let end = server.wait_for("DELETE", |s| s.verb == "DELETE").await;
+        assert_eq!(end.protocol_headers(), session, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_modern_refusal_is_no_reason_to_initialize() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    let server = Server::new(move |seen| match count.fetch_add(1, Ordering::Relaxed) {
+        0 => {
+            let data = json!({"supported": ["2026-07-28"], "requested": "x"});
+            error("400 Bad Request", &seen.body["id"], -32022, &data)
+        }
+        _ => modern(seen).unwrap(),
+    })
+    .await;
+    let client = connect(&server).await.unwrap();
+    assert_eq!(client.revision().era(), Era::Modern);
+    assert_eq!(server.methods(), ["server/discover", "server/discover"]);
+    drop(client);
+    for (status, code, kind) in [
+        ("400 Bad Request", Some(-32021), ErrorKind::Rpc),
+        ("400 Bad Request", Some(-32020), ErrorKind::Rpc),
+        ("401 Unauthorized", None, ErrorKind::Auth),
+        ("403 Forbidden", Some(-32000), ErrorKind::Auth),
+        ("500 Internal Server Error", None, ErrorKind::Transport),
+        ("503 Service Unavailable", None, ErrorKind::Transport),
+        ("429 Too Many Requests", None, ErrorKind::Transport),
+        ("302 Found", None, ErrorKind::Transport),
+    ] {
+        let server = Server::new(move |seen| match code {
+            Some(code) => error(status, &seen.body["id"], code, &Value::Null),
+            None => raw(status, &["location: http://elsewhere.example/"], "sorry"),
+        })
+        .await;
+        let refused = connect(&server).await.unwrap_err();
+        assert_eq!(refused.kind(), kind, "{status}: {refused}");
+        assert_eq!(server.methods(), ["server/discover"], "{status}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_there_is_a_transport_error_that_says_where() {
+    let free = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
+    let target = Target::from_text(&format!("http://{free}/mcp")).unwrap();
+    let failed = within("failing", Client::connect(&target, &ClientOptions::default())).await.unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::Transport);
+    assert!(failed.message().contains(&free.to_string()) && failed.message().contains("refused"), "{failed}");
+}
+
+#[tokio::test]
+async fn localhost_is_found_whichever_address_the_server_listens_on() {
+    let server = Server::new(|seen| modern(seen).unwrap()).await;
+    let target = Target::from_text(&format!("http://localhost:{}", server.port)).unwrap();
+    let client = within("connecting", Client::connect(&target, &ClientOptions::default())).await.unwrap();
+    assert_eq!(server.seen()[0].path, "/");
+    drop(client);
+}
+
+// ---- sessions -----------------------------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn requests_wait_until_the_server_has_taken_initialized() {
+    let (taken, early) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (set, seen_early) = (taken.clone(), early.clone());
+    let server = Server::new(move |seen| match seen.method() {
+        "notifications/initialized" => {
+            // A slow server: a request that did not wait would be here first.
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            set.store(true, Ordering::SeqCst);
+            raw("202 Accepted", &[], "")
+        }
+        "tools/list" => {
+            seen_early.fetch_or(!taken.load(Ordering::SeqCst), Ordering::SeqCst);
+            result(seen, &tools(&[]))
+        }
+        _ => legacy(seen, "s").unwrap(),
+    })
+    .await;
+    let client = connect(&server).await.unwrap();
+    names(&client).await.unwrap();
+    assert!(!early.load(Ordering::SeqCst));
+}
+
+#[tokio::test]
+async fn a_lost_session_is_begun_anew_and_the_request_sent_again() {
+    let sessions = Arc::new(AtomicUsize::new(0));
+    let count = sessions.clone();
+    let server = Server::new(move |seen| match seen.method() {
+        "initialize" => legacy(seen, &format!("s-{}", count.fetch_add(1, Ordering::SeqCst) + 1)).unwrap(),
+        "tools/call" if seen.header("mcp-session-id") == Some("s-1") => {
+            error("404 Not Found", &Value::Null, -32001, &Value::Null)
+        }
+        "tools/call" => result(seen, &text("done")),
+        _ => legacy(seen, "").unwrap(),
+    })
+    .await;
+    let client = connect(&server).await.unwrap();
+    let calls = (0..8).map(|n| {
+        let client = client.clone();
+        tokio::spawn(async move { call(&client, "add", json!({"n": n})).await })
+    });
+    for one in calls.collect::<Vec<_>>() {
+        assert_eq!(one.await.unwrap().unwrap(), "done");
+    }
+    assert_eq!(sessions.load(Ordering::SeqCst), 2, "one new session for all of them");
+    let second = server.seen().into_iter().filter(|s| s.method() == "initialize").nth(1).unwrap();
+    assert_eq!(second.protocol_headers(), []);
+    within("closing", client.close()).await;
+    let end = server.wait_for("DELETE", |s| s.verb == "DELETE").await;
+    assert_eq!(end.header("mcp-session-id"), Some("s-2"));
+}
+
+#[tokio::test]
+async fn a_server_that_knows_no_session_twice_in_a_row_is_not_asked_for_ever() {
+    let server = Server::new(|seen| match seen.method() {
+        "tools/call" => raw("404 Not Found", &[], ""),
+        _ => legacy(seen, "s").unwrap(),
+    })
+    .await;
+    let client = connect(&server).await.unwrap();
+    let failed = call(&client, "add", json!({})).await.unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::Transport);
+    assert_eq!(server.methods().iter().filter(|m| *m == "tools/call").count(), 2);
+}
+
+// ---- answers ------------------------------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn an_answer_may_come_as_events_in_any_pieces() {
+    let server = Server::new(|seen| match seen.method() {
+        "tools/call" => {
+            let token = &seen.body["params"]["_meta"]["progressToken"];
+            let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress",
+                                  "params": {"progressToken": token, "progress": 1, "message": "größer"}});
+            let answer = json!({"jsonrpc": "2.0", "id": seen.body["id"], "result": text("fünf")}).to_string();
+            let (first, rest) = answer.split_once(',').unwrap();
+            let body = format!(
+                "\u{feff}: a comment\r\n\r\nid: 1\ndata:\n\nid: 2\r\ndata: {progress}\r\n\r\n\
+                 event: other\ndata: {{\"not\": \"ours\"}}\n\ndata: not json\n\n\
+                 event: message\ndata: {first},\ndata: {rest}\n\n"
+            );
+            let letters: Vec<char> = body.chars().collect();
+            let mut pieces = vec![SSE_HEAD.to_owned()];
+            pieces.extend(letters.chunks(7).map(|piece| chunk(&piece.iter().collect::<String>())));
+            pieces.push(SSE_END.into());
+            Reply::Write(pieces)
+        }
+        _ => modern(seen).unwrap(),
+    })
+    .await;
+    let client = connect(&server).await.unwrap();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let hear = heard.clone();
+    let options = CallOptions::new().on_progress(move |params| hear.lock().unwrap().push(params.get().to_owned()));
+    let result = within("calling", client.call_tool_with("add", json!({}), &options)).await.unwrap();
+    assert_eq!(result.content[0].as_text(), Some("fünf"));
+    assert_eq!(heard.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn answers_that_are_none_fail_the_request_and_nothing_else() {
+    let server = Server::new(|seen| {
+        let id = seen.body["id"].clone();
+        match seen.body["params"]["name"].as_str().unwrap_or_default() {
+            "garbled" => raw("200 OK", &["content-type: application/json"], "{\"jsonrpc\":"),
+            "foreign" => answer("200 OK", &[], &json!({"jsonrpc": "2.0", "id": "other", "result": {}})),
+            "array" => answer("200 OK", &[], &json!({"jsonrpc": "2.0", "id": id, "result": []})),
+            "long" => answer("200 OK", &[], &json!({"jsonrpc": "2.0", "id": id, "result": text(&"x".repeat(3000))})),
+            "long event" => {
+                let long = "x".repeat(500);
+                Reply::Hold([vec![SSE_HEAD.into(), chunk("data: ")], vec![chunk(&long); 20]].concat())
+            }
+            "cut" => Reply::WriteAndClose(vec!["HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{\"json".into()]),
+            "silent" => Reply::WriteAndClose(vec![]),
+            "no answer" => Reply::Write(vec![SSE_HEAD.into(), chunk(": nothing\n\n"), SSE_END.into()]),
+            "busy" => raw("503 Service Unavailable", &["retry-after: 1"], "busy"),
+            "refused" => error("400 Bad Request", &id, -32602, &json!({"a": 1})),
+            "fine" => result(seen, &text("fine")),
+            _ => modern(seen).unwrap(),
+        }
+    })
+    .await;
+    let mut options = ClientOptions::default();
+    options.max_message_bytes = 2000;
+    let client = connect_as(&server, &options).await.unwrap();
+    for (name, kind, part) in [
+        ("garbled", ErrorKind::PeerMisbehaved, "JSON"),
+        ("foreign", ErrorKind::PeerMisbehaved, "not the answer"),
+        ("array", ErrorKind::PeerMisbehaved, "expected an object"),
+        ("long", ErrorKind::PeerMisbehaved, "max_message_bytes"),
+        ("long event", ErrorKind::PeerMisbehaved, "max_message_bytes"),
+        ("cut", ErrorKind::Transport, "broke off"),
+        ("silent", ErrorKind::Transport, "no answer"),
+        ("no answer", ErrorKind::Transport, "ended before"),
+        ("busy", ErrorKind::Transport, "503"),
+        ("refused", ErrorKind::Rpc, "no"),
+    ] {
+        let failed = call(&client, name, json!({})).await.unwrap_err();
+        assert_eq!(failed.kind(), kind, "{name}: {failed}");
+        assert!(failed.message().contains(part), "{name}: {failed}");
+        assert_eq!(call(&client, "fine", json!({})).await.unwrap(), "fine", "after {name}");
+    }
+    assert_eq!(client.awaited(), 0);
+}
+
+#[tokio::test]
+async fn a_legacy_stream_that_breaks_off_is_resumed() {
+    let served = Arc::new(Mutex::new(Value::Null));
+    let server = Server::new(move |seen| match (seen.verb.as_str(), seen.method(), seen.header("last-event-id")) {
+        (_, "tools/call", _) => {
+            *served.lock().unwrap() = seen.body["id"].clone();
+            let events = chunk("id: a-1\nretry: 5\ndata:\n\n");
+            Reply::Write(vec![SSE_HEAD.into(), events, SSE_END.into()])
+        }
+        ("GET", _, Some("a-1")) => Reply::WriteAndClose(vec![SSE_HEAD.into(), chunk("id: a-2\ndata: \n\n")]),
+        ("GET", _, Some("a-2")) => {
+            let answer = json!({"jsonrpc": "2.0", "id": *served.lock().unwrap(), "result": text("at last")});
+            Reply::Hold(vec![SSE_HEAD.into(), event(&answer)])
+        }
+        _ => legacy(seen, "s").unwrap(),
+    })
+    .await;
+    let client = connect(&server).await.unwrap();
+    assert_eq!(call(&client, "slow", json!({})).await.unwrap(), "at last");
+    let resumed = server.seen().into_iter().find(|s| s.header("last-event-id").is_some()).unwrap();
+    assert_eq!(resumed.header("mcp-session-id"), Some("s"));
+    assert_eq!(resumed.header("accept"), Some("text/event-stream"));
+    drop(client);
+    server.wait_for_connections(0).await;
+}
+
+#[tokio::test]
+async fn a_redirect_is_followed_within_the_origin_only() {
+    let server = Server::new(|seen| match (seen.path.as_str(), seen.method()) {
+        ("/mcp", "server/discover") => raw("307 Temporary Redirect", &["location: /old"], ""),
+        ("/old", "server/discover") => raw("308 Permanent Redirect", &["location: /mcp/"], ""),
+        ("/mcp/", "server/discover") => modern(seen).unwrap(),
+        ("/mcp/", "tools/list") => result(seen, &tools(&[])),
+        _ => raw("307 Temporary Redirect", &["location: http://elsewhere.example/mcp"], ""),
+    })
+    .await;
+    let client = connect(&server).await.unwrap();
+    names(&client).await.unwrap();
+    let failed = call(&client, "add", json!({})).await.unwrap_err();
+    assert!(failed.kind() == ErrorKind::Transport && failed.message().contains("elsewhere.example"), "{failed}");
+}
+
+// ---- connections and their end ------------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn cancelling_a_modern_call_closes_its_stream_and_says_nothing() {
+    let server = Server::new(|seen| match seen.method() {
+        "tools/call" => Reply::Hold(vec![SSE_HEAD.into()]),
+        _ => modern(seen).unwrap(),
+    })
+    .await;
+    let client = connect(&server).await.unwrap();
+    let running = client.request("tools/call", Some(RawJson::trusted(r#"{"name":"x"}"#)), &CallOptions::default());
+    server.wait_for("the call", |s| s.method() == "tools/call").await;
+    server.wait_for_connections(1).await;
+    drop(running);
+    server.wait_for_connections(0).await;
+    assert_eq!(client.awaited(), 0);
+    assert_eq!(server.methods(), ["server/discover", "tools/call"]);
+}
+
+#[tokio::test]
+async fn cancelling_a_legacy_call_notifies_and_lets_its_connection_go() {
+    let server = Server::new(|seen| match seen.method() {
+        "tools/call" => Reply::Hold(vec![SSE_HEAD.into()]),
+        _ => legacy(seen, "s").unwrap(),
+    })
+    .await;
+    let client = connect(&server).await.unwrap();
+    for _ in 0..20 {
+        let running = client.request("tools/call", Some(RawJson::trusted(r#"{"name":"x"}"#)), &CallOptions::default());
+        drop(running);
+    }
+    let running = client.request("tools/call", Some(RawJson::trusted(r#"{"name":"x"}"#)), &CallOptions::default());
+    let called = server.wait_for("the call", |s| s.method() == "tools/call").await;
+    drop(running);
+    let id = called.body["id"].clone();
+    let told = server
+        .wait_for("cancelled", |s| s.method() == "notifications/cancelled" && s.body["params"]["requestId"] == id)
+        .await;
+    assert_eq!(told.header("mcp-session-id"), Some("s"));
+    within("closing", client.close()).await;
+    server.wait_for_connections(0).await;
+    assert_eq!(server.methods().iter().filter(|m| *m == "notifications/cancelled").count(), 21);
+}
+
+#[derive(Default)]
+struct Heard {
+    notifications: Mutex<Vec<String>>,
+    warnings: Mutex<Vec<String>>,
+}
+
+impl Events for Heard {
+    fn notification(&self, method: &str, _params: Option<&RawJson>) {
+        self.notifications.lock().unwrap().push(method.to_owned());
+    }
+
+    fn warning(&self, message: &str) {
+        self.warnings.lock().unwrap().push(message.to_owned());
+    }
+}
+
+#[tokio::test]
+async fn the_standalone_stream_is_opened_at_once_and_again_where_it_ended() {
+    let server = Server::new(|seen| match (seen.verb.as_str(), seen.header("last-event-id")) {
+        ("GET", None) => {
+            let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+            let event = chunk(&format!("id: g-1\nretry: 1\ndata: {changed}\n\n"));
+            Reply::WriteAndClose(vec![SSE_HEAD.into(), event])
+        }
+        ("GET", Some("g-1")) => Reply::Hold(vec![SSE_HEAD.into(), event(&json!({"jsonrpc": "2.0", "id": "p", "method": "ping"}))]),
+        // The answer to the ping.
+        ("POST", _) if seen.method().is_empty() => raw("202 Accepted", &[], ""),
+        _ => legacy(seen, "s").unwrap(),
+    })
+    .await;
+    let heard = Arc::new(Heard::default());
+    let target = Target::from_text(&server.url()).unwrap();
+    let options = ClientOptions::default();
+    let client = within("connecting", Client::connect_with(&target, &options, heard.clone())).await.unwrap();
+    let pong = server.wait_for("the answer to ping", |s| s.body["id"] == "p").await;
+    assert_eq!(pong.body["result"], json!({}));
+    assert_eq!(pong.header("mcp-session-id"), Some("s"));
+    assert_eq!(*heard.notifications.lock().unwrap(), ["notifications/tools/list_changed"]);
+    let streams: Vec<_> = server.seen().into_iter().filter(|s| s.verb == "GET").collect();
+    assert_eq!(streams.len(), 2);
+    assert_eq!(streams[0].protocol_headers(), [("mcp-protocol-version", "2025-11-25"), ("mcp-session-id", "s")]);
+    assert_eq!(streams[0].header("content-type"), None);
+    drop(client);
+    server.wait_for_connections(0).await;
+}
+
+#[tokio::test]
+async fn a_connection_that_the_server_closed_is_not_used_again() {
+    let server = Server::new(|seen| match seen.method() {
+        "tools/list" => {
+            let Reply::Write(pieces) = result(seen, &tools(&["a"])) else { unreachable!() };
+            Reply::WriteAndClose(pieces)
+        }
+        "tools/call" => answer("200 OK", &["connection: close"], &json!({"jsonrpc": "2.0", "id": seen.body["id"], "result": text("x")})),
+        _ => modern(seen).unwrap(),
+    })
+    .await;
+    let client = connect(&server).await.unwrap();
+    for _ in 0..20 {
+        assert_eq!(names(&client).await.unwrap(), ["a"]);
+        server.wait_for_connections(0).await;
+        assert_eq!(call(&client, "x", json!({})).await.unwrap(), "x");
+        server.wait_for_connections(0).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_calls_share_few_connections() {
+    let server = Server::new(|seen| match seen.method() {
+        "tools/call" => result(seen, &text(&seen.body["params"]["arguments"]["n"].to_string())),
+        _ => modern(seen).unwrap(),
+    })
+    .await;
+    let client = connect(&server).await.unwrap();
+    let workers = (0..16).map(|worker| {
+        let client = client.clone();
+        tokio::spawn(async move {
+            for n in (0..50).map(|n| worker * 1000 + n) {
+                assert_eq!(call(&client, "echo", json!({"n": n})).await.unwrap(), n.to_string());
+            }
+        })
+    });
+    for worker in workers.collect::<Vec<_>>() {
+        worker.await.unwrap();
+    }
+    let most = server.seen().iter().map(|s| s.connection).max().unwrap();
+    assert!(most <= 17, "{most} connections for 16 calls at once");
+    drop(client);
+    server.wait_for_connections(0).await;
+}
+
+// ---- mirrored arguments -------------------------------------------------------------------------------------------
+
+fn marked(name: &str, kind: &str, mark: &str) -> Value {
+    json!({"name": name, "inputSchema": {"type": "object", "properties": {"v": {"type": kind, "x-mcp-header": mark}}}})
+}
+
+#[tokio::test]
+async fn marked_arguments_are_mirrored_and_tools_with_wrong_marks_left_out() {
+    let server = Server::new(|seen| match seen.method() {
+        "tools/list" => {
+            let tools = [marked("good", "string", "Region"), marked("bad", "number", "N"), marked("worse", "string", "a b")];
+            result(seen, &json!({"tools": tools, "resultType": "complete"}))
+        }
+        "tools/call" => result(seen, &text("ok")),
+        _ => modern(seen).unwrap(),
+    })
+    .await;
+    let heard = Arc::new(Heard::default());
+    let target = Target::from_text(&server.url()).unwrap();
+    let client = within("connecting", Client::connect_with(&target, &ClientOptions::default(), heard.clone())).await.unwrap();
+    assert_eq!(names(&client).await.unwrap(), ["good"]);
+    let warnings = heard.warnings.lock().unwrap().clone();
+    assert!(warnings.len() == 2 && warnings[0].contains("\"bad\"") && warnings[1].contains("\"worse\""), "{warnings:?}");
+    for (value, header) in [
+        (json!("eu-west"), Some("eu-west")),
+        (json!(""), Some("")),
+        (json!(" x"), Some("=?base64?IHg=?=")),
+        (json!(null), None),
+    ] {
+        call(&client, "good", json!({"v": value})).await.unwrap();
+        assert_eq!(server.seen().last().unwrap().header("mcp-param-region"), header, "{value}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_refused_for_its_headers_learns_them_and_is_sent_again() {
+    let server = Server::new(|seen| match (seen.method(), seen.header("mcp-param-region")) {
+        ("tools/list", _) if seen.body["params"]["cursor"].is_null() => {
+            result(seen, &json!({"tools": [marked("other", "string", "O")], "nextCursor": "2", "resultType": "complete"}))
+        }
+        ("tools/list", _) => result(seen, &json!({"tools": [marked("good", "string", "Region")], "resultType": "complete"})),
+        ("tools/call", Some("eu")) => result(seen, &text("ok")),
+        ("tools/call", _) => error("400 Bad Request", &seen.body["id"], -32020, &Value::Null),
+        _ => modern(seen).unwrap(),
+    })
+    .await;
+    let client = connect(&server).await.unwrap();
+    assert_eq!(call(&client, "good", json!({"v": "eu"})).await.unwrap(), "ok");
+    assert_eq!(server.methods(), ["server/discover", "tools/call", "tools/list", "tools/list", "tools/call"]);
+    let (first, second) = (server.seen()[1].clone(), server.seen()[4].clone());
+    assert_eq!(first.body, second.body);
+    assert_eq!(server.seen()[2].body["params"]["_meta"], first.body["params"]["_meta"]);
+    // Refused again: the error is the caller's.
+    let failed = call(&client, "good", json!({"v": "us"})).await.unwrap_err();
+    assert_eq!(failed.code(), Some(-32020));
+    assert_eq!(client.awaited(), 0);
+}
