@@ -42,7 +42,7 @@ impl Router {
         }
         let params = match &call.params {
             None => Params::default(),
-            Some(params) => params.to().map_err(|e| Error::invalid_params(format!("tools/list: {e}")))?,
+            Some(params) => params.to().map_err(|_| Error::invalid_params("\"cursor\": expected a string"))?,
         };
         let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
         registry.list_tools(call.context.revision, params.cursor.as_deref(), self.page_size)

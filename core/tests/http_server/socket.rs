@@ -1,0 +1,133 @@
+//! Over real sockets: what only a socket has.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tricorn::http::{HttpOptions, HttpServer};
+use tricorn::server::{Server, Usage};
+
+use super::*;
+
+async fn listening(server: &Server) -> HttpServer {
+    let options = HttpOptions::parse(r#"{"port": 0}"#).unwrap();
+    within("listening", server.serve_http(options)).await.unwrap()
+}
+
+async fn connect(serving: &HttpServer) -> TcpStream {
+    within("connecting", TcpStream::connect(serving.local_addr())).await.unwrap()
+}
+
+async fn write(socket: &mut TcpStream, serving: &HttpServer, body: &Value) {
+    let mut head = format!("POST /mcp HTTP/1.1\r\nHost: {}\r\n", serving.local_addr());
+    let text = body.to_string();
+    for (name, value) in correct(&[], body) {
+        head += &format!("{name}: {value}\r\n");
+    }
+    head += &format!("Content-Length: {}\r\n\r\n{text}", text.len());
+    within("writing", socket.write_all(head.as_bytes())).await.unwrap();
+}
+
+/// Reads until the text holds `end`, or to the end of the stream.
+async fn read_until(socket: &mut TcpStream, end: &str) -> String {
+    let mut text = Vec::new();
+    let mut chunk = [0u8; 4096];
+    while !String::from_utf8_lossy(&text).contains(end) {
+        match within("reading", socket.read(&mut chunk)).await.unwrap_or(0) {
+            0 => break,
+            n => text.extend_from_slice(&chunk[..n]),
+        }
+    }
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+#[tokio::test]
+async fn requests_come_over_one_connection_until_the_server_closes() {
+    let it = Fixture::new();
+    let serving = listening(&it.server).await;
+    assert_eq!(serving.url(), format!("http://{}/mcp", serving.local_addr()));
+    let mut socket = connect(&serving).await;
+    for id in 0..3 {
+        write(&mut socket, &serving, &modern(id, "tools/call", tool("add", json!({"a": id, "b": 2})))).await;
+        let answer = read_until(&mut socket, "serverInfo").await;
+        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+        assert!(answer.contains(&format!("\"structuredContent\":{}", id + 2)), "{answer}");
+    }
+    write(&mut socket, &serving, &initialize("2025-11-25")).await;
+    assert!(read_until(&mut socket, "serverInfo").await.contains("mcp-session-id: "));
+    assert_eq!((it.server.usage().connections, it.server.usage().sessions), (1, 1));
+    let address = serving.local_addr();
+    it.server.close();
+    within("the end", serving.join()).await;
+    assert_eq!(read_until(&mut socket, "\0").await, "");
+    assert!(TcpStream::connect(address).await.is_err(), "nobody listens");
+    assert_eq!(it.server.usage(), Usage::default());
+}
+
+#[tokio::test]
+async fn a_client_that_hangs_up_cancels_its_call() {
+    let it = Fixture::new();
+    let serving = listening(&it.server).await;
+    for (round, token) in [None, Some(1)].into_iter().enumerate() {
+        let mut call = modern(1, "tools/call", tool("waits", json!({})));
+        if let Some(token) = token {
+            call["params"]["_meta"]["progressToken"] = json!(token);
+        }
+        let mut socket = connect(&serving).await;
+        write(&mut socket, &serving, &call).await;
+        if token.is_some() {
+            assert!(read_until(&mut socket, "notifications/progress").await.contains("text/event-stream"));
+        }
+        until("the call runs", || it.gate.started() == round + 1).await;
+        drop(socket);
+        until("the call is cancelled", || it.gate.cancelled() == round + 1).await;
+    }
+    until("nothing is left", || it.server.usage() == Usage::default()).await;
+    serving.close();
+    within("the end", serving.join()).await;
+}
+
+#[tokio::test]
+async fn closing_ends_calls_and_streams_within_a_moment() {
+    let it = Fixture::new();
+    let serving = listening(&it.server).await;
+    let mut socket = connect(&serving).await;
+    write(&mut socket, &serving, &modern(1, "tools/call", tool("waits", json!({})))).await;
+    until("the call runs", || it.gate.started() == 1).await;
+    serving.close();
+    assert!(read_until(&mut socket, "closed").await.starts_with("HTTP/1.1 503"), "an answer, not silence");
+    within("the end", serving.join()).await;
+    assert_eq!((it.gate.cancelled(), it.server.usage()), (1, Usage::default()));
+    // The server itself goes on.
+    assert_eq!(it.post(&[], &modern(1, "tools/list", json!({}))).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_long_does_not_cost_the_connection() {
+    let it = Fixture::with(|o| o.max_message_bytes = 100_000, "");
+    let serving = listening(&it.server).await;
+    let mut socket = connect(&serving).await;
+    let text = "x".repeat(150_000);
+    write(&mut socket, &serving, &modern(1, "tools/call", tool("region", json!({"region": text})))).await;
+    let answer = read_until(&mut socket, "max_message_bytes").await;
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+    write(&mut socket, &serving, &modern(1, "server/discover", json!({}))).await;
+    assert!(read_until(&mut socket, "serverInfo").await.starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn an_address_that_is_taken_is_named() {
+    let it = Fixture::new();
+    let serving = listening(&it.server).await;
+    let options = HttpOptions::parse(&format!("{{\"port\": {}}}", serving.local_addr().port())).unwrap();
+    let error = it.server.serve_http(options).await.expect_err("taken");
+    assert!(error.message().contains(&serving.local_addr().to_string()), "{error}");
+}
+
+#[tokio::test]
+async fn dropping_the_handle_closes() {
+    let it = Fixture::new();
+    let serving = listening(&it.server).await;
+    let mut socket = connect(&serving).await;
+    drop(serving);
+    assert_eq!(read_until(&mut socket, "\0").await, "");
+    until("nothing is left", || it.server.usage() == Usage::default()).await;
+}
