@@ -129,5 +129,8 @@ export function addContractTools(app) {
     console.log(args.text);
     return "printed";
   });
-  app.tool("test_metrics", { description: "Gauges of this server" }, () => ({ server: app.metrics(), slow: counts }));
+  app.tool("test_metrics", { description: "Gauges of this server" }, () => ({
+    server: app.metrics(),
+    slow: { ...counts, running: counts.started - counts.finished - counts.cancelled },
+  }));
 }
