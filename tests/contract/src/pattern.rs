@@ -9,7 +9,7 @@
 //! | `"$NAME"` | what was remembered |
 //! | `"$$text"` | the string `$text` |
 //! | `{"...":true, …}` | an object that may hold more members |
-//! | `{"$oneOf":[…]}` `{"$all":[…]}` `{"$not":…}` | one, all, none of the patterns |
+//! | `{"$oneOf":[…]}` `{"$all":[…]}` `{"$not":…}` | one, all, none of the patterns (a missing member is none, too) |
 //! | `{"$unordered":[…]}` | an array with these elements in any order |
 //! | `{"$contains":[…]}` | an array holding an element for each of these |
 //! | `{"$each":…}` | a non-empty array whose elements all match |
@@ -86,6 +86,7 @@ fn object(path: &str, members: &Map<String, Value>, got: &Value, how: Strictness
             (true, Some(value)) => {
                 return Err(format!("{inner}: expected to be absent, got {}", brief(value)));
             }
+            (false, None) if want.get("$not").is_some() => {}
             (false, None) => return Err(format!("{inner}: missing in {}", brief(got))),
             (false, Some(value)) => at(&inner, want, value, how, captures)?,
         }
@@ -377,6 +378,10 @@ mod tests {
         assert!(fits(json!({"a": 1, "...": true}), json!({"a": 1, "b": 2})));
         assert!(fits(json!({"b": "$absent"}), json!({})));
         assert!(!fits(json!({"b": "$absent"}), json!({"b": null})));
+        assert!(fits(json!({"b": "$unset"}), json!({"b": null})) && fits(json!({"b": "$unset"}), json!({})));
+        assert!(
+            fits(json!({"b": {"$not": true}}), json!({})) && !fits(json!({"b": {"$not": true}}), json!({"b": true}))
+        );
         assert!(!fits(json!({"a": "1"}), json!({"a": 1})));
     }
 

@@ -126,6 +126,7 @@ struct Reader<'a> {
     script: Script,
     on: Option<Transport>,
     applies: bool,
+    narrows: bool,
     envelope: bool,
     group: Option<(Vec<(Value, Strictness)>, Option<String>)>,
     until: Option<Value>,
@@ -205,6 +206,7 @@ fn parse_for(name: &str, text: &str, revision: &str) -> Outcome<Script> {
         },
         on: None,
         applies: true,
+        narrows: false,
         envelope: revision == MODERN,
         group: None,
         until: None,
@@ -237,6 +239,7 @@ impl Reader<'_> {
         if let Some(directive) = line.strip_prefix('@') {
             return self.directive(directive);
         }
+        self.narrows = false;
         if !self.applies {
             return Ok(());
         }
@@ -266,11 +269,17 @@ impl Reader<'_> {
             "stdio" => self.on = Some(Transport::Stdio),
             "http" => self.on = Some(Transport::Http),
             "both" => self.on = None,
-            "always" => self.applies = true,
-            "since" => self.applies = self.revision >= known(rest)?,
-            "until" => self.applies = self.revision <= known(rest)?,
-            "legacy" => self.applies = self.revision != MODERN,
-            "modern" => self.applies = self.revision == MODERN,
+            "always" | "since" | "until" | "legacy" | "modern" => {
+                let applies = match name {
+                    "since" => self.revision >= known(rest)?,
+                    "until" => self.revision <= known(rest)?,
+                    "legacy" => self.revision != MODERN,
+                    "modern" => self.revision == MODERN,
+                    _ => true,
+                };
+                self.applies = applies && (self.applies || !self.narrows);
+                self.narrows = true;
+            }
             "transport" => {
                 self.script.only = Some(match rest {
                     "stdio" => Transport::Stdio,
@@ -493,10 +502,11 @@ mod tests {
 
     #[test]
     fn one_script_per_revision_with_its_own_lines() {
-        let text = "@revisions all\n# note\n> {\"id\":1,\"method\":\"ping\"}\n@until 2025-11-25\n< {\"id\":1,\n  \"result\":{}}\n@modern\n= 404\n@always\n! eof\n";
+        let text = "@revisions all\n# note\n> {\"id\":1,\"method\":\"ping\"}\n@since 2025-03-26\n@until 2025-06-18\n< {\"id\":1,\n  \"result\":{}}\n@modern\n= 404\n@always\n! eof\n";
         let scripts = parse("all/ping", text).expect("parses");
         assert_eq!(scripts.len(), 5);
-        assert!(matches!(scripts[0].steps[1].action, Action::Expect { .. }));
+        assert!(matches!(scripts[0].steps[1].action, Action::Eof));
+        assert!(matches!(scripts[1].steps[1].action, Action::Expect { .. }));
         assert!(matches!(scripts[4].steps[1].action, Action::Status { .. }));
         assert_eq!(scripts[4].steps.len(), 3);
     }
