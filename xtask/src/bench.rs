@@ -15,8 +15,6 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub(crate) use plan::SCENARIOS;
-
 const BUILD: Duration = Duration::from_secs(20 * 60);
 const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 

@@ -13,6 +13,8 @@ mod process;
 mod report;
 mod setup;
 mod stamp;
+mod test;
+mod tidy;
 mod tool;
 
 use clap::{Parser, Subcommand};
@@ -36,6 +38,8 @@ enum Task {
     },
     /// Servers in four languages, called by clients in four languages and by what others wrote.
     Demo,
+    /// Run every test of every language.
+    Test(test::Options),
     /// Run the official conformance suite against one of our programs.
     Conformance {
         /// rust, python, node or swift
@@ -56,6 +60,14 @@ enum Task {
         #[arg(long)]
         control: bool,
     },
+    /// Write the wire types of Python, Node and Swift and the corpus index from the pinned schemas.
+    GenTypes {
+        /// Write nothing; fail when a file is not up to date
+        #[arg(long)]
+        check: bool,
+    },
+    /// Check the rules of the tree that no compiler checks.
+    Tidy,
     /// Measure our servers and clients beside a bare floor.
     Bench(bench::Options),
     #[command(hide = true)]
@@ -99,6 +111,9 @@ fn run(task: Task) -> anyhow::Result<bool> {
             })
         }
         Task::Interop { langs, control } => interop::main(&Lang::list(&langs)?, control),
+        Task::GenTypes { check } => xtask_gen_types::run(place::root(), check).map(|()| true),
+        Task::Test(options) => test::main(&options),
+        Task::Tidy => tidy::main(),
         Task::Bench(options) => bench::main(&options),
         Task::Guard => {
             process::guard();

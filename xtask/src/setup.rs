@@ -11,7 +11,7 @@ use crate::{report, tool};
 use anyhow::{Result, bail};
 
 pub(crate) use node::{checkers, newest as newest_node};
-pub(crate) use suite::{CONFORMANCE, Peers, conformance, peers, servers};
+pub(crate) use suite::{Peers, conformance, peers, servers};
 pub(crate) use swift::command as swift_command;
 
 /// What became of a language.

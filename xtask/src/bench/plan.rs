@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use std::fmt;
 
 /// Every name that `cargo xtask bench` takes.
-pub(crate) const SCENARIOS: [&str; 12] = [
+const SCENARIOS: [&str; 12] = [
     "call-add",
     "echo-1k",
     "echo-64k",

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The version of the official suite. Reconcile `tests/conformance/*.toml` in the same change.
-pub(crate) const CONFORMANCE: &str = "0.2.0-alpha.12";
+const CONFORMANCE: &str = "0.2.0-alpha.12";
 
 const NPM_SERVERS: [&str; 2] = [
     "@modelcontextprotocol/server-everything@2026.8.31",

@@ -1,0 +1,231 @@
+//! What is run for each language.
+
+use super::parse::Reader;
+use super::{cargo_has, present};
+use crate::place::{self, Lang};
+use crate::{setup, stamp, tool};
+use std::process::Command;
+use std::time::Duration;
+
+const MINUTES: Duration = Duration::from_secs(60);
+
+/// One command and how its output is read; or why it is skipped.
+pub(super) struct Step {
+    pub(super) name: String,
+    pub(super) what: Result<(Command, Duration, Reader), String>,
+}
+
+fn step(name: &str, command: Command, minutes: u32, reader: Reader) -> Step {
+    Step {
+        name: name.to_owned(),
+        what: Ok((command, MINUTES * minutes, reader)),
+    }
+}
+
+fn skip(name: &str, why: impl Into<String>) -> Step {
+    Step {
+        name: name.to_owned(),
+        what: Err(why.into()),
+    }
+}
+
+fn program(path: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> Command {
+    let mut command = tool::command(path);
+    command.args(args);
+    command
+}
+
+/// The checks and tests that belong to a language.
+pub(super) fn of(lang: Lang) -> Vec<Step> {
+    match lang {
+        Lang::Rust => rust(),
+        Lang::Python => python(),
+        Lang::Node => node(),
+        Lang::Swift => swift(),
+    }
+}
+
+fn rust() -> Vec<Step> {
+    let check = |name: &str, args: &[&str], minutes| step(name, tool::cargo(args), minutes, Reader::Status);
+    let mut docs = tool::cargo(&["doc", "--release", "--no-deps", "--package", "tricorn"]);
+    docs.env("RUSTDOCFLAGS", "-D warnings");
+    let mut tests = tool::cargo(&["test", "--release", "--workspace", "--no-fail-fast"]);
+    // Extension modules: they link only into their hosts, whose own runners test them.
+    tests.args(["--exclude", "tricorn-python", "--exclude", "tricorn-node"]);
+    vec![
+        check("rust format", &["fmt", "--all", "--check"], 2),
+        check(
+            "rust format of benches",
+            &["fmt", "--all", "--check", "--manifest-path", "benches/Cargo.toml"],
+            2,
+        ),
+        check(
+            "rust clippy",
+            &[
+                "clippy",
+                "--release",
+                "--workspace",
+                "--all-targets",
+                "--",
+                "-D",
+                "warnings",
+            ],
+            20,
+        ),
+        step("rust cargo test", tests, 30, Reader::Cargo),
+        step("rust documentation", docs, 10, Reader::Status),
+        check(
+            "rust without features",
+            &["check", "--release", "--package", "tricorn", "--no-default-features"],
+            10,
+        ),
+        no_runtime(),
+        wasm(),
+        deny(),
+    ]
+}
+
+/// The protocol needs no runtime: without features there is none in the graph.
+fn no_runtime() -> Step {
+    let tree = [
+        "tree",
+        "--package",
+        "tricorn",
+        "--no-default-features",
+        "--edges",
+        "normal",
+        "--prefix",
+        "none",
+    ];
+    let script = format!(
+        "list=$(\"$0\" {}) || exit 1; if echo \"$list\" | grep -E '^(tokio|hyper|mio) '; then exit 1; fi",
+        tree.join(" ")
+    );
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    step(
+        "rust no runtime without features",
+        program("sh", &["-c", &script, &cargo]),
+        2,
+        Reader::Status,
+    )
+}
+
+fn wasm() -> Step {
+    const NAME: &str = "rust wasm32";
+    const TARGET: &str = "wasm32-unknown-unknown";
+    let sysroot = tool::ask(program("rustc", &["--print", "sysroot"])).unwrap_or_default();
+    if !std::path::Path::new(&sysroot).join("lib/rustlib").join(TARGET).is_dir() {
+        return skip(NAME, format!("the target is not installed: rustup target add {TARGET}"));
+    }
+    let args = [
+        "check",
+        "--release",
+        "--package",
+        "tricorn",
+        "--no-default-features",
+        "--target",
+        TARGET,
+    ];
+    step(NAME, tool::cargo(&args), 10, Reader::Status)
+}
+
+fn deny() -> Step {
+    const NAME: &str = "rust cargo deny";
+    if !cargo_has("deny") {
+        return skip(NAME, "cargo-deny is not installed: cargo install --locked cargo-deny");
+    }
+    let args = ["deny", "--offline", "check", "bans", "licenses", "sources"];
+    step(NAME, tool::cargo(&args), 5, Reader::Status)
+}
+
+fn python() -> Vec<Step> {
+    let at = |name: &str| tool::venv(name);
+    let check = |name: &str, path, args: &[&str]| step(name, program(path, args), 5, Reader::Status);
+    let interpreter = at("python").to_string_lossy().into_owned();
+    let pytest = ["-q", "-ra", "--color=no", "-p", "no:cacheprovider"];
+    let pyright = tool::checker("pyright");
+    vec![
+        check("python format", at("ruff"), &["format", "--check"]),
+        check("python ruff", at("ruff"), &["check"]),
+        check("python mypy", at("mypy"), &[]),
+        match present(&pyright, "pyright is not installed in target/tools: it needs npm") {
+            Ok(()) => check("python pyright", pyright, &["--pythonpath", &interpreter]),
+            Err(why) => skip("python pyright", why),
+        },
+        check(
+            "python stubtest",
+            at("stubtest"),
+            &["tricorn._core", "--mypy-config-file", "pyproject.toml"],
+        ),
+        step("python pytest", program(at("pytest"), &pytest), 10, Reader::Pytest),
+    ]
+}
+
+fn node() -> Vec<Step> {
+    let bin = |name: &str| place::root().join("node_modules/.bin").join(name);
+    let check = |name: &str, path, args: &[&str]| step(name, program(path, args), 5, Reader::Status);
+    let mut tests = program("node", &["--test", "--test-reporter=tap"]);
+    // Named one by one: what a folder means differs between versions of Node.
+    let found = stamp::sources(&place::root().join("bindings-node/test")).unwrap_or_default();
+    let is_test = |p: &&std::path::PathBuf| p.to_string_lossy().ends_with(".test.mjs");
+    tests.args(found.iter().filter(is_test));
+    vec![
+        check("node biome", bin("biome"), &["check"]),
+        check("node types", bin("tsc"), &["-p", "bindings-node", "--noEmit"]),
+        check(
+            "node types of tests",
+            bin("tsc"),
+            &["-p", "bindings-node/test", "--noEmit"],
+        ),
+        step("node test", tests, 10, Reader::Tap),
+    ]
+}
+
+fn swift() -> Vec<Step> {
+    let swift = |args: &[&str]| setup::swift_command(args);
+    let places = [
+        "bindings-swift/Sources/Tricorn",
+        "bindings-swift/Tests",
+        "examples",
+        "tests/interop/ours/swift",
+    ];
+    let format = [&["swift", "format", "lint", "--strict", "--recursive"][..], &places].concat();
+    vec![
+        match tool::ask(swift(&["swift", "format", "--version"])) {
+            Some(_) => step("swift format", swift(&format), 5, Reader::Status),
+            None => skip("swift format", "this toolchain has no swift-format"),
+        },
+        step(
+            "swift generated sources",
+            program("bindings-swift/regen.sh", &["--check"]),
+            20,
+            Reader::Status,
+        ),
+        step("swift test", swift(&["swift", "test"]), 20, Reader::Swift),
+    ]
+}
+
+fn suite(args: &[&str]) -> Command {
+    program(place::built("contract"), args)
+}
+
+/// The contract that is no language's own.
+pub(super) fn shared() -> Vec<Step> {
+    vec![step("contract coverage", suite(&["coverage"]), 2, Reader::Own)]
+}
+
+/// The contract against a language's fixture server and clients.
+pub(super) fn contract(lang: Lang) -> Vec<Step> {
+    let name = lang.name();
+    ["transcripts", "bad-input", "cases", "leaks"]
+        .into_iter()
+        .map(|what| {
+            step(
+                &format!("{name} contract {what}"),
+                suite(&[what, "--lang", name]),
+                10,
+                Reader::Own,
+            )
+        })
+        .collect()
+}

@@ -1,0 +1,111 @@
+//! `cargo xtask tidy`: the rules of the tree that no compiler checks. The lists are in `xtask/tidy.toml`.
+
+mod layers;
+mod source;
+mod style;
+
+use crate::report::{self, Counts};
+use crate::{place, stamp, tool};
+use anyhow::{Context, Result};
+use serde::Deserialize;
+use source::Source;
+use std::collections::BTreeMap;
+
+/// `xtask/tidy.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rules {
+    layers: BTreeMap<String, Vec<String>>,
+    stems: Stems,
+    generated: Generated,
+    lines: BTreeMap<String, usize>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stems {
+    rust: Vec<String>,
+    host: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Generated {
+    paths: Vec<String>,
+}
+
+/// The tree that is looked at.
+struct Tree {
+    rules: Rules,
+    files: Vec<Source>,
+}
+
+impl Tree {
+    /// Files of a folder that people wrote.
+    fn under<'a>(&'a self, folder: &'a str) -> impl Iterator<Item = &'a Source> {
+        self.written().filter(move |f| f.path.starts_with(folder))
+    }
+
+    fn written(&self) -> impl Iterator<Item = &Source> {
+        let made = |f: &Source| {
+            self.rules
+                .generated
+                .paths
+                .iter()
+                .any(|g| f.path.starts_with(g.as_str()))
+        };
+        self.files.iter().filter(move |f| !made(f))
+    }
+}
+
+type Rule = (&'static str, fn(&Tree) -> Vec<String>);
+
+const RULES: [Rule; 11] = [
+    ("core layers import only what is below them", layers::imports),
+    ("revision dates stay in protocol/revision", layers::dates),
+    ("no flatten or untagged where raw values are", layers::raw_values),
+    ("the core never touches standard output", layers::stdout),
+    ("every exemption from a lint has a reason", layers::reasons),
+    ("files stay short", style::lines),
+    ("bindings have the same files", style::stems),
+    ("names say what a thing is", style::names),
+    ("nothing is left to do without an issue", style::left_over),
+    ("no path or host of one machine", style::machines),
+    ("launchers can be started", style::launchers),
+];
+
+/// Whether the tree is tidy; what is not, is said.
+pub(crate) fn main() -> Result<bool> {
+    let (counts, findings) = run()?;
+    findings.iter().for_each(report::line);
+    report::line(format!("{} passed, {} failed", counts.passed, counts.failed));
+    Ok(counts.failed == 0)
+}
+
+/// Each rule counts as one test.
+pub(crate) fn run() -> Result<(Counts, Vec<String>)> {
+    let text = std::fs::read_to_string(place::root().join("xtask/tidy.toml"))?;
+    let rules: Rules = toml::from_str(&text).context("xtask/tidy.toml")?;
+    let tree = Tree { rules, files: files()? };
+    let mut counts = Counts::default();
+    let mut findings = Vec::new();
+    for (name, rule) in RULES {
+        let found = rule(&tree);
+        counts += Counts::of(found.is_empty());
+        findings.extend(found.into_iter().map(|f| format!("tidy: {f}  ({name})")));
+    }
+    Ok((counts, findings))
+}
+
+/// What git has or would add; without git everything that is no product.
+fn files() -> Result<Vec<Source>> {
+    let mut command = tool::command("git");
+    command.args(["ls-files", "--cached", "--others", "--exclude-standard"]);
+    let mut paths: Vec<String> = match tool::ask(command) {
+        Some(list) => list.lines().map(str::to_owned).collect(),
+        None => stamp::sources(place::root())?.iter().map(|p| place::short(p)).collect(),
+    };
+    paths.sort();
+    paths.dedup();
+    Ok(paths.into_iter().filter_map(Source::read).collect())
+}

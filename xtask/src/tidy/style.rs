@@ -1,0 +1,163 @@
+//! The rules of the whole tree: length, names, leftovers.
+
+use super::Tree;
+use super::source::{Source, words};
+use crate::place;
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
+
+/// The most lines a file may have without an entry of its own.
+const LINES: usize = 500;
+const CODE: [&str; 10] = ["rs", "py", "pyi", "ts", "mts", "mjs", "cjs", "swift", "sh", "js"];
+
+fn is_code(file: &Source) -> bool {
+    CODE.contains(&file.extension())
+}
+
+/// Files have at most [`LINES`] lines; the exceptions only ever shrink.
+pub(super) fn lines(tree: &Tree) -> Vec<String> {
+    let mut found = Vec::new();
+    for file in tree.written().filter(|f| is_code(f)) {
+        let have = file.text.lines().count();
+        match tree.rules.lines.get(&file.path) {
+            None if have > LINES => found.push(format!("{}: {have} lines, at most {LINES}", file.path)),
+            Some(most) if have > *most => found.push(format!("{}: {have} lines, at most {most}", file.path)),
+            Some(most) if have <= LINES || have + 25 < *most => {
+                found.push(format!(
+                    "{}: {have} lines by now, lower its entry in xtask/tidy.toml",
+                    file.path
+                ));
+            }
+            _ => {}
+        }
+    }
+    let known = |path: &&String| !tree.files.iter().any(|f| f.path == **path);
+    found.extend(
+        tree.rules
+            .lines
+            .keys()
+            .filter(known)
+            .map(|p| format!("xtask/tidy.toml: there is no {p}")),
+    );
+    found
+}
+
+/// Who knows a file in one language finds it in the next.
+pub(super) fn stems(tree: &Tree) -> Vec<String> {
+    let mut found = Vec::new();
+    let sides = [
+        ("bindings-python/src/", &tree.rules.stems.rust),
+        ("bindings-node/src/", &tree.rules.stems.rust),
+        ("bindings-swift/src/", &tree.rules.stems.rust),
+        ("bindings-python/python/tricorn/", &tree.rules.stems.host),
+        ("bindings-node/lib/", &tree.rules.stems.host),
+        ("bindings-swift/Sources/Tricorn/", &tree.rules.stems.host),
+    ];
+    for (folder, wanted) in sides {
+        let files = tree.files.iter().filter(|f| f.path.starts_with(folder) && is_code(f));
+        let have: BTreeSet<String> = files.map(|f| f.stem().to_lowercase()).collect();
+        for stem in wanted {
+            if !stem.split('|').any(|s| have.contains(s)) {
+                found.push(format!("{folder}: there is no {stem}"));
+            }
+        }
+    }
+    found
+}
+
+/// No prefix that the package already is, no name that says nothing.
+pub(super) fn names(tree: &Tree) -> Vec<String> {
+    let mut found = Vec::new();
+    for file in tree
+        .written()
+        .filter(|f| is_code(f) && !f.path.starts_with("tests/interop/"))
+    {
+        if ["util", "utils", "helper", "helpers", "misc", "common"].contains(&file.stem().to_lowercase().as_str()) {
+            found.push(format!("{}: the file name says nothing", file.path));
+        }
+        for keyword in ["struct", "enum", "trait", "class", "interface", "protocol", "actor"] {
+            for at in words(&file.text, keyword) {
+                let rest = &file.text[at + keyword.len()..];
+                let Some(rest) = rest.strip_prefix(' ') else { continue };
+                let end = rest
+                    .find(|c: char| !(c.is_alphanumeric() || c == '_'))
+                    .unwrap_or(rest.len());
+                let name = &rest[..end];
+                let starts = name.strip_prefix("Mcp").or_else(|| name.strip_prefix("MCP"));
+                let prefixed = starts.is_some_and(|r| r.is_empty() || r.starts_with(char::is_uppercase));
+                let empty = ["Manager", "Helper", "Helpers", "Utils", "Impl"]
+                    .iter()
+                    .any(|e| name.ends_with(e));
+                if prefixed || empty {
+                    found.push(format!("{}: {name}", file.at(at)));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Something left to do has an issue that says so.
+pub(super) fn left_over(tree: &Tree) -> Vec<String> {
+    let marks = [
+        concat!("TO", "DO"),
+        concat!("FIX", "ME"),
+        concat!("XX", "X"),
+        concat!("todo", "!"),
+        concat!("unimplemented", "!"),
+    ];
+    let mut found = Vec::new();
+    for file in tree.written().filter(|f| is_code(f) && f.extension() != "sh") {
+        for mark in marks {
+            let hits = file.text.match_indices(mark).filter(|(at, m)| {
+                let alone = |c: Option<char>| !c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+                alone(file.text[..*at].chars().next_back())
+                    && alone(file.text[at + m.len()..].chars().next())
+                    && !file.text[at + m.len()..].starts_with("(#")
+            });
+            found.extend(hits.map(|(at, m)| format!("{}: {m} without an issue number", file.at(at))));
+        }
+    }
+    found
+}
+
+/// The tree works anywhere.
+pub(super) fn machines(tree: &Tree) -> Vec<String> {
+    let marks = [
+        concat!("/ro", "ot/"),
+        concat!("/wo", "rk/"),
+        concat!("/ho", "me/"),
+        concat!("/Us", "ers/"),
+        concat!("artif", "actory"),
+        concat!("registry.npm", "js.org"),
+    ];
+    let mut found = Vec::new();
+    for file in tree.written() {
+        for mark in marks {
+            let hits = file.text.match_indices(mark).filter(|(at, _)| {
+                // A path of a page or of a folder that merely ends so is none of a machine.
+                !file.text[..*at].ends_with(|c: char| c.is_alphanumeric() || "._-}$*".contains(c)) || mark.len() > 8
+            });
+            found.extend(hits.map(|(at, m)| format!("{}: {m}", file.at(at))));
+        }
+    }
+    found
+}
+
+/// A launcher has its executable bit and leaves nothing running between it and its program.
+pub(super) fn launchers(tree: &Tree) -> Vec<String> {
+    let mut found = Vec::new();
+    for file in tree.written().filter(|f| f.text.starts_with("#!")) {
+        let mode = std::fs::metadata(place::root().join(&file.path)).map_or(0, |m| m.permissions().mode());
+        if mode & 0o111 == 0 {
+            found.push(format!("{}: not executable", file.path));
+        }
+        let launcher =
+            file.path.starts_with("examples/") && file.path.rsplit('/').next().is_some_and(|n| n.starts_with("run"));
+        let hands_over = |l: &str| l.trim_start().starts_with("exec ") || l.starts_with(". ");
+        if launcher && !file.text.lines().any(hands_over) {
+            found.push(format!("{}: does not exec its program", file.path));
+        }
+    }
+    found
+}
