@@ -183,7 +183,8 @@ fn swift(text: &str) -> Read {
         } else if words.first() == Some(&"Executed") {
             // One per suite and one for all of them; the last is the whole:
             // `Executed 5 tests, with 1 test skipped and 2 failures (0 unexpected) in …`
-            let number = |text: &str| text.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0);
+            let number =
+                |text: &str| -> usize { text.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0) };
             let skips = line.split_once(" skipped ").and_then(|(l, _)| l.split_once("with "));
             let skipped = skips.map_or(0, |(_, rest)| number(rest));
             let failed = before(line, "failures") + before(line, "failure");

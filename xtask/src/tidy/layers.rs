@@ -1,7 +1,7 @@
 //! The rules of `core/src`: who may know whom, and what stays where.
 
 use super::Tree;
-use super::source::{Source, words};
+use super::source::words;
 use std::collections::BTreeMap;
 
 const CORE: &str = "core/src/";
@@ -219,6 +219,7 @@ pub(super) fn reasons(tree: &Tree) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::source::Source;
     use super::super::{Generated, Rules, Stems};
     use super::*;
 
