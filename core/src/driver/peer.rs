@@ -54,13 +54,28 @@ struct State {
     flushing: bool,
     corked: bool,
     waiters: BTreeMap<CallId, Waiter>,
-    running: BTreeMap<CallId, Context>,
+    /// A list, because it is short and lives long.
+    running: Vec<Context>,
     last_call: u64,
-    timer: bool,
+    /// When the earliest timer that is set goes off.
+    timer: Option<Duration>,
+    /// A request of ours began, which may be due before that.
+    began: bool,
     /// A thread waits for `changed`.
     watched: bool,
     /// A full connection stayed full for so long that its reader no longer waits.
     stuck: bool,
+}
+
+impl State {
+    fn stop_running(&mut self, call: CallId) -> Option<Context> {
+        let place = self.running.iter().position(|context| context.call() == call)?;
+        let context = self.running.swap_remove(place);
+        if self.running.is_empty() && self.running.capacity() > 16 {
+            self.running = Vec::new();
+        }
+        Some(context)
+    }
 }
 
 /// One live link with everything that runs on it.
@@ -86,9 +101,10 @@ impl Peer {
                 flushing: false,
                 corked: false,
                 waiters: BTreeMap::new(),
-                running: BTreeMap::new(),
+                running: Vec::new(),
                 last_call: 0,
-                timer: false,
+                timer: None,
+                began: false,
                 watched: false,
                 stuck: false,
             }),
@@ -139,6 +155,7 @@ impl Peer {
         known_legacy: bool,
     ) {
         let mut state = self.lock();
+        state.began = true;
         let actions = state.connection.open(now(), pinned, probe_timeout, timeout, known_legacy);
         self.act(state, actions);
     }
@@ -173,6 +190,7 @@ impl Peer {
         state.last_call += 1;
         let call = CallId(state.last_call);
         state.waiters.insert(call, waiter);
+        state.began = true;
         let actions = state.connection.handle(now(), Input::Call(make(call)));
         self.act(state, actions);
         Pending { peer: Arc::downgrade(self), call: Some(call) }
@@ -236,7 +254,7 @@ impl Peer {
                 Action::Send(outbound) => state.outbox.push(outbound),
                 Action::Dispatch(call) => rest.push(Work::Dispatch(call)),
                 Action::Abort(call, reason) => {
-                    if let Some(context) = state.running.remove(&call) {
+                    if let Some(context) = state.stop_running(call) {
                         rest.push(Work::Abort(context, reason));
                     }
                 }
@@ -301,16 +319,24 @@ impl Peer {
 
     #[cfg(feature = "runtime")]
     fn arm(self: &Arc<Self>, state: &mut State) {
-        if state.timer {
+        if !std::mem::take(&mut state.began) && state.timer.is_some() {
             return;
         }
         let Some(due) = state.connection.next_tick() else { return };
-        state.timer = true;
+        if state.timer.is_some_and(|set| set <= due) {
+            return;
+        }
+        state.timer = Some(due);
         let peer = Arc::downgrade(self);
         super::runtime::spawn(async move {
             tokio::time::sleep(due.saturating_sub(now())).await;
             if let Some(peer) = peer.upgrade() {
-                peer.lock().timer = false;
+                let mut state = peer.lock();
+                // A timer that was set later for an earlier time has gone off before this one.
+                if state.timer == Some(due) {
+                    state.timer = None;
+                }
+                drop(state);
                 peer.handle(Input::Tick);
             }
         });
@@ -322,13 +348,13 @@ impl Peer {
 
 impl Link for Peer {
     fn started(&self, context: &Context) {
-        self.lock().running.insert(context.call(), context.clone());
+        self.lock().running.push(context.clone());
     }
 
     fn complete(self: Arc<Self>, call: CallId, outcome: Result<Payload>) {
         let mut state = self.lock();
         // Kept until the lock is released: dropping the last reference may run user code.
-        let finished = state.running.remove(&call);
+        let finished = state.stop_running(call);
         let actions = state.connection.handle(now(), Input::Completed(call, outcome));
         self.act(state, actions);
         drop(finished);

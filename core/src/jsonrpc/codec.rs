@@ -1,4 +1,5 @@
 use bytes::{BufMut, Bytes, BytesMut};
+use bytestring::ByteString;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -89,10 +90,11 @@ pub fn decode(frame: &Bytes, limits: &Limits) -> Result<Decoded, DecodeError> {
             format!("message of {len} bytes is longer than the limit of {max} (max_message_bytes)"),
         ));
     }
-    let text = std::str::from_utf8(frame).map_err(|e| {
+    let frame = ByteString::try_from(frame.clone()).map_err(|e| {
         DecodeError::parse(format!("message is not UTF-8: invalid byte at offset {}", e.valid_up_to()))
     })?;
-    if nesting(frame) > limits.max_nesting {
+    let text: &str = &frame;
+    if nesting(text.as_bytes()) > limits.max_nesting {
         let max = limits.max_nesting;
         return Err(DecodeError::parse(format!("message is nested deeper than {max} levels (max_nesting)")));
     }
@@ -105,13 +107,13 @@ pub fn decode(frame: &Bytes, limits: &Limits) -> Result<Decoded, DecodeError> {
         return decode(&frame, limits);
     }
     match text.as_bytes().first() {
-        Some(b'{') => one(frame, text).map(Decoded::One),
+        Some(b'{') => one(&frame, text).map(Decoded::One),
         Some(b'[') => {
             let elements: Vec<&RawValue> = serde_json::from_str(text).map_err(|e| DecodeError::parse(not_json(&e)))?;
             if elements.is_empty() {
                 return Err(DecodeError::invalid(None, "batch is empty: expected at least one message"));
             }
-            Ok(Decoded::Batch(elements.into_iter().map(|raw| one(frame, raw.get())).collect()))
+            Ok(Decoded::Batch(elements.into_iter().map(|raw| one(&frame, raw.get())).collect()))
         }
         None => Err(DecodeError::parse("message is empty: expected a JSON object")),
         Some(_) => match serde_json::from_str::<&RawValue>(text) {
@@ -125,12 +127,12 @@ fn not_json(e: &serde_json::Error) -> String {
     format!("message is not JSON: {e}")
 }
 
-fn one(frame: &Bytes, text: &str) -> Result<Message, DecodeError> {
+fn one(frame: &ByteString, text: &str) -> Result<Message, DecodeError> {
     let e: Envelope<'_> = serde_json::from_str(text).map_err(|e| match e.classify() {
         serde_json::error::Category::Data => DecodeError::invalid(None, format!("message is not valid: {e}")),
         _ => DecodeError::parse(not_json(&e)),
     })?;
-    let raw = |r: &RawValue| RawJson::trusted(frame.slice_ref(r.get().as_bytes()));
+    let raw = |r: &RawValue| RawJson::part(frame.slice_ref(r.get()));
     let id = match e.id {
         None => None,
         Some(r) => match serde_json::from_str::<Id>(r.get()) {
@@ -296,6 +298,22 @@ pub fn encode_notification(method: &str, params: Option<&RawJson>) -> Bytes {
     let mut out = frame(method.len() + params.map_or(0, |p| p.bytes().len()));
     put_call(&mut out, method, params);
     out.freeze()
+}
+
+/// The text of a response up to its result; the result and a closing brace follow.
+pub(crate) fn start_result(id: &Id, capacity: usize) -> String {
+    let mut out = String::with_capacity(capacity + 48);
+    out.push_str(r#"{"jsonrpc":"2.0","id":"#);
+    match id {
+        Id::Number(n) => out.push_str(itoa(*n, &mut [0; 20])),
+        Id::String(s) => out.push_str(&serde_json::to_string(&**s).unwrap_or_default()),
+    }
+    out.push_str(r#","result":"#);
+    out
+}
+
+fn itoa(n: i64, digits: &mut [u8; 20]) -> &str {
+    std::str::from_utf8(format_integer(n, digits)).unwrap_or("0")
 }
 
 /// The text of a response.

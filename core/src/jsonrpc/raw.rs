@@ -1,6 +1,7 @@
 use std::fmt;
 
 use bytes::Bytes;
+use bytestring::ByteString;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -11,7 +12,7 @@ use crate::error::{Error, Result};
 ///
 /// Unknown members, key order and number spelling survive because the text is never re-written.
 #[derive(Clone, PartialEq, Eq)]
-pub struct RawJson(Bytes);
+pub struct RawJson(ByteString);
 
 impl RawJson {
     /// Checks that `text` is one JSON value and takes it, on one line.
@@ -19,54 +20,61 @@ impl RawJson {
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) when it is not JSON.
     pub fn parse(text: impl Into<Bytes>) -> Result<Self> {
-        let bytes: Bytes = text.into();
-        let raw: &RawValue =
-            serde_json::from_slice(&bytes).map_err(|e| Error::misuse(format!("not JSON: {e}")))?;
-        let inner = raw.get().as_bytes();
-        if memchr::memchr2(b'\n', b'\r', inner).is_some() {
+        let text = ByteString::try_from(text.into()).map_err(|e| Error::misuse(format!("not JSON: {e}")))?;
+        let raw: &RawValue = serde_json::from_str(&text).map_err(|e| Error::misuse(format!("not JSON: {e}")))?;
+        let inner = raw.get();
+        if memchr::memchr2(b'\n', b'\r', inner.as_bytes()).is_some() {
             // A raw line break can only be white space between tokens: inside strings JSON forbids it.
-            let spaced: Vec<u8> =
-                inner.iter().map(|b| if matches!(b, b'\n' | b'\r') { b' ' } else { *b }).collect();
-            return Ok(Self(spaced.into()));
+            return Ok(Self(inner.replace(['\n', '\r'], " ").into()));
         }
-        Ok(Self(bytes.slice_ref(inner)))
+        Ok(Self(text.slice_ref(inner)))
     }
 
     /// Takes text that is known to be one JSON value on one line, such as another library's compact output.
+    /// Bytes that are not UTF-8 become `null`.
     #[must_use]
     pub fn trusted(text: impl Into<Bytes>) -> Self {
+        Self(ByteString::try_from(text.into()).unwrap_or_else(|_| ByteString::from_static("null")))
+    }
+
+    /// Takes text that this crate has just written.
+    pub(crate) fn written(text: String) -> Self {
         Self(text.into())
+    }
+
+    /// Takes a part of a message that was decoded.
+    pub(crate) fn part(text: ByteString) -> Self {
+        Self(text)
     }
 
     /// Serializes `value`. Values that cannot be JSON (a map with keys that are no strings) become `null`.
     #[must_use]
     pub fn from_value<T: Serialize + ?Sized>(value: &T) -> Self {
-        Self(serde_json::to_vec(value).map_or_else(|_| Bytes::from_static(b"null"), Bytes::from))
+        Self(serde_json::to_string(value).map_or_else(|_| ByteString::from_static("null"), ByteString::from))
     }
 
     /// `{}`
     #[must_use]
     pub const fn empty_object() -> Self {
-        Self(Bytes::from_static(b"{}"))
+        Self(ByteString::from_static("{}"))
     }
 
     /// The JSON text.
     #[must_use]
     pub fn get(&self) -> &str {
-        // Every constructor has seen the text as JSON; the fallback only keeps this total.
-        std::str::from_utf8(&self.0).unwrap_or("null")
+        &self.0
     }
 
     /// The JSON text as bytes.
     #[must_use]
     pub fn bytes(&self) -> &Bytes {
-        &self.0
+        self.0.as_bytes()
     }
 
     /// Takes the bytes out.
     #[must_use]
     pub fn into_bytes(self) -> Bytes {
-        self.0
+        self.0.into_bytes()
     }
 
     /// Decodes into `T`.
@@ -74,7 +82,7 @@ impl RawJson {
     /// # Errors
     /// serde's error, with line and column.
     pub fn to<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
-        serde_json::from_slice(&self.0)
+        serde_json::from_str(&self.0)
     }
 
     /// Decodes into a `T` that borrows from this text.
@@ -82,16 +90,16 @@ impl RawJson {
     /// # Errors
     /// serde's error, with line and column.
     pub fn borrow<'a, T: Deserialize<'a>>(&'a self) -> serde_json::Result<T> {
-        serde_json::from_slice(&self.0)
+        serde_json::from_str(&self.0)
     }
 
     /// The part of this text that `raw` was borrowed from, sharing the buffer.
     pub(crate) fn slice(&self, raw: &RawValue) -> Self {
-        Self(self.0.slice_ref(raw.get().as_bytes()))
+        Self(self.0.slice_ref(raw.get()))
     }
 
     pub(crate) fn is_object(&self) -> bool {
-        self.0.first() == Some(&b'{')
+        self.0.starts_with('{')
     }
 }
 
@@ -109,13 +117,13 @@ impl fmt::Display for RawJson {
 
 impl Serialize for RawJson {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serde_json::from_slice::<&RawValue>(&self.0).map_err(serde::ser::Error::custom)?.serialize(serializer)
+        serde_json::from_str::<&RawValue>(&self.0).map_err(serde::ser::Error::custom)?.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for RawJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
-        Ok(Self(Bytes::from(String::from(Box::<str>::from(raw)))))
+        Ok(Self(String::from(Box::<str>::from(raw)).into()))
     }
 }

@@ -1,16 +1,29 @@
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use serde_json::value::RawValue;
 
 use crate::jsonrpc::RawJson;
 
 /// A declared set of capabilities: the object as it came, so that unknown ones survive.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Capabilities(RawJson);
+#[derive(Debug, Clone)]
+pub struct Capabilities {
+    object: RawJson,
+    /// The names at its top, read when first asked for.
+    names: OnceLock<Box<[Box<str>]>>,
+}
+
+impl PartialEq for Capabilities {
+    fn eq(&self, other: &Self) -> bool {
+        self.object == other.object
+    }
+}
+
+impl Eq for Capabilities {}
 
 impl Default for Capabilities {
     fn default() -> Self {
-        Self(RawJson::empty_object())
+        Self::new(RawJson::empty_object())
     }
 }
 
@@ -18,20 +31,29 @@ impl Capabilities {
     /// Takes the capabilities object.
     #[must_use]
     pub fn new(object: RawJson) -> Self {
-        Self(object)
+        Self { object, names: OnceLock::new() }
     }
 
     /// The object's text.
     #[must_use]
     pub fn raw(&self) -> &RawJson {
-        &self.0
+        &self.object
+    }
+
+    /// Whether `name` is declared at the top; the quick form of [`has`](Self::has).
+    pub(crate) fn declares(&self, name: &str) -> bool {
+        let names = self.names.get_or_init(|| {
+            let members = serde_json::from_str::<BTreeMap<String, &RawValue>>(self.object.get()).unwrap_or_default();
+            members.into_keys().filter(|name| self.has(name)).map(Into::into).collect()
+        });
+        names.iter().any(|n| **n == *name)
     }
 
     /// Whether the dotted path (`sampling`, `elicitation.url`, `resources.subscribe`) is declared: present and not
     /// `false` or `null`. `elicitation: {}` stands for `elicitation.form`.
     #[must_use]
     pub fn has(&self, path: &str) -> bool {
-        let mut at = self.0.get();
+        let mut at = self.object.get();
         for (depth, key) in path.split('.').enumerate() {
             let Ok(members) = serde_json::from_str::<BTreeMap<String, &RawValue>>(at) else {
                 return false;

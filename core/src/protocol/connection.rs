@@ -559,7 +559,7 @@ impl Connection {
             shape::push_member(&mut out, "instructions", RawJson::from_value(instructions).get());
         }
         out.push('}');
-        RawJson::trusted(out)
+        RawJson::written(out)
     }
 
     fn set_level(&mut self, params: Option<&RawJson>) -> Result<Payload> {
@@ -635,8 +635,11 @@ impl Connection {
         match outcome {
             Ok(payload) => {
                 let rules = incoming.revision.rules();
-                let result = shape::result(rules, self.facts.info.get(), incoming.method, payload);
-                self.respond(&incoming.id, &result, way, out);
+                // Written once, straight into the frame: results may be large.
+                let mut frame = jsonrpc::start_result(&incoming.id, shape::size_hint(&payload));
+                shape::write_result(&mut frame, rules, self.facts.info.get(), incoming.method, payload);
+                frame.push('}');
+                self.answer(frame.into(), None, way, out);
             }
             Err(error) => {
                 self.respond_error(Some(&incoming.id), &error.to_object(), way, out);
@@ -705,7 +708,7 @@ impl Connection {
             shape::push_member(&mut params, "message", &serde_json::to_string(message).unwrap_or_default());
         }
         params.push('}');
-        self.notify("notifications/progress", &RawJson::trusted(params), Some(call), out);
+        self.notify("notifications/progress", &RawJson::written(params), Some(call), out);
     }
 
     fn notify(&mut self, method: &'static str, params: &RawJson, related: Option<CallId>, out: &mut Vec<Action>) {
@@ -854,7 +857,7 @@ impl Connection {
                 shape::push_member(&mut params, "reason", &serde_json::to_string(reason).unwrap_or_default());
             }
             params.push('}');
-            self.notify("notifications/cancelled", &RawJson::trusted(params), None, out);
+            self.notify("notifications/cancelled", &RawJson::written(params), None, out);
         }
         out.push(Action::Abandon(id));
     }

@@ -145,7 +145,7 @@ pub(super) fn admit(
     let row = Method::find(method)
         .filter(|m| m.exists_in(revision) && !m.notification)
         .filter(|m| if facts.role == Role::Server { m.from_client() } else { m.from_server() })
-        .filter(|m| m.capability.is_none_or(|c| facts.capabilities.has(c)))
+        .filter(|m| m.capability.is_none_or(|c| facts.capabilities.declares(c)))
         .ok_or_else(|| not_found(method, revision))?;
     Ok(Admission {
         revision,

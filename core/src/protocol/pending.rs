@@ -25,11 +25,10 @@ pub(super) struct Incoming {
     pub(super) progress: f64,
 }
 
-/// The peer's requests in flight: who answers, answers once.
+/// The peer's requests in flight: who answers, answers once. A list, because it is short and lives long.
 #[derive(Debug, Default)]
 pub(super) struct IncomingTable {
-    calls: BTreeMap<CallId, Incoming>,
-    ids: BTreeMap<Id, CallId>,
+    calls: Vec<(CallId, Incoming)>,
 }
 
 impl IncomingTable {
@@ -38,32 +37,38 @@ impl IncomingTable {
     }
 
     pub(super) fn has(&self, id: &Id) -> bool {
-        self.ids.contains_key(id)
+        self.calls.iter().any(|(_, incoming)| incoming.id == *id)
     }
 
     pub(super) fn insert(&mut self, call: CallId, incoming: Incoming) {
-        self.ids.insert(incoming.id.clone(), call);
-        self.calls.insert(call, incoming);
+        self.calls.push((call, incoming));
     }
 
     pub(super) fn get_mut(&mut self, call: CallId) -> Option<&mut Incoming> {
-        self.calls.get_mut(&call)
+        self.calls.iter_mut().find(|(c, _)| *c == call).map(|(_, incoming)| incoming)
     }
 
     pub(super) fn remove(&mut self, call: CallId) -> Option<Incoming> {
-        let incoming = self.calls.remove(&call)?;
-        self.ids.remove(&incoming.id);
-        Some(incoming)
+        let place = self.calls.iter().position(|(c, _)| *c == call)?;
+        Some(self.take(place).1)
     }
 
     pub(super) fn remove_id(&mut self, id: &Id) -> Option<(CallId, Incoming)> {
-        let call = self.ids.remove(id)?;
-        self.calls.remove(&call).map(|incoming| (call, incoming))
+        let place = self.calls.iter().position(|(_, incoming)| incoming.id == *id)?;
+        Some(self.take(place))
+    }
+
+    fn take(&mut self, place: usize) -> (CallId, Incoming) {
+        let taken = self.calls.swap_remove(place);
+        // An idle connection should not keep what a burst needed.
+        if self.calls.is_empty() && self.calls.capacity() > 16 {
+            self.calls = Vec::new();
+        }
+        taken
     }
 
     pub(super) fn drain(&mut self) -> Vec<CallId> {
-        self.ids.clear();
-        std::mem::take(&mut self.calls).into_keys().collect()
+        std::mem::take(&mut self.calls).into_iter().map(|(call, _)| call).collect()
     }
 }
 

@@ -168,9 +168,9 @@ impl<T: Serialize + JsonSchema + Send + 'static> IntoAnswer for T {
     }
 
     fn answer(self, reply: Reply) {
-        match serde_json::to_vec(&self) {
-            Ok(text) if text == b"null" => reply.result(RawJson::trusted(r#"{"content":[]}"#)),
-            Ok(text) => reply.value(RawJson::trusted(text)),
+        match serde_json::to_string(&self) {
+            Ok(text) if text == "null" => reply.result(RawJson::trusted(r#"{"content":[]}"#)),
+            Ok(text) => reply.value(RawJson::written(text)),
             Err(error) => ToolError::from(error).reply("result", reply),
         }
     }

@@ -5,6 +5,7 @@
 mod builder;
 mod context;
 mod handler;
+mod quick;
 mod registry;
 mod router;
 mod usage;

@@ -1,8 +1,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use serde_json::Value;
-
 use super::Handler;
 use super::handler::safe_message;
 use super::validate::Schema;
@@ -51,15 +49,14 @@ impl ToolEntry {
     /// # Errors
     /// The text for the model.
     pub(crate) fn check_arguments(&self, arguments: &RawJson) -> Result<(), String> {
-        let value: Value = arguments.to().map_err(|e| format!("arguments: {e}"))?;
-        self.input.check("argument", &value)
+        self.input.check_text("argument", arguments.get())
     }
 
     /// Decides whether a value is structured content, and checks it against the output schema.
     pub(crate) fn checked(&self, payload: Payload) -> Payload {
         let problem = match (&self.output, &payload) {
             (Some(schema), Payload::Value { value, .. }) => {
-                value.to::<Value>().map_err(|e| e.to_string()).and_then(|v| schema.check("result", &v))
+                schema.check_text("result", value.get())
             }
             (Some(schema), Payload::Object(result)) => check_structured(schema, result),
             (None, Payload::Value { value, .. }) => {
@@ -84,10 +81,7 @@ fn check_structured(schema: &Schema, result: &RawJson) -> Result<(), String> {
     let members = shape::members(result.get());
     let is = |key: &str, value: &str| members.iter().any(|(k, v)| k == key && v.get() == value);
     match members.iter().find(|(k, _)| k == "structuredContent") {
-        Some((_, raw)) => {
-            let value: Value = serde_json::from_str(raw.get()).map_err(|e| e.to_string())?;
-            schema.check("result", &value)
-        }
+        Some((_, raw)) => schema.check_text("result", raw.get()),
         None if is("isError", "true") || members.iter().any(|(k, _)| k == "resultType") => Ok(()),
         None => Err("structuredContent is missing".into()),
     }
@@ -159,6 +153,6 @@ impl Registry {
             out.push_str(&format!(",\"nextCursor\":\"t-{:x}\"", last.serial));
         }
         out.push('}');
-        Ok(RawJson::trusted(out))
+        Ok(RawJson::written(out))
     }
 }

@@ -6,6 +6,7 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, ValidationError, Validator};
 use serde_json::Value;
 
+use super::quick::Quick;
 use crate::error::{Error, Result};
 
 /// The deepest nesting of a schema.
@@ -20,6 +21,8 @@ const MAX_PROBLEMS: usize = 10;
 pub(crate) struct Schema {
     source: Value,
     compiled: OnceLock<Result<Validator>>,
+    /// The schema in a form that says yes quickly, when it is simple enough for that.
+    quick: Option<Quick>,
 }
 
 impl Schema {
@@ -38,7 +41,7 @@ impl Schema {
                 )));
             }
         }
-        let schema = Self { source: source.clone(), compiled: OnceLock::new() };
+        let schema = Self { source: source.clone(), compiled: OnceLock::new(), quick: Quick::new(source) };
         if !is_plain(source) {
             // Anything beyond the everyday keywords is compiled now, so that a mistake shows at registration.
             schema.compiled().map_err(|e| Error::misuse(format!("{what}: {}", e.message())))?;
@@ -58,11 +61,19 @@ impl Schema {
         built.as_ref().map_err(Clone::clone)
     }
 
-    /// Checks a value. `noun` is what a member is called: `argument` or `result`.
+    /// Checks a value's text. `noun` is what a member is called: `argument` or `result`.
     ///
     /// # Errors
     /// All problems (ten at most) in one line.
-    pub(crate) fn check(&self, noun: &str, value: &Value) -> Result<(), String> {
+    pub(crate) fn check_text(&self, noun: &str, text: &str) -> Result<(), String> {
+        if self.quick.as_ref().is_some_and(|quick| quick.accepts(text)) {
+            return Ok(());
+        }
+        let value: Value = serde_json::from_str(text).map_err(|e| format!("{noun}s: {e}"))?;
+        self.check(noun, &value)
+    }
+
+    fn check(&self, noun: &str, value: &Value) -> Result<(), String> {
         let validator = self.compiled().map_err(|e| e.message().to_owned())?;
         if validator.is_valid(value) {
             return Ok(());
@@ -215,7 +226,10 @@ mod tests {
     use serde_json::json;
 
     fn check(schema: Value, value: Value) -> String {
-        Schema::new("schema", &schema).expect("schema").check("argument", &value).err().unwrap_or_default()
+        let schema = Schema::new("schema", &schema).expect("schema");
+        let text = schema.check_text("argument", &value.to_string());
+        assert_eq!(text, schema.check("argument", &value), "the quick way says the same");
+        text.err().unwrap_or_default()
     }
 
     #[test]

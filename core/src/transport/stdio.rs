@@ -162,6 +162,15 @@ impl Shared {
         Ok(done)
     }
 
+    /// Writes a frame and its line break, as much as the pipe takes at once.
+    fn write_frame(&self, frame: &[u8]) -> std::io::Result<usize> {
+        let done = self.write_ready(frame)?;
+        if done < frame.len() {
+            return Ok(done);
+        }
+        Ok(done + self.write_ready(b"\n")?)
+    }
+
     /// The writer thread: lives from the first byte that did not fit to the last that was queued.
     fn write_queued(&self) {
         loop {
@@ -193,27 +202,43 @@ impl Shared {
     }
 }
 
+/// A frame of this length is worth a second system call to save a copy.
+const LARGE: usize = 32 << 10;
+
+fn append(bytes: &mut Vec<u8>, batch: &[Outbound]) {
+    for outbound in batch {
+        bytes.extend_from_slice(&outbound.frame);
+        bytes.push(b'\n');
+    }
+}
+
 impl Sink for LineSink {
     fn send(&self, batch: Vec<Outbound>) {
-        let mut bytes = Vec::with_capacity(batch.iter().map(|o| o.frame.len() + 1).sum());
-        for outbound in &batch {
-            bytes.extend_from_slice(&outbound.frame);
-            bytes.push(b'\n');
-        }
         let mut queue = self.shared.lock();
         if queue.broken || queue.closing {
             return;
         }
         if queue.thread {
-            return queue.bytes.extend_from_slice(&bytes);
+            return append(&mut queue.bytes, &batch);
         }
         drop(queue);
         // One caller at a time: the peer sends its batches in order.
-        match self.shared.write_ready(&bytes) {
-            Ok(done) if done == bytes.len() => {}
+        let (total, written) = if let [one] = &batch[..]
+            && one.frame.len() >= LARGE
+        {
+            (one.frame.len() + 1, self.shared.write_frame(&one.frame))
+        } else {
+            let mut bytes = Vec::with_capacity(batch.iter().map(|o| o.frame.len() + 1).sum());
+            append(&mut bytes, &batch);
+            (bytes.len(), self.shared.write_ready(&bytes))
+        };
+        match written {
+            Ok(done) if done == total => {}
             Ok(done) => {
+                let mut rest = Vec::with_capacity(total);
+                append(&mut rest, &batch);
                 let mut queue = self.shared.lock();
-                queue.bytes.extend_from_slice(&bytes[done..]);
+                queue.bytes.extend_from_slice(&rest[done..]);
                 queue.thread = true;
                 drop(queue);
                 let shared = self.shared.clone();
@@ -233,6 +258,8 @@ impl Sink for LineSink {
 
 /// Splits a stream of bytes into lines, and refuses a line that is too long without losing its place.
 pub(crate) struct Lines {
+    /// What one read brings; copied on, so that no buffer has to be cleared for every read.
+    chunk: Box<[u8]>,
     buffer: BytesMut,
     scanned: usize,
     limit: usize,
@@ -248,23 +275,21 @@ pub(crate) enum Line {
 
 impl Lines {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { buffer: BytesMut::with_capacity(64 << 10), scanned: 0, limit, skipping: false }
+        Self { chunk: vec![0; 64 << 10].into(), buffer: BytesMut::new(), scanned: 0, limit, skipping: false }
     }
 
     /// Reads once. `Ok(0)` is the end of the stream.
     pub(crate) fn fill(&mut self, mut from: impl Read) -> std::io::Result<usize> {
-        let len = self.buffer.len();
-        // Large lines deserve large reads.
-        let room = (64 << 10).max(len.min(1 << 20));
-        self.buffer.resize(len + room, 0);
-        let outcome = loop {
-            match from.read(&mut self.buffer[len..]) {
+        loop {
+            match from.read(&mut self.chunk) {
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                outcome => break outcome,
+                Err(e) => return Err(e),
+                Ok(n) => {
+                    self.buffer.extend_from_slice(&self.chunk[..n]);
+                    return Ok(n);
+                }
             }
-        };
-        self.buffer.truncate(len + outcome.as_ref().copied().unwrap_or(0));
-        outcome
+        }
     }
 
     /// The next whole line, without its line break. Empty lines are skipped.

@@ -60,7 +60,7 @@ pub(crate) fn answer(facts: &Facts, params: Option<&RawJson>) -> Result<(Revisio
     }
     out.push('}');
     let peer = PeerFacts { info: asked.client_info, capabilities: asked.capabilities.map(Capabilities::new).unwrap_or_default() };
-    Ok((revision, peer, RawJson::trusted(out)))
+    Ok((revision, peer, RawJson::written(out)))
 }
 
 /// The parameters of our own `initialize`.
@@ -70,7 +70,7 @@ pub(crate) fn question(facts: &Facts, revision: Revision) -> RawJson {
     super::shape::push_member(&mut out, "capabilities", facts.capabilities.raw().get());
     super::shape::push_member(&mut out, "clientInfo", facts.info.get());
     out.push('}');
-    RawJson::trusted(out)
+    RawJson::written(out)
 }
 
 /// What a server said of itself when the connection was opened.

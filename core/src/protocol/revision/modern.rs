@@ -141,7 +141,7 @@ fn merge_meta(params: Option<&RawJson>, add: impl FnOnce(&mut String)) -> RawJso
         }
     }
     out.push('}');
-    RawJson::trusted(out)
+    RawJson::written(out)
 }
 
 #[cfg(test)]

@@ -68,7 +68,19 @@ pub(crate) fn push_member(out: &mut String, key: &str, value: &str) {
 }
 
 fn push_string(out: &mut String, text: &str) {
-    out.push_str(&serde_json::to_string(text).unwrap_or_default());
+    struct Text<'a>(&'a mut String);
+    impl std::io::Write for Text<'_> {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            // serde_json hands over whole characters.
+            self.0.push_str(std::str::from_utf8(bytes).map_err(std::io::Error::other)?);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let _ = serde_json::to_writer(Text(out), text);
 }
 
 fn has(text: &str, key: &str) -> bool {
@@ -128,52 +140,55 @@ fn wrapped_schema(schema: &Value) -> Option<Value> {
     Some(outer)
 }
 
-/// A result as `rules` can carry it.
-pub(crate) fn result(rules: &Rules, server_info: &str, method: &Method, payload: Payload) -> RawJson {
-    let text = match payload {
+/// Appends a result as `rules` can carry it.
+pub(crate) fn write_result(out: &mut String, rules: &Rules, server_info: &str, method: &Method, payload: Payload) {
+    match payload {
         Payload::Object(object) => {
             let adapted = if method.name == "tools/call" { adapt_call_result(rules, &object) } else { None };
             let object = adapted.unwrap_or(object);
-            if !rules.result_type {
-                return object;
-            }
             let text = object.get();
-            if has(text, "\"resultType\"") || has(text, "\"_meta\"") {
-                return RawJson::trusted(merge_modern(text, server_info, method));
+            if !rules.result_type {
+                return out.push_str(text);
             }
-            text[..text.len() - 1].to_owned()
+            if has(text, "\"resultType\"") || has(text, "\"_meta\"") {
+                return out.push_str(&merge_modern(text, server_info, method));
+            }
+            out.push_str(&text[..text.len() - 1]);
         }
         Payload::Text(text) => {
-            let mut out = String::with_capacity(text.len() + 200);
             out.push_str("{\"content\":[{\"type\":\"text\",\"text\":");
-            push_string(&mut out, &text);
+            push_string(out, &text);
             out.push_str("}]");
-            out
         }
         Payload::Failed(text) => {
-            let mut out = String::with_capacity(text.len() + 200);
             out.push_str("{\"content\":[{\"type\":\"text\",\"text\":");
-            push_string(&mut out, &text);
+            push_string(out, &text);
             out.push_str("}],\"isError\":true");
-            out
         }
         Payload::Value { value, structured } => {
-            let mut out = String::with_capacity(value.get().len() * 2 + 200);
             out.push_str("{\"content\":[{\"type\":\"text\",\"text\":");
             if value.get().starts_with('"') {
                 out.push_str(value.get());
             } else {
-                push_string(&mut out, value.get());
+                push_string(out, value.get());
             }
             out.push_str("}]");
             if structured && rules.structured {
                 out.push_str(",\"structuredContent\":");
-                push_structured(&mut out, rules, value.get());
+                push_structured(out, rules, value.get());
             }
-            out
         }
-    };
-    RawJson::trusted(finish(rules, server_info, method, text))
+    }
+    finish(out, rules, server_info, method);
+}
+
+/// How long a result will be, about.
+pub(crate) fn size_hint(payload: &Payload) -> usize {
+    256 + match payload {
+        Payload::Object(object) => object.get().len(),
+        Payload::Text(text) | Payload::Failed(text) => text.len() + text.len() / 16,
+        Payload::Value { value, .. } => value.get().len() * 2,
+    }
 }
 
 fn push_structured(out: &mut String, rules: &Rules, value: &str) {
@@ -187,18 +202,17 @@ fn push_structured(out: &mut String, rules: &Rules, value: &str) {
 }
 
 /// Closes an object that has neither `resultType` nor `_meta` yet.
-fn finish(rules: &Rules, server_info: &str, method: &Method, mut text: String) -> String {
+fn finish(out: &mut String, rules: &Rules, server_info: &str, method: &Method) {
     if rules.result_type {
-        push_member(&mut text, "resultType", "\"complete\"");
+        push_member(out, "resultType", "\"complete\"");
         if method.cacheable {
-            text.push_str(",\"ttlMs\":0,\"cacheScope\":\"private\"");
+            out.push_str(",\"ttlMs\":0,\"cacheScope\":\"private\"");
         }
-        text.push_str(",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":");
-        text.push_str(server_info);
-        text.push('}');
+        out.push_str(",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":");
+        out.push_str(server_info);
+        out.push('}');
     }
-    text.push('}');
-    text
+    out.push('}');
 }
 
 fn merge_modern(text: &str, server_info: &str, method: &Method) -> String {
@@ -261,7 +275,7 @@ fn adapt_call_result(rules: &Rules, object: &RawJson) -> Option<RawJson> {
         }
     }
     out.push('}');
-    Some(RawJson::trusted(out))
+    Some(RawJson::written(out))
 }
 
 /// A block that an older revision lacks, in a form that it has, with nothing lost.
@@ -291,7 +305,9 @@ mod tests {
     fn call(revision: &str, payload: Payload) -> Value {
         let rules = Revision::parse(revision).expect("known").rules();
         let method = Method::find("tools/call").expect("known");
-        result(rules, "{\"name\":\"s\",\"version\":\"1\"}", method, payload).to().expect("json")
+        let mut out = String::new();
+        write_result(&mut out, rules, "{\"name\":\"s\",\"version\":\"1\"}", method, payload);
+        serde_json::from_str(&out).expect("json")
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub struct Endpoint {
     pub(super) inner: Arc<Inner>,
 }
 
+type Waiting = HashMap<u64, (Weak<Outlet>, Weak<Peer>)>;
+
 pub(super) struct Inner {
     pub(super) server: Server,
     pub(super) options: HttpOptions,
@@ -46,7 +48,7 @@ pub(super) struct Inner {
     pub(super) sessions: Sessions,
     allowed: Allowed,
     /// The stateless requests that wait for their handlers.
-    open: Mutex<HashMap<u64, (Weak<Outlet>, Weak<Peer>)>>,
+    open: Mutex<Waiting>,
     last: AtomicUsize,
     stateless: AtomicUsize,
     streams: AtomicUsize,
@@ -229,7 +231,7 @@ impl Inner {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, (Weak<Outlet>, Weak<Peer>)>> {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

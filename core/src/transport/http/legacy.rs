@@ -131,9 +131,8 @@ async fn open(
     let route: Route = lanes.open(outlet.clone());
     let transport = transport(&id, headers);
     peer.arrived(Arrival { route, transport, head }, Input::Received(message));
-    let answer = match outlet.next() {
-        Some(Next::Answer(answer)) => answer,
-        _ => return Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "\"initialize\" was not answered").into(),
+    let Some(Next::Answer(answer)) = outlet.next() else {
+        return Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "\"initialize\" was not answered").into();
     };
     let opened = peer.revision();
     let mut response = if accepts.json {

@@ -370,3 +370,78 @@ impl Sink for Lanes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::outlet::Next;
+    use super::*;
+
+    fn notification(text: &'static str) -> Outbound {
+        outbound(text, None, Sent::Notification)
+    }
+
+    fn outbound(text: &'static str, route: Option<Route>, sent: Sent) -> Outbound {
+        Outbound { frame: Bytes::from_static(text.as_bytes()), related: None, route, sent }
+    }
+
+    fn read(outlet: &Outlet) -> Vec<String> {
+        let text = |next| match next {
+            Next::Message(text) => Some(String::from_utf8_lossy(&text).into_owned()),
+            Next::Answer(answer) => Some(String::from_utf8_lossy(&answer.text).into_owned()),
+            Next::End(_) => None,
+        };
+        std::iter::from_fn(|| outlet.next().and_then(text)).collect()
+    }
+
+    #[test]
+    fn messages_without_a_stream_wait_for_one_and_are_not_repeated() {
+        let lanes = Lanes::new(2);
+        lanes.send(vec![notification("changed"), notification("a"), notification("changed"), notification("b")]);
+        let (key, stream) = lanes.open_stream().expect("room");
+        assert_eq!(read(&stream), ["a", "b"], "the oldest had to go");
+        lanes.send(vec![notification("changed"), notification("changed")]);
+        let (_, other) = lanes.open_stream().expect("room");
+        assert_eq!((read(&stream), read(&other)), (vec!["changed".to_owned()], vec![]), "one stream, once");
+        // What a stream's reader left behind is the next one's.
+        lanes.send(vec![notification("left")]);
+        lanes.close_stream(key);
+        assert_eq!(read(&other), ["left"]);
+    }
+
+    #[test]
+    fn a_reader_that_is_too_slow_loses_its_stream() {
+        let lanes = Lanes::new(2);
+        let (_, slow) = lanes.open_stream().expect("room");
+        lanes.send(vec![notification("1"), notification("2"), notification("3")]);
+        assert!(matches!(slow.next(), Some(Next::End(End::TooSlow))));
+        let (_, next) = lanes.open_stream().expect("room");
+        assert_eq!(read(&next), ["2", "3"]);
+    }
+
+    #[test]
+    fn each_answer_goes_its_own_way_and_is_lost_with_it() {
+        let lanes = Lanes::new(2);
+        let (one, two) = (Arc::new(Outlet::new(2)), Arc::new(Outlet::new(2)));
+        let (first, second) = (lanes.open(one.clone()), lanes.open(two.clone()));
+        let (_, stream) = lanes.open_stream().expect("room");
+        lanes.send(vec![
+            outbound("progress", Some(second), Sent::Notification),
+            outbound("two", Some(second), Sent::Response(None)),
+            outbound("late", Some(second), Sent::Notification),
+        ]);
+        lanes.forget(first);
+        lanes.send(vec![outbound("one", Some(first), Sent::Response(None))]);
+        assert_eq!((read(&one), read(&two), read(&stream)), (vec![], vec!["progress".into(), "two".into()], vec![]));
+        assert!(lanes.is_open());
+        lanes.end(End::SessionEnded);
+        assert!(matches!(stream.next(), Some(Next::End(End::SessionEnded))));
+        assert!(!lanes.is_open());
+    }
+
+    #[test]
+    fn ids_are_long_visible_and_different() {
+        let ids: std::collections::HashSet<_> = (0..1000).map(|_| new_id().expect("randomness")).collect();
+        assert_eq!(ids.len(), 1000);
+        assert!(ids.iter().all(|id| id.len() == 24 && id.bytes().all(|b| (0x21..0x7f).contains(&b))));
+    }
+}

@@ -142,7 +142,7 @@ fn without(result: &RawJson, kept: &[&RawValue]) -> RawJson {
         }
     }
     out.push('}');
-    RawJson::trusted(out)
+    RawJson::written(out)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::{Method, Response, StatusCode};
-use sse_stream::SseByteStream;
+use sse_stream::{Sse, SseByteStream};
 
 use super::pool::Answer;
 use super::{Shared, headers};
@@ -25,7 +25,7 @@ const MAX_FUTILE: u32 = 8;
 /// The same for the rest of an answer, which somebody waits for.
 const MAX_RESUMPTIONS: u32 = 5;
 /// An answer's stream that goes on after the answer has this long to end; then its connection is closed.
-pub(super) const LINGER: Duration = Duration::from_millis(500);
+const LINGER: Duration = Duration::from_millis(500);
 
 /// Where a stream can be taken up again.
 #[derive(Debug, Default)]
@@ -54,7 +54,10 @@ pub(super) enum End {
     Over { events: usize, why: Option<Error> },
 }
 
-/// The pieces of a body, up to `limit` bytes without a whole event.
+/// Fields and comments around an event's data.
+const FRAMING: usize = 4096;
+
+/// The pieces of a body, up to `limit` bytes of data without a whole event.
 struct Bounded<'a> {
     answer: &'a mut Answer,
     unread: &'a AtomicUsize,
@@ -81,8 +84,8 @@ impl Stream for Bounded<'_> {
             Some(Err(error)) => return Poll::Ready(Some(Err(Broken(error)))),
             None => return Poll::Ready(None),
         };
-        // The event before the current piece is no longer counted, what precedes this one is.
-        if self.unread.fetch_add(piece.len(), Ordering::Relaxed) > self.limit {
+        // Counted since the last whole event; a piece that is too long by itself can only be seen when it is here.
+        if self.unread.fetch_add(piece.len(), Ordering::Relaxed) > self.limit.saturating_add(FRAMING) {
             let message = format!("an event is longer than the limit of {} bytes (max_message_bytes)", self.limit);
             return Poll::Ready(Some(Err(Broken(Error::new(ErrorKind::PeerMisbehaved, message)))));
         }
@@ -109,46 +112,50 @@ pub(super) async fn read(
     on: &mut (dyn FnMut(Bytes) -> bool + Send),
 ) -> End {
     let unread = AtomicUsize::new(0);
-    let (mut events, mut satisfied) = (0, false);
-    {
-        let mut stream = SseByteStream::new(Bounded { answer: &mut answer, unread: &unread, limit });
-        loop {
-            let next = if satisfied {
-                // Read on to the end, so that the connection can be used again.
-                match tokio::time::timeout(LINGER, stream.next()).await {
-                    Ok(next) => next,
-                    Err(_) => return End::Satisfied,
-                }
-            } else {
-                stream.next().await
-            };
-            let event = match next {
-                Some(Ok(event)) => event,
-                _ if satisfied => return End::Satisfied,
-                None => return End::Over { events, why: None },
-                Some(Err(sse_stream::Error::Body(error))) => {
-                    let why = error.downcast::<Broken>().map_or_else(|e| Error::new(ErrorKind::Transport, e.to_string()), |b| b.0);
-                    return End::Over { events, why: Some(why) };
-                }
-                Some(Err(error)) => {
-                    let why = Error::new(ErrorKind::PeerMisbehaved, format!("event stream: {error}"));
-                    return End::Over { events, why: Some(why) };
-                }
-            };
-            unread.store(0, Ordering::Relaxed);
-            events += 1;
-            if let Some(id) = event.id {
-                cursor.last_id = HeaderValue::try_from(id).ok().filter(|id| !id.is_empty());
-            }
-            if let Some(retry) = event.retry {
-                cursor.retry = Some(Duration::from_millis(retry));
-            }
-            let is_message = event.event.as_deref().is_none_or(|kind| kind.is_empty() || kind == "message");
-            // An event without data only says where the stream can be taken up again.
-            if let Some(data) = event.data.filter(|data| is_message && !data.trim().is_empty()) {
-                satisfied |= on(Bytes::from(data));
-            }
+    let mut stream = SseByteStream::new(Bounded { answer: &mut answer, unread: &unread, limit });
+    let mut events = 0;
+    loop {
+        let event = match stream.next().await {
+            Some(Ok(event)) => event,
+            None => return End::Over { events, why: None },
+            Some(Err(error)) => return End::Over { events, why: Some(reason(error)) },
+        };
+        unread.store(0, Ordering::Relaxed);
+        events += 1;
+        if take(event, cursor, on) {
+            break;
         }
+    }
+    // Read on to the end, so that the connection can be used again.
+    let rest = async {
+        while let Some(Ok(event)) = stream.next().await {
+            take(event, cursor, on);
+        }
+    };
+    let _ = tokio::time::timeout(LINGER, rest).await;
+    End::Satisfied
+}
+
+/// One event; `true`: the reader has what it wanted.
+fn take(event: Sse, cursor: &mut Cursor, on: &mut (dyn FnMut(Bytes) -> bool + Send)) -> bool {
+    if let Some(id) = event.id {
+        cursor.last_id = HeaderValue::try_from(id).ok().filter(|id| !id.is_empty());
+    }
+    if let Some(retry) = event.retry {
+        cursor.retry = Some(Duration::from_millis(retry));
+    }
+    let is_message = event.event.as_deref().is_none_or(|kind| kind.is_empty() || kind == "message");
+    // An event without data only says where the stream can be taken up again.
+    event.data.filter(|data| is_message && !data.trim().is_empty()).is_some_and(|data| on(Bytes::from(data)))
+}
+
+fn reason(error: sse_stream::Error) -> Error {
+    match error {
+        sse_stream::Error::Body(error) => match error.downcast::<Broken>() {
+            Ok(broken) => broken.0,
+            Err(error) => Error::new(ErrorKind::Transport, error.to_string()),
+        },
+        error => Error::new(ErrorKind::PeerMisbehaved, format!("event stream: {error}")),
     }
 }
 
