@@ -23,7 +23,7 @@ use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use http::{Method, Request, Response, StatusCode, Uri};
 use http_body_util::Full;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 
 use self::exchange::Post;
@@ -41,6 +41,8 @@ use crate::protocol::{Connection, Input, Outbound, Sent, Transport};
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Notifications and responses that wait to be sent.
 const MAX_QUEUED: usize = 1024;
+/// The longest that requests wait for the standalone stream. Some servers say nothing on it before the first event.
+const LISTEN_PATIENCE: Duration = Duration::from_millis(200);
 const MAX_REDIRECTS: usize = 3;
 
 /// Joins an HTTP endpoint to a peer. Called by `transport/connect.rs`, which then calls `peer.open`.
@@ -135,7 +137,7 @@ struct State {
     queue: VecDeque<Queued>,
     sending: bool,
     sender: Option<JoinHandle<()>>,
-    /// `true` once the server has taken `initialized`; requests wait for that.
+    /// `true` once the server has taken `initialized` and is listened to; requests wait for that.
     ready: Option<watch::Receiver<bool>>,
     listener: Option<AbortHandle>,
     closed: bool,
@@ -163,7 +165,15 @@ impl Shared {
     /// request to fail, and over HTTP no way to say so.
     fn feed(&self, frame: &Bytes) {
         match jsonrpc::decode(frame, &self.limits) {
-            Ok(Decoded::One(message)) => self.handle(Input::Received(message)),
+            Ok(Decoded::One(message)) => {
+                // An answer may come on another stream than the one that waits for it.
+                let answered = match &message {
+                    Message::Response { id, .. } | Message::Error { id: Some(id), .. } => self.lock().running.remove(id),
+                    _ => None,
+                };
+                self.handle(Input::Received(message));
+                answered.into_iter().for_each(|waiting| waiting.abort());
+            }
             Ok(Decoded::Batch(parts)) => self.handle(Input::Batch(parts)),
             Err(_) => {}
         }
@@ -247,16 +257,17 @@ impl Shared {
         state.running.insert(id, task.abort_handle());
     }
 
-    /// The server has taken `initialized`: from now on it may say something on its own account.
-    fn opened(self: &Arc<Self>) {
+    /// Opens the standalone stream of a legacy session. What is returned ends when the server has answered.
+    fn listen(self: &Arc<Self>) -> oneshot::Receiver<()> {
+        let (settled, settling) = oneshot::channel();
         let mut state = self.lock();
-        if state.closed {
-            return;
+        if !state.closed {
+            let listening = stream::listen(self.clone(), state.revision, state.session.clone(), settled);
+            let before = state.listener.replace(self.runtime.spawn(listening).abort_handle());
+            drop(state);
+            before.into_iter().for_each(|listener| listener.abort());
         }
-        let listening = stream::listen(self.clone(), state.revision, state.session.clone());
-        let before = state.listener.replace(self.runtime.spawn(listening).abort_handle());
-        drop(state);
-        before.into_iter().for_each(|listener| listener.abort());
+        settling
     }
 
     fn finished(&self, id: &Id) {
@@ -280,6 +291,8 @@ impl Shared {
             let (opens, ready) = watch::channel(false);
             message.opens = Some(opens);
             state.ready = Some(ready);
+            let pool = self.pool.clone();
+            self.runtime.spawn(async move { pool.warm().await });
         }
         state.queue.push_back(message);
         if !std::mem::replace(&mut state.sending, true) {
@@ -337,8 +350,9 @@ async fn send_queued(shared: Arc<Shared>) {
         // A message that does not arrive is not worth more than this; the next request will find out what is wrong.
         let _ = tokio::time::timeout(MESSAGE_TIMEOUT, send_message(&shared, &frame)).await;
         if let Some(opens) = opens {
+            // The server may want to ask something while it works on the first request: it needs the stream for that.
+            let _ = tokio::time::timeout(LISTEN_PATIENCE, shared.listen()).await;
             opens.send_replace(true);
-            shared.opened();
         }
     }
 }

@@ -174,6 +174,14 @@ impl Pool {
         }
     }
 
+    /// Opens a connection that will be needed soon.
+    pub(super) async fn warm(self: &Arc<Self>) {
+        if let Ok(mut link) = self.connect().await {
+            link.used = true;
+            self.put(link);
+        }
+    }
+
     pub(super) fn failed(&self, why: &str) -> Error {
         Error::new(ErrorKind::Transport, format!("{}: {why}", self.origin.to_string().trim_end_matches('/')))
     }

@@ -11,6 +11,7 @@ use futures_util::{Stream, StreamExt};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::{Method, Response, StatusCode};
 use sse_stream::{Sse, SseByteStream};
+use tokio::sync::oneshot;
 
 use super::pool::Answer;
 use super::{Shared, headers};
@@ -224,10 +225,18 @@ pub(super) async fn resume(
 }
 
 /// Keeps the standalone stream of a legacy session open, until the server does not offer it or goes silent for good.
-pub(super) async fn listen(shared: Arc<Shared>, revision: Option<Revision>, session: Option<HeaderValue>) {
-    let (mut cursor, mut futile) = (Cursor::default(), 0);
+/// `settled` is dropped when the server has answered for the first time.
+pub(super) async fn listen(
+    shared: Arc<Shared>,
+    revision: Option<Revision>,
+    session: Option<HeaderValue>,
+    settled: oneshot::Sender<()>,
+) {
+    let (mut cursor, mut futile, mut settled) = (Cursor::default(), 0, Some(settled));
     loop {
-        match open(&shared, revision, session.as_ref(), &cursor).await {
+        let opened = open(&shared, revision, session.as_ref(), &cursor).await;
+        drop(settled.take());
+        match opened {
             Ok(response) if response.status() == StatusCode::OK && is_stream(response.headers()) => {
                 let mut on = |data| {
                     shared.feed(&data);
