@@ -136,7 +136,7 @@ fn sign_of_life(revision: &str) -> [Action; 2] {
 }
 
 /// Match received messages with patterns in any order.
-fn match_group(patterns: &[(Value, Strictness)], received: Vec<Value>, captures: &mut Captures) -> Outcome {
+pub(crate) fn match_group(patterns: &[(Value, Strictness)], received: Vec<Value>, captures: &mut Captures) -> Outcome {
     let mut open: Vec<&(Value, Strictness)> = patterns.iter().collect();
     for message in received {
         let mut reasons = Vec::new();

@@ -318,6 +318,9 @@ impl Player {
                     return Err(format!("{label} should have ended, got {}", brief(&message)));
                 }
             }
+            Action::Await { .. } | Action::Stream(_) | Action::NextProcess | Action::Exit => {
+                return Err("this line is for peers".into());
+            }
             Action::Eof => return self.settle(),
         }
         Ok(())

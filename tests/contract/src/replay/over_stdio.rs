@@ -133,6 +133,9 @@ impl Player {
             | Action::Nothing { .. }
             | Action::End { .. } => Ok(()),
             Action::Request { method, .. } => Err(format!("{method} needs @http")),
+            Action::Await { .. } | Action::Stream(_) | Action::NextProcess | Action::Exit => {
+                return Err("this line is for peers".into());
+            }
             Action::Close { .. } => Err("! close needs @http".into()),
         }
     }

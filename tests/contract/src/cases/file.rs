@@ -1,0 +1,203 @@
+//! The case files; `tests/cases/README.md` describes them for authors.
+
+use crate::Outcome;
+use crate::script::Transport;
+use serde_json::{Map, Value};
+use std::path::Path;
+
+/// One case.
+#[derive(Clone, Debug)]
+pub(super) struct Case {
+    pub(super) file: String,
+    pub(super) name: String,
+    pub(super) transports: Vec<Transport>,
+    pub(super) environment: Vec<(String, String)>,
+    pub(super) options: Map<String, Value>,
+    pub(super) peer: Option<String>,
+    pub(super) skips: Vec<(String, String)>,
+    pub(super) steps: Vec<Step>,
+}
+
+/// One step.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) command: String,
+    /// What goes to the runner as it stands.
+    pub(super) arguments: Value,
+    pub(super) call: Option<String>,
+    pub(super) start: Option<String>,
+    pub(super) repeat: bool,
+    pub(super) exact: bool,
+    pub(super) expected: Expected,
+}
+
+/// What has to come back.
+#[derive(Clone, Debug)]
+pub(super) enum Expected {
+    /// Any success.
+    Nothing,
+    /// A result like this.
+    Result(Value),
+    /// An error like this.
+    Error(Value),
+}
+
+impl Step {
+    pub(super) fn connect() -> Self {
+        Self {
+            command: "connect".into(),
+            arguments: Value::Object(Map::new()),
+            call: None,
+            start: None,
+            repeat: false,
+            exact: false,
+            expected: Expected::Nothing,
+        }
+    }
+}
+
+/// The commands of the steps; `wait` and `progress` never reach the runner.
+const COMMANDS: [&str; 13] = [
+    "connect",
+    "info",
+    "list_tools",
+    "list_tools_page",
+    "call_tool",
+    "ping",
+    "request",
+    "notify",
+    "close",
+    "metrics",
+    "cancel",
+    "wait",
+    "progress",
+];
+
+/// Every case of every file in `folder`, in order of their names.
+pub(super) fn read_all(folder: &Path) -> Outcome<Vec<Case>> {
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .map_err(|error| format!("{}: {error}", folder.display()))?
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .collect();
+    files.sort();
+    let mut cases = Vec::new();
+    for path in files {
+        let file = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        cases.extend(read(&file, &text).map_err(|reason| format!("{file}.json: {reason}"))?);
+    }
+    Ok(cases)
+}
+
+/// The names of every case: `file/case`.
+pub(super) fn names(folder: &Path) -> Outcome<Vec<(String, Case)>> {
+    Ok(read_all(folder)?
+        .into_iter()
+        .map(|case| (format!("{}/{}", case.file, case.name), case))
+        .collect())
+}
+
+fn read(file: &str, text: &str) -> Outcome<Vec<Case>> {
+    let whole: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    only(&whole, &["about", "on", "environment", "options", "cases"])?;
+    let cases = whole
+        .get("cases")
+        .and_then(Value::as_array)
+        .ok_or("\"cases\" is missing")?;
+    cases
+        .iter()
+        .map(|case| {
+            let name = case
+                .get("name")
+                .and_then(Value::as_str)
+                .ok_or("a case without \"name\"")?;
+            one(file, name, &whole, case).map_err(|reason| format!("{name}: {reason}"))
+        })
+        .collect()
+}
+
+fn one(file: &str, name: &str, whole: &Value, case: &Value) -> Outcome<Case> {
+    only(
+        case,
+        &["name", "about", "on", "environment", "options", "peer", "skip", "steps"],
+    )?;
+    let both = |key: &str| case.get(key).or_else(|| whole.get(key));
+    let mut options = whole
+        .get("options")
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default();
+    options.extend(
+        case.get("options")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default(),
+    );
+    let pairs = |value: Option<&Value>| {
+        value
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+            .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()))
+            .collect::<Vec<_>>()
+    };
+    Ok(Case {
+        file: file.to_owned(),
+        name: name.to_owned(),
+        transports: match both("on").and_then(Value::as_str) {
+            None => vec![Transport::Stdio, Transport::Http],
+            Some("stdio") => vec![Transport::Stdio],
+            Some("http") => vec![Transport::Http],
+            Some(other) => return Err(format!("\"on\": {other:?}")),
+        },
+        environment: pairs(both("environment")),
+        options,
+        peer: case.get("peer").and_then(Value::as_str).map(str::to_owned),
+        skips: pairs(case.get("skip")),
+        steps: case
+            .get("steps")
+            .and_then(Value::as_array)
+            .ok_or("\"steps\" is missing")?
+            .iter()
+            .map(step)
+            .collect::<Outcome<_>>()?,
+    })
+}
+
+fn step(step: &Value) -> Outcome<Step> {
+    let mut arguments = step.as_object().cloned().ok_or("a step is an object")?;
+    let command = take(&mut arguments, "do").ok_or("a step without \"do\"")?;
+    if !COMMANDS.contains(&command.as_str()) {
+        return Err(format!("unknown step {command:?}"));
+    }
+    let flag = |arguments: &mut Map<String, Value>, name: &str| arguments.shift_remove(name) == Some(Value::Bool(true));
+    let expected = match (arguments.shift_remove("expect"), arguments.shift_remove("error")) {
+        (Some(_), Some(_)) => return Err("expect or error, not both".into()),
+        (Some(pattern), None) => Expected::Result(pattern),
+        (None, Some(pattern)) => Expected::Error(pattern),
+        (None, None) => Expected::Nothing,
+    };
+    Ok(Step {
+        call: take(&mut arguments, "call"),
+        start: take(&mut arguments, "start"),
+        repeat: flag(&mut arguments, "repeat"),
+        exact: flag(&mut arguments, "exact"),
+        expected,
+        command,
+        arguments: Value::Object(arguments),
+    })
+}
+
+fn take(members: &mut Map<String, Value>, name: &str) -> Option<String> {
+    members.shift_remove(name)?.as_str().map(str::to_owned)
+}
+
+fn only(value: &Value, known: &[&str]) -> Outcome {
+    let members = value.as_object().ok_or("not an object")?;
+    match members.keys().find(|name| !known.contains(&name.as_str())) {
+        Some(unknown) => Err(format!("unknown member {unknown:?}")),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,120 @@
+//! The runner of a language: a process that does what each line says and reports what came.
+
+use crate::Outcome;
+use crate::launch;
+use crate::pattern::brief;
+use crate::wire::stdio::{Launch, Pipe};
+use serde_json::Value;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// A running runner.
+pub(super) struct Runner {
+    pipe: Option<Pipe>,
+    limit: Duration,
+    last: u64,
+    answers: BTreeMap<u64, Value>,
+    progress: BTreeMap<u64, VecDeque<Value>>,
+}
+
+impl Runner {
+    pub(super) fn start(language: &str, limit: Duration) -> Outcome<Self> {
+        let program = launch::root()?.join("tests/cases/runners").join(language).join("run");
+        let launch = Launch {
+            words: vec![program.to_string_lossy().into_owned()],
+            environment: Vec::new(),
+        };
+        Ok(Self {
+            pipe: Some(Pipe::open(&launch)?),
+            limit,
+            last: 0,
+            answers: BTreeMap::new(),
+            progress: BTreeMap::new(),
+        })
+    }
+
+    fn pipe(&mut self) -> Outcome<&mut Pipe> {
+        self.pipe.as_mut().ok_or_else(|| "the runner has ended".into())
+    }
+
+    pub(super) fn alive(&mut self) -> bool {
+        self.pipe.is_some()
+    }
+
+    pub(super) fn log(&self) -> Vec<String> {
+        self.pipe.as_ref().map(|pipe| pipe.log.lines()).unwrap_or_default()
+    }
+
+    /// Send a command; its number.
+    pub(super) fn send(&mut self, mut command: Value) -> Outcome<u64> {
+        self.last += 1;
+        command["id"] = self.last.into();
+        let line = command.to_string();
+        self.pipe()?.send(line.as_bytes())?;
+        Ok(self.last)
+    }
+
+    fn read(&mut self) -> Outcome {
+        let limit = self.limit;
+        let Some(line) = self
+            .pipe()?
+            .next(limit)
+            .map_err(|reason| format!("the runner: {reason}"))?
+        else {
+            let log = self.log().join("\n");
+            self.pipe = None;
+            return Err(format!("the runner died\n{log}"));
+        };
+        let Some(id) = line.get("id").and_then(Value::as_u64) else {
+            return Err(format!("the runner says {}", brief(&line)));
+        };
+        match line.get("progress") {
+            Some(progress) => self.progress.entry(id).or_default().push_back(progress.clone()),
+            None => {
+                self.answers.insert(id, line);
+            }
+        }
+        Ok(())
+    }
+
+    /// The answer to a command.
+    pub(super) fn answer(&mut self, id: u64) -> Outcome<Value> {
+        loop {
+            if let Some(answer) = self.answers.remove(&id) {
+                return Ok(answer);
+            }
+            self.read()?;
+        }
+    }
+
+    /// The next progress of a command that runs.
+    pub(super) fn progress(&mut self, id: u64) -> Outcome<Value> {
+        loop {
+            if let Some(progress) = self.progress.get_mut(&id).and_then(VecDeque::pop_front) {
+                return Ok(progress);
+            }
+            if let Some(answer) = self.answers.get(&id) {
+                return Err(format!("no progress, but an answer: {}", brief(answer)));
+            }
+            self.read()?;
+        }
+    }
+
+    /// All progress of a command that is answered.
+    pub(super) fn take_progress(&mut self, id: u64) -> Vec<Value> {
+        self.progress.remove(&id).map(Vec::from).unwrap_or_default()
+    }
+
+    /// End of input: the runner ends with exit code 0, its clients and their servers with it.
+    pub(super) fn finish(self) -> Outcome {
+        let Some(pipe) = self.pipe else {
+            return Err("the runner died".into());
+        };
+        let (_, status) = pipe.finish(self.limit)?;
+        if status.success() {
+            Ok(())
+        } else {
+            Err(format!("it ended with {status}"))
+        }
+    }
+}
