@@ -1,0 +1,93 @@
+// The case runner of Node: does what each line says, with the public client, and reports what came of it.
+import { createInterface } from "node:readline";
+import { connect, TricornError } from "tricorn";
+
+const clients = new Map();
+const notifications = new Map();
+const running = new Map();
+
+const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
+
+function failure(error, signal) {
+  if (signal.aborted && error === signal.reason) return { kind: "cancelled_here", message: String(error) };
+  if (!(error instanceof TricornError)) return { kind: "exception", message: String(error?.stack ?? error) };
+  const { kind, message, code, data } = error;
+  return { kind, message, code, data };
+}
+
+/** Cases have seconds and snake_case; this language has milliseconds and camelCase. */
+const DURATIONS = new Set(["request_timeout", "probe_timeout", "shutdown_grace", "timeout", "max_timeout"]);
+const ours = (options) =>
+  Object.fromEntries(
+    Object.entries(options).map(([name, value]) => [
+      name.replace(/_([a-z])/g, (_, letter) => letter.toUpperCase()),
+      DURATIONS.has(name) && value !== null ? value * 1000 : value,
+    ]),
+  );
+
+const info = (key, client) => ({
+  protocolVersion: client.protocolVersion,
+  era: client.era,
+  serverInfo: client.serverInfo,
+  capabilities: client.capabilities,
+  instructions: client.instructions,
+  sessionId: client.sessionId,
+  notifications: notifications.get(key),
+});
+
+const commands = {
+  async connect({ client: key, target, options }) {
+    const heard = [];
+    notifications.set(key, heard);
+    const onNotification = (method, params) => heard.push({ method, params });
+    const client = await connect(target, { ...ours(options), onNotification });
+    clients.set(key, client);
+    return info(key, client);
+  },
+  cancel({ call }) {
+    running.get(call).abort();
+    return {};
+  },
+  async close({ client: key }) {
+    await clients.get(key)?.close();
+    clients.delete(key);
+    return {};
+  },
+  info: ({ client: key }) => info(key, clients.get(key)),
+  list_tools: ({ client: key }) => clients.get(key).listTools(),
+  list_tools_page: ({ client: key, cursor }) => clients.get(key).listToolsPage(cursor),
+  async call_tool({ id, client: key, name, arguments: args, timeout, max_timeout, meta, progress }, signal) {
+    const options = { signal, ...(meta && { meta }), ...ours({ ...(max_timeout && { max_timeout }) }) };
+    if (timeout !== undefined) Object.assign(options, ours({ timeout }));
+    if (progress) options.onProgress = (progress) => say({ id, progress });
+    const result = await clients.get(key).callTool(name, args, options);
+    const { text, structured, isError, content, meta: resultMeta } = result;
+    return { text, structured, is_error: isError, content, meta: resultMeta };
+  },
+  async ping({ client: key }) {
+    await clients.get(key).ping();
+    return {};
+  },
+  request: ({ client: key, method, params }) => clients.get(key).request(method, params),
+  notify({ client: key, method, params }) {
+    clients.get(key).notify(method, params);
+    return {};
+  },
+  metrics: ({ client: key }) => clients.get(key).metrics(),
+};
+
+async function answer(command) {
+  const { id } = command;
+  const abort = new AbortController();
+  running.set(id, abort);
+  try {
+    say({ id, result: await commands[command.do](command, abort.signal) });
+  } catch (error) {
+    say({ id, error: failure(error, abort.signal) });
+  } finally {
+    running.delete(id);
+  }
+}
+
+for await (const line of createInterface({ input: process.stdin })) answer(JSON.parse(line));
+await Promise.all([...clients.values()].map((client) => client.close()));

@@ -1,0 +1,144 @@
+"""The case runner of Python: does what each line says, with the public client, and reports what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import threading
+from typing import Any
+
+import tricorn
+
+Json = dict[str, Any]
+
+
+def say(line: Json) -> None:
+    sys.stdout.write(json.dumps(line, ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+def failure(error: BaseException) -> Json:
+    if isinstance(error, asyncio.CancelledError):
+        return {"kind": "cancelled_here", "message": str(error)}
+    if isinstance(error, tricorn.Error):
+        facts: Json = {"kind": error.kind, "message": error.message, "code": error.code, "data": error.data}
+        return {key: value for key, value in facts.items() if value is not None}
+    return {"kind": "exception", "message": f"{type(error).__name__}: {error}"}
+
+
+class Runner:
+    def __init__(self) -> None:
+        self.clients: dict[int, tricorn.AsyncClient] = {}
+        self.notifications: dict[int, list[Json]] = {}
+        self.running: dict[int, asyncio.Task[None]] = {}
+
+    def take(self, line: str) -> None:
+        command = json.loads(line)
+        self.running[command["id"]] = asyncio.ensure_future(self.answer(command))
+
+    async def answer(self, command: Json) -> None:
+        number = command["id"]
+        try:
+            say({"id": number, "result": await self.perform(command)})
+        except BaseException as error:  # noqa: BLE001 - reporting whatever comes is the job
+            say({"id": number, "error": failure(error)})
+        finally:
+            self.running.pop(number, None)
+
+    async def perform(self, command: Json) -> Any:
+        what, key = command["do"], command["client"]
+        if what == "connect":
+            return await self.connect(key, command["target"], command["options"])
+        if what == "cancel":
+            self.running[command["call"]].cancel()
+            return {}
+        if what == "close":
+            client = self.clients.pop(key, None)
+            if client is not None:
+                await client.close()
+            return {}
+        client = self.clients[key]
+        if what == "info":
+            return self.info(key, client)
+        if what == "list_tools":
+            return [tool.raw for tool in await client.list_tools()]
+        if what == "list_tools_page":
+            tools, cursor = await client.list_tools_page(command.get("cursor"))
+            page: Json = {"tools": [tool.raw for tool in tools]}
+            return page if cursor is None else {**page, "nextCursor": cursor}
+        if what == "call_tool":
+            return await self.call_tool(client, command)
+        if what == "ping":
+            await client.ping()
+            return {}
+        if what == "request":
+            return await client.request(command["method"], command.get("params"))
+        if what == "notify":
+            client.notify(command["method"], command.get("params"))
+            return {}
+        if what == "metrics":
+            return client.metrics()
+        raise ValueError(what)
+
+    async def connect(self, key: int, target: Json, options: Json) -> Json:
+        heard: list[Json] = []
+        self.notifications[key] = heard
+
+        def hear(method: str, params: Json) -> None:
+            heard.append({"method": method, "params": params})
+
+        client = await tricorn.connect(target, on_notification=hear, **options)
+        self.clients[key] = client
+        return self.info(key, client)
+
+    def info(self, key: int, client: tricorn.AsyncClient) -> Json:
+        info = client.server_info
+        facts: Json = {
+            "protocolVersion": client.protocol_version,
+            "era": client.era,
+            "serverInfo": None if info is None else {"name": info.name, "version": info.version},
+            "capabilities": client.capabilities,
+            "instructions": client.instructions,
+            "sessionId": client.session_id,
+            "notifications": self.notifications[key],
+        }
+        return {name: value for name, value in facts.items() if value is not None}
+
+    async def call_tool(self, client: tricorn.AsyncClient, command: Json) -> Json:
+        options = {name: command[name] for name in ("timeout", "max_timeout", "meta") if name in command}
+        if command.get("progress"):
+
+            def report(progress: tricorn.Progress) -> None:
+                facts = {"progress": progress.progress, "total": progress.total, "message": progress.message}
+                known = {name: value for name, value in facts.items() if value is not None}
+                say({"id": command["id"], "progress": known})
+
+            options["on_progress"] = report
+        result = await client.call_tool(command["name"], command.get("arguments"), **options)
+        answer: Json = {
+            "text": result.text,
+            "is_error": result.is_error,
+            "content": result.raw["content"],
+            "meta": result.meta,
+        }
+        # None is a value that a tool may return: whether there is one shows only in the raw result.
+        return {**answer, "structured": result.structured} if "structuredContent" in result.raw else answer
+
+
+async def main() -> None:
+    runner = Runner()
+    loop = asyncio.get_running_loop()
+    done = loop.create_future()
+
+    def read() -> None:
+        for line in sys.stdin:
+            loop.call_soon_threadsafe(runner.take, line)
+        loop.call_soon_threadsafe(done.set_result, None)
+
+    threading.Thread(target=read, daemon=True).start()
+    await done
+    await asyncio.gather(*(client.close() for client in runner.clients.values()))
+
+
+asyncio.run(main())

@@ -1,0 +1,193 @@
+// The case runner of Swift: does what each line says, with the public client, and reports what came of it.
+import Tricorn
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// An object of what there is.
+func known(_ members: [(String, JSONValue?)]) -> JSONValue {
+    .object(JSONObject(members.compactMap { name, value in value.map { (key: name, value: $0) } }))
+}
+
+/// One line on standard output, whole.
+actor Output {
+    func say(_ line: JSONValue) {
+        FileHandle.standardOutput.write(Data("\(line)\n".utf8))
+    }
+}
+
+actor Runner {
+    private let output = Output()
+    private var clients: [Int: Client] = [:]
+    private var heard: [Int: [JSONValue]] = [:]
+    private var running: [Int: Task<Void, Never>] = [:]
+
+    func take(_ line: String) {
+        guard let command = try? JSONValue(parsing: line), let id = command["id"]?.intValue else { return }
+        running[id] = Task { await answer(id, command) }
+    }
+
+    private func answer(_ id: Int, _ command: JSONValue) async {
+        do {
+            let result = try await perform(id, command)
+            await output.say(["id": .int(id), "result": result])
+        } catch {
+            await output.say(["id": .int(id), "error": failure(error)])
+        }
+        running[id] = nil
+    }
+
+    private func failure(_ error: any Error) -> JSONValue {
+        if error is CancellationError { return ["kind": "cancelled_here", "message": "\(error)"] }
+        guard let error = error as? TricornError else { return ["kind": "exception", "message": .string("\(error)")] }
+        return known([
+                ("kind", .string(error.kind)), ("message", .string(error.message)), ("code", error.code.map(JSONValue.int)),
+                ("data", error.data),
+            ])
+    }
+
+    private func perform(_ id: Int, _ command: JSONValue) async throws -> JSONValue {
+        let key = command["client"]?.intValue ?? 0
+        let params = command["params"]
+        switch command["do"]?.stringValue ?? "" {
+        case "connect": return try await connect(key, command["target"] ?? [:], command["options"] ?? [:])
+        case "cancel":
+            running[command["call"]?.intValue ?? 0]?.cancel()
+            return [:]
+        case "close":
+            await clients.removeValue(forKey: key)?.close()
+            return [:]
+        case "info": return info(key, try client(key))
+        case "list_tools": return .array(try await client(key).listTools().map(\.json))
+        case "list_tools_page": return try await client(key).listToolsPage(cursor: command["cursor"]?.stringValue).json
+        case "call_tool": return try await call(id, try client(key), command)
+        case "ping":
+            try await client(key).ping()
+            return [:]
+        case "request": return try await client(key).request(command["method"]?.stringValue ?? "", params)
+        case "notify":
+            try client(key).notify(command["method"]?.stringValue ?? "", params)
+            return [:]
+        case "metrics": return try client(key).metrics
+        case let other: throw ToolError("what is \(other)?")
+        }
+    }
+
+    private func client(_ key: Int) throws -> Client {
+        guard let client = clients[key] else { throw ToolError("no such client") }
+        return client
+    }
+
+    private func connect(_ key: Int, _ target: JSONValue, _ options: JSONValue) async throws -> JSONValue {
+        let client = try await Tricorn.connect(place(target), clientOptions(options))
+        clients[key] = client
+        heard[key] = []
+        let notifications = client.notifications()
+        Task {
+            for await notification in notifications {
+                hear(key, ["method": .string(notification.method), "params": notification.params ?? nil])
+            }
+        }
+        return info(key, client)
+    }
+
+    private func hear(_ key: Int, _ notification: JSONValue) { heard[key, default: []].append(notification) }
+
+    private func place(_ target: JSONValue) -> Target {
+        if let url = target["url"]?.stringValue { return .url(url) }
+        let environment = (target["env"]?.objectValue ?? [:]).map { ($0.key, $0.value.stringValue) }
+        return .command(
+            target["command"]?.stringValue ?? "", arguments: (target["args"]?.arrayValue ?? []).compactMap(\.stringValue),
+            environment: Dictionary(uniqueKeysWithValues: environment), standardError: .discard)
+    }
+
+    private func clientOptions(_ json: JSONValue) throws -> ClientOptions {
+        var options = ClientOptions()
+        for (name, value) in json.objectValue ?? [:] {
+            switch name {
+            case "name": options.name = value.stringValue
+            case "version": options.version = value.stringValue
+            case "revision": options.revision = value.stringValue
+            case "request_timeout": options.requestTimeout = seconds(value)
+            case "probe_timeout": options.probeTimeout = seconds(value)
+            case "shutdown_grace": options.shutdownGrace = seconds(value)
+            case "max_message_bytes": options.maxMessageBytes = value.intValue
+            case "max_nesting": options.maxNesting = value.intValue
+            case "max_in_flight": options.maxInFlight = value.intValue
+            case "headers": options.headers = value.objectValue.map(texts)
+            case "capabilities": options.capabilities = value
+            default: throw TricornError.misuse("unknown option \"\(name)\"")
+            }
+        }
+        return options
+    }
+
+    private func texts(_ object: JSONObject) -> [String: String] {
+        Dictionary(uniqueKeysWithValues: object.map { ($0.key, $0.value.stringValue ?? "") })
+    }
+
+    private func seconds(_ value: JSONValue?) -> Duration? { value?.doubleValue.map { .seconds($0) } }
+
+    private func info(_ key: Int, _ client: Client) -> JSONValue {
+        known([
+                ("protocolVersion", .string(client.protocolVersion)), ("era", .string(client.era)),
+                ("serverInfo", client.serverInfo), ("capabilities", client.capabilities),
+                ("instructions", client.instructions.map(JSONValue.string)),
+                ("sessionId", client.sessionID.map(JSONValue.string)), ("notifications", .array(heard[key] ?? []),
+            ]))
+    }
+
+    private func call(_ id: Int, _ client: Client, _ command: JSONValue) async throws -> JSONValue {
+        var options = RequestOptions(timeout: seconds(command["timeout"]), maxTimeout: seconds(command["max_timeout"]))
+        let (reports, report) = AsyncStream.makeStream(of: RequestOptions.Progress.self)
+        if command["progress"]?.boolValue == true { options.onProgress = { report.yield($0) } }
+        let name = command["name"]?.stringValue ?? ""
+        let arguments = command["arguments"] ?? [:]
+        async let reported: Void = {
+            for await one in reports {
+                let progress: JSONValue = known([
+                        ("progress", .double(one.progress)), ("total", one.total.map(JSONValue.double)),
+                        ("message", one.message.map(JSONValue.string)),
+                    ])
+                await output.say(["id": .int(id), "progress": progress])
+            }
+        }()
+        defer { report.finish() }
+        if let meta = command["meta"] {
+            // The typed call has no `_meta`; any request can be sent by its name.
+            let json = try await client.request(
+                "tools/call", ["name": .string(name), "arguments": arguments, "_meta": meta], options)
+            return known([
+                    ("text", json["content"]?[0]?["text"] ?? ""), ("is_error", json["isError"] ?? false),
+                    ("content", json["content"]), ("meta", json["_meta"] ?? [:]), ("structured", json["structuredContent"]),
+                ])
+        }
+        let result = try await client.callTool(name, arguments, options)
+        report.finish()
+        await reported
+        return known([
+                ("text", .string(result.text)), ("is_error", .bool(result.isError)), ("content", result.json?["content"]),
+                ("meta", result.meta ?? [:]), ("structured", result.structured),
+            ])
+    }
+
+    func end() async {
+        for client in clients.values { await client.close() }
+    }
+}
+
+@main struct CaseRunner {
+    static func main() async {
+        let runner = Runner()
+        let (lines, feed) = AsyncStream.makeStream(of: String.self)
+        Thread.detachNewThread {
+            while let line = readLine() { feed.yield(line) }
+            feed.finish()
+        }
+        for await line in lines { await runner.take(line) }
+        await runner.end()
+    }
+}
