@@ -44,8 +44,10 @@ class Program:
         self.lines: queue.Queue[str | None] = queue.Queue()
         self.errors: queue.Queue[str | None] = queue.Queue()
         self.said: list[str] = []
+        self.readers: list[threading.Thread] = []
         for stream, lines in ((self.process.stdout, self.lines), (self.process.stderr, self.errors)):
-            threading.Thread(target=self._read, args=(stream, lines), daemon=True).start()
+            self.readers.append(threading.Thread(target=self._read, args=(stream, lines), daemon=True))
+            self.readers[-1].start()
 
     def _read(self, stream: Any, lines: queue.Queue[str | None]) -> None:
         for line in stream:
@@ -99,8 +101,9 @@ class Program:
             raise AssertionError(f"the program hangs: {''.join(self.said)}") from None
 
     def stderr(self) -> str:
-        while self.errors.get(timeout=PATIENCE) is not None:
-            pass
+        """Everything the program, which has ended, wrote to standard error."""
+        for reader in self.readers:
+            reader.join(PATIENCE)
         return "".join(self.said)
 
 

@@ -74,7 +74,7 @@ def test_the_official_examples_are_all_there() -> None:
 
 def test_a_dropped_field_is_noticed() -> None:
     """Decoding straight into a TypedDict drops what it does not name: never do that with what is passed on."""
-    text = (ROOT / "tests/corpus/2025-03-26/ToolAnnotations/all.json").read_bytes().replace(b"{", b'{"undoHint": true,', 1)
+    text = b'{"title": "T", "undoHint": true}'
     whole = msgspec.json.decode(text)
     lossy = msgspec.json.decode(text, type=types.ToolAnnotations)
     assert exact(msgspec.json.encode(whole)) == exact(text)

@@ -23,6 +23,8 @@ class Application:
     def __init__(self, server: Server, options: HttpOptions) -> None:
         self._server = server
         self._endpoint = server._core.http(json.dumps(options))
+        # Whatever path the framework mounts this at, the engine shall find its own.
+        self._path = options.get("path", "/mcp")
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -63,7 +65,7 @@ class Application:
         self._server._exchanges[op] = lambda name, part: parts.put_nowait((name, part))
         watch = loop.create_task(_gone(receive, parts))
         try:
-            self._endpoint.exchange(op, _head(scope), body)
+            self._endpoint.exchange(op, _head(scope, self._path), body)
             await _answer(parts, finished, send)
         finally:
             watch.cancel()
@@ -71,9 +73,9 @@ class Application:
             host.forget(op)
 
 
-def _head(scope: MutableMapping[str, Any]) -> str:
+def _head(scope: MutableMapping[str, Any], path: str) -> str:
     headers = [[name.decode("latin-1"), value.decode("latin-1")] for name, value in scope["headers"]]
-    head: dict[str, Any] = {"method": scope["method"], "path": scope["path"], "headers": headers}
+    head: dict[str, Any] = {"method": scope["method"], "path": path, "headers": headers}
     if scope.get("client"):
         head["remote"] = str(scope["client"][0])
     return json.dumps(head)
@@ -109,7 +111,7 @@ async def _answer(parts: asyncio.Queue[tuple[str, Any]], finished: asyncio.Futur
             await send({"type": "http.response.start", "status": part["status"], "headers": headers})
             started = True
         elif name == "http_chunk":
-            await send({"type": "http.response.body", "body": part["data"].encode(), "more_body": True})
+            await send({"type": "http.response.body", "body": part["text"].encode(), "more_body": True})
         elif name == "gone":
             return
         else:

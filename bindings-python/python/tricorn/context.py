@@ -102,7 +102,7 @@ class Context:
         self._request: RequestInfo | None = None
 
     def progress(self, progress: float, total: float | None = None, message: str | None = None) -> bool:
-        """Tells the client how far the call is; False when it did not ask, or the call is over.
+        """Tells the client how far the call is, if it asked; False when the call is over.
 
         `progress` must grow with every report; any unit will do, `total` in the same one.
         """

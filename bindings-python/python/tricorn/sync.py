@@ -10,6 +10,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Coroutine, Mapping
+from concurrent import futures
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+GLANCE = 0.25
+"""Seconds until a blocked main thread notices Ctrl-C at the latest."""
+
 
 class _Background:
     """One daemon thread with an event loop, shared by all synchronous clients of the process."""
@@ -50,7 +54,10 @@ class _Background:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
-            return future.result()
+            while True:
+                done, _ = futures.wait([future], timeout=GLANCE)
+                if done:
+                    return future.result()
         except BaseException:
             future.cancel()
             raise
@@ -107,8 +114,13 @@ class _Answer:
         self._queue.put((2, params))
 
     def wait(self, progress: Callable[[bytes], None] | None) -> bytes:
+        # A signal that comes just before the main thread blocks would not interrupt it: so it looks up now and then.
+        patience = GLANCE if threading.current_thread() is threading.main_thread() else None
         while True:
-            kind, value = self._queue.get()
+            try:
+                kind, value = self._queue.get(timeout=patience)
+            except queue.Empty:
+                continue
             if kind == 0:
                 return cast(bytes, value)
             if kind == 1:
