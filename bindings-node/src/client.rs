@@ -23,8 +23,8 @@ impl Client {
     /// A client of a server in this very process, without a socket or a pipe between them.
     #[napi(factory, catch_unwind)]
     pub fn in_memory(bridge: &Bridge, source: u32, server: &Server, options: String) -> Result<Self> {
-        let inner = tricorn::bridge::Client::in_memory(&bridge.inner, source, &server.inner, &options)
-            .map_err(raise)?;
+        let inner =
+            tricorn::bridge::Client::in_memory(&bridge.inner, source, &server.inner, &options).map_err(raise)?;
         Ok(Self { inner })
     }
 

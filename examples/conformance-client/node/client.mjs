@@ -23,6 +23,16 @@ const scenarios = {
     for (const tool of await client.listTools()) await client.callTool(tool.name);
   },
 
+  async "http-custom-headers"(client) {
+    await client.listTools();
+    const { toolCalls } = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT);
+    for (const call of toolCalls) await client.callTool(call.name, call.arguments);
+  },
+
+  async "http-invalid-tool-headers"(client) {
+    for (const tool of await client.listTools()) await client.callTool(tool.name);
+  },
+
   "json-schema-ref-no-deref": (client) => client.listTools(),
 
   async "json-schema-2020-12-preservation"(client) {
