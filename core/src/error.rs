@@ -135,7 +135,12 @@ impl Error {
             #[serde(skip_serializing_if = "Option::is_none")]
             data: Option<&'a RawJson>,
         }
-        RawJson::from_value(&Wire { kind: self.kind().as_str(), message: self.message(), code: self.code(), data: self.data() })
+        RawJson::from_value(&Wire {
+            kind: self.kind().as_str(),
+            message: self.message(),
+            code: self.code(),
+            data: self.data(),
+        })
     }
 
     /// The JSON-RPC error object the peer is shown. Everything but [`ErrorKind::Rpc`] is an internal error to it.

@@ -13,11 +13,11 @@ pub mod server;
 mod signal;
 mod transport;
 
+#[cfg(feature = "runtime")]
+pub use transport::connect::{Events, Quiet};
 /// Streamable HTTP.
 #[cfg(feature = "http")]
 pub use transport::http;
-#[cfg(feature = "runtime")]
-pub use transport::connect::{Events, Quiet};
 
 pub use error::{Error, ErrorKind, Result};
 
@@ -34,10 +34,10 @@ pub mod prelude {
     pub use crate::{Error, ErrorKind, connect};
 }
 
-#[cfg(feature = "runtime")]
-pub use transport::connect::connect;
 pub use client::Client;
 pub use server::{Context, Server, ToolError};
+#[cfg(feature = "runtime")]
+pub use transport::connect::connect;
 
 /// This crate's version, which is every language package's too.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -436,7 +436,9 @@ async fn the_standalone_stream_is_opened_at_once_and_again_where_it_ended() {
             let event = chunk(&format!("id: g-1\nretry: 1\ndata: {changed}\n\n"));
             Reply::WriteAndClose(vec![SSE_HEAD.into(), event])
         }
-        ("GET", Some("g-1")) => Reply::Hold(vec![SSE_HEAD.into(), event(&json!({"jsonrpc": "2.0", "id": "p", "method": "ping"}))]),
+        ("GET", Some("g-1")) => {
+            Reply::Hold(vec![SSE_HEAD.into(), event(&json!({"jsonrpc": "2.0", "id": "p", "method": "ping"}))])
+        }
         // The answer to the ping.
         ("POST", _) if seen.method().is_empty() => raw("202 Accepted", &[], ""),
         _ => legacy(seen, "s").unwrap(),
@@ -465,7 +467,11 @@ async fn a_connection_that_the_server_closed_is_not_used_again() {
             let Reply::Write(pieces) = result(seen, &tools(&["a"])) else { unreachable!() };
             Reply::WriteAndClose(pieces)
         }
-        "tools/call" => answer("200 OK", &["connection: close"], &json!({"jsonrpc": "2.0", "id": seen.body["id"], "result": text("x")})),
+        "tools/call" => answer(
+            "200 OK",
+            &["connection: close"],
+            &json!({"jsonrpc": "2.0", "id": seen.body["id"], "result": text("x")}),
+        ),
         _ => modern(seen).unwrap(),
     })
     .await;
@@ -513,7 +519,8 @@ fn marked(name: &str, kind: &str, mark: &str) -> Value {
 async fn marked_arguments_are_mirrored_and_tools_with_wrong_marks_left_out() {
     let server = Server::new(|seen| match seen.method() {
         "tools/list" => {
-            let tools = [marked("good", "string", "Region"), marked("bad", "number", "N"), marked("worse", "string", "a b")];
+            let tools =
+                [marked("good", "string", "Region"), marked("bad", "number", "N"), marked("worse", "string", "a b")];
             result(seen, &json!({"tools": tools, "resultType": "complete"}))
         }
         "tools/call" => result(seen, &text("ok")),
@@ -522,10 +529,14 @@ async fn marked_arguments_are_mirrored_and_tools_with_wrong_marks_left_out() {
     .await;
     let heard = Arc::new(Heard::default());
     let target = Target::from_text(&server.url()).unwrap();
-    let client = within("connecting", Client::connect_with(&target, &ClientOptions::default(), heard.clone())).await.unwrap();
+    let client =
+        within("connecting", Client::connect_with(&target, &ClientOptions::default(), heard.clone())).await.unwrap();
     assert_eq!(names(&client).await.unwrap(), ["good"]);
     let warnings = heard.warnings.lock().unwrap().clone();
-    assert!(warnings.len() == 2 && warnings[0].contains("\"bad\"") && warnings[1].contains("\"worse\""), "{warnings:?}");
+    assert!(
+        warnings.len() == 2 && warnings[0].contains("\"bad\"") && warnings[1].contains("\"worse\""),
+        "{warnings:?}"
+    );
     for (value, header) in [
         (json!("eu-west"), Some("eu-west")),
         (json!(""), Some("")),
@@ -540,10 +551,13 @@ async fn marked_arguments_are_mirrored_and_tools_with_wrong_marks_left_out() {
 #[tokio::test]
 async fn a_call_refused_for_its_headers_learns_them_and_is_sent_again() {
     let server = Server::new(|seen| match (seen.method(), seen.header("mcp-param-region")) {
-        ("tools/list", _) if seen.body["params"]["cursor"].is_null() => {
-            result(seen, &json!({"tools": [marked("other", "string", "O")], "nextCursor": "2", "resultType": "complete"}))
+        ("tools/list", _) if seen.body["params"]["cursor"].is_null() => result(
+            seen,
+            &json!({"tools": [marked("other", "string", "O")], "nextCursor": "2", "resultType": "complete"}),
+        ),
+        ("tools/list", _) => {
+            result(seen, &json!({"tools": [marked("good", "string", "Region")], "resultType": "complete"}))
         }
-        ("tools/list", _) => result(seen, &json!({"tools": [marked("good", "string", "Region")], "resultType": "complete"})),
         ("tools/call", Some("eu")) => result(seen, &text("ok")),
         ("tools/call", _) => error("400 Bad Request", &seen.body["id"], -32020, &Value::Null),
         _ => modern(seen).unwrap(),

@@ -112,15 +112,12 @@ async fn serve(
         b.put_slice(&out);
         b.put_slice(b"\n\n");
         let mut r = Response::new(Full::new(b.freeze()));
-        r.headers_mut()
-            .insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-        r.headers_mut()
-            .insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        r.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        r.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         return Ok(r);
     }
     let mut r = Response::new(Full::new(Bytes::from(out)));
-    r.headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    r.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(r)
 }
 
@@ -133,9 +130,8 @@ pub async fn http(core: Core, port: u16, sse: bool) {
         let core = core.clone();
         tokio::spawn(async move {
             let svc = hyper::service::service_fn(move |r| serve(core.clone(), sse, r));
-            let _ = hyper::server::conn::http1::Builder::new()
-                .serve_connection(hyper_util::rt::TokioIo::new(s), svc)
-                .await;
+            let _ =
+                hyper::server::conn::http1::Builder::new().serve_connection(hyper_util::rt::TokioIo::new(s), svc).await;
         });
     }
 }

@@ -57,10 +57,7 @@ impl Job {
         let m = if self.modern { META } else { "" };
         if self.scenario == "list" {
             let m = m.strip_prefix(',').unwrap_or("");
-            let _ = write!(
-                out,
-                r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{{m}}}}}"#
-            );
+            let _ = write!(out, r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{{m}}}}}"#);
         } else if self.text.is_empty() {
             let (a, b) = (id as i64, 7i64);
             let _ = write!(
@@ -82,17 +79,11 @@ impl Job {
         };
         let Some(res) = r.result else { return false };
         if self.scenario == "list" {
-            serde_json::from_str::<List>(res.get())
-                .map(|l| l.tools.len() == self.tools)
-                .unwrap_or(false)
+            serde_json::from_str::<List>(res.get()).map(|l| l.tools.len() == self.tools).unwrap_or(false)
         } else if self.text.is_empty() {
-            serde_json::from_str::<Add>(res.get())
-                .map(|x| x.s.sum == r.id as i64 + 7)
-                .unwrap_or(false)
+            serde_json::from_str::<Add>(res.get()).map(|x| x.s.sum == r.id as i64 + 7).unwrap_or(false)
         } else {
-            serde_json::from_str::<Echo>(res.get())
-                .map(|x| x.content[0].text == self.text)
-                .unwrap_or(false)
+            serde_json::from_str::<Echo>(res.get()).map(|x| x.content[0].text == self.text).unwrap_or(false)
         }
     }
     fn name(&self) -> &str {
@@ -138,30 +129,21 @@ pub fn run() {
         modern: env("BENCH_PROTO") == "2026-07-28",
         tools: env("BENCH_TOOLS").parse().unwrap_or(100),
     };
-    if env("BENCH_TRANSPORT") == "http" {
-        http(job, n, warm, conc)
-    } else {
-        stdio(job, n, warm, conc)
-    }
+    if env("BENCH_TRANSPORT") == "http" { http(job, n, warm, conc) } else { stdio(job, n, warm, conc) }
 }
 
 fn stdio(job: Job, n: u64, warm: u64, conc: u64) {
     let cmd = env("BENCH_SERVER_CMD");
     let argv: Vec<&str> = cmd.split_whitespace().collect();
-    let mut ch = Command::new(argv[0])
-        .args(&argv[1..])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("spawn");
+    let mut ch =
+        Command::new(argv[0]).args(&argv[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("spawn");
     let mut w = ch.stdin.take().unwrap();
     let mut r = std::io::BufReader::with_capacity(1 << 16, ch.stdout.take().unwrap());
     let mut line = Vec::new();
     if !job.modern {
         w.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"clientInfo\":{\"name\":\"floor\",\"version\":\"0\"}}}\n").unwrap();
         r.read_until(b'\n', &mut line).unwrap();
-        w.write_all(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n")
-            .unwrap();
+        w.write_all(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n").unwrap();
     }
     let mut out = Vec::new();
     let mut phase = |first: u64, n: u64| -> (u64, u64) {
@@ -228,24 +210,14 @@ fn http(job: Job, n: u64, warm: u64, conc: u64) {
         .map(|_| {
             let s = std::net::TcpStream::connect(host).unwrap();
             s.set_nodelay(true).unwrap();
-            C {
-                s,
-                inb: Vec::with_capacity(1 << 16),
-                busy: false,
-            }
+            C { s, inb: Vec::with_capacity(1 << 16), busy: false }
         })
         .collect();
     let (mut body, mut req, mut tmp) = (Vec::new(), Vec::new(), vec![0u8; 1 << 18]);
     let mut phase = |first: u64, n: u64| -> (u64, u64) {
         let (mut ok, mut bad, mut issued) = (0, 0, 0);
-        let mut pfs: Vec<libc::pollfd> = conns
-            .iter()
-            .map(|c| libc::pollfd {
-                fd: c.s.as_raw_fd(),
-                events: libc::POLLIN,
-                revents: 0,
-            })
-            .collect();
+        let mut pfs: Vec<libc::pollfd> =
+            conns.iter().map(|c| libc::pollfd { fd: c.s.as_raw_fd(), events: libc::POLLIN, revents: 0 }).collect();
         loop {
             for c in conns.iter_mut().filter(|c| !c.busy) {
                 if issued == n {

@@ -94,12 +94,8 @@ impl Core {
         let Some(id) = req.id else { return Act::Silent };
         out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
         out.extend_from_slice(id.get().as_bytes());
-        let modern = req
-            .params
-            .as_ref()
-            .and_then(|p| p._meta.as_ref())
-            .and_then(|m| m.pv.as_deref())
-            == Some("2026-07-28");
+        let modern =
+            req.params.as_ref().and_then(|p| p._meta.as_ref()).and_then(|m| m.pv.as_deref()) == Some("2026-07-28");
         let mut after = 0;
         let err = |out: &mut Vec<u8>, code: i32, m: &str| {
             let _ = write!(out, r#","error":{{"code":{code},"message":"{m}"}}}}"#);

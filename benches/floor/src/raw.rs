@@ -34,11 +34,7 @@ fn write_all(fd: i32, mut b: &[u8]) -> bool {
             match e.kind() {
                 std::io::ErrorKind::Interrupted => {}
                 std::io::ErrorKind::WouldBlock => {
-                    let mut p = libc::pollfd {
-                        fd,
-                        events: libc::POLLOUT,
-                        revents: 0,
-                    };
+                    let mut p = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
                     unsafe { libc::poll(&mut p, 1, -1) };
                 }
                 _ => return false,
@@ -61,11 +57,7 @@ pub fn stdio(core: Core) {
             return;
         }
         if !timers.is_empty() {
-            let mut p = libc::pollfd {
-                fd: if eof { -1 } else { 0 },
-                events: libc::POLLIN,
-                revents: 0,
-            };
+            let mut p = libc::pollfd { fd: if eof { -1 } else { 0 }, events: libc::POLLIN, revents: 0 };
             unsafe { libc::poll(&mut p, 1, timeout(&timers)) };
             let now = Instant::now();
             while let Some(Reverse((t, s))) = timers.peek().copied() {
@@ -155,11 +147,8 @@ pub fn wrap(out: &mut Vec<u8>, body: &[u8], sse: bool) {
         out.extend_from_slice(body);
         out.extend_from_slice(b"\n\n\r\n0\r\n\r\n");
     } else {
-        let _ = write!(
-            out,
-            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
-            body.len()
-        );
+        let _ =
+            write!(out, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
         out.extend_from_slice(body);
     }
 }
@@ -220,12 +209,7 @@ pub fn http(core: Core, port: u16, sse: bool) {
                         conns.push(None);
                         conns.len() - 1
                     });
-                    conns[i] = Some(Conn {
-                        fd,
-                        inb: Vec::with_capacity(4096),
-                        out: Vec::new(),
-                        pos: 0,
-                    });
+                    conns[i] = Some(Conn { fd, inb: Vec::with_capacity(4096), out: Vec::new(), pos: 0 });
                     ctl(libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN as u32, i as u64);
                 }
                 continue;
@@ -252,14 +236,11 @@ pub fn http(core: Core, port: u16, sse: bool) {
                 }
                 let req = &c.inb[used + h..used + h + n];
                 if !post {
-                    c.out
-                        .extend_from_slice(b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n");
+                    c.out.extend_from_slice(b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n");
                 } else {
                     body.clear();
                     match core.handle(req, &mut body) {
-                        Act::Silent => c
-                            .out
-                            .extend_from_slice(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"),
+                        Act::Silent => c.out.extend_from_slice(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"),
                         Act::Reply => wrap(&mut c.out, &body, sse),
                         Act::After(ms) => {
                             let s = free.pop().unwrap_or_else(|| {

@@ -94,10 +94,7 @@ pub fn parse() -> Result<Args, String> {
     let mut m: HashMap<String, String> = HashMap::new();
     let mut env = Vec::new();
     while let Some(a) = it.next() {
-        let key = a
-            .strip_prefix("--")
-            .ok_or_else(|| format!("unexpected argument {a}"))?
-            .to_string();
+        let key = a.strip_prefix("--").ok_or_else(|| format!("unexpected argument {a}"))?.to_string();
         match key.as_str() {
             "help" => {
                 print!("{USAGE}");

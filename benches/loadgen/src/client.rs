@@ -23,15 +23,7 @@ pub fn client(a: &Args, out: &mut Map<String, Value>) -> Result<bool, String> {
         scmd = String::new();
     }
     env.push(("BENCH_SERVER_CMD".into(), scmd));
-    env.push((
-        "BENCH_TRANSPORT".into(),
-        if a.transport == Transport::Http {
-            "http"
-        } else {
-            "stdio"
-        }
-        .into(),
-    ));
+    env.push(("BENCH_TRANSPORT".into(), if a.transport == Transport::Http { "http" } else { "stdio" }.into()));
     env.push(("BENCH_PROTO".into(), a.proto.version().into()));
     env.push(("BENCH_SCENARIO".into(), a.scenario.clone()));
     env.push(("BENCH_N".into(), a.n.to_string()));
@@ -58,11 +50,7 @@ pub fn client(a: &Args, out: &mut Map<String, Value>) -> Result<bool, String> {
                 buf.drain(..=i);
                 return Ok(l);
             }
-            let mut pf = libc::pollfd {
-                fd: rd,
-                events: libc::POLLIN,
-                revents: 0,
-            };
+            let mut pf = libc::pollfd { fd: rd, events: libc::POLLIN, revents: 0 };
             unsafe { libc::poll(&mut pf, 1, 100) };
             if pf.revents != 0 {
                 let mut b = [0u8; 4096];
@@ -101,10 +89,7 @@ pub fn client(a: &Args, out: &mut Map<String, Value>) -> Result<bool, String> {
     let (ok, bad) = (f.first().copied().unwrap_or(0), f.get(1).copied().unwrap_or(u64::MAX));
     win.close(pid, false, ok, out);
     if let Some(s) = &srv {
-        out.insert(
-            "server_cpu_s".into(),
-            json!(r((procs::cpu_ns(s.pid, true) - s0) as f64 / 1e9, 5)),
-        );
+        out.insert("server_cpu_s".into(), json!(r((procs::cpu_ns(s.pid, true) - s0) as f64 / 1e9, 5)));
     }
     out.insert("n_done".into(), json!(ok));
     out.insert("n_failed".into(), json!(bad));

@@ -18,11 +18,7 @@ pub fn median(v: &mut [f64]) -> f64 {
     }
     v.sort_by(|a, b| a.total_cmp(b));
     let m = v.len() / 2;
-    if v.len() % 2 == 1 {
-        v[m]
-    } else {
-        (v[m - 1] + v[m]) / 2.0
-    }
+    if v.len() % 2 == 1 { v[m] } else { (v[m - 1] + v[m]) / 2.0 }
 }
 
 pub fn r(x: f64, digits: i32) -> f64 {
@@ -61,17 +57,11 @@ impl Window {
         let busy = (m1.0 - self.mach0.0) / unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64;
         out.insert("cpu_s".into(), json!(r(cpu, 6)));
         out.insert("cpu_s_per_10k".into(), json!(r(cpu * per, 5)));
-        out.insert(
-            "user_share".into(),
-            json!(if du + ds > 0.0 { r(du / (du + ds), 3) } else { 0.0 }),
-        );
+        out.insert("user_share".into(), json!(if du + ds > 0.0 { r(du / (du + ds), 3) } else { 0.0 }));
         out.insert("cores_used".into(), json!(r(cpu / wall.max(1e-9), 3)));
         out.insert(
             "ctxsw_per_req".into(),
-            json!(r(
-                (after.ctxsw.saturating_sub(self.before.ctxsw)) as f64 / done.max(1) as f64,
-                3
-            )),
+            json!(r((after.ctxsw.saturating_sub(self.before.ctxsw)) as f64 / done.max(1) as f64, 3)),
         );
         out.insert("rss_kb".into(), json!(after.rss_kb));
         out.insert("rss_start_kb".into(), json!(self.before.rss_kb));
@@ -80,10 +70,7 @@ impl Window {
         out.insert("loadgen_cpu_s".into(), json!(r(own, 6)));
         out.insert("loadgen_cores".into(), json!(r(own / wall.max(1e-9), 3)));
         // what everybody else on the machine used while this ran: the noise
-        out.insert(
-            "other_cores".into(),
-            json!(r(((busy - cpu - own - spin) / wall.max(1e-9)).max(0.0), 3)),
-        );
+        out.insert("other_cores".into(), json!(r(((busy - cpu - own - spin) / wall.max(1e-9)).max(0.0), 3)));
     }
 }
 
@@ -98,20 +85,11 @@ pub fn put_phase(ph: &mut Phase, out: &mut Map<String, Value>) {
     out.insert("p90_us".into(), json!(r(pct(&ph.lat_ns, 0.90), 1)));
     out.insert("p99_us".into(), json!(r(pct(&ph.lat_ns, 0.99), 1)));
     out.insert("max_us".into(), json!(r(pct(&ph.lat_ns, 1.0), 1)));
-    out.insert(
-        "bytes_in_per_req".into(),
-        json!(r(ph.bytes_in as f64 / ph.done.max(1) as f64, 0)),
-    );
-    out.insert(
-        "bytes_out_per_req".into(),
-        json!(r(ph.bytes_out as f64 / ph.done.max(1) as f64, 0)),
-    );
+    out.insert("bytes_in_per_req".into(), json!(r(ph.bytes_in as f64 / ph.done.max(1) as f64, 0)));
+    out.insert("bytes_out_per_req".into(), json!(r(ph.bytes_out as f64 / ph.done.max(1) as f64, 0)));
     out.insert("stray_messages".into(), json!(ph.stray));
     out.insert("reconnects".into(), json!(ph.reconnects));
-    out.insert(
-        "sse_share".into(),
-        json!(r(ph.sse as f64 / (ph.done + ph.failed).max(1) as f64, 3)),
-    );
+    out.insert("sse_share".into(), json!(r(ph.sse as f64 / (ph.done + ph.failed).max(1) as f64, 3)));
     if let Some(e) = &ph.first_error {
         out.insert("error".into(), json!(e));
     }

@@ -285,11 +285,7 @@ impl Conn {
     /// in `body` (SSE data of several lines is joined in place at the end of `body`).
     fn find_answer(&mut self, id: Option<u64>, stray: &mut u64) -> Result<Option<(usize, usize)>, String> {
         if !self.is_sse {
-            return Ok(if self.st == St::Done && !self.body.is_empty() {
-                Some((0, self.body.len()))
-            } else {
-                None
-            });
+            return Ok(if self.st == St::Done && !self.body.is_empty() { Some((0, self.body.len())) } else { None });
         }
         loop {
             // end of the event: blank line
@@ -349,10 +345,7 @@ impl Conn {
                 continue; // priming event
             }
             let env: Envelope = serde_json::from_slice(&self.body[ds..de]).map_err(|er| {
-                format!(
-                    "SSE data is not JSON-RPC: {er}: {}",
-                    clip(&String::from_utf8_lossy(&self.body[ds..de]))
-                )
+                format!("SSE data is not JSON-RPC: {er}: {}", clip(&String::from_utf8_lossy(&self.body[ds..de])))
             })?;
             if env.is_response() && (id.is_none() || env.num_id() == id) {
                 return Ok(Some((ds, de)));
@@ -364,11 +357,7 @@ impl Conn {
     fn readable_wait(&self, ms: i32) {
         let mut p = libc::pollfd {
             fd: self.fd,
-            events: if self.pending_out() {
-                libc::POLLIN | libc::POLLOUT
-            } else {
-                libc::POLLIN
-            },
+            events: if self.pending_out() { libc::POLLIN | libc::POLLOUT } else { libc::POLLIN },
             revents: 0,
         };
         unsafe { libc::poll(&mut p, 1, ms) };
@@ -415,10 +404,7 @@ impl Conn {
                     self.begin();
                     continue;
                 }
-                return Err(format!(
-                    "connection closed in the middle of an answer (state {:?})",
-                    self.st
-                ));
+                return Err(format!("connection closed in the middle of an answer (state {:?})", self.st));
             }
             if found.is_none() && id.is_some() && self.status / 100 == 2 {
                 if let Some((s, e)) = self.find_answer(id, &mut stray)? {
@@ -469,11 +455,7 @@ impl Conn {
 
 pub fn resolve(url_host: &str) -> Result<SocketAddr, String> {
     use std::net::ToSocketAddrs;
-    url_host
-        .to_socket_addrs()
-        .map_err(|e| e.to_string())?
-        .next()
-        .ok_or_else(|| "no address".into())
+    url_host.to_socket_addrs().map_err(|e| e.to_string())?.next().ok_or_else(|| "no address".into())
 }
 
 pub fn try_connect(addr: SocketAddr) -> bool {

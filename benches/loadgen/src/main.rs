@@ -42,21 +42,9 @@ fn load(a: &Args, kind: Kind, out: &mut Map<String, Value>) -> Result<bool, Stri
         Transport::Stdio => {
             let mut l = stdio::Lines::new(srv.proc_.as_ref().unwrap());
             stdio_open(&mut l, a)?;
-            let w = stdio::run(
-                &mut l,
-                &gen,
-                WARM_FIRST,
-                a.warmup.max(1),
-                a.concurrency,
-                a.warmup_secs,
-                |_| {},
-            )?;
+            let w = stdio::run(&mut l, &gen, WARM_FIRST, a.warmup.max(1), a.concurrency, a.warmup_secs, |_| {})?;
             if w.failed > 0 {
-                return Err(format!(
-                    "warm-up: {} failed: {}",
-                    w.failed,
-                    w.first_error.unwrap_or_default()
-                ));
+                return Err(format!("warm-up: {} failed: {}", w.failed, w.first_error.unwrap_or_default()));
             }
             let win = Window::open(pid, true);
             ph = stdio::run(&mut l, &gen, first, a.n, a.concurrency, a.max_secs, &mut sampler)?;
@@ -79,11 +67,7 @@ fn load(a: &Args, kind: Kind, out: &mut Map<String, Value>) -> Result<bool, Stri
             let mut pool = http::Pool::new(ep.addr, a.concurrency, heads)?;
             let w = pool.run(&gen, WARM_FIRST, a.warmup.max(1), a.warmup_secs, |_| {})?;
             if w.failed > 0 {
-                return Err(format!(
-                    "warm-up: {} failed: {}",
-                    w.failed,
-                    w.first_error.unwrap_or_default()
-                ));
+                return Err(format!("warm-up: {} failed: {}", w.failed, w.first_error.unwrap_or_default()));
             }
             let win = Window::open(pid, true);
             ph = pool.run(&gen, first, a.n, a.max_secs, &mut sampler)?;
@@ -155,11 +139,7 @@ fn cold(a: &Args, out: &mut Map<String, Value>) -> Result<bool, String> {
         own_cpu += u.cpu_ns as f64 / 1e9;
         // the first sample warms the page cache
         if i > 0 || a.n == 1 {
-            t_first.push(if first > 0 {
-                (first - t0) as f64 / 1e6
-            } else {
-                (done - t0) as f64 / 1e6
-            });
+            t_first.push(if first > 0 { (first - t0) as f64 / 1e6 } else { (done - t0) as f64 / 1e6 });
             t_list.push((done - t0) as f64 / 1e6);
             cpu.push(u.cpu_ns as f64 / 1e6);
             rss.push(u.rss_kb as f64);
@@ -170,26 +150,17 @@ fn cold(a: &Args, out: &mut Map<String, Value>) -> Result<bool, String> {
     let own = (procs::self_cpu_ns() - self0 + procs::spin_ns() - spin0) as f64 / 1e9;
     out.insert("cold_first_ms".into(), json!(r(median(&mut t_first), 3)));
     out.insert("cold_list_ms".into(), json!(r(median(&mut t_list), 3)));
-    out.insert(
-        "cold_list_min_ms".into(),
-        json!(r(t_list.iter().cloned().fold(f64::MAX, f64::min), 3)),
-    );
+    out.insert("cold_list_min_ms".into(), json!(r(t_list.iter().cloned().fold(f64::MAX, f64::min), 3)));
     out.insert("cold_cpu_ms".into(), json!(r(median(&mut cpu), 3)));
     out.insert("cold_rss_kb".into(), json!(median(&mut rss)));
     out.insert("samples".into(), json!(cpu.len()));
-    out.insert(
-        "other_cores".into(),
-        json!(r(((busy - own_cpu - own) / wall).max(0.0), 3)),
-    );
+    out.insert("other_cores".into(), json!(r(((busy - own_cpu - own) / wall).max(0.0), 3)));
     Ok(true)
 }
 
 fn open_get(ep: &http::Endpoint, session: &str) -> Result<http::Conn, String> {
     let mut g = http::Conn::open(ep.addr)?;
-    let mut h = ep
-        .head("GET", Some(Proto::Handshake), Some(session))
-        .replace("application/json, ", "")
-        .into_bytes();
+    let mut h = ep.head("GET", Some(Proto::Handshake), Some(session)).replace("application/json, ", "").into_bytes();
     h.extend_from_slice(b"\r\n");
     match g.open_stream(h, 10.0)? {
         200 => Ok(g),
@@ -295,10 +266,7 @@ fn sessions(a: &Args, out: &mut Map<String, Value>) -> Result<bool, String> {
     out.insert("rss_before_kb".into(), json!(rss0.rss_kb));
     out.insert("rss_with_sessions_kb".into(), json!(rss1.rss_kb));
     out.insert("rss_after_delete_kb".into(), json!(rss2.rss_kb));
-    out.insert(
-        "kb_per_session".into(),
-        json!(r((rss1.rss_kb as f64 - rss0.rss_kb as f64) / a.n as f64, 2)),
-    );
+    out.insert("kb_per_session".into(), json!(r((rss1.rss_kb as f64 - rss0.rss_kb as f64) / a.n as f64, 2)));
     out.insert(
         "kept_after_delete_kb_per_session".into(),
         json!(r((rss2.rss_kb as f64 - rss0.rss_kb as f64) / a.n as f64, 2)),
@@ -332,14 +300,7 @@ fn main() {
     out.insert("keep_awake".into(), json!(a.keep_awake));
     out.insert("target".into(), json!(a.target));
     out.insert("mode".into(), json!(if a.mode_client { "client" } else { "server" }));
-    out.insert(
-        "transport".into(),
-        json!(if a.transport == Transport::Http {
-            "http"
-        } else {
-            "stdio"
-        }),
-    );
+    out.insert("transport".into(), json!(if a.transport == Transport::Http { "http" } else { "stdio" }));
     out.insert("proto".into(), json!(a.proto.version()));
     out.insert("scenario".into(), json!(a.scenario));
     out.insert("concurrency".into(), json!(a.concurrency));

@@ -76,11 +76,7 @@ fn field_kb(status: &str, key: &str) -> u64 {
 
 /// Only the cheap part: CPU clock of the tree.
 pub fn cpu_ns(pid: i32, whole_tree: bool) -> u64 {
-    if whole_tree {
-        tree(pid).into_iter().map(pid_cpu_ns).sum()
-    } else {
-        pid_cpu_ns(pid)
-    }
+    if whole_tree { tree(pid).into_iter().map(pid_cpu_ns).sum() } else { pid_cpu_ns(pid) }
 }
 
 pub fn usage(pid: i32, whole_tree: bool) -> Usage {
@@ -119,14 +115,8 @@ pub fn usage(pid: i32, whole_tree: bool) -> Usage {
 /// (busy, total) jiffies of the whole machine.
 pub fn machine() -> (f64, f64) {
     let s = fs::read_to_string("/proc/stat").unwrap_or_default();
-    let v: Vec<f64> = s
-        .lines()
-        .next()
-        .unwrap_or("")
-        .split_whitespace()
-        .skip(1)
-        .filter_map(|x| x.parse().ok())
-        .collect();
+    let v: Vec<f64> =
+        s.lines().next().unwrap_or("").split_whitespace().skip(1).filter_map(|x| x.parse().ok()).collect();
     let total: f64 = v.iter().take(8).sum();
     let idle = v.get(3).copied().unwrap_or(0.0) + v.get(4).copied().unwrap_or(0.0);
     (total - idle, total)
@@ -158,10 +148,8 @@ pub fn keep_awake() {
                     std::hint::spin_loop();
                 }
                 libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut ts);
-                SPIN_NS[cpu.min(255)].store(
-                    ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64,
-                    std::sync::atomic::Ordering::Relaxed,
-                );
+                SPIN_NS[cpu.min(255)]
+                    .store(ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64, std::sync::atomic::Ordering::Relaxed);
             }
         });
     }
@@ -170,10 +158,7 @@ pub fn keep_awake() {
 static SPIN_NS: [std::sync::atomic::AtomicU64; 256] = [const { std::sync::atomic::AtomicU64::new(0) }; 256];
 
 pub fn spin_ns() -> u64 {
-    SPIN_NS
-        .iter()
-        .map(|x| x.load(std::sync::atomic::Ordering::Relaxed))
-        .sum()
+    SPIN_NS.iter().map(|x| x.load(std::sync::atomic::Ordering::Relaxed)).sum()
 }
 
 pub struct Proc {
@@ -278,11 +263,7 @@ pub fn spawn(s: Spawn) -> Result<Proc, String> {
             c.stderr(Stdio::inherit());
         }
         Some(f) => {
-            let f = fs::OpenOptions::new()
-                .create(true)
-                .append(true)
-                .open(f)
-                .map_err(|e| format!("{f}: {e}"))?;
+            let f = fs::OpenOptions::new().create(true).append(true).open(f).map_err(|e| format!("{f}: {e}"))?;
             c.stderr(Stdio::from(f));
         }
         None => {
@@ -302,27 +283,13 @@ pub fn spawn(s: Spawn) -> Result<Proc, String> {
     }
     let spawned_ns = now_ns();
     let mut child = c.spawn().map_err(|e| format!("{}: {e}", argv[0]))?;
-    let stdin = child
-        .stdin
-        .take()
-        .map(|x| unsafe { OwnedFd::from_raw_fd(x.into_raw_fd()) });
-    let stdout = child
-        .stdout
-        .take()
-        .map(|x| unsafe { OwnedFd::from_raw_fd(x.into_raw_fd()) });
-    Ok(Proc {
-        child,
-        stdin,
-        stdout,
-        spawned_ns,
-    })
+    let stdin = child.stdin.take().map(|x| unsafe { OwnedFd::from_raw_fd(x.into_raw_fd()) });
+    let stdout = child.stdout.take().map(|x| unsafe { OwnedFd::from_raw_fd(x.into_raw_fd()) });
+    Ok(Proc { child, stdin, stdout, spawned_ns })
 }
 
 pub fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0")
-        .and_then(|l| l.local_addr())
-        .map(|a| a.port())
-        .expect("no free port")
+    std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).map(|a| a.port()).expect("no free port")
 }
 
 pub fn set_nonblock(fd: i32) {

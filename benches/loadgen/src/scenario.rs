@@ -76,13 +76,7 @@ impl Gen {
         };
         let esc = serde_json::to_string(&payload).unwrap();
         let payload_esc = esc.as_bytes()[1..esc.len() - 1].to_vec();
-        Gen {
-            kind,
-            proto,
-            tools,
-            payload,
-            payload_esc,
-        }
+        Gen { kind, proto, tools, payload, payload_esc }
     }
 
     pub fn method(&self) -> &'static str {
@@ -121,10 +115,7 @@ impl Gen {
         match self.kind {
             Kind::Add => {
                 let (a, b) = Self::add_args(id);
-                let _ = write!(
-                    out,
-                    r#","params":{{"name":"add","arguments":{{"a":{a},"b":{b}}}{sep}{meta}}}}}"#
-                );
+                let _ = write!(out, r#","params":{{"name":"add","arguments":{{"a":{a},"b":{b}}}{sep}{meta}}}}}"#);
             }
             Kind::Echo(_) => {
                 out.extend_from_slice(br#","params":{"name":"echo","arguments":{"text":""#);
@@ -133,19 +124,13 @@ impl Gen {
                 let _ = write!(out, r#""}}{sep}{meta}}}}}"#);
             }
             Kind::Sleep(ms) => {
-                let _ = write!(
-                    out,
-                    r#","params":{{"name":"sleep_ms","arguments":{{"ms":{ms}}}{sep}{meta}}}}}"#
-                );
+                let _ = write!(out, r#","params":{{"name":"sleep_ms","arguments":{{"ms":{ms}}}{sep}{meta}}}}}"#);
             }
             Kind::Read => {
                 let _ = write!(out, r#","params":{{"uri":"bench://hello"{sep}{meta}}}}}"#);
             }
             Kind::Prompt => {
-                let _ = write!(
-                    out,
-                    r#","params":{{"name":"greet","arguments":{{"name":"Ada"}}{sep}{meta}}}}}"#
-                );
+                let _ = write!(out, r#","params":{{"name":"greet","arguments":{{"name":"Ada"}}{sep}{meta}}}}}"#);
             }
             Kind::List | Kind::Ping => {
                 if meta.is_empty() {
@@ -199,11 +184,7 @@ impl Gen {
                 {
                     Ok(())
                 } else {
-                    Err(format!(
-                        "echoed text differs ({} bytes, expected {})",
-                        t.len(),
-                        self.payload.len()
-                    ))
+                    Err(format!("echoed text differs ({} bytes, expected {})", t.len(), self.payload.len()))
                 }
             }
             Kind::Sleep(ms) => {

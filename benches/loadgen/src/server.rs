@@ -25,11 +25,7 @@ pub fn spawn_server(a: &Args, cmd: &str, transport: Transport, pin: Option<usize
                 pipes: true,
                 pin,
             })?;
-            Ok(Server {
-                pid: p.pid(),
-                proc_: Some(p),
-                ep: None,
-            })
+            Ok(Server { pid: p.pid(), proc_: Some(p), ep: None })
         }
         Transport::Http => {
             if let Some(u) = &a.url {
@@ -61,11 +57,7 @@ pub fn spawn_server(a: &Args, cmd: &str, transport: Transport, pin: Option<usize
             Ok(Server {
                 pid: p.pid(),
                 proc_: Some(p),
-                ep: Some(http::Endpoint {
-                    addr,
-                    host: format!("127.0.0.1:{port}"),
-                    path: a.path.clone(),
-                }),
+                ep: Some(http::Endpoint { addr, host: format!("127.0.0.1:{port}"), path: a.path.clone() }),
             })
         }
     }

@@ -68,16 +68,8 @@ impl Lines {
 
     fn wait(&self, ms: i32) {
         let mut fds = [
-            libc::pollfd {
-                fd: self.rd,
-                events: libc::POLLIN,
-                revents: 0,
-            },
-            libc::pollfd {
-                fd: self.wr,
-                events: libc::POLLOUT,
-                revents: 0,
-            },
+            libc::pollfd { fd: self.rd, events: libc::POLLIN, revents: 0 },
+            libc::pollfd { fd: self.wr, events: libc::POLLOUT, revents: 0 },
         ];
         let n = if self.out_pos < self.out.len() { 2 } else { 1 };
         unsafe { libc::poll(fds.as_mut_ptr(), n, ms) };
@@ -190,10 +182,7 @@ pub fn run(
     max_secs: f64,
     mut on_done: impl FnMut(u64),
 ) -> Result<Phase, String> {
-    let mut ph = Phase {
-        lat_ns: Vec::with_capacity(n.min(1 << 20) as usize),
-        ..Default::default()
-    };
+    let mut ph = Phase { lat_ns: Vec::with_capacity(n.min(1 << 20) as usize), ..Default::default() };
     let mut started: Vec<u64> = Vec::with_capacity(n.min(1 << 20) as usize);
     let (b_in, b_out) = (l.bytes_in, l.bytes_out);
     let t0 = now_ns();
@@ -255,10 +244,7 @@ pub fn run(
                             Err(m) => ph.fail(m),
                         }
                     }
-                    _ => ph.fail(format!(
-                        "answer with an id nobody asked for: {:?}",
-                        env.id.map(|r| r.get())
-                    )),
+                    _ => ph.fail(format!("answer with an id nobody asked for: {:?}", env.id.map(|r| r.get()))),
                 }
             }
         }

@@ -189,7 +189,9 @@ impl Bridge {
 
     /// Answers a call. `false`: it was cancelled, answered before or never made.
     pub fn complete(&self, key: u64, answer: Answer) -> bool {
-        let Some((_context, reply)) = lock(&self.0.calls).remove(&key) else { return false };
+        let Some((_context, reply)) = lock(&self.0.calls).remove(&key) else {
+            return false;
+        };
         match answer {
             Answer::Result(object) => reply.result(object),
             Answer::Value(value) => reply.value(value),
@@ -267,7 +269,9 @@ impl Bridge {
     }
 
     fn finish(&self, op: u64, outcome: Result<RawJson>) {
-        let Some(guard) = lock(&self.0.ops).remove(&op) else { return };
+        let Some(guard) = lock(&self.0.ops).remove(&op) else {
+            return;
+        };
         self.push(Delivery::Settle { op, outcome });
         drop(guard);
     }

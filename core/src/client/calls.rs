@@ -230,7 +230,10 @@ impl Client {
     pub fn notify(&self, method: &str, params: Option<RawJson>) -> Result<()> {
         let row = Method::find(method).filter(|m| m.notification && m.from_client() && m.exists_in(self.revision()));
         let Some(row) = row else {
-            return Err(Error::misuse(format!("{method:?} is no notification of a client in revision {}", self.revision())));
+            return Err(Error::misuse(format!(
+                "{method:?} is no notification of a client in revision {}",
+                self.revision()
+            )));
         };
         self.connected.link.clone().notify(row.name, params.unwrap_or_else(RawJson::empty_object));
         Ok(())

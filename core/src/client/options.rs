@@ -251,7 +251,9 @@ impl Target {
             Some("event") => Stderr::Event,
             Some("discard") => Stderr::Discard,
             Some(other) => {
-                return Err(Error::misuse(format!("target \"stderr\": expected \"inherit\", \"event\" or \"discard\", got {other:?}")));
+                return Err(Error::misuse(format!(
+                    "target \"stderr\": expected \"inherit\", \"event\" or \"discard\", got {other:?}"
+                )));
             }
         };
         let mut env = BTreeMap::new();
@@ -263,19 +265,25 @@ impl Target {
                         Value::Null => None,
                         Value::String(text) => Some(text),
                         other => {
-                            return Err(Error::misuse(format!("target \"env\": {name:?}: expected a string or null, got {other}")));
+                            return Err(Error::misuse(format!(
+                                "target \"env\": {name:?}: expected a string or null, got {other}"
+                            )));
                         }
                     };
                     env.insert(name, value);
                 }
             }
-            other => return Err(Error::misuse(format!("target \"env\": expected an object, got {other}"))),
+            other => {
+                return Err(Error::misuse(format!("target \"env\": expected an object, got {other}")));
+            }
         }
         match (wire.url, wire.command) {
             (Some(url), None) if url.starts_with("http://") || url.starts_with("https://") => {
                 Ok(Self::Url { url, headers: wire.headers })
             }
-            (Some(url), None) => Err(Error::misuse(format!("target \"url\": expected http:// or https://, got {url:?}"))),
+            (Some(url), None) => {
+                Err(Error::misuse(format!("target \"url\": expected http:// or https://, got {url:?}")))
+            }
             (None, Some(line)) => {
                 // Without an argument list the command may be a whole command line.
                 let (command, args) = match wire.args {

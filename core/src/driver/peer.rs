@@ -7,9 +7,9 @@ use bytes::Bytes;
 use super::now;
 use crate::error::{Error, Result};
 use crate::jsonrpc::{self, Decoded, Id, Limits, RawJson};
-use crate::protocol::revision::Revision;
 #[cfg(feature = "http")]
 use crate::protocol::Arrival;
+use crate::protocol::revision::Revision;
 use crate::protocol::{
     Action, Call, CallId, Connection, Input, Invocation, LogLevel, Opening, Outbound, Payload, Route,
 };
@@ -205,26 +205,26 @@ impl Peer {
         if state.stuck || state.connection.awaited() > 0 {
             return;
         }
-        let (mut state, full) = self.wait(state, Duration::from_secs(1), |c| c.is_full());
+        let (mut state, full) = self.wait(state, Duration::from_secs(1), |s| s.connection.is_full());
         state.stuck = full;
     }
 
-    /// Blocks until no request of the peer is being worked on, at most `patience`.
+    /// Blocks until no request of the peer is being worked on and every answer has been given to the sink, at most
+    /// `patience`.
     pub(crate) fn wait_until_idle(&self, patience: Duration) {
-        drop(self.wait(self.lock(), patience, |c| c.in_flight() > 0));
+        let busy = |s: &State| s.connection.in_flight() > 0 || s.flushing || !s.outbox.is_empty();
+        drop(self.wait(self.lock(), patience, busy));
     }
 
     fn wait<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         patience: Duration,
-        busy: impl Fn(&Connection) -> bool,
+        busy: impl Fn(&State) -> bool,
     ) -> (MutexGuard<'a, State>, bool) {
         state.watched = true;
-        let (mut state, outcome) = self
-            .changed
-            .wait_timeout_while(state, patience, |s| busy(&s.connection))
-            .unwrap_or_else(PoisonError::into_inner);
+        let (mut state, outcome) =
+            self.changed.wait_timeout_while(state, patience, |s| busy(s)).unwrap_or_else(PoisonError::into_inner);
         state.watched = false;
         (state, outcome.timed_out())
     }
@@ -312,6 +312,9 @@ impl Peer {
             state = self.lock();
             if state.outbox.is_empty() || state.corked {
                 state.flushing = false;
+                if state.watched {
+                    self.changed.notify_all();
+                }
                 return;
             }
         }
@@ -322,7 +325,9 @@ impl Peer {
         if !std::mem::take(&mut state.began) && state.timer.is_some() {
             return;
         }
-        let Some(due) = state.connection.next_tick() else { return };
+        let Some(due) = state.connection.next_tick() else {
+            return;
+        };
         if state.timer.is_some_and(|set| set <= due) {
             return;
         }
@@ -409,17 +414,14 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// Cancels with a reason for the peer.
-    pub(crate) fn cancel(mut self, reason: Option<String>) {
-        self.end(reason);
-    }
-
-    fn end(&mut self, reason: Option<String>) {
+    fn end(&mut self) {
         let Some(call) = self.call.take() else { return };
         let Some(peer) = self.peer.upgrade() else { return };
         let mut state = peer.lock();
-        let Some(waiter) = state.waiters.remove(&call) else { return };
-        let actions = state.connection.handle(now(), Input::Cancel(call, reason));
+        let Some(waiter) = state.waiters.remove(&call) else {
+            return;
+        };
+        let actions = state.connection.handle(now(), Input::Cancel(call, None));
         peer.act(state, actions);
         drop(waiter);
     }
@@ -427,6 +429,6 @@ impl Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        self.end(None);
+        self.end();
     }
 }

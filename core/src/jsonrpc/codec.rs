@@ -90,9 +90,8 @@ pub fn decode(frame: &Bytes, limits: &Limits) -> Result<Decoded, DecodeError> {
             format!("message of {len} bytes is longer than the limit of {max} (max_message_bytes)"),
         ));
     }
-    let frame = ByteString::try_from(frame.clone()).map_err(|e| {
-        DecodeError::parse(format!("message is not UTF-8: invalid byte at offset {}", e.valid_up_to()))
-    })?;
+    let frame = ByteString::try_from(frame.clone())
+        .map_err(|e| DecodeError::parse(format!("message is not UTF-8: invalid byte at offset {}", e.valid_up_to())))?;
     let text: &str = &frame;
     if nesting(text.as_bytes()) > limits.max_nesting {
         let max = limits.max_nesting;
@@ -155,7 +154,10 @@ fn one(frame: &ByteString, text: &str) -> Result<Message, DecodeError> {
     }
     if let Some(method) = e.method {
         if e.result.is_some() || e.error.is_some() {
-            return Err(DecodeError::invalid(id, "message has \"method\" and \"result\" or \"error\": expected one of them"));
+            return Err(DecodeError::invalid(
+                id,
+                "message has \"method\" and \"result\" or \"error\": expected one of them",
+            ));
         }
         let Ok(method) = serde_json::from_str::<Cow<'_, str>>(method.get()) else {
             let got = shown(method.get());
@@ -175,7 +177,9 @@ fn one(frame: &ByteString, text: &str) -> Result<Message, DecodeError> {
         });
     }
     match (e.result, e.error) {
-        (Some(_), Some(_)) => Err(DecodeError::invalid(id, "message has \"result\" and \"error\": expected one of them")),
+        (Some(_), Some(_)) => {
+            Err(DecodeError::invalid(id, "message has \"result\" and \"error\": expected one of them"))
+        }
         (Some(result), None) => {
             let Some(id) = id else {
                 return Err(DecodeError::invalid(None, "response has no \"id\""));

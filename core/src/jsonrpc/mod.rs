@@ -7,8 +7,10 @@ mod id;
 mod message;
 mod raw;
 
-pub use codec::{DecodeError, Decoded, Limits, decode, encode_error, encode_notification, encode_request, encode_result};
 pub(crate) use codec::start_result;
+pub use codec::{
+    DecodeError, Decoded, Limits, decode, encode_error, encode_notification, encode_request, encode_result,
+};
 pub use id::Id;
 pub use message::{ErrorObject, Message, code};
 pub use raw::RawJson;

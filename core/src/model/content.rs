@@ -48,12 +48,16 @@ impl Content {
 
     /// The text of a resource, embedded.
     pub fn resource_text(uri: impl Into<String>, mime_type: impl Into<String>, text: impl Into<String>) -> Self {
-        Self::of(json!({"type": "resource", "resource": {"uri": uri.into(), "mimeType": mime_type.into(), "text": text.into()}}))
+        Self::of(
+            json!({"type": "resource", "resource": {"uri": uri.into(), "mimeType": mime_type.into(), "text": text.into()}}),
+        )
     }
 
     /// The bytes of a resource (base64), embedded.
     pub fn resource_blob(uri: impl Into<String>, mime_type: impl Into<String>, blob: impl Into<String>) -> Self {
-        Self::of(json!({"type": "resource", "resource": {"uri": uri.into(), "mimeType": mime_type.into(), "blob": blob.into()}}))
+        Self::of(
+            json!({"type": "resource", "resource": {"uri": uri.into(), "mimeType": mime_type.into(), "blob": blob.into()}}),
+        )
     }
 
     /// A link to a resource.

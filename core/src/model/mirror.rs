@@ -45,8 +45,18 @@ fn walk(schema: &Value, path: &mut Vec<String>, reachable: bool, found: &mut Vec
                 schemas.iter().try_for_each(|schema| walk(schema, path, false, found))?;
             }
             (
-                "additionalItems" | "additionalProperties" | "contains" | "contentSchema" | "else" | "if" | "items"
-                | "not" | "propertyNames" | "then" | "unevaluatedItems" | "unevaluatedProperties",
+                "additionalItems"
+                | "additionalProperties"
+                | "contains"
+                | "contentSchema"
+                | "else"
+                | "if"
+                | "items"
+                | "not"
+                | "propertyNames"
+                | "then"
+                | "unevaluatedItems"
+                | "unevaluatedProperties",
                 schema,
             ) => walk(schema, path, false, found)?,
             // Not schemas: what looks like a mark in an example or a default is none.

@@ -90,7 +90,9 @@ impl Tool {
             serde_json::from_str(definition).map_err(|e| Error::misuse(format!("tool definition: {e}")))?;
         match members.get("name") {
             Some(Value::String(name)) if !name.is_empty() => {}
-            Some(other) => return Err(Error::misuse(format!("tool \"name\": expected a string that is not empty, got {other}"))),
+            Some(other) => {
+                return Err(Error::misuse(format!("tool \"name\": expected a string that is not empty, got {other}")));
+            }
             None => return Err(Error::misuse("tool \"name\": missing")),
         }
         let tool = Self { members };
@@ -98,9 +100,13 @@ impl Tool {
         match tool.members.get("inputSchema") {
             Some(Value::Object(schema)) if schema.get("type").and_then(Value::as_str) == Some("object") => {}
             Some(Value::Object(_)) => {
-                return Err(Error::misuse(format!("tool \"{name}\": inputSchema: expected \"type\": \"object\" at the top")));
+                return Err(Error::misuse(format!(
+                    "tool \"{name}\": inputSchema: expected \"type\": \"object\" at the top"
+                )));
             }
-            Some(other) => return Err(Error::misuse(format!("tool \"{name}\": inputSchema: expected an object, got {other}"))),
+            Some(other) => {
+                return Err(Error::misuse(format!("tool \"{name}\": inputSchema: expected an object, got {other}")));
+            }
             None => return Err(Error::misuse(format!("tool \"{name}\": inputSchema: missing"))),
         }
         if let Some(schema) = tool.members.get("outputSchema")

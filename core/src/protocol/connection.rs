@@ -112,7 +112,16 @@ pub struct Invocation {
 impl Invocation {
     /// A request without timeout and without progress.
     pub fn new(call: CallId, method: impl Into<String>, params: Option<RawJson>) -> Self {
-        Self { call, method: method.into(), params, timeout: None, max_timeout: None, progress: false, related: None, resent: false }
+        Self {
+            call,
+            method: method.into(),
+            params,
+            timeout: None,
+            max_timeout: None,
+            progress: false,
+            related: None,
+            resent: false,
+        }
     }
 }
 
@@ -413,7 +422,8 @@ impl Connection {
         }
         if parts.len() > self.facts.max_in_flight {
             let max = self.facts.max_in_flight;
-            let message = format!("batch of {} messages is longer than the limit of {max} (max_in_flight)", parts.len());
+            let message =
+                format!("batch of {} messages is longer than the limit of {max} (max_in_flight)", parts.len());
             let error = DecodeError { id: None, code: code::INVALID_REQUEST, message };
             return self.invalid(&error, None, out);
         }
@@ -544,7 +554,9 @@ impl Connection {
                 let key = crate::model::meta::PROTOCOL_VERSION;
                 Err(Error::rpc(
                     code::INVALID_REQUEST,
-                    format!("{method:?} before \"initialize\": open the connection first, or send params._meta[\"{key}\"]"),
+                    format!(
+                        "{method:?} before \"initialize\": open the connection first, or send params._meta[\"{key}\"]"
+                    ),
                 ))
             }
         }
@@ -595,7 +607,9 @@ impl Connection {
                     #[serde(default)]
                     reason: Option<String>,
                 }
-                let Some(Ok(params)) = params.map(|p| p.to::<Params>()) else { return };
+                let Some(Ok(params)) = params.map(|p| p.to::<Params>()) else {
+                    return;
+                };
                 let found = params.request_id.and_then(|id| self.incoming.remove_id(&id));
                 if let Some((call, incoming)) = found {
                     out.push(Action::Abort(call, params.reason));
@@ -630,7 +644,9 @@ impl Connection {
 
     fn completed(&mut self, call: CallId, outcome: Result<Payload>, out: &mut Vec<Action>) {
         // Gone means cancelled: nothing more is sent for it.
-        let Some(incoming) = self.incoming.remove(call) else { return };
+        let Some(incoming) = self.incoming.remove(call) else {
+            return;
+        };
         let way = Way { related: Some(call), batch: incoming.batch, route: incoming.route };
         match outcome {
             Ok(payload) => {
@@ -667,13 +683,17 @@ impl Connection {
 
     /// One request of a batch is finished; the last one sends the answers as one array.
     fn batch_part(&mut self, number: u64, frame: Option<Bytes>, out: &mut Vec<Action>) {
-        let Some(batch) = self.batches.get_mut(&number) else { return };
+        let Some(batch) = self.batches.get_mut(&number) else {
+            return;
+        };
         batch.parts.extend(frame);
         batch.open = batch.open.saturating_sub(1);
         if batch.open > 0 {
             return;
         }
-        let Some(batch) = self.batches.remove(&number) else { return };
+        let Some(batch) = self.batches.remove(&number) else {
+            return;
+        };
         let route = batch.route;
         if batch.parts.is_empty() {
             return out.extend(route.map(Action::Unanswered));
@@ -690,8 +710,17 @@ impl Connection {
         out.push(Action::Send(Outbound { frame: frame.into(), related: None, route, sent: Sent::Response(None) }));
     }
 
-    fn report(&mut self, call: CallId, progress: f64, total: Option<f64>, message: Option<&str>, out: &mut Vec<Action>) {
-        let Some(incoming) = self.incoming.get_mut(call) else { return };
+    fn report(
+        &mut self,
+        call: CallId,
+        progress: f64,
+        total: Option<f64>,
+        message: Option<&str>,
+        out: &mut Vec<Action>,
+    ) {
+        let Some(incoming) = self.incoming.get_mut(call) else {
+            return;
+        };
         let Some(token) = &incoming.progress_token else { return };
         // The specification wants it to grow; a handler that repeats itself is not worth an error.
         if progress.is_nan() || progress <= incoming.progress {
@@ -777,7 +806,12 @@ impl Connection {
         };
         let frame = jsonrpc::encode_request(&id, &method, params.as_ref());
         let route = related.and_then(|call| self.incoming.get_mut(call)).and_then(|i| i.route);
-        out.push(Action::Send(Outbound { frame, related, route, sent: Sent::Request { id, method, revision, params } }));
+        out.push(Action::Send(Outbound {
+            frame,
+            related,
+            route,
+            sent: Sent::Request { id, method, revision, params },
+        }));
     }
 
     fn write_envelope(&mut self, revision: Revision) {
@@ -800,7 +834,9 @@ impl Connection {
             return self.step(now, step, None, out);
         }
         // Nobody asked, or nobody waits any more.
-        let Some(outgoing) = self.outgoing.remove(id) else { return };
+        let Some(outgoing) = self.outgoing.remove(id) else {
+            return;
+        };
         let outcome = match &self.phase {
             Phase::Modern(_) => complete(result),
             _ => Ok(result),
@@ -816,12 +852,16 @@ impl Connection {
             let step = negotiation.refused(&self.facts, id, error);
             return self.step(now, step, None, out);
         }
-        let Some(outgoing) = self.outgoing.remove(id) else { return };
+        let Some(outgoing) = self.outgoing.remove(id) else {
+            return;
+        };
         out.push(Action::Resolve(outgoing.call, Err(error)));
     }
 
     fn session_lost(&mut self, now: Duration, id: &Id, out: &mut Vec<Action>) {
-        let Some(outgoing) = self.outgoing.remove(id) else { return };
+        let Some(outgoing) = self.outgoing.remove(id) else {
+            return;
+        };
         if outgoing.resent {
             let message = "the server lost the session twice in a row";
             return out.push(Action::Resolve(outgoing.call, Err(Error::new(ErrorKind::Transport, message))));
@@ -873,7 +913,9 @@ impl Connection {
                 self.step(now, step, None, out);
                 continue;
             }
-            let Some(outgoing) = self.outgoing.remove(&name) else { continue };
+            let Some(outgoing) = self.outgoing.remove(&name) else {
+                continue;
+            };
             self.tell_cancelled(id, Some("timeout"), out);
             let seconds = outgoing.timeout.unwrap_or_default().as_secs_f64();
             let message = format!("no answer to {:?} within {seconds} s (request_timeout)", outgoing.method);
@@ -973,8 +1015,7 @@ fn complete(result: RawJson) -> Result<RawJson> {
         #[serde(borrow, default)]
         result_type: Option<&'a serde_json::value::RawValue>,
     }
-    let head: Head<'_> =
-        result.borrow().map_err(|e| Error::new(ErrorKind::PeerMisbehaved, format!("result: {e}")))?;
+    let head: Head<'_> = result.borrow().map_err(|e| Error::new(ErrorKind::PeerMisbehaved, format!("result: {e}")))?;
     match head.result_type.map(serde_json::value::RawValue::get) {
         None | Some("\"complete\"") => Ok(result),
         Some("\"input_required\"") => Err(Error::new(

@@ -101,7 +101,10 @@ impl Transport {
 impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Headers hold secrets.
-        f.debug_struct("Transport").field("kind", &self.kind).field("session_id", &self.session_id).finish_non_exhaustive()
+        f.debug_struct("Transport")
+            .field("kind", &self.kind)
+            .field("session_id", &self.session_id)
+            .finish_non_exhaustive()
     }
 }
 

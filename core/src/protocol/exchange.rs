@@ -53,7 +53,9 @@ impl Head {
     /// # Errors
     /// −32602 when a member is twice there or `_meta` is no object.
     pub(crate) fn read(params: Option<&RawJson>) -> Result<Self> {
-        let Some(params) = params else { return Ok(Self::default()) };
+        let Some(params) = params else {
+            return Ok(Self::default());
+        };
         let read: ParamsHead<'_> = params.borrow().map_err(|e| Error::invalid_params(format!("\"params\": {e}")))?;
         let meta = match read.meta {
             Some(raw) if !raw.get().starts_with('{') => {
@@ -104,7 +106,8 @@ impl Seen {
             _ => {
                 // Copied out: a slice would keep the whole message alive for as long as the connection.
                 let own = |raw: RawJson| RawJson::trusted(bytes::Bytes::copy_from_slice(raw.bytes()));
-                let peer = Arc::new(PeerFacts { info: info.map(own), capabilities: Capabilities::new(own(capabilities)) });
+                let peer =
+                    Arc::new(PeerFacts { info: info.map(own), capabilities: Capabilities::new(own(capabilities)) });
                 self.peer = Some(peer.clone());
                 peer
             }
@@ -129,9 +132,10 @@ pub(super) fn admit(
 ) -> Result<Admission> {
     let progress_token = match &head.progress_token {
         None => None,
-        Some(raw) => Some(raw.to().map_err(|_| {
-            Error::invalid_params("params._meta.progressToken: expected a string or an integer")
-        })?),
+        Some(raw) => Some(
+            raw.to()
+                .map_err(|_| Error::invalid_params("params._meta.progressToken: expected a string or an integer"))?,
+        ),
     };
     let (revision, peer, log_level) = match (facts.role, head.version.is_some(), session) {
         (Role::Server, true, _) | (Role::Server, false, None) => {

@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::revision::Method;
-use crate::jsonrpc::{Id, RawJson};
 use super::revision::Revision;
+use crate::jsonrpc::{Id, RawJson};
 
 /// Names one call within a connection, in either direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -136,7 +136,8 @@ impl Server {
     /// A server with these options.
     #[must_use]
     pub fn with_options(options: ServerOptions) -> Self {
-        let router = Arc::new(Router { registry: RwLock::new(Registry::default()), page_size: options.page_size.max(1) });
+        let router =
+            Arc::new(Router { registry: RwLock::new(Registry::default()), page_size: options.page_size.max(1) });
         let (options, mistake) = match options.clone().check() {
             Ok(options) => (options, None),
             Err(error) => (options, Some(error)),

@@ -104,9 +104,7 @@ impl Context {
         }
         Err(match request.revision.era() {
             Era::Modern => modern::missing_capability(capability),
-            Era::Legacy => {
-                Error::invalid_params(format!("the client does not declare the capability {capability:?}"))
-            }
+            Era::Legacy => Error::invalid_params(format!("the client does not declare the capability {capability:?}")),
         })
     }
 

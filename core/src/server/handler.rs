@@ -162,7 +162,12 @@ impl<T: Serialize + JsonSchema + Send + 'static> IntoAnswer for T {
         match schema.get("type").and_then(Value::as_str) {
             Some("string" | "null") => None,
             // A schema that says nothing, such as that of `serde_json::Value`, is none.
-            None if schema.as_object().is_none_or(|s| !["$ref", "anyOf", "oneOf", "enum"].iter().any(|k| s.contains_key(*k))) => None,
+            None if schema
+                .as_object()
+                .is_none_or(|s| !["$ref", "anyOf", "oneOf", "enum"].iter().any(|k| s.contains_key(*k))) =>
+            {
+                None
+            }
             _ => Some(schema),
         }
     }
@@ -280,7 +285,8 @@ where
             Ok(args) => args,
             Err(error) => return reply.failed(format!("arguments: {error}")),
         };
-        let future = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (self.function)(args, cx.clone()))) {
+        let future = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (self.function)(args, cx.clone())))
+        {
             Ok(future) => future,
             Err(panic) => return panicked(&self.name, &*panic, reply),
         };

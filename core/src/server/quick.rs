@@ -14,13 +14,15 @@ pub(super) enum Quick {
     Number,
     Text,
     Boolean,
-    Array(Box<Quick>),
-    Object { members: Vec<(String, Quick)>, required: u64, open: bool },
+    Array(Box<Self>),
+    Object { members: Vec<(String, Self)>, required: u64, open: bool },
 }
 
 impl Quick {
     pub(super) fn new(schema: &Value) -> Option<Self> {
-        let Value::Object(keywords) = schema else { return (*schema == Value::Bool(true)).then_some(Self::Any) };
+        let Value::Object(keywords) = schema else {
+            return (*schema == Value::Bool(true)).then_some(Self::Any);
+        };
         let only = |allowed: &[&str]| {
             let notes = ["type", "title", "description", "default", "examples", "$schema", "x-mcp-header"];
             keywords.keys().all(|k| notes.contains(&k.as_str()) || allowed.contains(&k.as_str()))
@@ -105,13 +107,17 @@ impl<'de> Visitor<'de> for &Quick {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        let Quick::Array(items) = self else { return self.is(false) };
+        let Quick::Array(items) = self else {
+            return self.is(false);
+        };
         while seq.next_element_seed(&**items)?.is_some() {}
         Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Quick::Object { members, required, open } = self else { return self.is(false) };
+        let Quick::Object { members, required, open } = self else {
+            return self.is(false);
+        };
         let mut missing = *required;
         while let Some(place) = map.next_key_seed(Place(members))? {
             match place {

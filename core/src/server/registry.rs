@@ -28,11 +28,10 @@ pub(crate) struct ToolEntry {
 impl ToolEntry {
     fn new(tool: Tool, handler: Arc<dyn Handler>, serial: u64) -> Result<Self> {
         let name = tool.name().to_owned();
-        let schema = |key: &str| {
-            tool.members().get(key).map(|s| Schema::new(&format!("tool {name:?}: {key}"), s)).transpose()
-        };
-        let input = schema("inputSchema")?
-            .ok_or_else(|| Error::misuse(format!("tool {name:?}: inputSchema: missing")))?;
+        let schema =
+            |key: &str| tool.members().get(key).map(|s| Schema::new(&format!("tool {name:?}: {key}"), s)).transpose();
+        let input =
+            schema("inputSchema")?.ok_or_else(|| Error::misuse(format!("tool {name:?}: inputSchema: missing")))?;
         let output = schema("outputSchema")?;
         let mirrors = tool.members().get("inputSchema").map_or_else(|| Ok(Vec::new()), mirrors);
         let mirrors = mirrors.map_err(|why| Error::misuse(format!("tool {name:?}: inputSchema: {why}")))?;
@@ -55,13 +54,13 @@ impl ToolEntry {
     /// Decides whether a value is structured content, and checks it against the output schema.
     pub(crate) fn checked(&self, payload: Payload) -> Payload {
         let problem = match (&self.output, &payload) {
-            (Some(schema), Payload::Value { value, .. }) => {
-                schema.check_text("result", value.get())
-            }
+            (Some(schema), Payload::Value { value, .. }) => schema.check_text("result", value.get()),
             (Some(schema), Payload::Object(result)) => check_structured(schema, result),
             (None, Payload::Value { value, .. }) => {
                 let structured = value.is_object();
-                let Payload::Value { value, .. } = payload else { return payload };
+                let Payload::Value { value, .. } = payload else {
+                    return payload;
+                };
                 return Payload::Value { value, structured };
             }
             _ => Ok(()),

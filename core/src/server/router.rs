@@ -53,7 +53,8 @@ impl Router {
         let Some(name) = &call.name else {
             return fail(Error::invalid_params("\"name\": missing, expected the name of a tool"));
         };
-        let Some(name) = serde_json::from_str::<&serde_json::value::RawValue>(name.get()).ok().and_then(meta::string) else {
+        let Some(name) = serde_json::from_str::<&serde_json::value::RawValue>(name.get()).ok().and_then(meta::string)
+        else {
             return fail(Error::invalid_params(format!("\"name\": expected a string, got {name}")));
         };
         let entry = self.registry.read().unwrap_or_else(PoisonError::into_inner).tool(&name);

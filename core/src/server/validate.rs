@@ -134,7 +134,9 @@ fn bounds(value: &Value, depth: usize, subschemas: &mut usize) -> Result<(), Str
 /// Whether a schema uses only keywords whose values this function has checked itself.
 fn is_plain(schema: &Value) -> bool {
     const TYPES: [&str; 7] = ["string", "integer", "number", "boolean", "object", "array", "null"];
-    let Value::Object(members) = schema else { return schema.is_boolean() };
+    let Value::Object(members) = schema else {
+        return schema.is_boolean();
+    };
     members.iter().all(|(key, value)| match key.as_str() {
         "type" => value.as_str().is_some_and(|t| TYPES.contains(&t)),
         "properties" => value.as_object().is_some_and(|p| p.values().all(is_plain)),
@@ -174,7 +176,9 @@ fn shown(value: &Value) -> String {
 
 fn describe(noun: &str, error: &ValidationError<'_>) -> Vec<String> {
     let at = path(error.instance_path().as_str());
-    let inside = |name: &str| if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };
+    let inside = |name: &str| {
+        if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") }
+    };
     let here = |text: String| {
         if at.is_empty() { vec![format!("{noun}s: {text}")] } else { vec![format!("{noun} \"{at}\": {text}")] }
     };
@@ -249,7 +253,8 @@ mod tests {
 
     #[test]
     fn a_bad_schema_is_refused_at_registration() {
-        let refuse = |schema: Value| Schema::new("tool \"t\": inputSchema", &schema).expect_err("bad").message().to_owned();
+        let refuse =
+            |schema: Value| Schema::new("tool \"t\": inputSchema", &schema).expect_err("bad").message().to_owned();
         assert!(refuse(json!({"type": "strng"})).contains("not a valid JSON Schema"));
         assert!(refuse(json!({"$ref": "https://example.com/s.json"})).contains("not followed"));
         assert!(refuse(json!({"$schema": "urn:mine"})).contains("dialect"));

@@ -61,14 +61,17 @@ fn remember(key: &str, era: Era) {
     }
 }
 
+/// How opening went; a failure says whether the server should be launched again.
+type Outcome = Result<Opening, (Error, bool)>;
+
 /// What a client does with what comes in unasked.
 struct Answers {
     events: Arc<dyn Events>,
-    opened: Mutex<Option<oneshot::Sender<Result<Opening, (Error, bool)>>>>,
+    opened: Mutex<Option<oneshot::Sender<Outcome>>>,
 }
 
 impl Answers {
-    fn settle(&self, outcome: Result<Opening, (Error, bool)>) -> bool {
+    fn settle(&self, outcome: Outcome) -> bool {
         let waiting = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
         waiting.is_some_and(|waiting| waiting.send(outcome).is_ok())
     }
@@ -158,13 +161,16 @@ impl Client {
         let (up, down) = (Pipe::new(), Pipe::new());
         let transport = Arc::new(Transport::new("memory"));
         let connection = Connection::new(server.facts(), transport.clone());
-        let far = Peer::new(connection, server.limits(), server.shared.router.clone(), |_| Arc::new(PipeSink(down.clone())));
+        let far =
+            Peer::new(connection, server.limits(), server.shared.router.clone(), |_| Arc::new(PipeSink(down.clone())));
         let connection = Connection::new(Arc::new(options.facts()), transport);
         let peer = Peer::new(connection, options.limits(), service, |_| Arc::new(PipeSink(up.clone())));
         up.connect(&far);
         down.connect(&peer);
         let closer = Arc::new(MemoryCloser { near: Arc::downgrade(&peer), far });
-        negotiate(Attempt { peer, closer, transport: "memory" }, opened, options, false).await.map_err(|(error, _)| error)
+        negotiate(Attempt { peer, closer, transport: "memory" }, opened, options, false)
+            .await
+            .map_err(|(error, _)| error)
     }
 }
 
@@ -179,7 +185,7 @@ async fn once(
     negotiate(attempt, opened, options, known_legacy).await
 }
 
-type Opened = oneshot::Receiver<Result<Opening, (Error, bool)>>;
+type Opened = oneshot::Receiver<Outcome>;
 
 fn answers(events: &Arc<dyn Events>) -> (Arc<Answers>, Opened) {
     let (settle, opened) = oneshot::channel();
@@ -194,16 +200,17 @@ fn attempt(
 ) -> Result<Attempt, (Error, bool)> {
     match target {
         #[cfg(feature = "client-process")]
-        Target::Command { .. } => {
-            super::child::launch(target, options, service, events)
-                .map(|(peer, closer)| Attempt { peer, closer, transport: "stdio" })
-        }
+        Target::Command { .. } => super::child::launch(target, options, service, events)
+            .map(|(peer, closer)| Attempt { peer, closer, transport: "stdio" }),
         #[cfg(feature = "http")]
         Target::Url { url, headers } => {
             let all: Vec<(String, String)> =
                 options.headers.iter().chain(headers).map(|(k, v)| (k.clone(), v.clone())).collect();
-            super::http::client::connect(url, &all, options, service)
-                .map(|(peer, closer)| Attempt { peer, closer, transport: "http" })
+            super::http::client::connect(url, &all, options, service).map(|(peer, closer)| Attempt {
+                peer,
+                closer,
+                transport: "http",
+            })
         }
         #[expect(unreachable_patterns, reason = "reached when a feature is off")]
         _ => Err(Error::misuse("this build has no transport for the target: enable \"http\" or \"client-process\"")),

@@ -39,7 +39,8 @@ impl Server {
     async fn http(&self, address: &str) -> Result<()> {
         let bad = || Error::misuse(format!("--http: expected HOST:PORT, got {address:?}"));
         let (host, port) = address.rsplit_once(':').ok_or_else(bad)?;
-        let options = serde_json::json!({"host": host.trim_matches(['[', ']']), "port": port.parse::<u16>().map_err(|_| bad())?});
+        let options =
+            serde_json::json!({"host": host.trim_matches(['[', ']']), "port": port.parse::<u16>().map_err(|_| bad())?});
         let serving = self.serve_http(super::http::HttpOptions::parse(&options.to_string())?).await?;
         eprintln!("ready {}", serving.url());
         serving.join().await;

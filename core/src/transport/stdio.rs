@@ -72,7 +72,9 @@ enum Out {
 impl Out {
     fn new(file: File) -> Self {
         use rustix::fs::{FileType, Mode, OFlags};
-        let Ok(stat) = rustix::fs::fstat(&file) else { return Self::Plain(file) };
+        let Ok(stat) = rustix::fs::fstat(&file) else {
+            return Self::Plain(file);
+        };
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Socket => Self::Socket(file),
             FileType::Fifo => {
@@ -242,7 +244,8 @@ impl Sink for LineSink {
                 queue.thread = true;
                 drop(queue);
                 let shared = self.shared.clone();
-                let started = std::thread::Builder::new().name("tricorn-out".into()).spawn(move || shared.write_queued());
+                let started =
+                    std::thread::Builder::new().name("tricorn-out".into()).spawn(move || shared.write_queued());
                 if started.is_err() {
                     self.shared.write_queued();
                 }
@@ -394,7 +397,8 @@ pub(crate) fn take_own() -> Result<(File, File)> {
 }
 
 fn redirect_stdout() -> Result<()> {
-    let (reader, writer): (OwnedFd, OwnedFd) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(std::io::Error::from)?;
+    let (reader, writer): (OwnedFd, OwnedFd) =
+        rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(std::io::Error::from)?;
     rustix::stdio::dup2_stdout(&writer).map_err(std::io::Error::from)?;
     drop(writer);
     let mut reader = File::from(reader);

@@ -11,30 +11,30 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 /// The longest any test waits for anything.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// One request as it came in.
 #[derive(Debug, Clone)]
-pub struct Seen {
-    pub verb: String,
-    pub path: String,
-    pub headers: Vec<(String, String)>,
-    pub body: Value,
+pub(crate) struct Seen {
+    pub(crate) verb: String,
+    pub(crate) path: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Value,
     /// Which connection it came on, counted from 1.
-    pub connection: usize,
+    pub(crate) connection: usize,
 }
 
 impl Seen {
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    pub fn method(&self) -> &str {
+    pub(crate) fn method(&self) -> &str {
         self.body["method"].as_str().unwrap_or_default()
     }
 
     /// The headers of the protocol, sorted.
-    pub fn protocol_headers(&self) -> Vec<(&str, &str)> {
+    pub(crate) fn protocol_headers(&self) -> Vec<(&str, &str)> {
         let mut found: Vec<_> =
             self.headers.iter().filter(|(k, _)| k.starts_with("mcp-")).map(|(k, v)| (k.as_str(), v.as_str())).collect();
         found.sort_unstable();
@@ -44,7 +44,7 @@ impl Seen {
 
 /// What the server does with a request.
 #[derive(Debug)]
-pub enum Reply {
+pub(crate) enum Reply {
     /// Writes these pieces one by one and goes on with the connection.
     Write(Vec<String>),
     /// Writes and closes the connection.
@@ -53,7 +53,7 @@ pub enum Reply {
     Hold(Vec<String>),
 }
 
-pub fn raw(status: &str, headers: &[&str], body: &str) -> Reply {
+pub(crate) fn raw(status: &str, headers: &[&str], body: &str) -> Reply {
     let mut head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n", body.len());
     for header in headers {
         head.push_str(header);
@@ -62,33 +62,34 @@ pub fn raw(status: &str, headers: &[&str], body: &str) -> Reply {
     Reply::Write(vec![format!("{head}\r\n{body}")])
 }
 
-pub fn answer(status: &str, headers: &[&str], body: &Value) -> Reply {
+pub(crate) fn answer(status: &str, headers: &[&str], body: &Value) -> Reply {
     let headers: Vec<&str> = headers.iter().copied().chain(["content-type: application/json"]).collect();
     raw(status, &headers, &body.to_string())
 }
 
-pub fn result(seen: &Seen, result: &Value) -> Reply {
+pub(crate) fn result(seen: &Seen, result: &Value) -> Reply {
     answer("200 OK", &[], &json!({"jsonrpc": "2.0", "id": seen.body["id"], "result": result}))
 }
 
-pub fn error(status: &str, id: &Value, code: i64, data: &Value) -> Reply {
+pub(crate) fn error(status: &str, id: &Value, code: i64, data: &Value) -> Reply {
     let error = json!({"code": code, "message": "no", "data": data});
     answer(status, &[], &json!({"jsonrpc": "2.0", "id": id, "error": error}))
 }
 
-pub const SSE_HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
-pub const SSE_END: &str = "0\r\n\r\n";
+pub(crate) const SSE_HEAD: &str =
+    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+pub(crate) const SSE_END: &str = "0\r\n\r\n";
 
-pub fn chunk(text: &str) -> String {
+pub(crate) fn chunk(text: &str) -> String {
     format!("{:x}\r\n{text}\r\n", text.len())
 }
 
-pub fn event(message: &Value) -> String {
+pub(crate) fn event(message: &Value) -> String {
     chunk(&format!("data: {message}\n\n"))
 }
 
 /// What a legacy server says to everything but the requests a test is about; `None` is those.
-pub fn legacy(seen: &Seen, session: &str) -> Option<Reply> {
+pub(crate) fn legacy(seen: &Seen, session: &str) -> Option<Reply> {
     match (seen.verb.as_str(), seen.method()) {
         ("POST", "server/discover") => Some(raw("400 Bad Request", &[], "Bad Request: Server not initialized")),
         ("POST", "initialize") => {
@@ -106,7 +107,7 @@ pub fn legacy(seen: &Seen, session: &str) -> Option<Reply> {
 }
 
 /// The same for a modern server.
-pub fn modern(seen: &Seen) -> Option<Reply> {
+pub(crate) fn modern(seen: &Seen) -> Option<Reply> {
     (seen.method() == "server/discover").then(|| {
         result(
             seen,
@@ -118,15 +119,15 @@ pub fn modern(seen: &Seen) -> Option<Reply> {
 
 type Script = dyn Fn(&Seen) -> Reply + Send + Sync;
 
-pub struct Server {
-    pub port: u16,
+pub(crate) struct Server {
+    pub(crate) port: u16,
     seen: Arc<Mutex<VecDeque<Seen>>>,
     count: watch::Receiver<usize>,
     open: watch::Receiver<usize>,
 }
 
 impl Server {
-    pub async fn new(script: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
+    pub(crate) async fn new(script: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let (seen, script): (Arc<Mutex<VecDeque<Seen>>>, Arc<Script>) = (Arc::default(), Arc::new(script));
@@ -147,22 +148,22 @@ impl Server {
         Self { port, seen, count, open }
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}/mcp", self.port)
     }
 
     /// Everything that came in so far.
-    pub fn seen(&self) -> Vec<Seen> {
+    pub(crate) fn seen(&self) -> Vec<Seen> {
         self.seen.lock().expect("unpoisoned").iter().cloned().collect()
     }
 
     /// What came in by POST, as methods.
-    pub fn methods(&self) -> Vec<String> {
+    pub(crate) fn methods(&self) -> Vec<String> {
         self.seen().iter().filter(|s| s.verb == "POST").map(|s| s.method().to_owned()).collect()
     }
 
     /// The first request that fits, once it is there.
-    pub async fn wait_for(&self, what: &str, fits: impl Fn(&Seen) -> bool) -> Seen {
+    pub(crate) async fn wait_for(&self, what: &str, fits: impl Fn(&Seen) -> bool) -> Seen {
         let mut count = self.count.clone();
         let waiting = async {
             loop {
@@ -176,10 +177,12 @@ impl Server {
     }
 
     /// Waits until the client has this many connections open.
-    pub async fn wait_for_connections(&self, number: usize) {
+    pub(crate) async fn wait_for_connections(&self, number: usize) {
         let mut open = self.open.clone();
         let waiting = async { open.wait_for(|n| *n == number).await.map(drop).expect("the server lives") };
-        tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("{number} connections within {PATIENCE:?}"));
+        tokio::time::timeout(PATIENCE, waiting)
+            .await
+            .unwrap_or_else(|_| panic!("{number} connections within {PATIENCE:?}"));
     }
 }
 

@@ -16,14 +16,14 @@ use tricorn::model::Tool;
 use tricorn::server::{Context, Handler, Reply, Server, ServerOptions, ToolError};
 
 /// Longer than anything here takes, however busy the machine is.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
+pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("{what} within {PATIENCE:?}"))
 }
 
 /// Waits until something is so.
-pub async fn until(what: &str, is_so: impl Fn() -> bool) {
+pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
     within(what, async {
         while !is_so() {
             tokio::task::yield_now().await;
@@ -34,29 +34,29 @@ pub async fn until(what: &str, is_so: impl Fn() -> bool) {
 
 /// Calls that wait until they are told to go on.
 #[derive(Default)]
-pub struct Gate {
+pub(crate) struct Gate {
     waiting: Mutex<Vec<(Context, Reply)>>,
-    pub started: AtomicUsize,
-    pub cancelled: AtomicUsize,
+    pub(crate) started: AtomicUsize,
+    pub(crate) cancelled: AtomicUsize,
 }
 
 impl Gate {
     /// Lets all that wait finish.
-    pub fn open(&self) {
+    pub(crate) fn open(&self) {
         let waiting = std::mem::take(&mut *self.waiting.lock().unwrap());
         waiting.into_iter().for_each(|(_, reply)| reply.text("open"));
     }
 
     /// Something on the way of every call that waits.
-    pub fn progress(&self, progress: f64) {
+    pub(crate) fn progress(&self, progress: f64) {
         self.waiting.lock().unwrap().iter().for_each(|(cx, _)| cx.progress(progress, None, None));
     }
 
-    pub fn started(&self) -> usize {
+    pub(crate) fn started(&self) -> usize {
         self.started.load(Ordering::SeqCst)
     }
 
-    pub fn cancelled(&self) -> usize {
+    pub(crate) fn cancelled(&self) -> usize {
         self.cancelled.load(Ordering::SeqCst)
     }
 }
@@ -77,27 +77,29 @@ impl Handler for Waits {
 }
 
 #[derive(Deserialize, schemars::JsonSchema)]
-pub struct Add {
+pub(crate) struct Add {
     a: i64,
     b: i64,
 }
 
 #[derive(Deserialize, schemars::JsonSchema)]
-pub struct Region {
+pub(crate) struct Region {
     region: Option<String>,
 }
 
 #[derive(Deserialize, schemars::JsonSchema)]
-pub struct Nothing {}
+pub(crate) struct Nothing {}
 
-pub fn server(gate: &Arc<Gate>, change: impl FnOnce(&mut ServerOptions)) -> Server {
+pub(crate) fn server(gate: &Arc<Gate>, change: impl FnOnce(&mut ServerOptions)) -> Server {
     let mut options = ServerOptions::default();
     options.name = "fixture".into();
     change(&mut options);
     let region = json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}});
     Server::with_options(options)
         .tool("add", "", |Add { a, b }: Add| async move { Ok::<_, ToolError>(a + b) })
-        .tool("context", "", |_: Nothing, cx: Context| async move { Ok::<_, ToolError>(cx.request().to_json().get().to_owned()) })
+        .tool("context", "", |_: Nothing, cx: Context| async move {
+            Ok::<_, ToolError>(cx.request().to_json().get().to_owned())
+        })
         .tool("steps", "", |_: Nothing, cx: Context| async move {
             cx.progress(1.0, Some(2.0), None);
             cx.progress(2.0, Some(2.0), None);
@@ -119,18 +121,18 @@ pub fn server(gate: &Arc<Gate>, change: impl FnOnce(&mut ServerOptions)) -> Serv
         .tool_with(Tool::new("waits", ""), Waits(gate.clone()))
 }
 
-pub struct Fixture {
-    pub server: Server,
-    pub endpoint: Endpoint,
-    pub gate: Arc<Gate>,
+pub(crate) struct Fixture {
+    pub(crate) server: Server,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) gate: Arc<Gate>,
 }
 
 impl Fixture {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(|_| {}, "")
     }
 
-    pub fn with(change: impl FnOnce(&mut ServerOptions), http: &str) -> Self {
+    pub(crate) fn with(change: impl FnOnce(&mut ServerOptions), http: &str) -> Self {
         let gate = Arc::default();
         let server = server(&gate, change);
         let endpoint = server.endpoint(HttpOptions::parse(http).unwrap()).unwrap();
@@ -138,12 +140,24 @@ impl Fixture {
     }
 
     /// Any request.
-    pub async fn send(&self, verb: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Answer {
+    pub(crate) async fn send(
+        &self,
+        verb: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Answer {
         Answer::new(self.start(verb, path, headers, body).await).await
     }
 
     /// Any request, up to the head of its answer.
-    pub async fn start(&self, verb: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Response<Body> {
+    pub(crate) async fn start(
+        &self,
+        verb: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Response<Body> {
         let mut request = Request::builder().method(verb).uri(path);
         if !headers.iter().any(|(name, _)| *name == "host") {
             request = request.header("host", "localhost:1");
@@ -156,16 +170,16 @@ impl Fixture {
     }
 
     /// A POST as a correct client sends it, with these headers changed; a value of `-` takes one away.
-    pub async fn post(&self, headers: &[(&str, &str)], body: &Value) -> Answer {
+    pub(crate) async fn post(&self, headers: &[(&str, &str)], body: &Value) -> Answer {
         Answer::new(self.open(headers, body).await).await
     }
 
-    pub async fn open(&self, headers: &[(&str, &str)], body: &Value) -> Response<Body> {
+    pub(crate) async fn open(&self, headers: &[(&str, &str)], body: &Value) -> Response<Body> {
         self.start("POST", "/mcp", &correct(headers, body), body.to_string()).await
     }
 
     /// Starts a session and names it.
-    pub async fn session(&self, version: &str) -> String {
+    pub(crate) async fn session(&self, version: &str) -> String {
         let answer = self.post(&[], &initialize(version)).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         assert_eq!(answer.json["result"]["protocolVersion"], version);
@@ -174,7 +188,7 @@ impl Fixture {
 }
 
 /// The headers of a correct client for this body.
-pub fn correct<'a>(changes: &[(&'a str, &'a str)], body: &'a Value) -> Vec<(&'a str, &'a str)> {
+pub(crate) fn correct<'a>(changes: &[(&'a str, &'a str)], body: &'a Value) -> Vec<(&'a str, &'a str)> {
     let mut headers = vec![("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
     let meta = &body["params"]["_meta"];
     if let Some(version) = meta["io.modelcontextprotocol/protocolVersion"].as_str() {
@@ -195,18 +209,18 @@ pub fn correct<'a>(changes: &[(&'a str, &'a str)], body: &'a Value) -> Vec<(&'a 
 
 /// A whole answer.
 #[derive(Debug)]
-pub struct Answer {
-    pub status: u16,
-    pub headers: HeaderMap,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
     /// The body, when it is JSON.
-    pub json: Value,
+    pub(crate) json: Value,
     /// The body's events, when it is a stream.
-    pub events: Vec<Value>,
-    pub text: String,
+    pub(crate) events: Vec<Value>,
+    pub(crate) text: String,
 }
 
 impl Answer {
-    pub async fn new(response: Response<Body>) -> Self {
+    pub(crate) async fn new(response: Response<Body>) -> Self {
         let (head, body) = response.into_parts();
         let text = within("a whole body", body.collect()).await.unwrap().to_bytes();
         let text = String::from_utf8(text.to_vec()).unwrap();
@@ -215,24 +229,25 @@ impl Answer {
         Self { status: head.status.as_u16(), headers: head.headers, json, events, text }
     }
 
-    pub fn header(&self, name: &str) -> Option<String> {
+    pub(crate) fn header(&self, name: &str) -> Option<String> {
         self.headers.get(name).map(|v| v.to_str().unwrap().to_owned())
     }
 
     /// The status and the JSON-RPC error's code.
-    pub fn refused(&self) -> (u16, i64) {
+    pub(crate) fn refused(&self) -> (u16, i64) {
         (self.status, self.json["error"]["code"].as_i64().unwrap_or_default())
     }
 }
 
 /// The messages in a stream's text.
-pub fn events(text: &str) -> Vec<Value> {
-    let data = |event: &str| event.lines().find_map(|l| l.strip_prefix("data: ").map(|d| serde_json::from_str(d).unwrap()));
+pub(crate) fn events(text: &str) -> Vec<Value> {
+    let data =
+        |event: &str| event.lines().find_map(|l| l.strip_prefix("data: ").map(|d| serde_json::from_str(d).unwrap()));
     text.split("\n\n").filter_map(data).collect()
 }
 
 /// The next message of a stream; `None` at its end.
-pub async fn next(body: &mut Body) -> Option<Value> {
+pub(crate) async fn next(body: &mut Body) -> Option<Value> {
     loop {
         let frame = within("the next event", body.frame()).await?.unwrap();
         let text = String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap();
@@ -242,10 +257,10 @@ pub async fn next(body: &mut Body) -> Option<Value> {
     }
 }
 
-pub const MODERN: &str = "2026-07-28";
+pub(crate) const MODERN: &str = "2026-07-28";
 
 /// A request of the newest revision.
-pub fn modern(id: impl Into<Value>, method: &str, mut params: Value) -> Value {
+pub(crate) fn modern(id: impl Into<Value>, method: &str, mut params: Value) -> Value {
     let meta = &mut params["_meta"];
     if meta.is_null() {
         *meta = json!({});
@@ -256,15 +271,15 @@ pub fn modern(id: impl Into<Value>, method: &str, mut params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params})
 }
 
-pub fn legacy(id: impl Into<Value>, method: &str, params: &Value) -> Value {
+pub(crate) fn legacy(id: impl Into<Value>, method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params})
 }
 
-pub fn tool(name: &str, arguments: Value) -> Value {
+pub(crate) fn tool(name: &str, arguments: Value) -> Value {
     json!({"name": name, "arguments": arguments})
 }
 
-pub fn initialize(version: &str) -> Value {
+pub(crate) fn initialize(version: &str) -> Value {
     let params = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
     legacy("init", "initialize", &params)
 }

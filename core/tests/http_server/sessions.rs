@@ -70,7 +70,9 @@ async fn the_version_header_is_what_the_session_negotiated_or_absent() {
     for version in ["2024-11-05", "2025-06-18", "2025-11-25"] {
         let id = it.session(version).await;
         let ping = legacy(1, "ping", &json!({}));
-        for (header, status) in [("-", 200), (version, 200), ("1999-01-01", 400), ("2025-03-26", 400), ("a version", 400)] {
+        for (header, status) in
+            [("-", 200), (version, 200), ("1999-01-01", 400), ("2025-03-26", 400), ("a version", 400)]
+        {
             let answer = it.post(&[("mcp-session-id", &id), ("mcp-protocol-version", header)], &ping).await;
             assert_eq!(answer.status, status, "{version} {header}: {answer:?}");
             assert!(status == 200 || answer.text.contains(header), "{answer:?}");
@@ -157,7 +159,8 @@ async fn a_lost_connection_is_no_cancellation_and_a_notification_is() {
     let it = Fixture::new();
     let id = it.session("2025-11-25").await;
     let named = in_session(&id);
-    let call = |id: &str| legacy(id, "tools/call", &json!({"name": "waits", "arguments": {}, "_meta": {"progressToken": id}}));
+    let call =
+        |id: &str| legacy(id, "tools/call", &json!({"name": "waits", "arguments": {}, "_meta": {"progressToken": id}}));
     drop(it.open(&named, &call("lost")).await);
     assert_eq!((it.gate.started(), it.gate.cancelled(), it.server.usage().in_flight), (1, 0, 1));
     it.gate.open();
@@ -186,8 +189,12 @@ async fn what_belongs_to_a_call_goes_to_its_own_answer() {
     let id = it.session("2025-11-25").await;
     let named = in_session(&id);
     let mut stream = it.start("GET", "/mcp", &[named[0], GET], "").await;
-    assert_eq!((stream.status().as_u16(), &stream.headers()["content-type"]), (200, &http::HeaderValue::from_static("text/event-stream")));
-    let steps = |id: &str| legacy(id, "tools/call", &json!({"name": "steps", "arguments": {}, "_meta": {"progressToken": id}}));
+    assert_eq!(
+        (stream.status().as_u16(), &stream.headers()["content-type"]),
+        (200, &http::HeaderValue::from_static("text/event-stream"))
+    );
+    let steps =
+        |id: &str| legacy(id, "tools/call", &json!({"name": "steps", "arguments": {}, "_meta": {"progressToken": id}}));
     let (first, second) = (steps("1"), steps("2"));
     let (a, b) = tokio::join!(it.post(&named, &first), it.post(&named, &second));
     for (answer, id) in [(a, "1"), (b, "2")] {

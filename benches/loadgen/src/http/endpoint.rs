@@ -42,11 +42,8 @@ pub fn handshake(ep: &Endpoint, c: &mut Conn, timeout_s: f64) -> Result<Option<S
         return Err(format!("initialize: HTTP {st}: {}", clip(&msg)));
     }
     let sess = c.session.clone();
-    let (st, msg) = c.roundtrip(
-        ep.post(Some(Proto::Handshake), sess.as_deref(), INITIALIZED.as_bytes()),
-        None,
-        timeout_s,
-    )?;
+    let (st, msg) =
+        c.roundtrip(ep.post(Some(Proto::Handshake), sess.as_deref(), INITIALIZED.as_bytes()), None, timeout_s)?;
     if st / 100 != 2 {
         return Err(format!("notifications/initialized: HTTP {st}: {}", clip(&msg)));
     }

@@ -29,12 +29,7 @@ impl Pool {
             c.sess = i % heads.len();
             conns.push(c);
         }
-        let p = Pool {
-            ep,
-            conns,
-            heads,
-            body: Vec::new(),
-        };
+        let p = Pool { ep, conns, heads, body: Vec::new() };
         for i in 0..p.conns.len() {
             p.ctl(libc::EPOLL_CTL_ADD, i, libc::EPOLLIN as u32);
         }
@@ -83,14 +78,8 @@ impl Pool {
         max_secs: f64,
         mut on_done: impl FnMut(u64),
     ) -> Result<Phase, String> {
-        let mut ph = Phase {
-            lat_ns: Vec::with_capacity(n.min(1 << 20) as usize),
-            ..Default::default()
-        };
-        let b0: (u64, u64) = self
-            .conns
-            .iter()
-            .fold((0, 0), |a, c| (a.0 + c.bytes_in, a.1 + c.bytes_out));
+        let mut ph = Phase { lat_ns: Vec::with_capacity(n.min(1 << 20) as usize), ..Default::default() };
+        let b0: (u64, u64) = self.conns.iter().fold((0, 0), |a, c| (a.0 + c.bytes_in, a.1 + c.bytes_out));
         let t0 = now_ns();
         let stop = t0 + (max_secs * 1e9) as u64;
         let hard = stop + 30_000_000_000;
@@ -219,10 +208,7 @@ impl Pool {
             }
         }
         ph.wall_ns = now_ns() - t0;
-        let b1: (u64, u64) = self
-            .conns
-            .iter()
-            .fold((0, 0), |a, c| (a.0 + c.bytes_in, a.1 + c.bytes_out));
+        let b1: (u64, u64) = self.conns.iter().fold((0, 0), |a, c| (a.0 + c.bytes_in, a.1 + c.bytes_out));
         ph.bytes_in = b1.0 - b0.0;
         ph.bytes_out = b1.1 - b0.1;
         Ok(ph)

@@ -36,12 +36,42 @@ fn names_the_member_that_is_wrong() {
         (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, None, code::INVALID_REQUEST, "\"id\": expected"),
         (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, None, code::INVALID_REQUEST, "got 1.5"),
         (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, None, code::INVALID_REQUEST, "got {}"),
-        (r#"{"jsonrpc":"2.0","id":1,"method":5}"#, Some(Id::Number(1)), code::INVALID_REQUEST, "\"method\": expected a string"),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"a","params":[]}"#, Some(Id::Number(1)), code::INVALID_REQUEST, "\"params\": expected an object"),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"a","params":null}"#, Some(Id::Number(1)), code::INVALID_REQUEST, "\"params\""),
-        (r#"{"jsonrpc":"2.0","id":1,"result":5}"#, Some(Id::Number(1)), code::INVALID_REQUEST, "\"result\": expected an object"),
-        (r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#, Some(Id::Number(1)), code::INVALID_REQUEST, "\"result\" and \"error\""),
-        (r#"{"jsonrpc":"2.0","id":1,"error":{"code":"x","message":""}}"#, Some(Id::Number(1)), code::INVALID_REQUEST, "\"error\""),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":5}"#,
+            Some(Id::Number(1)),
+            code::INVALID_REQUEST,
+            "\"method\": expected a string",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"a","params":[]}"#,
+            Some(Id::Number(1)),
+            code::INVALID_REQUEST,
+            "\"params\": expected an object",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"a","params":null}"#,
+            Some(Id::Number(1)),
+            code::INVALID_REQUEST,
+            "\"params\"",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"result":5}"#,
+            Some(Id::Number(1)),
+            code::INVALID_REQUEST,
+            "\"result\": expected an object",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#,
+            Some(Id::Number(1)),
+            code::INVALID_REQUEST,
+            "\"result\" and \"error\"",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":"x","message":""}}"#,
+            Some(Id::Number(1)),
+            code::INVALID_REQUEST,
+            "\"error\"",
+        ),
         (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"a"}"#, None, code::INVALID_REQUEST, "duplicate field `id`"),
         (r#"{"jsonrpc":"2.0","id":1}"#, Some(Id::Number(1)), code::INVALID_REQUEST, "no \"method\""),
         (r#"{"jsonrpc":"2.0","id":1,"method":"pi"#, None, code::PARSE_ERROR, "not JSON"),
@@ -61,7 +91,9 @@ fn caps_bytes_and_nesting() {
     let long = format!(r#"{{"jsonrpc":"2.0","method":"{}"}}"#, "x".repeat(100));
     let error = decode(&long.into(), &limits).expect_err("too long");
     assert_eq!(error.code, code::INVALID_REQUEST);
-    let deep = |n: usize| Bytes::from(format!(r#"{{"jsonrpc":"2.0","method":"m","params":{{"a":{}{}}}}}"#, "[".repeat(n), "]".repeat(n)));
+    let deep = |n: usize| {
+        Bytes::from(format!(r#"{{"jsonrpc":"2.0","method":"m","params":{{"a":{}{}}}}}"#, "[".repeat(n), "]".repeat(n)))
+    };
     assert!(decode(&deep(3), &limits).is_ok());
     assert_eq!(decode(&deep(4), &limits).expect_err("too deep").code, code::PARSE_ERROR);
     let brackets_in_a_string = r#"{"jsonrpc":"2.0","method":"[[[[[[[[\"[[["}"#;
@@ -70,7 +102,8 @@ fn caps_bytes_and_nesting() {
 
 #[test]
 fn not_utf8_is_a_parse_error() {
-    let error = decode(&Bytes::from_static(b"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\"}"), &Limits::default()).expect_err("bytes");
+    let error = decode(&Bytes::from_static(b"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\"}"), &Limits::default())
+        .expect_err("bytes");
     assert_eq!(error.code, code::PARSE_ERROR);
 }
 

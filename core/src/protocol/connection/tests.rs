@@ -46,7 +46,10 @@ fn one(actions: &[Action]) -> Value {
 }
 
 fn dispatched(actions: Vec<Action>) -> Box<Call> {
-    actions.into_iter().find_map(|a| if let Action::Dispatch(call) = a { Some(call) } else { None }).expect("a dispatch")
+    actions
+        .into_iter()
+        .find_map(|a| if let Action::Dispatch(call) = a { Some(call) } else { None })
+        .expect("a dispatch")
 }
 
 fn initialize(revision: &str) -> Value {
@@ -174,7 +177,8 @@ fn more_than_the_cap_is_refused() {
 fn a_cancelled_request_is_aborted_and_never_answered() {
     let mut c = legacy("2025-11-25");
     let run = dispatched(feed(&mut c, call(1)));
-    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1, "reason": "r"}});
+    let cancel =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1, "reason": "r"}});
     let actions = feed(&mut c, cancel.clone());
     assert!(matches!(&actions[..], [Action::Abort(id, Some(reason))] if *id == run.id && reason == "r"), "{actions:?}");
     assert!(c.handle(START, Input::Completed(run.id, Ok(Payload::Text("late".into())))).is_empty());
@@ -212,7 +216,10 @@ fn batches_only_where_the_revision_has_them() {
         assert_eq!(answer["error"]["code"], code::INVALID_REQUEST, "{revision}");
     }
     let mut c = connection(Role::Server);
-    assert_eq!(one(&c.handle(START, Input::Batch(vec![Ok(message(&initialize("2025-03-26")))])))["error"]["code"], code::INVALID_REQUEST);
+    assert_eq!(
+        one(&c.handle(START, Input::Batch(vec![Ok(message(&initialize("2025-03-26")))])))["error"]["code"],
+        code::INVALID_REQUEST
+    );
 }
 
 #[test]
@@ -239,9 +246,9 @@ fn opened(actions: &[Action]) -> Option<Revision> {
 }
 
 fn closed(actions: &[Action]) -> Option<(ErrorKind, bool)> {
-    actions.iter().find_map(|a| {
-        if let Action::Close { reason, relaunch } = a { Some((reason.kind(), *relaunch)) } else { None }
-    })
+    actions
+        .iter()
+        .find_map(|a| if let Action::Close { reason, relaunch } = a { Some((reason.kind(), *relaunch)) } else { None })
 }
 
 fn discovered(id: &Value, versions: Value) -> Value {
@@ -299,7 +306,10 @@ fn a_modern_refusal_stays_modern() {
     let (mut c, asked) = opening(None);
     assert_eq!(one(&feed(&mut c, refuse(&asked["id"], json!(["2025-06-18"]))))["method"], "initialize");
     let (mut c, asked) = opening(None);
-    assert_eq!(closed(&feed(&mut c, refuse(&asked["id"], json!(["2031-01-01"])))), Some((ErrorKind::Unsupported, false)));
+    assert_eq!(
+        closed(&feed(&mut c, refuse(&asked["id"], json!(["2031-01-01"])))),
+        Some((ErrorKind::Unsupported, false))
+    );
     for code in [modern::HEADER_MISMATCH, modern::MISSING_CLIENT_CAPABILITY] {
         let (mut c, asked) = opening(None);
         let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": code, "message": ""}});
@@ -309,7 +319,8 @@ fn a_modern_refusal_stays_modern() {
 
 #[test]
 fn http_refusals_are_told_apart() {
-    for (kind, falls_back) in [(ErrorKind::Unsupported, true), (ErrorKind::Auth, false), (ErrorKind::Transport, false)] {
+    for (kind, falls_back) in [(ErrorKind::Unsupported, true), (ErrorKind::Auth, false), (ErrorKind::Transport, false)]
+    {
         let (mut c, _) = opening(None);
         let actions = c.handle(START, Input::Undelivered(Id::Number(1), Error::new(kind, "HTTP")));
         assert_eq!(sent(&actions).first().is_some_and(|m| m["method"] == "initialize"), falls_back, "{kind:?}");
@@ -383,7 +394,10 @@ fn a_local_cancel_reaches_the_server_and_a_late_answer_is_dropped() {
     let request = invoke(&mut c, 1);
     let actions = c.handle(START, Input::Cancel(CallId(1), Some("why".into())));
     let note = one(&actions);
-    assert_eq!((note["method"].as_str(), note["params"]["reason"].as_str()), (Some("notifications/cancelled"), Some("why")));
+    assert_eq!(
+        (note["method"].as_str(), note["params"]["reason"].as_str()),
+        (Some("notifications/cancelled"), Some("why"))
+    );
     assert!(feed(&mut c, json!({"jsonrpc": "2.0", "id": request["id"], "result": {}})).is_empty());
     assert!(c.handle(START, Input::Cancel(CallId(1), None)).is_empty());
 }
@@ -394,7 +408,10 @@ fn a_lost_session_is_opened_again_and_the_refused_request_repeated_once() {
     let request = invoke(&mut c, 1);
     let id = |m: &Value| Id::Number(m["id"].as_i64().unwrap_or_default());
     let asked = one(&c.handle(START, Input::SessionLost(id(&request))));
-    assert_eq!((asked["method"].as_str(), asked["params"]["protocolVersion"].as_str()), (Some("initialize"), Some("2025-11-25")));
+    assert_eq!(
+        (asked["method"].as_str(), asked["params"]["protocolVersion"].as_str()),
+        (Some("initialize"), Some("2025-11-25"))
+    );
     let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"protocolVersion": "2025-11-25",
         "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}});
     let messages = sent(&feed(&mut c, answer));

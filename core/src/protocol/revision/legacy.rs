@@ -59,7 +59,10 @@ pub(crate) fn answer(facts: &Facts, params: Option<&RawJson>) -> Result<(Revisio
         super::shape::push_member(&mut out, "instructions", RawJson::from_value(instructions).get());
     }
     out.push('}');
-    let peer = PeerFacts { info: asked.client_info, capabilities: asked.capabilities.map(Capabilities::new).unwrap_or_default() };
+    let peer = PeerFacts {
+        info: asked.client_info,
+        capabilities: asked.capabilities.map(Capabilities::new).unwrap_or_default(),
+    };
     Ok((revision, peer, RawJson::written(out)))
 }
 
@@ -106,7 +109,11 @@ pub(crate) fn read_answer(facts: &Facts, result: &RawJson) -> Result<Answer> {
             let ours: Vec<_> = facts.revisions.iter().map(|r| r.as_str()).collect();
             Error::new(
                 ErrorKind::Unsupported,
-                format!("the server speaks revision {:?}; this client speaks {}", read.protocol_version, ours.join(", ")),
+                format!(
+                    "the server speaks revision {:?}; this client speaks {}",
+                    read.protocol_version,
+                    ours.join(", ")
+                ),
             )
         })?;
     let capabilities = read.capabilities.map_or_else(Capabilities::default, |raw| Capabilities::new(result.slice(raw)));

@@ -59,11 +59,7 @@ const fn list(name: &'static str, capability: &'static str) -> Method {
 }
 
 const fn to_client(name: &'static str, capability: &'static str) -> Method {
-    Method {
-        capability: Some(capability),
-        until: Revision::NEWEST_LEGACY,
-        ..request(name, Direction::ServerToClient)
-    }
+    Method { capability: Some(capability), until: Revision::NEWEST_LEGACY, ..request(name, Direction::ServerToClient) }
 }
 
 const fn task(name: &'static str) -> Method {
@@ -93,10 +89,7 @@ static ROWS: [Method; 34] = [
     // lifecycle
     until_legacy(request("initialize", ClientToServer)),
     until_legacy(notification("notifications/initialized", ClientToServer)),
-    since(
-        Revision::V2026_07_28,
-        Method { cacheable: true, ..request("server/discover", ClientToServer) },
-    ),
+    since(Revision::V2026_07_28, Method { cacheable: true, ..request("server/discover", ClientToServer) }),
     until_legacy(request("ping", Both)),
     // tools
     list("tools/list", "tools"),

@@ -124,7 +124,8 @@ fn merge_meta(params: Option<&RawJson>, add: impl FnOnce(&mut String)) -> RawJso
     add(&mut own);
     out.push_str(&own);
     let members = super::shape::members(text);
-    let ours = super::shape::members(&format!("{{{own}}}")).into_iter().map(|(k, _)| k.into_owned()).collect::<Vec<_>>();
+    let ours =
+        super::shape::members(&format!("{{{own}}}")).into_iter().map(|(k, _)| k.into_owned()).collect::<Vec<_>>();
     for (key, value) in &members {
         if key == "_meta" {
             for (key, value) in super::shape::members(value.get()) {
@@ -150,7 +151,8 @@ mod tests {
 
     #[test]
     fn the_envelope_is_merged_into_the_callers_meta() {
-        let params = RawJson::parse(r#"{"name":"add","_meta":{"x/y":1,"progressToken":"mine"},"z":null}"#).expect("json");
+        let params =
+            RawJson::parse(r#"{"name":"add","_meta":{"x/y":1,"progressToken":"mine"},"z":null}"#).expect("json");
         let merged = with_envelope(Some(&params), r#""v":"1""#, Some(&Id::Number(7)));
         assert_eq!(merged.get(), r#"{"_meta":{"v":"1","progressToken":7,"x/y":1},"name":"add","z":null}"#);
         assert_eq!(with_envelope(None, r#""v":"1""#, None).get(), r#"{"_meta":{"v":"1"}}"#);

@@ -145,7 +145,8 @@ impl Negotiation {
             super::shape::members(m.get()).into_iter().find(|(k, _)| k == meta::SERVER_INFO).map(|(_, v)| v)
         });
         let info = in_meta.or(read.server_info).map(|raw| result.slice(raw));
-        let capabilities = read.capabilities.map_or_else(Capabilities::default, |raw| Capabilities::new(result.slice(raw)));
+        let capabilities =
+            read.capabilities.map_or_else(Capabilities::default, |raw| Capabilities::new(result.slice(raw)));
         let peer = Arc::new(PeerFacts { info, capabilities });
         let instructions = read.instructions.clone();
         self.choose(facts, &read.supported_versions, Some(asked), |revision| {
@@ -182,7 +183,9 @@ impl Negotiation {
     /// An error response to one of our questions.
     pub(crate) fn refused(&mut self, facts: &Facts, id: &Id, error: Error) -> Step {
         if self.probe_id.as_ref() == Some(id) {
-            let Stage::Probe { again, .. } = self.stage else { return Step::Wait };
+            let Stage::Probe { again, .. } = self.stage else {
+                return Step::Wait;
+            };
             return match error.code() {
                 Some(modern::UNSUPPORTED_VERSION) if !again => self.offered(facts, &error),
                 Some(modern::UNSUPPORTED_VERSION | modern::HEADER_MISMATCH | modern::MISSING_CLIENT_CAPABILITY) => {

@@ -80,14 +80,8 @@ const OLDEST: Rules = Rules {
     argument_errors_are_results: true,
     result_type: false,
 };
-const BATCHING: Rules = Rules {
-    name: "2025-03-26",
-    batches: true,
-    tool_annotations: true,
-    audio: true,
-    progress_message: true,
-    ..OLDEST
-};
+const BATCHING: Rules =
+    Rules { name: "2025-03-26", batches: true, tool_annotations: true, audio: true, progress_message: true, ..OLDEST };
 const STRUCTURED: Rules =
     Rules { name: "2025-06-18", batches: false, version_header: true, structured: true, ..BATCHING };
 const ICONS: Rules = Rules {

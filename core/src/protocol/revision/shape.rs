@@ -268,7 +268,8 @@ fn adapt_call_result(rules: &Rules, object: &RawJson) -> Option<RawJson> {
             }
             "content" if content => {
                 let blocks: Vec<Value> = serde_json::from_str(value.get()).unwrap_or_default();
-                let blocks: Vec<Value> = blocks.into_iter().enumerate().map(|(n, b)| adapt_block(rules, n, b)).collect();
+                let blocks: Vec<Value> =
+                    blocks.into_iter().enumerate().map(|(n, b)| adapt_block(rules, n, b)).collect();
                 push_member(&mut out, &key, RawJson::from_value(&blocks).get());
             }
             _ => push_member(&mut out, &key, value.get()),
@@ -348,14 +349,16 @@ mod tests {
     fn an_output_schema_is_wrapped_with_its_definitions() {
         let schema = json!({"$defs": {"P": {"type": "integer"}}, "type": "array", "items": {"$ref": "#/$defs/P"}});
         let definition = Tool::new("t", "").output_schema(schema).title("T").icons(json!([]));
-        let shaped: Value = tool(Revision::parse("2025-06-18").expect("known").rules(), &definition).to().expect("json");
+        let shaped: Value =
+            tool(Revision::parse("2025-06-18").expect("known").rules(), &definition).to().expect("json");
         assert_eq!(
             shaped["outputSchema"],
             json!({"type": "object", "$defs": {"P": {"type": "integer"}}, "required": ["result"],
                    "properties": {"result": {"type": "array", "items": {"$ref": "#/$defs/P"}}}})
         );
         assert_eq!(shaped.get("icons"), None);
-        let oldest: Value = tool(Revision::parse("2024-11-05").expect("known").rules(), &definition).to().expect("json");
+        let oldest: Value =
+            tool(Revision::parse("2024-11-05").expect("known").rules(), &definition).to().expect("json");
         assert_eq!((oldest.get("title"), oldest.get("outputSchema")), (None, None));
     }
 }

@@ -157,7 +157,9 @@ impl Inner {
         };
         self.allowed.host(host).map_err(|why| Refusal::new(StatusCode::FORBIDDEN, why))?;
         let origin = match Single::of(headers, &http::header::ORIGIN) {
-            Single::Unreadable => return refuse(StatusCode::FORBIDDEN, "header Origin: expected one value (allowed_origins)"),
+            Single::Unreadable => {
+                return refuse(StatusCode::FORBIDDEN, "header Origin: expected one value (allowed_origins)");
+            }
             origin => origin.text(),
         };
         self.allowed.origin(origin).map_err(|why| Refusal::new(StatusCode::FORBIDDEN, why))?;
@@ -268,7 +270,9 @@ impl Inner {
 }
 
 async fn keep(inner: Weak<Inner>, gone: Arc<Signal>, server: Server) {
-    let Some(idle) = inner.upgrade().map(|inner| inner.sessions.idle()) else { return };
+    let Some(idle) = inner.upgrade().map(|inner| inner.sessions.idle()) else {
+        return;
+    };
     let pause = (idle / 8).clamp(Duration::from_millis(50), Duration::from_secs(60));
     loop {
         tokio::select! {

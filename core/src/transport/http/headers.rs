@@ -103,7 +103,12 @@ fn decode(value: &str) -> Result<Cow<'_, str>, &'static str> {
 ///
 /// # Errors
 /// What is wrong, naming the header.
-pub(super) fn mirrors(headers: &HeaderMap, header: &HeaderName, shown: &str, expected: Option<&str>) -> Result<(), String> {
+pub(super) fn mirrors(
+    headers: &HeaderMap,
+    header: &HeaderName,
+    shown: &str,
+    expected: Option<&str>,
+) -> Result<(), String> {
     compare(Single::of(headers, header), shown, expected, |text, expected| text == expected)
 }
 
@@ -130,11 +135,17 @@ fn compare(
 ///
 /// # Errors
 /// What is wrong, naming the header.
-pub(super) fn mirrors_arguments(headers: &HeaderMap, mirrored: &[Mirror], arguments: Option<&RawJson>) -> Result<(), String> {
+pub(super) fn mirrors_arguments(
+    headers: &HeaderMap,
+    mirrored: &[Mirror],
+    arguments: Option<&RawJson>,
+) -> Result<(), String> {
     for mirror in mirrored {
         let shown = format!("Mcp-Param-{}", &mirror.header["mcp-param-".len()..]);
         let shown = &*capitalized(&shown);
-        let Ok(name) = HeaderName::try_from(mirror.header.as_str()) else { continue };
+        let Ok(name) = HeaderName::try_from(mirror.header.as_str()) else {
+            continue;
+        };
         let header = Single::of(headers, &name);
         let value = arguments.and_then(|a| argument(a.get(), &mirror.path));
         match value.as_deref() {
@@ -240,9 +251,8 @@ mod tests {
 
     #[test]
     fn a_mirrored_value_is_compared_decoded() {
-        let check = |pairs: &[(&'static str, &str)], expected: Option<&str>| {
-            mirrors(&map(pairs), &NAME, "Mcp-Name", expected)
-        };
+        let check =
+            |pairs: &[(&'static str, &str)], expected: Option<&str>| mirrors(&map(pairs), &NAME, "Mcp-Name", expected);
         assert_eq!(check(&[], None), Ok(()));
         assert_eq!(check(&[("mcp-name", "echo")], Some("echo")), Ok(()));
         assert_eq!(check(&[("mcp-name", "  echo\t")], Some("echo")), Ok(()));

@@ -112,7 +112,9 @@ async fn open(
     head: Option<Head>,
     accepts: Accepts,
 ) -> Response<Body> {
-    let Decoded::One(message) = decoded else { return missing().into() };
+    let Decoded::One(message) = decoded else {
+        return missing().into();
+    };
     let request_id: Option<Id> = match &message {
         Message::Request { id, .. } => Some(id.clone()),
         _ => None,
@@ -135,14 +137,12 @@ async fn open(
         return Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "\"initialize\" was not answered").into();
     };
     let opened = peer.revision();
-    let mut response = if accepts.json {
-        reply::json(status(&answer), answer.text)
-    } else {
-        reply::event(answer.text)
-    };
+    let mut response = if accepts.json { reply::json(status(&answer), answer.text) } else { reply::event(answer.text) };
     let Some(revision) = opened else { return response };
     let session = Arc::new(Session::new(id, revision, peer, lanes));
-    let Ok(header) = HeaderValue::from_str(&session.id) else { return response };
+    let Ok(header) = HeaderValue::from_str(&session.id) else {
+        return response;
+    };
     if inner.sessions.insert(session, now()).is_err() {
         let message = format!("all {} sessions are busy (max_sessions)", inner.options.max_sessions);
         return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_id(request_id.as_ref()).into();
@@ -164,7 +164,10 @@ fn session(inner: &Inner, header: Single<'_>) -> Result<Arc<Session>, Refusal> {
             Err(Refusal::new(StatusCode::BAD_REQUEST, "header Mcp-Session-Id: expected one value of visible ASCII"))
         }
         Single::Text(id) => inner.sessions.find(id, now()).ok_or_else(|| {
-            Refusal::new(StatusCode::NOT_FOUND, "session not found: it has ended or never was; send \"initialize\" again")
+            Refusal::new(
+                StatusCode::NOT_FOUND,
+                "session not found: it has ended or never was; send \"initialize\" again",
+            )
         }),
     }
 }
@@ -178,7 +181,10 @@ fn check_version(headers: &HeaderMap, session: &Session) -> Result<(), Refusal> 
         Single::Text(version) if version == spoken.as_str() => Ok(()),
         Single::Text(version) if Revision::parse(version).is_none() => {
             let served: Vec<_> = Revision::of_era(Era::Legacy).map(Revision::as_str).collect();
-            bad(format!("header MCP-Protocol-Version: {version:?} is not supported, expected one of {}", served.join(", ")))
+            bad(format!(
+                "header MCP-Protocol-Version: {version:?} is not supported, expected one of {}",
+                served.join(", ")
+            ))
         }
         Single::Text(version) => {
             bad(format!("header MCP-Protocol-Version: is {version:?}, this session negotiated {spoken}"))

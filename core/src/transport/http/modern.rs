@@ -96,7 +96,8 @@ fn check(inner: &Inner, headers: &HeaderMap, request: &Request) -> Result<()> {
     headers::mirrors(headers, &NAME, "Mcp-Name", name.as_deref()).map_err(mismatch)?;
     if method == "tools/call"
         && let Some(name) = name
-        && let Some(tool) = inner.server.shared.router.registry.read().unwrap_or_else(PoisonError::into_inner).tool(&name)
+        && let Some(tool) =
+            inner.server.shared.router.registry.read().unwrap_or_else(PoisonError::into_inner).tool(&name)
         && !tool.mirrors.is_empty()
     {
         headers::mirrors_arguments(headers, &tool.mirrors, head.arguments.as_ref()).map_err(mismatch)?;

@@ -71,7 +71,10 @@ impl HttpOptions {
 
     pub(super) fn check(&self) -> Result<()> {
         if !self.path.starts_with('/') {
-            return Err(Error::misuse(format!("HTTP option \"path\": expected a path with a leading /, got {:?}", self.path)));
+            return Err(Error::misuse(format!(
+                "HTTP option \"path\": expected a path with a leading /, got {:?}",
+                self.path
+            )));
         }
         for (name, value) in [("max_sessions", self.max_sessions), ("max_connections", self.max_connections)] {
             if value == 0 {
@@ -85,7 +88,9 @@ impl HttpOptions {
             }
         }
         if let Some(host) = self.allowed_hosts.iter().find(|h| h.is_empty() || h.contains('/')) {
-            return Err(Error::misuse(format!("HTTP option \"allowed_hosts\": expected name or name:port, got {host:?}")));
+            return Err(Error::misuse(format!(
+                "HTTP option \"allowed_hosts\": expected name or name:port, got {host:?}"
+            )));
         }
         self.idle_timeout()?;
         self.keep_alive()?;

@@ -16,7 +16,10 @@ enum Names {
     /// As the options say.
     Listed(Vec<String>),
     /// The loopback names and the one listened on. Without a port any will do: the server is mounted elsewhere.
-    Own { host: String, port: Option<u16> },
+    Own {
+        host: String,
+        port: Option<u16>,
+    },
 }
 
 impl Allowed {
@@ -60,13 +63,17 @@ impl Allowed {
         if allowed {
             return Ok(());
         }
-        Err(format!("Origin {origin:?} is not allowed; if its pages are meant to use the server, add it to allowed_origins"))
+        Err(format!(
+            "Origin {origin:?} is not allowed; if its pages are meant to use the server, add it to allowed_origins"
+        ))
     }
 }
 
 impl Names {
     fn contains(&self, authority: &str) -> bool {
-        let Some((host, port)) = split(authority) else { return false };
+        let Some((host, port)) = split(authority) else {
+            return false;
+        };
         match self {
             Self::Any => true,
             Self::Listed(names) => names.iter().any(|name| {

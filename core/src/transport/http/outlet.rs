@@ -179,7 +179,9 @@ mod tests {
 
     fn text(next: Option<Next>) -> String {
         match next {
-            Some(Next::Message(text) | Next::Answer(Answer { text, .. })) => String::from_utf8_lossy(&text).into_owned(),
+            Some(Next::Message(text) | Next::Answer(Answer { text, .. })) => {
+                String::from_utf8_lossy(&text).into_owned()
+            }
             Some(Next::End(end)) => format!("{end:?}"),
             None => "nothing".into(),
         }

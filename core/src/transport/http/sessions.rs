@@ -288,7 +288,9 @@ impl Lanes {
     /// The stream's reader is gone; what it has not read waits for the next.
     pub(super) fn close_stream(&self, key: u64) {
         let mut state = self.lock();
-        let Some(at) = state.streams.iter().position(|(k, _)| *k == key) else { return };
+        let Some(at) = state.streams.iter().position(|(k, _)| *k == key) else {
+            return;
+        };
         let (_, outlet) = state.streams.swap_remove(at);
         if state.streams.is_empty() {
             state.streams = Vec::new();

@@ -81,7 +81,12 @@ async fn phase(client: &Client, plan: &Arc<Plan>, count: usize) -> (usize, usize
 async fn main() -> tricorn::Result<()> {
     let scenario = var("BENCH_SCENARIO").unwrap_or_else(|_| "call-add".into());
     let text = text(&scenario);
-    let plan = Arc::new(Plan { scenario, concurrency: number("BENCH_CONCURRENCY").max(1), tools: number("BENCH_TOOLS"), text });
+    let plan = Arc::new(Plan {
+        scenario,
+        concurrency: number("BENCH_CONCURRENCY").max(1),
+        tools: number("BENCH_TOOLS"),
+        text,
+    });
     let place = if var("BENCH_TRANSPORT").as_deref() == Ok("http") { "BENCH_URL" } else { "BENCH_SERVER_CMD" };
     let target: Target = var(place).map_err(|_| Error::misuse(format!("{place} is not set")))?.parse()?;
     let mut options = ClientOptions::default();

@@ -58,8 +58,7 @@ async fn main() -> tricorn::Result<()> {
             Ok(format!("slept {ms}"))
         });
     for n in 3..100 {
-        let description =
-            format!("Filler tool number {n}: looks a record up by key and returns at most limit rows.");
+        let description = format!("Filler tool number {n}: looks a record up by key and returns at most limit rows.");
         let tool = Tool::new(format!("tool_{n:03}"), description).input_schema(filler());
         app = app.tool_with(tool, |arguments: serde_json::Value| async move {
             let Filler { key, limit, verbose } = serde_json::from_value(arguments)?;

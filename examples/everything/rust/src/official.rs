@@ -89,7 +89,8 @@ pub(crate) fn tools(app: Server, shared: &Server) -> tricorn::Result<Server> {
             Ok("Tool with logging executed successfully".to_owned())
         })
         .tool_with(
-            Tool::new("json_schema_2020_12_tool", "Show that a schema arrives unchanged").input_schema(schema_2020_12()),
+            Tool::new("json_schema_2020_12_tool", "Show that a schema arrives unchanged")
+                .input_schema(schema_2020_12()),
             |_: Value| async { Ok("schema ok".to_owned()) },
         )
         .tool_with(

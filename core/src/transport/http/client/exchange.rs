@@ -275,8 +275,12 @@ async fn learn(shared: &Arc<Shared>, call: &Post, learnt: u64) -> bool {
         return true;
     }
     let Some(params) = &call.params else { return false };
-    let Ok(head) = params.borrow::<crate::model::meta::ParamsHead<'_>>() else { return false };
-    let (Some(meta), Some(name)) = (head.meta, head.name.and_then(crate::model::meta::string)) else { return false };
+    let Ok(head) = params.borrow::<crate::model::meta::ParamsHead<'_>>() else {
+        return false;
+    };
+    let (Some(meta), Some(name)) = (head.meta, head.name.and_then(crate::model::meta::string)) else {
+        return false;
+    };
     let mut envelope = String::from("{");
     for (key, value) in shape::members(meta.get()).into_iter().filter(|(key, _)| key != "progressToken") {
         shape::push_member(&mut envelope, &key, value.get());
@@ -305,7 +309,9 @@ async fn learn(shared: &Arc<Shared>, call: &Post, learnt: u64) -> bool {
         if Box::pin(attempt(shared, &post, None, &mut on)).await.is_err() {
             return false;
         }
-        let Some(result) = found.map(|result| shared.learn(result)) else { return false };
+        let Some(result) = found.map(|result| shared.learn(result)) else {
+            return false;
+        };
         if shared.tools.of(&name).is_some() {
             return true;
         }

@@ -71,10 +71,16 @@ pub(super) fn put_request(
     put_session(headers, Some(revision), None);
     let row = Method::find(method);
     headers.insert(METHOD, row.map_or_else(|| encode(method), |row| HeaderValue::from_static(row.name)));
-    let Some(member) = row.and_then(|row| row.name_member) else { return };
-    let Some(Ok(head)) = params.map(RawJson::borrow::<ParamsHead<'_>>) else { return };
+    let Some(member) = row.and_then(|row| row.name_member) else {
+        return;
+    };
+    let Some(Ok(head)) = params.map(RawJson::borrow::<ParamsHead<'_>>) else {
+        return;
+    };
     let name = if member == "uri" { head.uri } else { head.name };
-    let Some(name) = name.and_then(meta::string) else { return };
+    let Some(name) = name.and_then(meta::string) else {
+        return;
+    };
     headers.insert(NAME, encode(&name));
     if method == "tools/call"
         && let Some(mirrored) = mirrored(&name)

@@ -180,8 +180,14 @@ mod tests {
             values(&schema, r#"{"region":"","count":-7.0,"dry":false,"inner":null}"#),
             pairs(&[("region", ""), ("count", "-7"), ("dry-run", "false")])
         );
-        assert_eq!(values(&schema, r#"{"region":null,"count":9007199254740991}"#), pairs(&[("count", "9007199254740991")]));
-        assert_eq!(values(&schema, r#"{"region":"S\u00e3o ","count":1e2}"#), pairs(&[("region", "=?base64?U8OjbyA=?="), ("count", "100")]));
+        assert_eq!(
+            values(&schema, r#"{"region":null,"count":9007199254740991}"#),
+            pairs(&[("count", "9007199254740991")])
+        );
+        assert_eq!(
+            values(&schema, r#"{"region":"S\u00e3o ","count":1e2}"#),
+            pairs(&[("region", "=?base64?U8OjbyA=?="), ("count", "100")])
+        );
         assert_eq!(values(&schema, r#"{"region":["a"],"count":{}}"#), pairs(&[]));
     }
 
@@ -191,10 +197,14 @@ mod tests {
         let good = tool("good", &json!({"p": {"type": "string", "x-mcp-header": "P"}}));
         let bad = tool("bad", &json!({"p": {"type": "number", "x-mcp-header": "P"}}));
         let plain = tool("plain", &json!({"p": {"type": "number"}}));
-        let result = RawJson::from_value(&json!({"ttlMs": 1, "tools": [good, bad, plain], "nextCursor": "c", "x": 1.0}));
+        let result =
+            RawJson::from_value(&json!({"ttlMs": 1, "tools": [good, bad, plain], "nextCursor": "c", "x": 1.0}));
         let mut warnings = Vec::new();
         let kept = tools.learn(&result, &mut |w| warnings.push(w)).expect("changed");
-        assert_eq!(kept, RawJson::from_value(&json!({"ttlMs": 1, "tools": [good, plain], "nextCursor": "c", "x": 1.0})));
+        assert_eq!(
+            kept,
+            RawJson::from_value(&json!({"ttlMs": 1, "tools": [good, plain], "nextCursor": "c", "x": 1.0}))
+        );
         assert!(warnings[0].contains("\"bad\""), "{warnings:?}");
         assert!(tools.of("good").is_some() && tools.of("bad").is_none() && tools.of("plain").is_none());
         // The tool lost its mark.

@@ -168,7 +168,9 @@ impl Shared {
             Ok(Decoded::One(message)) => {
                 // An answer may come on another stream than the one that waits for it.
                 let answered = match &message {
-                    Message::Response { id, .. } | Message::Error { id: Some(id), .. } => self.lock().running.remove(id),
+                    Message::Response { id, .. } | Message::Error { id: Some(id), .. } => {
+                        self.lock().running.remove(id)
+                    }
                     _ => None,
                 };
                 self.handle(Input::Received(message));
@@ -220,7 +222,8 @@ impl Shared {
             if !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
                 return Ok(response);
             }
-            let Some(to) = response.headers().get(LOCATION).and_then(|location| self.target.redirected(location)) else {
+            let Some(to) = response.headers().get(LOCATION).and_then(|location| self.target.redirected(location))
+            else {
                 return Ok(response);
             };
             let _ = response.into_body().collect(self.limits.max_message_bytes).await;

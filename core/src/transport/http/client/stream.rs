@@ -119,7 +119,9 @@ pub(super) async fn read(
         let event = match stream.next().await {
             Some(Ok(event)) => event,
             None => return End::Over { events, why: None },
-            Some(Err(error)) => return End::Over { events, why: Some(reason(error)) },
+            Some(Err(error)) => {
+                return End::Over { events, why: Some(reason(error)) };
+            }
         };
         unread.store(0, Ordering::Relaxed);
         events += 1;

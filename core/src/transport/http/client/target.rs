@@ -50,8 +50,9 @@ impl Target {
             if headers::is_reserved(&key) {
                 return Err(Error::misuse(format!("header {name:?}: the transport sets it itself")));
             }
-            let value = HeaderValue::from_str(value)
-                .map_err(|_| Error::misuse(format!("header {name:?}: its value has characters that no header can carry")))?;
+            let value = HeaderValue::from_str(value).map_err(|_| {
+                Error::misuse(format!("header {name:?}: its value has characters that no header can carry"))
+            })?;
             headers.insert(key, value);
         }
         let path = parsed.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
@@ -78,7 +79,7 @@ impl Target {
 
 fn port(uri: &Uri, scheme: Option<&Scheme>) -> u16 {
     let scheme = uri.scheme().or(scheme);
-    uri.port_u16().unwrap_or(if scheme == Some(&Scheme::HTTPS) { 443 } else { 80 })
+    uri.port_u16().unwrap_or_else(|| if scheme == Some(&Scheme::HTTPS) { 443 } else { 80 })
 }
 
 /// Percent-encoding undone.
@@ -121,7 +122,10 @@ mod tests {
             assert_eq!(Target::new(bad, &[]).err().map(|e| e.kind()), Some(crate::ErrorKind::Misuse), "{bad}");
         }
         let target = Target::new("http://user:p%40ss@h:1/", &[]).map_err(|e| e.to_string()).expect("a URL");
-        assert_eq!((target.headers["host"].as_bytes(), target.origin.to_string().as_str()), (&b"h:1"[..], "http://h:1/"));
+        assert_eq!(
+            (target.headers["host"].as_bytes(), target.origin.to_string().as_str()),
+            (&b"h:1"[..], "http://h:1/")
+        );
         assert_eq!(target.headers["authorization"], "Basic dXNlcjpwQHNz");
     }
 
@@ -130,7 +134,9 @@ mod tests {
         let with = |name: &str, value: &str| Target::new("http://h/", &[(name.to_owned(), value.to_owned())]);
         assert_eq!(with("X-Own", "a b").map_err(|e| e.to_string()).expect("fine").headers["x-own"], "a b");
         assert_eq!(with("Host", "other").map_err(|e| e.to_string()).expect("fine").headers["host"], "other");
-        for (name, value) in [("a b", ""), ("x", "a\nb"), ("Mcp-Session-Id", "s"), ("content-length", "1"), ("Accept", "*/*")] {
+        for (name, value) in
+            [("a b", ""), ("x", "a\nb"), ("Mcp-Session-Id", "s"), ("content-length", "1"), ("Accept", "*/*")]
+        {
             assert_eq!(with(name, value).err().map(|e| e.kind()), Some(crate::ErrorKind::Misuse), "{name}");
         }
     }

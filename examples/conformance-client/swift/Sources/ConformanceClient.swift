@@ -1,0 +1,54 @@
+// The client the official conformance suite drives: `run URL`, the scenario is in the environment.
+import Tricorn
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+typealias Scenario = @Sendable (Client) async throws -> Void
+
+let scenarios: [String: Scenario] = [
+    "initialize": { client in _ = try await client.listTools() },
+    "tools_call": { client in
+        _ = try await client.listTools()
+        _ = try await client.callTool("add_numbers", ["a": 5, "b": 3])
+    },
+    "request-metadata": { client in
+        if let tool = try await client.listTools().first { _ = try await client.callTool(tool.name) }
+    },
+    "http-standard-headers": { client in
+        for tool in try await client.listTools() { _ = try await client.callTool(tool.name) }
+    },
+    "json-schema-ref-no-deref": { client in _ = try await client.listTools() },
+    "json-schema-2020-12-preservation": { client in
+        let tools = try await client.listTools()
+        guard let tool = tools.first(where: { $0.name == "json_schema_2020_12_tool" }) else {
+            throw ToolError("json_schema_2020_12_tool is not listed")
+        }
+        _ = try await client.callTool("json_schema_echo", ["schema": tool.inputSchema])
+    },
+]
+
+@main struct ConformanceClient {
+    static func main() async throws {
+        let environment = ProcessInfo.processInfo.environment
+        let scenario = environment["MCP_CONFORMANCE_SCENARIO"] ?? ""
+        guard let url = CommandLine.arguments.dropFirst().first, let run = scenarios[scenario] else {
+            throw ToolError("unknown scenario \(scenario)")
+        }
+        // The oldest releases of the suite do not say which revision they mean.
+        var options = ClientOptions(revision: environment["MCP_CONFORMANCE_PROTOCOL_VERSION"] ?? "2025-11-25")
+        // What the suite asks a client to declare; answering is for the scenarios that need it.
+        if scenario == "request-metadata" { options.capabilities = ["roots": [:], "sampling": [:], "elicitation": [:]] }
+        let client = try await connect(url, options)
+        do {
+            try await run(client)
+        } catch {
+            await client.close()
+            throw error
+        }
+        await client.close()
+    }
+}

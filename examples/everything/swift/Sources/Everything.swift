@@ -1,0 +1,37 @@
+// The fixture server of the contract suite: `run --stdio | --http HOST:PORT`.
+import Tricorn
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+@main struct Everything {
+    static func main() async throws {
+        let app = Server(
+            "everything", version: "1.0.0", title: "Everything", description: "Every fixture of the contract suite",
+            websiteURL: "https://example.com/everything",
+            icons: [
+                [
+                    "src": "https://example.com/icon.png", "mimeType": "image/png", "sizes": ["48x48"],
+                    "theme": "light",
+                ]
+            ],
+            instructions: "Call any tool.", pageSize: setting("EVERYTHING_PAGE_SIZE"),
+            maxInFlight: setting("EVERYTHING_MAX_IN_FLIGHT"))
+        addOfficialTools(to: app)
+        addContractTools(to: app)
+
+        let arguments = CommandLine.arguments
+        guard let at = arguments.firstIndex(of: "--http") else { return try await app.run() }
+        let address = arguments[at + 1].split(separator: ":")
+        try await app.run(
+            .http(
+                HTTPOptions(
+                    host: String(address[0]), port: Int(address[1]), maxSessions: setting("EVERYTHING_MAX_SESSIONS"),
+                    sessionIdleTimeout: setting("EVERYTHING_SESSION_IDLE_TIMEOUT").map { .seconds($0) })))
+    }
+
+    static func setting(_ name: String) -> Int? { ProcessInfo.processInfo.environment[name].flatMap { Int($0) } }
+}
