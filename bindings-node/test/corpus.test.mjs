@@ -65,7 +65,8 @@ test("every example has the type that the compiler knows", () => {
     const program = join(folder, "examples.ts");
     writeFileSync(program, lines.join("\n"));
     const compiler = join(root, "node_modules/typescript/bin/tsc");
-    const options = "--ignoreConfig --noEmit --strict --exactOptionalPropertyTypes --module nodenext --target es2022 --types";
+    const options =
+      "--ignoreConfig --noEmit --strict --exactOptionalPropertyTypes --module nodenext --target es2022 --types";
     const { status, stdout } = spawnSync(process.execPath, [compiler, ...options.split(" "), "", program], {
       encoding: "utf8",
     });
