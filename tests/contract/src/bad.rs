@@ -18,12 +18,7 @@ use std::time::{Duration, Instant};
 
 /// Descriptors may differ by what is in the act of closing; bad input must not cost memory
 /// either, but a first 4 MiB body makes an allocator keep pages: 16 MiB.
-const TOLERANCE: Tolerance = Tolerance {
-    percent: 5,
-    memory: 16 * 1024,
-    threads: 2,
-    descriptors: 4,
-};
+const TOLERANCE: Tolerance = Tolerance { percent: 5, memory: 16 * 1024, threads: 2, descriptors: 4 };
 
 /// Transcripts first, then the table.
 pub fn run(options: &Options, report: &mut Report) -> Outcome {
@@ -33,11 +28,7 @@ pub fn run(options: &Options, report: &mut Report) -> Outcome {
     }
     let command = launch::server(options)?;
     let mut server = Listening::start(&command, &[])?;
-    let language = if options.language.is_empty() {
-        "server"
-    } else {
-        &options.language
-    };
+    let language = if options.language.is_empty() { "server" } else { &options.language };
     live(&server, options.timeout)?;
     let before = Footprint::of_group(server.id())?;
     for case in broken::cases(&server.endpoint) {
@@ -54,10 +45,7 @@ pub fn run(options: &Options, report: &mut Report) -> Outcome {
             server = Listening::start(&command, &[])?;
         }
     }
-    report.record(
-        &format!("{language} http bad input leaves nothing behind"),
-        nothing_left(&server, before, options),
-    );
+    report.record(&format!("{language} http bad input leaves nothing behind"), nothing_left(&server, before, options));
     Ok(())
 }
 
@@ -79,22 +67,14 @@ fn nothing_left(server: &Listening, before: Footprint, options: &Options) -> Out
 /// A valid call on a new connection.
 fn live(server: &Listening, limit: Duration) -> Outcome {
     let request = good_call(&server.endpoint.path);
-    let mut exchange = Exchange::start(
-        Connection::open(&server.endpoint)?,
-        &request,
-        &server.endpoint.authority,
-    )?;
+    let mut exchange = Exchange::start(Connection::open(&server.endpoint)?, &request, &server.endpoint.authority)?;
     let answer = exchange.next(limit)?.ok_or("no answer")?;
     is_the_text(&answer)
 }
 
 fn is_the_text(answer: &Value) -> Outcome {
     let text = answer.pointer("/result/content/0/text").and_then(Value::as_str);
-    if text == Some("This is a simple text response for testing.") {
-        Ok(())
-    } else {
-        Err(pattern::brief(answer))
-    }
+    if text == Some("This is a simple text response for testing.") { Ok(()) } else { Err(pattern::brief(answer)) }
 }
 
 /// A modern call of the simplest tool.
@@ -112,9 +92,7 @@ fn good_call(path: &str) -> Request {
     Request {
         method: "POST".into(),
         path: path.to_owned(),
-        headers: headers
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .to_vec(),
+        headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
         body: Some(message.to_string().into_bytes()),
     }
 }

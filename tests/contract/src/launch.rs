@@ -46,10 +46,7 @@ pub fn fixture(language: &str) -> Outcome<Vec<String>> {
 pub fn stdio(command: &[String], environment: &[(String, String)]) -> Launch {
     let mut words = command.to_vec();
     words.push("--stdio".into());
-    Launch {
-        words,
-        environment: environment.to_vec(),
-    }
+    Launch { words, environment: environment.to_vec() }
 }
 
 /// A server that listens; killed with everything it started when dropped.
@@ -69,10 +66,7 @@ impl Listening {
     pub fn start(command: &[String], environment: &[(String, String)]) -> Outcome<Self> {
         let mut words = command.to_vec();
         words.extend(["--http".to_owned(), "127.0.0.1:0".to_owned()]);
-        let launch = Launch {
-            words,
-            environment: environment.to_vec(),
-        };
+        let launch = Launch { words, environment: environment.to_vec() };
         let mut child = launch.spawn(Stdio::null(), Stdio::null())?;
         let stream = child.stderr.take().ok_or("no standard error")?;
         let (sender, receiver) = channel();
@@ -94,19 +88,11 @@ impl Listening {
         match receiver.recv_timeout(START_LIMIT) {
             Ok(url) => {
                 let endpoint = Endpoint::parse(&url)?;
-                Ok(Self {
-                    child,
-                    endpoint,
-                    url,
-                    log,
-                })
+                Ok(Self { child, endpoint, url, log })
             }
             Err(_) => {
                 kill_group(&mut child);
-                Err(format!(
-                    "the server did not say `ready <url>`: {}",
-                    log.lines().join("\n")
-                ))
+                Err(format!("the server did not say `ready <url>`: {}", log.lines().join("\n")))
             }
         }
     }
@@ -126,9 +112,7 @@ impl Listening {
         if let Some(pid) = rustix::process::Pid::from_raw(self.child.id().cast_signed()) {
             rustix::process::kill_process(pid, rustix::process::Signal::TERM).map_err(|error| error.to_string())?;
         }
-        wait_bounded(&mut self.child, limit)
-            .map(|_| ())
-            .map_err(|reason| format!("after SIGTERM: {reason}"))
+        wait_bounded(&mut self.child, limit).map(|_| ()).map_err(|reason| format!("after SIGTERM: {reason}"))
     }
 }
 

@@ -5,10 +5,7 @@
 //! [`wire`] (bytes to messages, stdio and HTTP) · [`replay`] (a script against a server) ·
 //! [`peer`] (a script against a client) · [`bad`], [`leaks`], [`cases`], [`coverage`] (the
 //! other subcommands).
-#![allow(
-    clippy::print_stdout,
-    reason = "a command-line tool: its report is its standard output"
-)]
+#![allow(clippy::print_stdout, reason = "a command-line tool: its report is its standard output")]
 
 pub mod bad;
 pub mod cases;

@@ -1,8 +1,5 @@
 //! `contract`: the black-box suite. Each subcommand ends with `N passed, M failed, K skipped`.
-#![allow(
-    clippy::print_stdout,
-    reason = "a command-line tool: its report is its standard output"
-)]
+#![allow(clippy::print_stdout, reason = "a command-line tool: its report is its standard output")]
 
 use contract::options::Options;
 use contract::replay::{self, BAD};

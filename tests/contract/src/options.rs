@@ -77,20 +77,13 @@ impl Options {
 
     /// A subcommand's own option.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.rest
-            .iter()
-            .rev()
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| value.as_str())
+        self.rest.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
     /// A subcommand's own number.
     pub fn number(&self, name: &str, otherwise: usize) -> Outcome<usize> {
-        self.get(name).map_or(Ok(otherwise), |value| {
-            value
-                .parse()
-                .map_err(|_| format!("--{name} is a number, not {value:?}"))
-        })
+        self.get(name)
+            .map_or(Ok(otherwise), |value| value.parse().map_err(|_| format!("--{name} is a number, not {value:?}")))
     }
 
     /// Whether `--only` lets this name through.

@@ -78,10 +78,7 @@ fn object(path: &str, members: &Map<String, Value>, got: &Value, how: Strictness
     for (name, want) in members.iter().filter(|(name, _)| *name != "...") {
         let inner = format!("{path}/{name}");
         let unset = want.as_str() == Some("$unset") && have.get(name).is_none_or(Value::is_null);
-        match (
-            unset || want.as_str() == Some("$absent"),
-            have.get(name).filter(|_| !unset),
-        ) {
+        match (unset || want.as_str() == Some("$absent"), have.get(name).filter(|_| !unset)) {
             (true, None) => {}
             (true, Some(value)) => {
                 return Err(format!("{inner}: expected to be absent, got {}", brief(value)));
@@ -124,11 +121,7 @@ fn word(path: &str, text: &str, got: &Value, captures: &mut Captures) -> Outcome
             }
         }
     };
-    if fits {
-        Ok(())
-    } else {
-        Err(format!("{}: expected {text}, got {}", shown(path), brief(got)))
-    }
+    if fits { Ok(()) } else { Err(format!("{}: expected {text}, got {}", shown(path), brief(got))) }
 }
 
 const OPERATORS: [&str; 6] = ["$oneOf", "$all", "$not", "$unordered", "$contains", "$each"];
@@ -137,17 +130,12 @@ fn operator(members: &Map<String, Value>) -> Option<(&'static str, &Value)> {
     if members.len() != 1 {
         return None;
     }
-    OPERATORS
-        .into_iter()
-        .find_map(|name| members.get(name).map(|operand| (name, operand)))
+    OPERATORS.into_iter().find_map(|name| members.get(name).map(|operand| (name, operand)))
 }
 
 fn operate(path: &str, name: &str, operand: &Value, got: &Value, how: Strictness, captures: &mut Captures) -> Outcome {
     let patterns = operand.as_array().map(Vec::as_slice).unwrap_or_default();
-    let elements = || {
-        got.as_array()
-            .ok_or_else(|| format!("{}: expected an array, got {}", shown(path), brief(got)))
-    };
+    let elements = || got.as_array().ok_or_else(|| format!("{}: expected an array, got {}", shown(path), brief(got)));
     match name {
         "$oneOf" => {
             let mut reasons = Vec::new();
@@ -161,22 +149,11 @@ fn operate(path: &str, name: &str, operand: &Value, got: &Value, how: Strictness
                     Err(reason) => reasons.push(reason),
                 }
             }
-            Err(format!(
-                "none of {} alternatives: {}",
-                patterns.len(),
-                reasons.join(" | ")
-            ))
+            Err(format!("none of {} alternatives: {}", patterns.len(), reasons.join(" | ")))
         }
-        "$all" => patterns
-            .iter()
-            .try_for_each(|pattern| at(path, pattern, got, how, captures)),
+        "$all" => patterns.iter().try_for_each(|pattern| at(path, pattern, got, how, captures)),
         "$not" => match at(path, operand, got, how, &mut captures.clone()) {
-            Ok(()) => Err(format!(
-                "{}: must not be {}, got {}",
-                shown(path),
-                brief(operand),
-                brief(got)
-            )),
+            Ok(()) => Err(format!("{}: must not be {}, got {}", shown(path), brief(operand), brief(got))),
             Err(_) => Ok(()),
         },
         "$unordered" => {
@@ -243,17 +220,12 @@ pub fn fill(value: &Value, captures: &Captures) -> Outcome<Value> {
     Ok(match value {
         Value::String(text) => match text.strip_prefix('$') {
             Some(rest) if rest.starts_with('$') => Value::String(rest.to_owned()),
-            Some(name) => captures
-                .get(name)
-                .cloned()
-                .ok_or_else(|| format!("nothing was captured as {name:?}"))?,
+            Some(name) => captures.get(name).cloned().ok_or_else(|| format!("nothing was captured as {name:?}"))?,
             None => value.clone(),
         },
-        Value::Array(elements) => elements
-            .iter()
-            .map(|element| fill(element, captures))
-            .collect::<Outcome<Vec<_>>>()?
-            .into(),
+        Value::Array(elements) => {
+            elements.iter().map(|element| fill(element, captures)).collect::<Outcome<Vec<_>>>()?.into()
+        }
         Value::Object(members) => {
             let mut filled = Map::new();
             if members.contains_key("$modern") {
@@ -275,9 +247,7 @@ pub fn fill_text(text: &str, captures: &Captures) -> Outcome<String> {
     while let Some(start) = rest.find("${") {
         let end = rest[start..].find('}').ok_or("unclosed ${")? + start;
         let name = &rest[start + 2..end];
-        let value = captures
-            .get(name)
-            .ok_or_else(|| format!("nothing was captured as {name:?}"))?;
+        let value = captures.get(name).ok_or_else(|| format!("nothing was captured as {name:?}"))?;
         filled.push_str(&rest[..start]);
         match value {
             Value::String(text) => filled.push_str(text),
@@ -300,10 +270,7 @@ pub fn modern_meta() -> Map<String, Value> {
         "io.modelcontextprotocol/clientInfo".into(),
         serde_json::json!({"name": "contract", "version": "1.0.0"}),
     );
-    meta.insert(
-        "io.modelcontextprotocol/clientCapabilities".into(),
-        Value::Object(Map::new()),
-    );
+    meta.insert("io.modelcontextprotocol/clientCapabilities".into(), Value::Object(Map::new()));
     meta
 }
 
@@ -406,13 +373,8 @@ mod tests {
     #[test]
     fn captures_come_back() {
         let mut captures = Captures::new();
-        check(
-            &json!({"c": "$capture:next"}),
-            &json!({"c": "abc"}),
-            Strictness::Exact,
-            &mut captures,
-        )
-        .expect("captures");
+        check(&json!({"c": "$capture:next"}), &json!({"c": "abc"}), Strictness::Exact, &mut captures)
+            .expect("captures");
         let sent = fill(&json!({"cursor": "$next", "x": "$$y"}), &captures).expect("fills");
         assert_eq!(sent, json!({"cursor": "abc", "x": "$y"}));
         assert_eq!(fill_text("a ${next}!", &captures).expect("fills"), "a abc!");

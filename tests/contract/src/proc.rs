@@ -45,10 +45,7 @@ impl Footprint {
     pub fn of_group(leader: u32) -> Outcome<Self> {
         let mut whole = Self::default();
         let mut members = 0;
-        for entry in fs::read_dir("/proc")
-            .map_err(|error| format!("/proc: {error}"))?
-            .flatten()
-        {
+        for entry in fs::read_dir("/proc").map_err(|error| format!("/proc: {error}"))?.flatten() {
             let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
                 continue;
             };
@@ -64,11 +61,7 @@ impl Footprint {
             whole.threads += field(&status, "Threads:");
             whole.descriptors += fs::read_dir(format!("/proc/{id}/fd")).map_or(0, |files| files.count() as u64);
         }
-        if members == 0 {
-            Err(format!("process group {leader} is gone"))
-        } else {
-            Ok(whole)
-        }
+        if members == 0 { Err(format!("process group {leader} is gone")) } else { Ok(whole) }
     }
 
     /// What grew beyond the tolerance, in words.
@@ -76,12 +69,7 @@ impl Footprint {
         let rows = [
             ("resident memory (KiB)", before.memory, self.memory, tolerance.memory),
             ("threads", before.threads, self.threads, tolerance.threads),
-            (
-                "descriptors",
-                before.descriptors,
-                self.descriptors,
-                tolerance.descriptors,
-            ),
+            ("descriptors", before.descriptors, self.descriptors, tolerance.descriptors),
         ];
         rows.into_iter()
             .filter_map(|(what, before, after, slack)| {
@@ -94,10 +82,8 @@ impl Footprint {
 
 /// Whether a process exists (a zombie does not count).
 pub fn alive(id: u32) -> bool {
-    fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|stat| {
-        stat.rsplit_once(')')
-            .is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
-    })
+    fs::read_to_string(format!("/proc/{id}/stat"))
+        .is_ok_and(|stat| stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z')))
 }
 
 fn group(id: u32) -> Option<u32> {
@@ -121,36 +107,10 @@ mod tests {
 
     #[test]
     fn growth_needs_more_than_noise() {
-        let before = Footprint {
-            memory: 1000,
-            threads: 4,
-            descriptors: 10,
-        };
-        let tolerance = Tolerance {
-            percent: 5,
-            memory: 100,
-            threads: 1,
-            descriptors: 2,
-        };
-        assert!(
-            Footprint {
-                memory: 1150,
-                threads: 5,
-                descriptors: 12
-            }
-            .growth(before, tolerance)
-            .is_empty()
-        );
-        assert_eq!(
-            Footprint {
-                memory: 1151,
-                threads: 6,
-                descriptors: 13
-            }
-            .growth(before, tolerance)
-            .len(),
-            3
-        );
+        let before = Footprint { memory: 1000, threads: 4, descriptors: 10 };
+        let tolerance = Tolerance { percent: 5, memory: 100, threads: 1, descriptors: 2 };
+        assert!(Footprint { memory: 1150, threads: 5, descriptors: 12 }.growth(before, tolerance).is_empty());
+        assert_eq!(Footprint { memory: 1151, threads: 6, descriptors: 13 }.growth(before, tolerance).len(), 3);
     }
 
     #[test]

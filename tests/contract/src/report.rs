@@ -15,10 +15,7 @@ pub struct Report {
 impl Report {
     /// A report that prints passes only when `verbose`.
     pub fn new(verbose: bool) -> Self {
-        Self {
-            verbose,
-            ..Self::default()
-        }
+        Self { verbose, ..Self::default() }
     }
 
     /// One outcome.
@@ -51,14 +48,7 @@ impl Report {
 
     /// Print the last line.
     pub fn finish(&self) -> ExitCode {
-        println!(
-            "{} passed, {} failed, {} skipped",
-            self.passed, self.failed, self.skipped
-        );
-        if self.failed == 0 && self.passed + self.skipped > 0 {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        }
+        println!("{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped);
+        if self.failed == 0 && self.passed + self.skipped > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 }

@@ -54,33 +54,16 @@ pub(super) fn cases(endpoint: &Endpoint) -> Vec<Case> {
     half.truncate(half.len() - 20);
     let two = [bytes(&good()), bytes(&good())].concat();
     let oversized = with("Content-Length", &(5 << 20).to_string());
-    let case = |name, bytes: Vec<u8>, then| Case {
-        name,
-        bytes,
-        then,
-        without_body: false,
-    };
+    let case = |name, bytes: Vec<u8>, then| Case { name, bytes, then, without_body: false };
     vec![
-        case(
-            "is no HTTP at all",
-            b"hello there\r\n\r\n".to_vec(),
-            Then::StatusOrClosed(&[400]),
-        ),
-        case(
-            "is JSON without HTTP",
-            format!("{body}\r\n\r\n").into_bytes(),
-            Then::StatusOrClosed(&[400]),
-        ),
+        case("is no HTTP at all", b"hello there\r\n\r\n".to_vec(), Then::StatusOrClosed(&[400])),
+        case("is JSON without HTTP", format!("{body}\r\n\r\n").into_bytes(), Then::StatusOrClosed(&[400])),
         case(
             "is a TLS greeting",
             b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n".to_vec(),
             Then::StatusOrClosed(&[400]),
         ),
-        case(
-            "is HTTP/2",
-            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
-            Then::StatusOrClosed(&[400, 405, 505]),
-        ),
+        case("is HTTP/2", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(), Then::StatusOrClosed(&[400, 405, 505])),
         case(
             "has an unknown HTTP version",
             text(&good()).replace("HTTP/1.1", "HTTP/9.9").into_bytes(),
@@ -98,21 +81,11 @@ pub(super) fn cases(endpoint: &Endpoint) -> Vec<Case> {
         ),
         case(
             "has a folded header",
-            text(&good())
-                .replace("Accept: application/json,", "Accept: application/json,\r\n")
-                .into_bytes(),
+            text(&good()).replace("Accept: application/json,", "Accept: application/json,\r\n").into_bytes(),
             Then::StatusOrClosed(&[400]),
         ),
-        case(
-            "has a NUL in a header",
-            bytes(&with("Mcp-Name", "test_\0text")),
-            Then::StatusOrClosed(&[400]),
-        ),
-        case(
-            "has a byte that is not ASCII in Mcp-Name",
-            bad_byte,
-            Then::Status(&[400]),
-        ),
+        case("has a NUL in a header", bytes(&with("Mcp-Name", "test_\0text")), Then::StatusOrClosed(&[400])),
+        case("has a byte that is not ASCII in Mcp-Name", bad_byte, Then::Status(&[400])),
         case(
             "has no Host",
             text(&good()).replace(&format!("Host: {host}\r\n"), "").into_bytes(),
@@ -125,59 +98,36 @@ pub(super) fn cases(endpoint: &Endpoint) -> Vec<Case> {
         ),
         case(
             "has a 1 MiB target",
-            text(&good())
-                .replacen("/mcp", &format!("/mcp?{}", "x".repeat(1 << 20)), 1)
-                .into_bytes(),
+            text(&good()).replacen("/mcp", &format!("/mcp?{}", "x".repeat(1 << 20)), 1).into_bytes(),
             Then::StatusOrClosed(&[400, 404, 414, 431]),
         ),
         case(
             "has a thousand headers",
             bytes(&Request {
-                headers: (0..1000)
-                    .map(|n| (format!("X-{n}"), "x".into()))
-                    .chain(good().headers)
-                    .collect(),
+                headers: (0..1000).map(|n| (format!("X-{n}"), "x".into())).chain(good().headers).collect(),
                 ..good()
             }),
             Then::StatusOrClosed(&[400, 431]),
         ),
-        case(
-            "has a length that is no number",
-            bytes(&with("Content-Length", "many")),
-            Then::StatusOrClosed(&[400]),
-        ),
-        case(
-            "has a negative length",
-            bytes(&with("Content-Length", "-1")),
-            Then::StatusOrClosed(&[400]),
-        ),
+        case("has a length that is no number", bytes(&with("Content-Length", "many")), Then::StatusOrClosed(&[400])),
+        case("has a negative length", bytes(&with("Content-Length", "-1")), Then::StatusOrClosed(&[400])),
         case(
             "has two lengths that disagree",
             bytes(&Request {
                 headers: good()
                     .headers
                     .into_iter()
-                    .chain([
-                        ("Content-Length".into(), "5".into()),
-                        ("Content-Length".into(), "7".into()),
-                    ])
+                    .chain([("Content-Length".into(), "5".into()), ("Content-Length".into(), "7".into())])
                     .collect(),
                 ..good()
             }),
             Then::StatusOrClosed(&[400]),
         ),
-        case(
-            "has a length that is too short",
-            bytes(&with("Content-Length", "10")),
-            Then::StatusOrClosed(&[400]),
-        ),
+        case("has a length that is too short", bytes(&with("Content-Length", "10")), Then::StatusOrClosed(&[400])),
         case(
             "has a length beyond the limit and no body yet",
             {
-                let mut bytes = bytes(&Request {
-                    body: None,
-                    ..oversized
-                });
+                let mut bytes = bytes(&Request { body: None, ..oversized });
                 bytes.extend_from_slice(b"{");
                 bytes
             },
@@ -198,11 +148,7 @@ pub(super) fn cases(endpoint: &Endpoint) -> Vec<Case> {
             bytes(&with("Transfer-Encoding", "gzip")),
             Then::StatusOrClosed(&[400, 411, 501]),
         ),
-        case(
-            "has good chunks",
-            chunked(&format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len())),
-            Then::Status(&[200]),
-        ),
+        case("has good chunks", chunked(&format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len())), Then::Status(&[200])),
         case(
             "has a chunk size that is no number",
             chunked(&format!("zz\r\n{body}\r\n0\r\n\r\n")),
@@ -224,11 +170,7 @@ pub(super) fn cases(endpoint: &Endpoint) -> Vec<Case> {
             }),
             Then::Status(&[400, 415]),
         ),
-        case(
-            "stops in the middle of the head",
-            b"POST /mcp HTTP/1.1\r\nHost: ".to_vec(),
-            Then::HangUp,
-        ),
+        case("stops in the middle of the head", b"POST /mcp HTTP/1.1\r\nHost: ".to_vec(), Then::HangUp),
         case("stops in the middle of the body", half, Then::HangUp),
         case("hangs up before the answer", bytes(&good()), Then::HangUp),
         case(
@@ -236,41 +178,17 @@ pub(super) fn cases(endpoint: &Endpoint) -> Vec<Case> {
             text(&good()).replacen("POST", "HEAD", 1).into_bytes(),
             Then::StatusOrClosed(&[400, 404, 405]),
         ),
-        case(
-            "says BREW",
-            text(&good()).replacen("POST", "BREW", 1).into_bytes(),
-            Then::Status(&[405, 501]),
-        ),
-        case(
-            "goes to another path",
-            text(&good()).replacen("/mcp", "/", 1).into_bytes(),
-            Then::Status(&[404]),
-        ),
+        case("says BREW", text(&good()).replacen("POST", "BREW", 1).into_bytes(), Then::Status(&[405, 501])),
+        case("goes to another path", text(&good()).replacen("/mcp", "/", 1).into_bytes(), Then::Status(&[404])),
         case(
             "goes to a path with dots",
             text(&good()).replacen("/mcp", "/x/../mcp", 1).into_bytes(),
             Then::Status(&[400, 404]),
         ),
-        case(
-            "names two versions",
-            bytes(&twice("MCP-Protocol-Version", "2025-11-25")),
-            Then::Status(&[400]),
-        ),
-        case(
-            "names two methods",
-            bytes(&twice("Mcp-Method", "tools/list")),
-            Then::Status(&[400]),
-        ),
-        case(
-            "names two tools",
-            bytes(&twice("Mcp-Name", "echo")),
-            Then::Status(&[400]),
-        ),
-        case(
-            "names two hosts",
-            bytes(&twice("Host", "evil.example.com")),
-            Then::StatusOrClosed(&[400, 403, 421]),
-        ),
+        case("names two versions", bytes(&twice("MCP-Protocol-Version", "2025-11-25")), Then::Status(&[400])),
+        case("names two methods", bytes(&twice("Mcp-Method", "tools/list")), Then::Status(&[400])),
+        case("names two tools", bytes(&twice("Mcp-Name", "echo")), Then::Status(&[400])),
+        case("names two hosts", bytes(&twice("Host", "evil.example.com")), Then::StatusOrClosed(&[400, 403, 421])),
         case(
             "has two origins",
             bytes(&Request {
@@ -286,30 +204,11 @@ pub(super) fn cases(endpoint: &Endpoint) -> Vec<Case> {
             }),
             Then::Status(&[400, 403]),
         ),
-        case(
-            "is from our own origin",
-            bytes(&with("Origin", &format!("http://{host}"))),
-            Then::Status(&[200]),
-        ),
+        case("is from our own origin", bytes(&with("Origin", &format!("http://{host}"))), Then::Status(&[200])),
         case("comes twice in one packet", two, Then::Answers(2)),
-        case(
-            "waits for 100-continue",
-            bytes(&with("Expect", "100-continue")),
-            Then::Status(&[200]),
-        ),
-        case(
-            "has an empty body",
-            bytes(&Request {
-                body: Some(Vec::new()),
-                ..good()
-            }),
-            Then::Status(&[400]),
-        ),
-        case(
-            "has no body",
-            bytes(&Request { body: None, ..good() }),
-            Then::StatusOrClosed(&[400, 411]),
-        ),
+        case("waits for 100-continue", bytes(&with("Expect", "100-continue")), Then::Status(&[200])),
+        case("has an empty body", bytes(&Request { body: Some(Vec::new()), ..good() }), Then::Status(&[400])),
+        case("has no body", bytes(&Request { body: None, ..good() }), Then::StatusOrClosed(&[400, 411])),
         case(
             "has a session id that is not ASCII",
             bytes(&Request {

@@ -93,48 +93,27 @@ pub(super) fn read_all(folder: &Path) -> Outcome<Vec<Case>> {
 
 /// The names of every case: `file/case`.
 pub(super) fn names(folder: &Path) -> Outcome<Vec<(String, Case)>> {
-    Ok(read_all(folder)?
-        .into_iter()
-        .map(|case| (format!("{}/{}", case.file, case.name), case))
-        .collect())
+    Ok(read_all(folder)?.into_iter().map(|case| (format!("{}/{}", case.file, case.name), case)).collect())
 }
 
 fn read(file: &str, text: &str) -> Outcome<Vec<Case>> {
     let whole: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     only(&whole, &["about", "on", "environment", "options", "cases"])?;
-    let cases = whole
-        .get("cases")
-        .and_then(Value::as_array)
-        .ok_or("\"cases\" is missing")?;
+    let cases = whole.get("cases").and_then(Value::as_array).ok_or("\"cases\" is missing")?;
     cases
         .iter()
         .map(|case| {
-            let name = case
-                .get("name")
-                .and_then(Value::as_str)
-                .ok_or("a case without \"name\"")?;
+            let name = case.get("name").and_then(Value::as_str).ok_or("a case without \"name\"")?;
             one(file, name, &whole, case).map_err(|reason| format!("{name}: {reason}"))
         })
         .collect()
 }
 
 fn one(file: &str, name: &str, whole: &Value, case: &Value) -> Outcome<Case> {
-    only(
-        case,
-        &["name", "about", "on", "environment", "options", "peer", "skip", "steps"],
-    )?;
+    only(case, &["name", "about", "on", "environment", "options", "peer", "skip", "steps"])?;
     let both = |key: &str| case.get(key).or_else(|| whole.get(key));
-    let mut options = whole
-        .get("options")
-        .and_then(Value::as_object)
-        .cloned()
-        .unwrap_or_default();
-    options.extend(
-        case.get("options")
-            .and_then(Value::as_object)
-            .cloned()
-            .unwrap_or_default(),
-    );
+    let mut options = whole.get("options").and_then(Value::as_object).cloned().unwrap_or_default();
+    options.extend(case.get("options").and_then(Value::as_object).cloned().unwrap_or_default());
     let pairs = |value: Option<&Value>| {
         value
             .and_then(Value::as_object)

@@ -71,20 +71,11 @@ impl World<'_> {
             if self.options.transport.is_some_and(|only| only != *transport) {
                 continue;
             }
-            let name = format!(
-                "{} {} {} {}",
-                self.options.language,
-                transport.name(),
-                case.file,
-                case.name
-            );
+            let name = format!("{} {} {} {}", self.options.language, transport.name(), case.file, case.name);
             if !self.options.wants(&name) {
                 continue;
             }
-            if let Some((_, reason)) = case
-                .skips
-                .iter()
-                .find(|(gap, _)| *gap == self.options.language || gap == "all")
+            if let Some((_, reason)) = case.skips.iter().find(|(gap, _)| *gap == self.options.language || gap == "all")
             {
                 report.skip(&name, reason);
                 continue;
@@ -110,12 +101,7 @@ impl World<'_> {
         let (target, peer) = self.target(case, transport)?;
         let mut captures = Captures::from([("target".to_owned(), target.clone())]);
         let runner = self.runner.as_mut().ok_or("no runner")?;
-        let mut play = Play {
-            runner,
-            client: self.clients,
-            limit: self.options.timeout,
-            started: BTreeMap::new(),
-        };
+        let mut play = Play { runner, client: self.clients, limit: self.options.timeout, started: BTreeMap::new() };
         let outcome = play.all(case, &target, &mut captures);
         let closed = play.close();
         // What the peer saw explains what the client reports: it comes first.
@@ -125,11 +111,7 @@ impl World<'_> {
             Peer::Stdio(path) => {
                 let seen = wait_for_report(
                     &path,
-                    if outcome.is_ok() {
-                        self.options.timeout
-                    } else {
-                        Duration::from_millis(500)
-                    },
+                    if outcome.is_ok() { self.options.timeout } else { Duration::from_millis(500) },
                 );
                 both(seen, outcome.and(closed))
             }
@@ -139,11 +121,8 @@ impl World<'_> {
     fn target(&mut self, case: &Case, transport: Transport) -> Outcome<(Value, Peer)> {
         let Some(script) = &case.peer else {
             if transport == Transport::Stdio {
-                let environment: Map<String, Value> = case
-                    .environment
-                    .iter()
-                    .map(|(name, value)| (name.clone(), value.clone().into()))
-                    .collect();
+                let environment: Map<String, Value> =
+                    case.environment.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
                 let mut words = self.command.clone();
                 words.push("--stdio".into());
                 let target = json!({"command": words[0], "args": words[1..], "env": environment, "stderr": "discard"});
@@ -163,20 +142,11 @@ impl World<'_> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let state = self.scratch.join(format!("{}.state", self.clients));
         let seen = self.scratch.join(format!("{}.report", self.clients));
-        let words: [&Path; 6] = [
-            &path,
-            Path::new("--stdio"),
-            Path::new("--state"),
-            &state,
-            Path::new("--report"),
-            &seen,
-        ];
+        let words: [&Path; 6] =
+            [&path, Path::new("--stdio"), Path::new("--state"), &state, Path::new("--report"), &seen];
         let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         let arguments: Vec<String> = std::iter::once("peer".to_owned()).chain(words).collect();
-        Ok((
-            json!({"command": program, "args": arguments, "stderr": "discard"}),
-            Peer::Stdio(seen),
-        ))
+        Ok((json!({"command": program, "args": arguments, "stderr": "discard"}), Peer::Stdio(seen)))
     }
 }
 
@@ -213,8 +183,7 @@ impl Play<'_> {
     fn all(&mut self, case: &Case, target: &Value, captures: &mut Captures) -> Outcome {
         if case.steps.first().is_none_or(|step| step.command != "connect") {
             let connect = Step::connect();
-            self.step(&connect, case, target, captures)
-                .map_err(|reason| format!("connect: {reason}"))?;
+            self.step(&connect, case, target, captures).map_err(|reason| format!("connect: {reason}"))?;
         }
         for (number, step) in case.steps.iter().enumerate() {
             self.step(step, case, target, captures)
@@ -239,18 +208,12 @@ impl Play<'_> {
         let answer = match step.command.as_str() {
             "wait" => {
                 let name = named(&step.call)?;
-                let id = self
-                    .started
-                    .remove(&name)
-                    .ok_or_else(|| format!("no call {name:?} was started"))?;
+                let id = self.started.remove(&name).ok_or_else(|| format!("no call {name:?} was started"))?;
                 self.runner.answer(id)?
             }
             "progress" => {
                 let name = named(&step.call)?;
-                let id = self
-                    .started
-                    .get(&name)
-                    .ok_or_else(|| format!("no call {name:?} was started"))?;
+                let id = self.started.get(&name).ok_or_else(|| format!("no call {name:?} was started"))?;
                 json!({"result": self.runner.progress(*id)?})
             }
             _ => {
@@ -260,21 +223,13 @@ impl Play<'_> {
                 if step.command == "connect" {
                     command["target"] = target.clone();
                     let mut options = case.options.clone();
-                    options.extend(
-                        step.arguments
-                            .get("options")
-                            .and_then(Value::as_object)
-                            .cloned()
-                            .unwrap_or_default(),
-                    );
+                    options
+                        .extend(step.arguments.get("options").and_then(Value::as_object).cloned().unwrap_or_default());
                     command["options"] = options.into();
                 }
                 if step.command == "cancel" {
                     let name = named(&step.call)?;
-                    let id = self
-                        .started
-                        .get(&name)
-                        .ok_or_else(|| format!("no call {name:?} was started"))?;
+                    let id = self.started.get(&name).ok_or_else(|| format!("no call {name:?} was started"))?;
                     command["call"] = (*id).into();
                 }
                 let id = self.runner.send(command)?;

@@ -20,10 +20,7 @@ pub(super) struct Runner {
 impl Runner {
     pub(super) fn start(language: &str, limit: Duration) -> Outcome<Self> {
         let program = launch::root()?.join("tests/cases/runners").join(language).join("run");
-        let launch = Launch {
-            words: vec![program.to_string_lossy().into_owned()],
-            environment: Vec::new(),
-        };
+        let launch = Launch { words: vec![program.to_string_lossy().into_owned()], environment: Vec::new() };
         Ok(Self {
             pipe: Some(Pipe::open(&launch)?),
             limit,
@@ -56,11 +53,7 @@ impl Runner {
 
     fn read(&mut self) -> Outcome {
         let limit = self.limit;
-        let Some(line) = self
-            .pipe()?
-            .next(limit)
-            .map_err(|reason| format!("the runner: {reason}"))?
-        else {
+        let Some(line) = self.pipe()?.next(limit).map_err(|reason| format!("the runner: {reason}"))? else {
             let log = self.log().join("\n");
             self.pipe = None;
             return Err(format!("the runner died\n{log}"));
@@ -111,10 +104,6 @@ impl Runner {
             return Err("the runner died".into());
         };
         let (_, status) = pipe.finish(self.limit)?;
-        if status.success() {
-            Ok(())
-        } else {
-            Err(format!("it ended with {status}"))
-        }
+        if status.success() { Ok(()) } else { Err(format!("it ended with {status}")) }
     }
 }

@@ -27,14 +27,7 @@ pub(super) struct Client {
 impl Client {
     /// Connect and, in the legacy era, open a session.
     pub(super) fn open(endpoint: &Endpoint, modern: bool, limit: Duration) -> Outcome<Self> {
-        let mut client = Self {
-            endpoint: endpoint.clone(),
-            connection: None,
-            session: None,
-            modern,
-            limit,
-            last: 0,
-        };
+        let mut client = Self { endpoint: endpoint.clone(), connection: None, session: None, modern, limit, last: 0 };
         if !modern {
             let params = json!({"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "contract", "version": "1"}});
             let mut exchange = client.send("initialize", params, true)?;
@@ -55,20 +48,12 @@ impl Client {
             message["id"] = self.last.into();
         }
         complete(&mut message, self.modern);
-        let outgoing = Outgoing {
-            bytes: message.to_string().into_bytes(),
-            value: Some(message),
-        };
+        let outgoing = Outgoing { bytes: message.to_string().into_bytes(), value: Some(message) };
         let revision = if self.modern { MODERN } else { LEGACY };
         let request = Request {
             method: "POST".into(),
             path: self.endpoint.path.clone(),
-            headers: headers(
-                &outgoing,
-                revision,
-                self.session.as_deref(),
-                self.session.as_ref().map(|_| LEGACY),
-            ),
+            headers: headers(&outgoing, revision, self.session.as_deref(), self.session.as_ref().map(|_| LEGACY)),
             body: Some(outgoing.bytes),
         };
         let connection = match self.connection.take().filter(Connection::usable) {
@@ -80,10 +65,7 @@ impl Client {
 
     fn done(&mut self, mut exchange: Exchange) -> Outcome {
         if let Some(message) = exchange.next(self.limit)? {
-            return Err(format!(
-                "a message nobody expected: {}",
-                crate::pattern::brief(&message)
-            ));
+            return Err(format!("a message nobody expected: {}", crate::pattern::brief(&message)));
         }
         self.connection = exchange.recycle();
         Ok(())
@@ -104,10 +86,7 @@ impl Client {
         let mut exchange = self.send("tools/call", params, true)?;
         let first = exchange.next(self.limit)?.ok_or("the slow call ended")?;
         if first.get("method").is_none() {
-            return Err(format!(
-                "the slow call did not start: {}",
-                crate::pattern::brief(&first)
-            ));
+            return Err(format!("the slow call did not start: {}", crate::pattern::brief(&first)));
         }
         Ok(exchange)
     }
@@ -123,10 +102,7 @@ impl Client {
         self.done(notification)?;
         match exchange.next(self.limit)? {
             None => Ok(()),
-            Some(answer) => Err(format!(
-                "a cancelled call was answered: {}",
-                crate::pattern::brief(&answer)
-            )),
+            Some(answer) => Err(format!("a cancelled call was answered: {}", crate::pattern::brief(&answer))),
         }
     }
 
@@ -187,18 +163,10 @@ fn spread(total: usize, work: impl Fn(usize, bool, usize) -> Outcome + Sync) -> 
             .map(|worker| {
                 let count = total / WORKERS + usize::from(worker < total % WORKERS);
                 let work = &work;
-                scope.spawn(move || {
-                    if count == 0 {
-                        Ok(())
-                    } else {
-                        work(worker, worker % 2 == 1, count)
-                    }
-                })
+                scope.spawn(move || if count == 0 { Ok(()) } else { work(worker, worker % 2 == 1, count) })
             })
             .collect();
-        workers
-            .into_iter()
-            .try_for_each(|worker| worker.join().map_err(|_| "a worker panicked".to_owned())?)
+        workers.into_iter().try_for_each(|worker| worker.join().map_err(|_| "a worker panicked".to_owned())?)
     })
 }
 

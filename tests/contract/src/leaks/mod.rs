@@ -16,12 +16,7 @@ use crate::{Failure, Outcome};
 use std::time::{Duration, Instant};
 
 /// 5 per cent, plus noise that does not grow with the load.
-const TOLERANCE: Tolerance = Tolerance {
-    percent: 5,
-    memory: 4096,
-    threads: 2,
-    descriptors: 4,
-};
+const TOLERANCE: Tolerance = Tolerance { percent: 5, memory: 4096, threads: 2, descriptors: 4 };
 
 /// The warm-up is this part of the load.
 const WARM_UP: usize = 4;
@@ -64,11 +59,7 @@ pub fn run(options: &Options, report: &mut Report) -> Outcome {
     let command = launch::server(options)?;
     let load = Load::read(options)?;
     let wants = |transport| options.transport.is_none_or(|only| only == transport);
-    let language = if options.language.is_empty() {
-        "server"
-    } else {
-        &options.language
-    };
+    let language = if options.language.is_empty() { "server" } else { &options.language };
     if wants(Transport::Http) {
         let name = format!("{language} http leaks");
         report.record(&name, over_http(&name, &command, load, options));
@@ -130,15 +121,8 @@ fn compare(
         let after = Footprint::of_group(leader)?;
         let growth = after.growth(before, TOLERANCE);
         if growth.is_empty() || Instant::now() > deadline {
-            println!(
-                "# {name}: after the load {after}, {:.0} s in all",
-                started.elapsed().as_secs_f64()
-            );
-            return if growth.is_empty() {
-                Ok(())
-            } else {
-                Err(growth.join("; "))
-            };
+            println!("# {name}: after the load {after}, {:.0} s in all", started.elapsed().as_secs_f64());
+            return if growth.is_empty() { Ok(()) } else { Err(growth.join("; ")) };
         }
         // Anything the server does may be what triggers its collector.
         settled()?;
@@ -163,9 +147,7 @@ fn wait_until(settled: &mut impl FnMut() -> Outcome<bool>) -> Outcome {
     let deadline = Instant::now() + SETTLE;
     while !settled()? {
         if Instant::now() > deadline {
-            return Err(format!(
-                "calls or sessions are still there {SETTLE:?} after the last one was left"
-            ));
+            return Err(format!("calls or sessions are still there {SETTLE:?} after the last one was left"));
         }
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -173,27 +155,17 @@ fn wait_until(settled: &mut impl FnMut() -> Outcome<bool>) -> Outcome {
 }
 
 fn with_log(reason: Failure, log: &[String], options: &Options) -> Failure {
-    if options.verbose {
-        format!("{reason}\n{}", log.join("\n"))
-    } else {
-        reason
-    }
+    if options.verbose { format!("{reason}\n{}", log.join("\n")) } else { reason }
 }
 
 /// Whether the answer of `test_metrics` says that nothing is left: no running handler, and,
 /// where the server counts them, no session and at most the asking request in flight.
 fn nothing_left(answer: &serde_json::Value) -> Outcome<bool> {
-    let metrics = answer.pointer("/result/structuredContent").ok_or_else(|| {
-        format!(
-            "test_metrics: no structuredContent in {}",
-            crate::pattern::brief(answer)
-        )
-    })?;
+    let metrics = answer
+        .pointer("/result/structuredContent")
+        .ok_or_else(|| format!("test_metrics: no structuredContent in {}", crate::pattern::brief(answer)))?;
     let at_most = |path: &str, limit: u64| {
-        metrics
-            .pointer(path)
-            .and_then(serde_json::Value::as_u64)
-            .is_none_or(|count| count <= limit)
+        metrics.pointer(path).and_then(serde_json::Value::as_u64).is_none_or(|count| count <= limit)
     };
     Ok(at_most("/slow/running", 0) && at_most("/server/sessions", 0) && at_most("/server/in_flight", 1))
 }

@@ -30,12 +30,7 @@ pub(super) fn apply(server: &mut Pipe, load: Load, limit: Duration) -> Outcome {
     let (mut sent, mut answered) = (0, 0);
     while answered < load.calls {
         while sent < load.calls && sent - answered < WINDOW {
-            server.send(&request(
-                &format!("call-{sent}"),
-                "add",
-                json!({"a": sent, "b": 1}),
-                false,
-            ))?;
+            server.send(&request(&format!("call-{sent}"), "add", json!({"a": sent, "b": 1}), false))?;
             sent += 1;
         }
         let answer = next(server, limit)?;
@@ -49,10 +44,7 @@ pub(super) fn apply(server: &mut Pipe, load: Load, limit: Duration) -> Outcome {
         server.send(&request(&id, "slow", json!({"ms": 600_000}), true))?;
         let progress = next(server, limit)?;
         if progress.pointer("/params/progressToken").and_then(Value::as_str) != Some(&id) {
-            return Err(format!(
-                "cancelled calls: expected the progress of {id}, got {}",
-                brief(&progress)
-            ));
+            return Err(format!("cancelled calls: expected the progress of {id}, got {}", brief(&progress)));
         }
         let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
         server.send(cancelled.to_string().as_bytes())?;

@@ -55,14 +55,8 @@ fn start(arguments: &[&str]) -> Outcome<(Child, u32)> {
         .map_err(|error| format!("cannot start a client: {error}"))?;
     let mut line = String::new();
     let output = child.stdout.take().ok_or("no standard output")?;
-    BufReader::new(output)
-        .read_line(&mut line)
-        .map_err(|error| error.to_string())?;
-    match line
-        .trim()
-        .strip_prefix("started ")
-        .and_then(|number| number.parse().ok())
-    {
+    BufReader::new(output).read_line(&mut line).map_err(|error| error.to_string())?;
+    match line.trim().strip_prefix("started ").and_then(|number| number.parse().ok()) {
         Some(number) => Ok((child, number)),
         None => {
             end(&mut child);
@@ -95,9 +89,7 @@ pub(super) fn orphans(command: &[String], count: usize) -> Outcome {
         let deadline = Instant::now() + Duration::from_secs(5);
         while alive(server) {
             if Instant::now() > deadline {
-                return Err(format!(
-                    "server {number} (process {server}) still runs 5 s after its client was killed"
-                ));
+                return Err(format!("server {number} (process {server}) still runs 5 s after its client was killed"));
             }
             std::thread::sleep(Duration::from_millis(5));
         }

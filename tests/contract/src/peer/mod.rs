@@ -61,23 +61,15 @@ fn part<'a>(script: &'a Script, state: Option<&Path>) -> Outcome<&'a [Step]> {
     let Some(state) = state else {
         return Ok(parts.next().unwrap_or_default());
     };
-    let started: usize = std::fs::read_to_string(state)
-        .ok()
-        .and_then(|text| text.trim().parse().ok())
-        .unwrap_or(0);
+    let started: usize = std::fs::read_to_string(state).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
     std::fs::write(state, (started + 1).to_string()).map_err(|error| error.to_string())?;
-    parts
-        .nth(started)
-        .ok_or_else(|| format!("started {} times, once too often", started + 1))
+    parts.nth(started).ok_or_else(|| format!("started {} times, once too often", started + 1))
 }
 
 /// A peer says exactly what its script says: no envelope of ours.
 fn bytes(payload: &Payload, captures: &Captures) -> Outcome<(Vec<u8>, Option<Value>)> {
     let plain = match payload {
-        Payload::Message { value, .. } => Payload::Message {
-            value: value.clone(),
-            envelope: false,
-        },
+        Payload::Message { value, .. } => Payload::Message { value: value.clone(), envelope: false },
         raw @ Payload::Raw(_) => raw.clone(),
     };
     let outgoing = crate::replay::outgoing::compose(&plain, captures)?;

@@ -28,10 +28,7 @@ impl Serving {
     /// Listen and begin to play.
     pub fn start(script: Script, address: &str) -> Outcome<Self> {
         let listener = TcpListener::bind(address).map_err(|error| format!("{address}: {error}"))?;
-        let url = format!(
-            "http://{}/mcp",
-            listener.local_addr().map_err(|error| error.to_string())?
-        );
+        let url = format!("http://{}/mcp", listener.local_addr().map_err(|error| error.to_string())?);
         let (sender, arrivals) = channel();
         std::thread::spawn(move || socket::accept(&listener, &sender));
         let (stop, stopped) = channel();
@@ -83,19 +80,11 @@ struct Open {
 
 impl Open {
     fn new(arrival: Arrival, message: Option<Value>) -> Self {
-        Self {
-            arrival,
-            message,
-            status: None,
-            streaming: false,
-            answered: false,
-        }
+        Self { arrival, message, status: None, streaming: false, answered: false }
     }
 
     fn asks(&self) -> bool {
-        self.message
-            .as_ref()
-            .is_some_and(|message| message.get("id").is_some() && message.get("method").is_some())
+        self.message.as_ref().is_some_and(|message| message.get("id").is_some() && message.get("method").is_some())
     }
 }
 
@@ -149,8 +138,7 @@ impl Player {
             return;
         }
         let status = open.status.take().unwrap_or(202);
-        open.arrival
-            .answer(status, std::mem::take(&mut self.headers), None, Vec::new());
+        open.arrival.answer(status, std::mem::take(&mut self.headers), None, Vec::new());
     }
 
     fn arrival(&mut self, wanted: &str) -> Outcome<Arrival> {
@@ -159,10 +147,7 @@ impl Player {
             return self.backlog.remove(place).ok_or_else(String::new);
         }
         loop {
-            match self
-                .arrivals
-                .recv_timeout(deadline.saturating_duration_since(Instant::now()))
-            {
+            match self.arrivals.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(arrival) if arrival.method == wanted => return Ok(arrival),
                 Ok(arrival) if arrival.method == "POST" || self.awaited.contains(&arrival.method) => {
                     self.backlog.push_back(arrival);
@@ -175,10 +160,7 @@ impl Player {
 
     fn take(&mut self) -> Outcome<Open> {
         let arrival = self.arrival("POST")?;
-        let message = wire::messages(&arrival.body)?
-            .into_iter()
-            .next()
-            .ok_or("an empty batch")?;
+        let message = wire::messages(&arrival.body)?.into_iter().next().ok_or("an empty batch")?;
         Ok(Open::new(arrival, Some(message)))
     }
 

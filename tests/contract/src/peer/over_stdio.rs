@@ -44,10 +44,7 @@ pub(super) fn play(steps: &[Step]) -> Outcome {
             }
         }
     });
-    let mut client = Client {
-        lines,
-        waiting: VecDeque::new(),
-    };
+    let mut client = Client { lines, waiting: VecDeque::new() };
     let mut captures = Captures::new();
     for step in steps {
         if matches!(step.action, Action::Exit) {
@@ -72,10 +69,7 @@ fn perform(action: &Action, client: &mut Client, captures: &mut Captures) -> Out
             let (mut line, _) = bytes(payload, captures)?;
             line.push(b'\n');
             let mut output = std::io::stdout().lock();
-            output
-                .write_all(&line)
-                .and_then(|()| output.flush())
-                .map_err(|error| error.to_string())
+            output.write_all(&line).and_then(|()| output.flush()).map_err(|error| error.to_string())
         }
         Action::Eof => match client.next()? {
             None => Ok(()),

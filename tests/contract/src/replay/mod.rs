@@ -45,11 +45,7 @@ pub fn replay(
             {
                 continue;
             }
-            let language = if options.language.is_empty() {
-                "server"
-            } else {
-                &options.language
-            };
+            let language = if options.language.is_empty() { "server" } else { &options.language };
             let name = format!("{language} {} {} {}", transport.name(), script.revision, script.name);
             if let Some((_, reason)) = script.skips.iter().find(|(gap, _)| gap == language || gap == "all") {
                 report.skip(&name, reason);
@@ -58,10 +54,7 @@ pub fn replay(
             let outcome = match transport {
                 Transport::Stdio => over_stdio::play(&script, command, options),
                 Transport::Http => {
-                    if servers
-                        .get_mut(&script.environment)
-                        .is_some_and(|server| !server.alive())
-                    {
+                    if servers.get_mut(&script.environment).is_some_and(|server| !server.alive()) {
                         servers.remove(&script.environment);
                         report.fail(&name, "the server died during the script before this one");
                     }
@@ -120,18 +113,8 @@ fn sign_of_life(revision: &str) -> [Action; 2] {
         "result": {"content": [{"type": "text", "text": "This is a simple text response for testing."}]},
     });
     [
-        Action::Send {
-            payload: Payload::Message {
-                value,
-                envelope: revision == MODERN,
-            },
-            label: None,
-        },
-        Action::Expect {
-            pattern,
-            how: Strictness::Subset,
-            label: None,
-        },
+        Action::Send { payload: Payload::Message { value, envelope: revision == MODERN }, label: None },
+        Action::Expect { pattern, how: Strictness::Subset, label: None },
     ]
 }
 
@@ -158,11 +141,7 @@ pub(crate) fn match_group(patterns: &[(Value, Strictness)], received: Vec<Value>
                 open.remove(place);
             }
             None => {
-                return Err(format!(
-                    "{} fits nothing in the group: {}",
-                    pattern::brief(&message),
-                    reasons.join(" | ")
-                ));
+                return Err(format!("{} fits nothing in the group: {}", pattern::brief(&message), reasons.join(" | ")));
             }
         }
     }

@@ -38,10 +38,7 @@ pub fn compose(payload: &Payload, captures: &Captures) -> Outcome<Outgoing> {
                 Value::Array(batch) => batch.iter_mut().for_each(|message| complete(message, *envelope)),
                 message => complete(message, *envelope),
             }
-            Ok(Outgoing {
-                bytes: value.to_string().into_bytes(),
-                value: Some(value),
-            })
+            Ok(Outgoing { bytes: value.to_string().into_bytes(), value: Some(value) })
         }
         Payload::Raw(text) => {
             let bytes = raw_bytes(&pattern::fill_text(text, captures)?)?;
@@ -104,10 +101,7 @@ pub fn headers(
         return headers;
     }
     add("MCP-Protocol-Version", declared.unwrap_or(MODERN));
-    if let Some(method) = message
-        .and_then(|message| message.get("method"))
-        .and_then(Value::as_str)
-    {
+    if let Some(method) = message.and_then(|message| message.get("method")).and_then(Value::as_str) {
         add("Mcp-Method", method);
         let key = match method {
             "tools/call" | "prompts/get" => "name",
@@ -130,21 +124,15 @@ pub fn header_value(text: &str) -> String {
     let plain = text.bytes().all(|byte| (0x20..0x7f).contains(&byte))
         && text.trim_matches([' ', '\t']) == text
         && !(text.starts_with("=?base64?") && text.ends_with("?="));
-    if plain {
-        text.to_owned()
-    } else {
-        format!("=?base64?{}?=", base64(text.as_bytes()))
-    }
+    if plain { text.to_owned() } else { format!("=?base64?{}?=", base64(text.as_bytes())) }
 }
 
 fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
     for chunk in bytes.chunks(3) {
-        let word = chunk
-            .iter()
-            .enumerate()
-            .fold(0_u32, |word, (index, byte)| word | u32::from(*byte) << (16 - 8 * index));
+        let word =
+            chunk.iter().enumerate().fold(0_u32, |word, (index, byte)| word | u32::from(*byte) << (16 - 8 * index));
         for index in 0..4 {
             if index <= chunk.len() {
                 text.push(char::from(ALPHABET[(word >> (18 - 6 * index) & 63) as usize]));
@@ -193,10 +181,7 @@ mod tests {
         let names = |headers: Vec<(String, String)>| headers.into_iter().map(|(name, _)| name).collect::<Vec<_>>();
         let sent = names(headers(&modern, MODERN, Some("s"), None));
         assert!(sent.contains(&"Mcp-Name".to_owned()) && !sent.contains(&"Mcp-Session-Id".to_owned()));
-        let legacy = Outgoing {
-            bytes: Vec::new(),
-            value: Some(json!({"id": 1, "method": "ping"})),
-        };
+        let legacy = Outgoing { bytes: Vec::new(), value: Some(json!({"id": 1, "method": "ping"})) };
         let sent = names(headers(&legacy, "2025-06-18", Some("s"), Some("2025-06-18")));
         assert!(sent.contains(&"Mcp-Session-Id".to_owned()) && !sent.contains(&"Mcp-Method".to_owned()));
     }

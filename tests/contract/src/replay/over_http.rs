@@ -29,13 +29,11 @@ pub(super) fn play(script: &Script, server: &Listening, options: &Options) -> Ou
     };
     let outcome = player.play(script);
     player.hang_up();
-    outcome.map_err(|reason| {
-        if options.verbose {
-            format!("{reason}\n{}", server.log.lines().join("\n"))
-        } else {
-            reason
-        }
-    })
+    outcome.map_err(
+        |reason| {
+            if options.verbose { format!("{reason}\n{}", server.log.lines().join("\n")) } else { reason }
+        },
+    )
 }
 
 /// The latest exchange, and what its answer must look like when the script does not say.
@@ -67,13 +65,10 @@ impl Player {
         let mut sent = false;
         for step in &script.steps {
             if step.on.is_none_or(|on| on == Transport::Http) {
-                let sends = matches!(
-                    step.action,
-                    Action::Send { label: None, .. } | Action::Request { label: None, .. }
-                );
+                let sends =
+                    matches!(step.action, Action::Send { label: None, .. } | Action::Request { label: None, .. });
                 if script.alive && sends && std::mem::replace(&mut sent, true) {
-                    self.live(&script.revision)
-                        .map_err(|reason| at_line(step.line, reason))?;
+                    self.live(&script.revision).map_err(|reason| at_line(step.line, reason))?;
                 }
                 self.step(&step.action).map_err(|reason| at_line(step.line, reason))?;
             }
@@ -86,16 +81,9 @@ impl Player {
 
     fn open(&mut self) -> Outcome {
         let revision = self.revision.clone();
-        let send = |value: Value| Action::Send {
-            payload: Payload::Message { value, envelope: false },
-            label: None,
-        };
+        let send = |value: Value| Action::Send { payload: Payload::Message { value, envelope: false }, label: None };
         self.step(&send(initialize(&revision)))?;
-        self.step(&Action::Expect {
-            pattern: initialized(&revision),
-            how: Strictness::Subset,
-            label: None,
-        })?;
+        self.step(&Action::Expect { pattern: initialized(&revision), how: Strictness::Subset, label: None })?;
         self.step(&send(serde_json::json!({"method": "notifications/initialized"})))?;
         self.settle()
     }
@@ -109,10 +97,7 @@ impl Player {
             let status = current.exchange.head(self.limit)?.status;
             if !current.usual.contains(&status) {
                 let body = current.exchange.body(self.limit).unwrap_or_default();
-                return Err(format!(
-                    "status {status}: {}",
-                    pattern::shorten(&String::from_utf8_lossy(&body))
-                ));
+                return Err(format!("status {status}: {}", pattern::shorten(&String::from_utf8_lossy(&body))));
             }
         }
         // An error status that the script expects says it all; its body may be anything.
@@ -145,28 +130,15 @@ impl Player {
                 headers.push((name, pattern::fill_text(&value, &self.captures)?));
             }
         }
-        Ok(Request {
-            method: method.into(),
-            path: path.unwrap_or(&self.endpoint.path).into(),
-            headers,
-            body,
-        })
+        Ok(Request { method: method.into(), path: path.unwrap_or(&self.endpoint.path).into(), headers, body })
     }
 
     fn post(&mut self, outgoing: &Outgoing, label: Option<&String>) -> Outcome {
-        let headers = headers(
-            outgoing,
-            &self.revision,
-            self.session.as_deref(),
-            self.version.as_deref(),
-        );
+        let headers = headers(outgoing, &self.revision, self.session.as_deref(), self.version.as_deref());
         let request = self.request("POST", None, headers, Some(outgoing.bytes.clone()))?;
         let usual: &[u16] = if outgoing.asks() { &[200] } else { &[202] };
-        let opening = outgoing
-            .value
-            .as_ref()
-            .and_then(|value| value.get("method"))
-            .is_some_and(|method| method == "initialize");
+        let opening =
+            outgoing.value.as_ref().and_then(|value| value.get("method")).is_some_and(|method| method == "initialize");
         self.start(&request, usual, opening, label)
     }
 
@@ -180,26 +152,14 @@ impl Player {
         self.settle()?;
         let connection = self.connection()?;
         let exchange = Exchange::start(connection, request, &self.endpoint.authority)?;
-        self.current = Some(Current {
-            exchange,
-            usual,
-            checked: false,
-            opening,
-        });
+        self.current = Some(Current { exchange, usual, checked: false, opening });
         Ok(())
     }
 
     fn exchange(&mut self, label: Option<&String>) -> Outcome<&mut Exchange> {
         match label {
-            Some(label) => self
-                .labelled
-                .get_mut(label)
-                .ok_or_else(|| format!("no exchange is called {label:?}")),
-            None => self
-                .current
-                .as_mut()
-                .map(|current| &mut current.exchange)
-                .ok_or_else(|| "nothing was sent".into()),
+            Some(label) => self.labelled.get_mut(label).ok_or_else(|| format!("no exchange is called {label:?}")),
+            None => self.current.as_mut().map(|current| &mut current.exchange).ok_or_else(|| "nothing was sent".into()),
         }
     }
 
@@ -211,11 +171,7 @@ impl Player {
             .next(limit)
             .map_err(|reason| format!("status {status}: {reason}"))?
             .ok_or_else(|| format!("status {status}: the answer ended without this message"))?;
-        if let Some(Current {
-            exchange,
-            opening: true,
-            ..
-        }) = &mut self.current
+        if let Some(Current { exchange, opening: true, .. }) = &mut self.current
             && label.is_none()
             && let Some(version) = message.pointer("/result/protocolVersion").and_then(Value::as_str)
         {
@@ -231,8 +187,7 @@ impl Player {
     fn live(&mut self, revision: &str) -> Outcome {
         let kept = std::mem::take(&mut self.changes);
         for action in sign_of_life(revision) {
-            self.step(&action)
-                .map_err(|reason| format!("the valid call before this line: {reason}"))?;
+            self.step(&action).map_err(|reason| format!("the valid call before this line: {reason}"))?;
         }
         self.changes = kept;
         Ok(())
@@ -251,10 +206,7 @@ impl Player {
                 if method == "GET" {
                     headers.push(("Accept".to_owned(), "text/event-stream".to_owned()));
                 }
-                for (name, value) in [
-                    ("Mcp-Session-Id", &self.session),
-                    ("MCP-Protocol-Version", &self.version),
-                ] {
+                for (name, value) in [("Mcp-Session-Id", &self.session), ("MCP-Protocol-Version", &self.version)] {
                     if let Some(value) = value {
                         headers.push((name.to_owned(), value.clone()));
                     }
@@ -267,10 +219,7 @@ impl Player {
                 pattern::check(pattern, &got, *how, &mut self.captures)?;
             }
             Action::Group { patterns, label } => {
-                let received = patterns
-                    .iter()
-                    .map(|_| self.next(label.as_ref()))
-                    .collect::<Outcome<Vec<_>>>()?;
+                let received = patterns.iter().map(|_| self.next(label.as_ref())).collect::<Outcome<Vec<_>>>()?;
                 match_group(patterns, received, &mut self.captures)?;
             }
             Action::Nothing { label } => {
@@ -304,16 +253,11 @@ impl Player {
                 }
             }
             Action::Close { label } => {
-                self.labelled
-                    .remove(label)
-                    .ok_or_else(|| format!("no exchange is called {label:?}"))?
-                    .close();
+                self.labelled.remove(label).ok_or_else(|| format!("no exchange is called {label:?}"))?.close();
             }
             Action::End { label } => {
-                let mut exchange = self
-                    .labelled
-                    .remove(label)
-                    .ok_or_else(|| format!("no exchange is called {label:?}"))?;
+                let mut exchange =
+                    self.labelled.remove(label).ok_or_else(|| format!("no exchange is called {label:?}"))?;
                 if let Some(message) = exchange.next(limit)? {
                     return Err(format!("{label} should have ended, got {}", brief(&message)));
                 }
@@ -330,10 +274,7 @@ impl Player {
         let deadline = Instant::now() + self.limit;
         for round in 0.. {
             let (message, pattern) = renumbered(message, pattern, round);
-            let payload = Payload::Message {
-                value: message,
-                envelope: self.revision == MODERN,
-            };
+            let payload = Payload::Message { value: message, envelope: self.revision == MODERN };
             let outgoing = compose(&payload, &self.captures)?;
             self.post(&outgoing, None)?;
             let got = self.next(None)?;

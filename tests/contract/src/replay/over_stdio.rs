@@ -15,18 +15,12 @@ use std::time::{Duration, Instant};
 pub(super) fn play(script: &Script, command: &[String], options: &Options) -> Outcome {
     let pipe = Pipe::open(&launch::stdio(command, &script.environment))?;
     let log = pipe.log.clone();
-    let mut player = Player {
-        pipe: Some(pipe),
-        captures: initial_captures(script),
-        limit: options.timeout,
-    };
-    player.play(script).map_err(|reason| {
-        if options.verbose {
-            format!("{reason}\n{}", log.lines().join("\n"))
-        } else {
-            reason
-        }
-    })
+    let mut player = Player { pipe: Some(pipe), captures: initial_captures(script), limit: options.timeout };
+    player.play(script).map_err(
+        |reason| {
+            if options.verbose { format!("{reason}\n{}", log.lines().join("\n")) } else { reason }
+        },
+    )
 }
 
 struct Player {
@@ -38,19 +32,15 @@ struct Player {
 impl Player {
     fn play(&mut self, script: &Script) -> Outcome {
         if script.open && script.revision != MODERN {
-            self.open(&script.revision)
-                .map_err(|reason| format!("handshake: {reason}"))?;
+            self.open(&script.revision).map_err(|reason| format!("handshake: {reason}"))?;
         }
         let mut sent = false;
         for step in &script.steps {
             if step.on.is_none_or(|on| on == Transport::Stdio) {
-                let sends = matches!(
-                    step.action,
-                    Action::Send { label: None, .. } | Action::Request { label: None, .. }
-                );
+                let sends =
+                    matches!(step.action, Action::Send { label: None, .. } | Action::Request { label: None, .. });
                 if script.alive && sends && std::mem::replace(&mut sent, true) {
-                    self.live(&script.revision)
-                        .map_err(|reason| at_line(step.line, reason))?;
+                    self.live(&script.revision).map_err(|reason| at_line(step.line, reason))?;
                 }
                 self.step(&step.action).map_err(|reason| at_line(step.line, reason))?;
             }
@@ -69,27 +59,18 @@ impl Player {
         let limit = self.limit;
         self.pipe()?.send(initialize(revision).to_string().as_bytes())?;
         let answer = self.pipe()?.next(limit)?.ok_or("the server closed its output")?;
-        pattern::check(
-            &initialized(revision),
-            &answer,
-            Strictness::Subset,
-            &mut Captures::new(),
-        )?;
-        self.pipe()?
-            .send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
+        pattern::check(&initialized(revision), &answer, Strictness::Subset, &mut Captures::new())?;
+        self.pipe()?.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
     }
 
     fn next(&mut self) -> Outcome<Value> {
         let limit = self.limit;
-        self.pipe()?
-            .next(limit)?
-            .ok_or_else(|| "the server closed its output".into())
+        self.pipe()?.next(limit)?.ok_or_else(|| "the server closed its output".into())
     }
 
     fn live(&mut self, revision: &str) -> Outcome {
         for action in sign_of_life(revision) {
-            self.step(&action)
-                .map_err(|reason| format!("the valid call before this line: {reason}"))?;
+            self.step(&action).map_err(|reason| format!("the valid call before this line: {reason}"))?;
         }
         Ok(())
     }
@@ -100,25 +81,14 @@ impl Player {
                 let outgoing = compose(payload, &self.captures)?;
                 self.pipe()?.send(&outgoing.bytes)
             }
-            Action::Expect {
-                pattern,
-                how,
-                label: None,
-            } => {
+            Action::Expect { pattern, how, label: None } => {
                 let got = self.next()?;
                 pattern::check(pattern, &got, *how, &mut self.captures)
             }
-            Action::Expect {
-                pattern,
-                how,
-                label: Some(_),
-            } => {
+            Action::Expect { pattern, how, label: Some(_) } => {
                 let (limit, captures) = (self.limit, self.captures.clone());
                 let fits = |message: &Value| pattern::check(pattern, message, *how, &mut captures.clone()).is_ok();
-                let got = self
-                    .pipe()?
-                    .pick(limit, fits)
-                    .map_err(|reason| format!("{}: {reason}", brief(pattern)))?;
+                let got = self.pipe()?.pick(limit, fits).map_err(|reason| format!("{}: {reason}", brief(pattern)))?;
                 pattern::check(pattern, &got, *how, &mut self.captures)
             }
             Action::Group { patterns, .. } => {
@@ -144,10 +114,8 @@ impl Player {
         let deadline = Instant::now() + self.limit;
         for round in 0.. {
             let (message, pattern) = renumbered(message, pattern, round);
-            let payload = crate::script::Payload::Message {
-                value: message,
-                envelope: self.captures["revision"] == MODERN,
-            };
+            let payload =
+                crate::script::Payload::Message { value: message, envelope: self.captures["revision"] == MODERN };
             let outgoing = compose(&payload, &self.captures)?;
             self.pipe()?.send(&outgoing.bytes)?;
             let got = self.next()?;
@@ -166,17 +134,9 @@ impl Player {
         };
         let (unread, status) = pipe.finish(self.limit)?;
         if let Some(message) = unread.first() {
-            return Err(format!(
-                "{} messages nobody expected, first {}",
-                unread.len(),
-                brief(message)
-            ));
+            return Err(format!("{} messages nobody expected, first {}", unread.len(), brief(message)));
         }
-        if status.success() {
-            Ok(())
-        } else {
-            Err(format!("after EOF the server ended with {status}"))
-        }
+        if status.success() { Ok(()) } else { Err(format!("after EOF the server ended with {status}")) }
     }
 }
 

@@ -76,38 +76,19 @@ pub enum Action {
     /// `^ Name: value` sets, `^ -Name` leaves out a header of the next HTTP request.
     Header { name: String, value: Option<String> },
     /// `>get`, `>delete`, `>http METHOD [PATH]`.
-    Request {
-        method: String,
-        path: Option<String>,
-        label: Option<String>,
-    },
+    Request { method: String, path: Option<String>, label: Option<String> },
     /// `< …`: the next message.
-    Expect {
-        pattern: Value,
-        how: Strictness,
-        label: Option<String>,
-    },
+    Expect { pattern: Value, how: Strictness, label: Option<String> },
     /// `<{ … <}`: the next messages, in any order.
-    Group {
-        patterns: Vec<(Value, Strictness)>,
-        label: Option<String>,
-    },
+    Group { patterns: Vec<(Value, Strictness)>, label: Option<String> },
     /// `<none`: no further message in this answer.
     Nothing { label: Option<String> },
     /// `>until …` and the `<` line after it: ask again until the answer fits.
-    Until {
-        message: Value,
-        pattern: Value,
-        how: Strictness,
-    },
+    Until { message: Value, pattern: Value, how: Strictness },
     /// `= 400` or `= 200 202`.
     Status { codes: Vec<u16>, label: Option<String> },
     /// `= header Name: pattern`.
-    ResponseHeader {
-        name: String,
-        pattern: Value,
-        label: Option<String>,
-    },
+    ResponseHeader { name: String, pattern: Value, label: Option<String> },
     /// `! close LABEL`: hang up on that exchange.
     Close { label: String },
     /// `! end LABEL`: that exchange ends with no further message.
@@ -142,12 +123,7 @@ pub fn read_all(folder: &Path) -> Outcome<Vec<Script>> {
     let mut scripts = Vec::new();
     for file in files {
         let text = std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-        let name = file
-            .strip_prefix(folder)
-            .unwrap_or(&file)
-            .with_extension("")
-            .to_string_lossy()
-            .into_owned();
+        let name = file.strip_prefix(folder).unwrap_or(&file).with_extension("").to_string_lossy().into_owned();
         scripts.extend(parse(&name, &text).map_err(|reason| format!("{name}.txt: {reason}"))?);
     }
     Ok(scripts)
@@ -186,10 +162,7 @@ pub fn parse(name: &str, text: &str) -> Outcome<Vec<Script>> {
     if revisions.is_empty() {
         return Err("no revision: neither the folder nor @revisions names one".into());
     }
-    revisions
-        .into_iter()
-        .map(|revision| reader::read(name, text, revision))
-        .collect()
+    revisions.into_iter().map(|revision| reader::read(name, text, revision)).collect()
 }
 
 #[cfg(test)]

@@ -13,8 +13,7 @@ pub fn raw_bytes(text: &str) -> Outcome<Vec<u8>> {
         let mut words = rest[start + 2..end].split_whitespace();
         let kind = words.next().unwrap_or_default();
         let number = |word: Option<&str>| {
-            word.and_then(|word| word.parse::<usize>().ok())
-                .ok_or_else(|| format!("{{{{{kind} NUMBER …}}}}"))
+            word.and_then(|word| word.parse::<usize>().ok()).ok_or_else(|| format!("{{{{{kind} NUMBER …}}}}"))
         };
         match kind {
             "fill" => {

@@ -48,9 +48,7 @@ pub(super) fn read(name: &str, text: &str, revision: &str) -> Outcome<Script> {
         }
     }
     for (number, line) in lines {
-        reader
-            .line(number, &line)
-            .map_err(|reason| format!("line {number}: {reason}"))?;
+        reader.line(number, &line).map_err(|reason| format!("line {number}: {reason}"))?;
     }
     if reader.group.is_some() {
         return Err("a <{ is never closed".into());
@@ -85,11 +83,7 @@ impl Reader<'_> {
     }
 
     fn push(&mut self, line: usize, action: Action) {
-        self.script.steps.push(Step {
-            line,
-            on: self.on,
-            action,
-        });
+        self.script.steps.push(Step { line, on: self.on, action });
     }
 
     fn directive(&mut self, number: usize, directive: &str) -> Outcome {
@@ -149,11 +143,7 @@ impl Reader<'_> {
         }
         for (word, method) in [("get", "GET"), ("delete", "DELETE")] {
             if let Some(label) = after_word(rest, word) {
-                return Ok(Some(Action::Request {
-                    method: method.into(),
-                    path: None,
-                    label,
-                }));
+                return Ok(Some(Action::Request { method: method.into(), path: None, label }));
             }
         }
         if let Some(rest) = rest.strip_prefix("http ") {
@@ -172,19 +162,13 @@ impl Reader<'_> {
         let payload = if raw {
             Payload::Raw(rest.to_owned())
         } else {
-            Payload::Message {
-                value: json(rest)?,
-                envelope: self.envelope,
-            }
+            Payload::Message { value: json(rest)?, envelope: self.envelope }
         };
         Ok(Some(Action::Send { payload, label }))
     }
 
     fn expecting(&mut self, rest: &str) -> Outcome<Option<Action>> {
-        if let Some(rest) = rest
-            .strip_prefix('{')
-            .filter(|rest| rest.is_empty() || rest.starts_with(" &"))
-        {
+        if let Some(rest) = rest.strip_prefix('{').filter(|rest| rest.is_empty() || rest.starts_with(" &")) {
             let (label, _) = labelled(&format!("{} ", rest.trim()));
             self.group = Some((Vec::new(), label));
             return Ok(None);
@@ -199,10 +183,7 @@ impl Reader<'_> {
         }
         for (word, method) in [("get", "GET"), ("delete", "DELETE")] {
             if let Some(label) = after_word(rest, word) {
-                return Ok(Some(Action::Await {
-                    method: method.into(),
-                    label,
-                }));
+                return Ok(Some(Action::Await { method: method.into(), label }));
             }
         }
         let (how, rest) = match rest.strip_prefix('~') {
@@ -230,18 +211,12 @@ impl Reader<'_> {
 
 /// `get`, `get &label` → the label, if any.
 fn after_word(text: &str, word: &str) -> Option<Option<String>> {
-    let rest = text
-        .strip_prefix(word)
-        .filter(|rest| rest.is_empty() || rest.starts_with(' '))?;
+    let rest = text.strip_prefix(word).filter(|rest| rest.is_empty() || rest.starts_with(' '))?;
     Some(Some(rest.trim().trim_start_matches('&').to_owned()).filter(|label| !label.is_empty()))
 }
 
 fn known(revision: &str) -> Outcome<&str> {
-    if REVISIONS.contains(&revision) {
-        Ok(revision)
-    } else {
-        Err(format!("unknown revision {revision:?}"))
-    }
+    if REVISIONS.contains(&revision) { Ok(revision) } else { Err(format!("unknown revision {revision:?}")) }
 }
 
 fn yes(word: &str) -> Outcome<bool> {
@@ -269,16 +244,10 @@ fn labelled(text: &str) -> (Option<String>, &str) {
 
 fn header(text: &str) -> Outcome<Action> {
     if let Some(name) = text.strip_prefix('-') {
-        return Ok(Action::Header {
-            name: name.trim().to_owned(),
-            value: None,
-        });
+        return Ok(Action::Header { name: name.trim().to_owned(), value: None });
     }
     let (name, value) = text.split_once(':').ok_or("^ Name: value")?;
-    Ok(Action::Header {
-        name: name.to_owned(),
-        value: Some(value.strip_prefix(' ').unwrap_or(value).to_owned()),
-    })
+    Ok(Action::Header { name: name.to_owned(), value: Some(value.strip_prefix(' ').unwrap_or(value).to_owned()) })
 }
 
 fn answer(text: &str) -> Outcome<Action> {

@@ -22,14 +22,9 @@ pub struct Endpoint {
 impl Endpoint {
     /// Read an `http://` URL.
     pub fn parse(url: &str) -> Outcome<Self> {
-        let rest = url
-            .strip_prefix("http://")
-            .ok_or_else(|| format!("not an http URL: {url:?}"))?;
+        let rest = url.strip_prefix("http://").ok_or_else(|| format!("not an http URL: {url:?}"))?;
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-        Ok(Self {
-            authority: authority.to_owned(),
-            path: format!("/{path}"),
-        })
+        Ok(Self { authority: authority.to_owned(), path: format!("/{path}") })
     }
 }
 
@@ -83,10 +78,7 @@ pub struct Head {
 impl Head {
     /// The first value of a header, by its lower-case name.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.headers
-            .iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| value.as_str())
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
@@ -113,11 +105,7 @@ impl Connection {
         let stream = TcpStream::connect(&endpoint.authority)
             .map_err(|error| format!("cannot connect to {}: {error}", endpoint.authority))?;
         stream.set_nodelay(true).map_err(|error| error.to_string())?;
-        Ok(Self {
-            stream,
-            buffer: Vec::new(),
-            open: true,
-        })
+        Ok(Self { stream, buffer: Vec::new(), open: true })
     }
 
     /// Whether the other side has not hung up, as far as we know.
@@ -136,12 +124,8 @@ impl Connection {
 
     /// Read more bytes; `false` at the end.
     fn more(&mut self, deadline: Instant) -> Outcome<bool> {
-        let left = deadline
-            .saturating_duration_since(Instant::now())
-            .max(Duration::from_millis(1));
-        self.stream
-            .set_read_timeout(Some(left))
-            .map_err(|error| error.to_string())?;
+        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        self.stream.set_read_timeout(Some(left)).map_err(|error| error.to_string())?;
         let mut chunk = [0; 64 * 1024];
         match self.stream.read(&mut chunk) {
             Ok(0) => {
@@ -176,26 +160,19 @@ impl Connection {
     }
 
     fn head(&mut self, deadline: Instant) -> Outcome<Head> {
-        let line = self
-            .take_line(deadline)?
-            .ok_or("the server hung up without an answer")?;
+        let line = self.take_line(deadline)?.ok_or("the server hung up without an answer")?;
         let status = line
             .strip_prefix("HTTP/1.1 ")
             .and_then(|rest| rest.get(..3))
             .and_then(|code| code.parse().ok())
             .ok_or_else(|| format!("not an HTTP answer: {}", shorten(&line)))?;
-        let mut head = Head {
-            status,
-            headers: Vec::new(),
-        };
+        let mut head = Head { status, headers: Vec::new() };
         loop {
             let line = self.take_line(deadline)?.ok_or("the answer's head was cut off")?;
             if line.is_empty() {
                 return Ok(head);
             }
-            let (name, value) = line
-                .split_once(':')
-                .ok_or_else(|| format!("not a header: {}", shorten(&line)))?;
+            let (name, value) = line.split_once(':').ok_or_else(|| format!("not a header: {}", shorten(&line)))?;
             head.headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
     }
@@ -267,12 +244,7 @@ impl Exchange {
                     let size = usize::from_str_radix(line.split(';').next().unwrap_or_default().trim(), 16)
                         .map_err(|_| format!("not a chunk size: {}", shorten(&line)))?;
                     if size == 0 {
-                        while !self
-                            .connection
-                            .take_line(deadline)?
-                            .ok_or("the trailer was cut off")?
-                            .is_empty()
-                        {}
+                        while !self.connection.take_line(deadline)?.ok_or("the trailer was cut off")?.is_empty() {}
                         self.framing = Framing::Done;
                     } else {
                         self.framing = Framing::Chunk(size);
@@ -353,9 +325,7 @@ impl Exchange {
     /// server means to keep it.
     pub fn recycle(self) -> Option<Connection> {
         let head = self.head.as_ref()?;
-        let closing = head
-            .get("connection")
-            .is_some_and(|value| value.eq_ignore_ascii_case("close"));
+        let closing = head.get("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
         (self.framing == Framing::Done && self.connection.open && !closing).then_some(self.connection)
     }
 
@@ -369,17 +339,11 @@ fn framing(head: &Head, without_body: bool) -> Outcome<Framing> {
     if without_body || matches!(head.status, 204 | 304) {
         return Ok(Framing::Done);
     }
-    if head
-        .get("transfer-encoding")
-        .is_some_and(|value| value.eq_ignore_ascii_case("chunked"))
-    {
+    if head.get("transfer-encoding").is_some_and(|value| value.eq_ignore_ascii_case("chunked")) {
         return Ok(Framing::ChunkHead);
     }
     match head.get("content-length") {
-        Some(length) => length
-            .parse()
-            .map(Framing::Length)
-            .map_err(|_| format!("not a content length: {length:?}")),
+        Some(length) => length.parse().map(Framing::Length).map_err(|_| format!("not a content length: {length:?}")),
         None => Ok(Framing::UntilClose),
     }
 }

@@ -87,10 +87,7 @@ impl Tail {
 
     /// What is kept.
     pub fn lines(&self) -> Vec<String> {
-        self.0
-            .lock()
-            .map(|lines| lines.iter().cloned().collect())
-            .unwrap_or_default()
+        self.0.lock().map(|lines| lines.iter().cloned().collect()).unwrap_or_default()
     }
 }
 
@@ -124,13 +121,7 @@ impl Pipe {
                 }
             }
         });
-        Ok(Self {
-            child,
-            input,
-            lines,
-            waiting: VecDeque::new(),
-            log,
-        })
+        Ok(Self { child, input, lines, waiting: VecDeque::new(), log })
     }
 
     /// The server's process id.
@@ -178,10 +169,7 @@ impl Pipe {
         match self.lines.recv_timeout(limit) {
             Ok(line) => {
                 let text = line.strip_suffix(b"\n").ok_or_else(|| {
-                    format!(
-                        "output ended inside a line: {}",
-                        shorten(&String::from_utf8_lossy(&line))
-                    )
+                    format!("output ended inside a line: {}", shorten(&String::from_utf8_lossy(&line)))
                 })?;
                 let messages = super::messages(text).map_err(|reason| format!("standard output: {reason}"))?;
                 self.waiting.extend(messages);

@@ -33,10 +33,7 @@ pub(super) struct Arrival {
 impl Arrival {
     /// A header's value, by its lower-case name.
     pub(super) fn header(&self, name: &str) -> Option<String> {
-        self.headers
-            .iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| value.clone())
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
     }
 
     pub(super) fn send(&self, part: Part) {
@@ -82,13 +79,7 @@ fn serve(mut stream: TcpStream, arrivals: &Sender<Arrival>) -> Option<()> {
         let (method, headers, body) = request(&mut stream, &mut buffer)?;
         let (parts, answer) = channel();
         let gone = Arc::new(AtomicBool::new(false));
-        let arrival = Arrival {
-            method,
-            headers,
-            body,
-            parts,
-            gone: Arc::clone(&gone),
-        };
+        let arrival = Arrival { method, headers, body, parts, gone: Arc::clone(&gone) };
         arrivals.send(arrival).ok()?;
         if respond(&mut stream, &answer).is_none() {
             gone.store(true, Ordering::Release);
@@ -115,12 +106,7 @@ fn request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Whole> {
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
         .collect();
-    let named = |wanted: &str| {
-        headers
-            .iter()
-            .find(|(name, _)| name == wanted)
-            .map(|(_, value)| value.as_str())
-    };
+    let named = |wanted: &str| headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
     let mut body = Vec::new();
     if named("transfer-encoding").is_some() {
         loop {
@@ -141,9 +127,7 @@ fn request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Whole> {
             }
         }
     } else {
-        let length = named("content-length")
-            .and_then(|length| length.parse().ok())
-            .unwrap_or(0);
+        let length = named("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
         while buffer.len() < length {
             more(stream, buffer)?;
         }
