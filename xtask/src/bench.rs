@@ -58,20 +58,14 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
     let targets = Targets::read()?;
     let mut all = Vec::new();
     let mut missed = Vec::new();
-    for point in points
-        .iter()
-        .filter(|p| options.transport.as_ref().is_none_or(|t| *t == p.transport))
-    {
+    for point in points.iter().filter(|p| options.transport.as_ref().is_none_or(|t| *t == p.transport)) {
         let runs = measure(&tools, point, &ready, options)?;
         report::clear();
         report::line(format!("{point}"));
         report::line(figures::table(point, &runs, &targets, &mut missed).to_string());
         all.extend(runs);
     }
-    let out = options
-        .out
-        .clone()
-        .unwrap_or_else(|| place::target("bench/results.json"));
+    let out = options.out.clone().unwrap_or_else(|| place::target("bench/results.json"));
     let values: Vec<&Value> = all.iter().map(|r| &r.figures).collect();
     std::fs::write(&out, serde_json::to_string_pretty(&json!({ "runs": values }))?)?;
     report::line(format!("figures: {}", place::short(&out)));
@@ -82,12 +76,7 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
     for run in &void {
         report::line(format!("void: {} {}: {}", run.target, run.revision, run.error()));
     }
-    report::line(format!(
-        "{} measurements, {} void, {} cells over their target",
-        all.len(),
-        void.len(),
-        missed.len()
-    ));
+    report::line(format!("{} measurements, {} void, {} cells over their target", all.len(), void.len(), missed.len()));
     Ok(void.is_empty() && ready.len() == langs.len())
 }
 
@@ -100,20 +89,11 @@ struct Tools {
 impl Tools {
     fn build() -> Result<Self> {
         report::step("building the load generator and the floor");
-        let mut command = tool::cargo(&[
-            "build",
-            "--release",
-            "--locked",
-            "--manifest-path",
-            "benches/Cargo.toml",
-        ]);
+        let mut command = tool::cargo(&["build", "--release", "--locked", "--manifest-path", "benches/Cargo.toml"]);
         command.arg("--target-dir").arg(place::target("bench"));
         process::must("cargo build", command, BUILD, &place::log("bench build"))?;
         let at = |name: &str| place::target("bench/release").join(name);
-        Ok(Self {
-            loadgen: at("loadgen"),
-            floor: at("floor"),
-        })
+        Ok(Self { loadgen: at("loadgen"), floor: at("floor") })
     }
 
     fn floor(&self, kind: Kind, transport: &str) -> String {
@@ -133,12 +113,7 @@ impl Tools {
 }
 
 fn ours(lang: Lang, kind: Kind, transport: &str) -> String {
-    let at = |folder: &str| {
-        place::root()
-            .join(format!("examples/{folder}/{lang}/run"))
-            .display()
-            .to_string()
-    };
+    let at = |folder: &str| place::root().join(format!("examples/{folder}/{lang}/run")).display().to_string();
     match (kind, transport) {
         (Kind::Client, _) => at("bench-client"),
         (Kind::Server, "stdio") => format!("{} --stdio", at("bench")),
@@ -148,11 +123,7 @@ fn ours(lang: Lang, kind: Kind, transport: &str) -> String {
 
 fn measure(tools: &Tools, point: &Point, langs: &[Lang], options: &Options) -> Result<Vec<Run>> {
     let mut targets = vec![(figures::FLOOR.to_owned(), tools.floor(point.kind, point.transport))];
-    targets.extend(
-        langs
-            .iter()
-            .map(|l| (l.to_string(), ours(*l, point.kind, point.transport))),
-    );
+    targets.extend(langs.iter().map(|l| (l.to_string(), ours(*l, point.kind, point.transport))));
     let asked = |r: &&str| options.revision.as_ref().is_none_or(|wanted| wanted == *r) && point.has(r);
     let revisions: Vec<&str> = REVISIONS.iter().copied().filter(|r| asked(&r)).collect();
     let mut turns: Vec<(&str, &str, &str)> = Vec::new();
@@ -178,27 +149,10 @@ fn one(tools: &Tools, point: &Point, server: &str, revision: &str, options: &Opt
     remove(&file);
     let secs = if point.scenario == "soak" { 900.0 } else { options.secs };
     let mut command = tool::command(&tools.loadgen);
-    command.args([
-        "--target",
-        "it",
-        "--cmd",
-        server,
-        "--transport",
-        point.transport,
-        "--proto",
-        revision,
-    ]);
+    command.args(["--target", "it", "--cmd", server, "--transport", point.transport, "--proto", revision]);
     command.args(["--scenario", point.loadgen, "--boot-secs", "60", "--tools", "100"]);
-    command
-        .arg("--concurrency")
-        .arg(point.concurrency.to_string())
-        .arg("--n")
-        .arg(point.n.to_string());
-    command
-        .arg("--max-secs")
-        .arg(secs.to_string())
-        .arg("--warmup")
-        .arg(point.warmup().to_string());
+    command.arg("--concurrency").arg(point.concurrency.to_string()).arg("--n").arg(point.n.to_string());
+    command.arg("--max-secs").arg(secs.to_string()).arg("--warmup").arg(point.warmup().to_string());
     command.arg("--json").arg(&file);
     if point.kind == Kind::Client {
         command.args(["--mode", "client", "--server-cmd", &tools.peer(point.transport)]);
@@ -208,9 +162,7 @@ fn one(tools: &Tools, point: &Point, server: &str, revision: &str, options: &Opt
     }
     let limit = Duration::from_secs_f64(secs * 4.0 + 400.0);
     let done = process::run_with(command, limit, None, |_| {})?;
-    let figures = std::fs::read(&file)
-        .ok()
-        .and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let figures = std::fs::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
     Ok(figures.unwrap_or_else(|| json!({ "valid": false, "error": done.why() })))
 }
 

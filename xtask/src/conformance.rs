@@ -71,16 +71,8 @@ pub(crate) fn main(plan: &Plan) -> Result<bool> {
     setup::languages(&[plan.lang]).all_ready()?;
     let outcome = run(plan, &mut |text| report::line(text))?;
     report::clear();
-    let Counts {
-        passed,
-        failed,
-        skipped,
-    } = outcome.counts;
-    let expected = if skipped > 0 {
-        format!(", {skipped} expected failures")
-    } else {
-        String::new()
-    };
+    let Counts { passed, failed, skipped } = outcome.counts;
+    let expected = if skipped > 0 { format!(", {skipped} expected failures") } else { String::new() };
     report::line("");
     outcome.remarks.iter().for_each(report::line);
     report::line(format!("{passed} passed, {failed} failed{expected}"));
@@ -89,11 +81,7 @@ pub(crate) fn main(plan: &Plan) -> Result<bool> {
 
 /// Runs a plan; `say` gets one line per scenario.
 pub(crate) fn run(plan: &Plan, say: &mut dyn FnMut(String)) -> Result<Outcome> {
-    let suite = Suite {
-        node: setup::newest_node()?,
-        entry: setup::conformance()?,
-        loopback: loopback()?,
-    };
+    let suite = Suite { node: setup::newest_node()?, entry: setup::conformance()?, loopback: loopback()? };
     let expected = Expected::read(plan.role)?;
     let all = suite.list(plan.role)?;
     let wanted = |scenario: &str, leg: &str| {
@@ -102,11 +90,7 @@ pub(crate) fn run(plan: &Plan, say: &mut dyn FnMut(String)) -> Result<Outcome> {
     };
     let mut todo = Vec::new();
     for leg in &plan.legs {
-        todo.extend(
-            all.iter()
-                .filter(|(s, legs)| legs.contains(leg) && wanted(s, leg))
-                .map(|(s, _)| (leg, s)),
-        );
+        todo.extend(all.iter().filter(|(s, legs)| legs.contains(leg) && wanted(s, leg)).map(|(s, _)| (leg, s)));
     }
     if todo.is_empty() {
         bail!("no scenario of the suite fits (legs {})", plan.legs.join(", "));
@@ -138,14 +122,8 @@ pub(crate) fn run(plan: &Plan, say: &mut dyn FnMut(String)) -> Result<Outcome> {
             (Verdict::Failed, Some(_)) => "xfail",
             (Verdict::Failed, None) => "FAIL",
         };
-        say(format!("{word:<5} {leg:<10} {scenario:<46} {}", judged.reason)
-            .trim_end()
-            .to_owned());
-        runs.push(Run {
-            leg: (*leg).clone(),
-            scenario: (*scenario).clone(),
-            judged,
-        });
+        say(format!("{word:<5} {leg:<10} {scenario:<46} {}", judged.reason).trim_end().to_owned());
+        runs.push(Run { leg: (*leg).clone(), scenario: (*scenario).clone(), judged });
     }
     drop(server);
     Ok(sum_up(plan, &expected, &runs))
@@ -173,10 +151,7 @@ fn sum_up(plan: &Plan, expected: &Expected, runs: &[Run]) -> Outcome {
             }
         }
     }
-    remarks.extend(
-        hit.iter()
-            .map(|(reason, n)| format!("expected to fail ({n}): {reason}")),
-    );
+    remarks.extend(hit.iter().map(|(reason, n)| format!("expected to fail ({n}): {reason}")));
     let mut stale = expected.stale(plan.lang, runs);
     if plan.filter.is_none() && !plan.skip_expected {
         stale.extend(expected.unknown(plan.lang, &plan.legs, runs));
@@ -191,9 +166,7 @@ fn sum_up(plan: &Plan, expected: &Expected, runs: &[Run]) -> Outcome {
 pub(crate) fn serve(program: &std::path::Path) -> Result<(Background, String)> {
     let mut command = tool::command(program);
     command.args(["--http", "127.0.0.1:0"]);
-    Background::start(command, Duration::from_secs(60), |line| {
-        line.strip_prefix("ready ").map(str::to_owned)
-    })
+    Background::start(command, Duration::from_secs(60), |line| line.strip_prefix("ready ").map(str::to_owned))
 }
 
 fn loopback() -> Result<PathBuf> {
@@ -227,28 +200,13 @@ impl Suite {
     }
 
     fn one(&self, plan: &Plan, leg: &str, scenario: &str, target: &str) -> Result<Judged> {
-        let name = format!(
-            "{}-{}/{leg}/{}",
-            plan.lang,
-            plan.role.name(),
-            scenario.replace('/', "_")
-        );
+        let name = format!("{}-{}/{leg}/{}", plan.lang, plan.role.name(), scenario.replace('/', "_"));
         let dir = place::target("conformance/results").join(&name);
         let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir_all(&dir)?;
         let mut command = self.command(&[plan.role.name(), "--scenario", scenario]);
-        command
-            .arg("-o")
-            .arg(&dir)
-            .arg("--timeout")
-            .arg(SOFT.as_millis().to_string());
-        command
-            .arg(if plan.role == Role::Server {
-                "--url"
-            } else {
-                "--command"
-            })
-            .arg(target);
+        command.arg("-o").arg(&dir).arg("--timeout").arg(SOFT.as_millis().to_string());
+        command.arg(if plan.role == Role::Server { "--url" } else { "--command" }).arg(target);
         if leg != EXTENSIONS {
             command.args(["--spec-version", leg, "--force"]);
         }
@@ -264,19 +222,9 @@ fn parse_list(text: &str, role: Role) -> Vec<(String, Vec<String>)> {
     for line in text.lines() {
         if line.contains(" scenarios (") {
             on = line.to_lowercase().starts_with(role.name());
-        } else if let Some((name, rest)) = line
-            .strip_prefix("  - ")
-            .and_then(|l| l.split_once(" ["))
-            .filter(|_| on)
-        {
+        } else if let Some((name, rest)) = line.strip_prefix("  - ").and_then(|l| l.split_once(" [")).filter(|_| on) {
             let tags = rest.trim_end().trim_end_matches(']').split(',');
-            let legs = tags.map(|t| {
-                if t == "extension" {
-                    EXTENSIONS.to_owned()
-                } else {
-                    t.to_owned()
-                }
-            });
+            let legs = tags.map(|t| if t == "extension" { EXTENSIONS.to_owned() } else { t.to_owned() });
             all.push((name.to_owned(), legs.collect()));
         }
     }
@@ -292,17 +240,8 @@ mod tests {
         let text = "Server scenarios (test against a server):\n  - ping [2025-06-18,2025-11-25]\n  - tasks-lifecycle \
                     [extension]\n\nClient scenarios (test against a client):\n  - initialize [2025-11-25]\n";
         let server = parse_list(text, Role::Server);
-        assert_eq!(
-            server[0],
-            (
-                "ping".to_owned(),
-                vec!["2025-06-18".to_owned(), "2025-11-25".to_owned()]
-            )
-        );
+        assert_eq!(server[0], ("ping".to_owned(), vec!["2025-06-18".to_owned(), "2025-11-25".to_owned()]));
         assert_eq!(server[1].1, [EXTENSIONS]);
-        assert_eq!(
-            parse_list(text, Role::Client),
-            [("initialize".to_owned(), vec!["2025-11-25".to_owned()])]
-        );
+        assert_eq!(parse_list(text, Role::Client), [("initialize".to_owned(), vec!["2025-11-25".to_owned()])]);
     }
 }

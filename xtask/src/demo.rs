@@ -60,11 +60,7 @@ pub(crate) fn main() -> Result<bool> {
     for failure in &failures {
         report::line(format!("failed: {failure}"));
     }
-    report::line(if failures.is_empty() {
-        "every cell worked"
-    } else {
-        "not every cell worked"
-    });
+    report::line(if failures.is_empty() { "every cell worked" } else { "not every cell worked" });
     Ok(failures.is_empty())
 }
 
@@ -89,16 +85,11 @@ fn cell(server: Lang, client: Lang, served: &Result<(Background, String)>, failu
                 (_, Ok((_, url))) => Ok(url.clone()),
                 (_, Err(error)) => Err(format!("the server does not start: {error:#}")),
             };
-            match target
-                .and_then(|t| ask(client, &t, pinned).map_err(|e| format!("{e:#}")))
-                .and_then(|line| {
-                    let good = wrong(&line, transport, revision);
-                    good.map_or(Ok(line), Err)
-                }) {
-                Ok(line) => lines.push(format!(
-                    "{} {:<5} {:>6.2} ms",
-                    line.protocol_version, transport, line.ms
-                )),
+            match target.and_then(|t| ask(client, &t, pinned).map_err(|e| format!("{e:#}"))).and_then(|line| {
+                let good = wrong(&line, transport, revision);
+                good.map_or(Ok(line), Err)
+            }) {
+                Ok(line) => lines.push(format!("{} {:<5} {:>6.2} ms", line.protocol_version, transport, line.ms)),
                 Err(why) => {
                     lines.push(format!("{revision} {transport:<5}    FAIL"));
                     failures.push(format!("{client} → {server} {transport} {revision}: {why}"));
@@ -159,22 +150,13 @@ fn others(made: &setup::Made, failures: &mut Vec<String>) -> Result<()> {
             };
             if !told {
                 told = true;
-                report::line(format!(
-                    "{} ({}): {}",
-                    server.name,
-                    said.protocol_version,
-                    said.tools.join(", ")
-                ));
+                report::line(format!("{} ({}): {}", server.name, said.protocol_version, said.tools.join(", ")));
                 for (call, answer) in server.calls.iter().zip(&said.calls) {
                     let text: String = answer.text.split_whitespace().collect::<Vec<_>>().join(" ");
                     report::line(format!("  {}({}) = {}", call.name, call.arguments, text));
                 }
             }
-            report::line(format!(
-                "  {lang}: {} tools, {} calls answered",
-                said.tools.len(),
-                said.calls.len()
-            ));
+            report::line(format!("  {lang}: {} tools, {} calls answered", said.tools.len(), said.calls.len()));
         }
     }
     report::line("");

@@ -54,10 +54,7 @@ pub(crate) fn main(langs: &[Lang], control: bool) -> Result<bool> {
     for failure in &outcome.failures {
         report::line(format!("failed: {failure}"));
     }
-    report::line(format!(
-        "{} passed, {} failed",
-        outcome.counts.passed, outcome.counts.failed
-    ));
+    report::line(format!("{} passed, {} failed", outcome.counts.passed, outcome.counts.failed));
     Ok(outcome.counts.failed == 0)
 }
 
@@ -72,10 +69,7 @@ fn controls() -> Result<Outcome> {
 }
 
 fn theirs(peers: &setup::Peers) -> (Vec<Server>, Vec<Client>) {
-    party::PEERS
-        .iter()
-        .map(|p| (Server::theirs(*p, peers), Client::theirs(*p, peers)))
-        .unzip()
+    party::PEERS.iter().map(|p| (Server::theirs(*p, peers), Client::theirs(*p, peers))).unzip()
 }
 
 /// Every pair for these languages.
@@ -144,9 +138,8 @@ impl Outcome {
             for client in clients {
                 report::detail(client.party.name());
                 let target = Target::Words(server.words.clone());
-                let result = client
-                    .call(&target, None, &server.calls)
-                    .and_then(|said| server.check(&said).map(|()| said));
+                let result =
+                    client.call(&target, None, &server.calls).and_then(|said| server.check(&said).map(|()| said));
                 self.counts += Counts::of(result.is_ok());
                 row.push(vec![match result {
                     Ok(said) => format!("ok, {} tools, {}", said.tools.len(), said.protocol_version),
@@ -182,11 +175,7 @@ impl Published {
 pub(crate) fn published(peers: &setup::Peers) -> Result<Vec<Published>> {
     let folder = check::playground()?;
     let npm = |name: &str| {
-        let entry = peers
-            .npm_servers
-            .join("node_modules/@modelcontextprotocol")
-            .join(name)
-            .join("dist/index.js");
+        let entry = peers.npm_servers.join("node_modules/@modelcontextprotocol").join(name).join("dist/index.js");
         vec!["node".to_owned(), entry.to_string_lossy().into_owned()]
     };
     let pypi = |name: &str| vec![peers.python_servers.join(name).to_string_lossy().into_owned()];

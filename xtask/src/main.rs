@@ -1,8 +1,5 @@
 //! The tasks of the repository. `cargo xtask demo` and `cargo xtask test` need nothing done before them.
-#![allow(
-    clippy::print_stdout,
-    reason = "a command-line tool: its results are its standard output"
-)]
+#![allow(clippy::print_stdout, reason = "a command-line tool: its results are its standard output")]
 
 mod bench;
 mod conformance;
@@ -25,6 +22,9 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Line {
+    /// Use what is built already, whatever has changed since
+    #[arg(long, global = true)]
+    as_built: bool,
     #[command(subcommand)]
     task: Task,
 }
@@ -75,7 +75,9 @@ enum Task {
 }
 
 fn main() -> ExitCode {
-    let outcome = run(Line::parse().task);
+    let line = Line::parse();
+    setup::use_as_built(line.as_built);
+    let outcome = run(line.task);
     report::clear();
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -92,12 +94,7 @@ fn run(task: Task) -> anyhow::Result<bool> {
     match task {
         Task::Setup { langs } => setup::run(&Lang::list(&langs)?).map(|()| true),
         Task::Demo => demo::main(),
-        Task::Conformance {
-            lang,
-            role,
-            revision,
-            scenario,
-        } => {
+        Task::Conformance { lang, role, revision, scenario } => {
             let legs = match revision {
                 Some(leg) => vec![leg],
                 None => conformance::REVISIONS.map(str::to_owned).to_vec(),

@@ -12,10 +12,7 @@ pub(crate) fn root() -> &'static Path {
         let manifest = manifest.filter(|m| m.ends_with("xtask"));
         let from_cargo = manifest.as_deref().and_then(Path::parent).map(Path::to_owned);
         let here = std::env::current_dir().unwrap_or_default();
-        let upward = here
-            .ancestors()
-            .find(|d| d.join("xtask/Cargo.toml").is_file())
-            .map(Path::to_owned);
+        let upward = here.ancestors().find(|d| d.join("xtask/Cargo.toml").is_file()).map(Path::to_owned);
         from_cargo.or(upward).unwrap_or(here)
     });
     &ROOT

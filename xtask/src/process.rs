@@ -45,23 +45,9 @@ impl Done {
 
     /// One line that says why it failed: its own last words, if it had any.
     pub(crate) fn why(&self) -> String {
-        let last = |s: &str| {
-            s.lines()
-                .rev()
-                .map(str::trim)
-                .find(|l| !l.is_empty())
-                .map(str::to_owned)
-        };
-        let said = self
-            .stderr
-            .lines()
-            .map(str::trim)
-            .rfind(|l| l.starts_with("error"))
-            .map(str::to_owned);
-        let said = said
-            .or_else(|| last(&self.stderr))
-            .or_else(|| last(&self.stdout))
-            .unwrap_or_default();
+        let last = |s: &str| s.lines().rev().map(str::trim).find(|l| !l.is_empty()).map(str::to_owned);
+        let said = self.stderr.lines().map(str::trim).rfind(|l| l.starts_with("error")).map(str::to_owned);
+        let said = said.or_else(|| last(&self.stderr)).or_else(|| last(&self.stdout)).unwrap_or_default();
         let said: String = said.chars().take(300).collect();
         let how = match (self.timed_out, self.code) {
             (true, _) => format!("no end after {} s", self.took.as_secs()),
@@ -91,10 +77,7 @@ pub(crate) fn run_with(
     if let Some(file) = &mut log {
         let _ = writeln!(file, "$ {}", show(&command));
     }
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let (sender, events) = channel();
     let group = spawn(command, &sender)?;
     drop(sender);
@@ -217,10 +200,7 @@ struct Group(Pid);
 
 impl Group {
     fn new(leader: &Child) -> Result<Self> {
-        let pid = i32::try_from(leader.id())
-            .ok()
-            .and_then(Pid::from_raw)
-            .context("no process id")?;
+        let pid = i32::try_from(leader.id()).ok().and_then(Pid::from_raw).context("no process id")?;
         tell_guard('+', pid);
         Ok(Self(pid))
     }
@@ -252,24 +232,13 @@ impl Background {
         limit: Duration,
         ready: impl Fn(&str) -> Option<T>,
     ) -> Result<(Self, T)> {
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let shown = show(&command);
         let (sender, events) = channel();
         let group = spawn(command, &sender)?;
-        let mut server = Self {
-            group,
-            events,
-            said: String::new(),
-            exited: false,
-        };
+        let mut server = Self { group, events, said: String::new(), exited: false };
         let mut end = Instant::now() + limit;
-        while let Ok(event) = server
-            .events
-            .recv_timeout(end.saturating_duration_since(Instant::now()))
-        {
+        while let Ok(event) = server.events.recv_timeout(end.saturating_duration_since(Instant::now())) {
             let Event::Line { text, .. } = event else {
                 server.exited = true;
                 // Its last words may still be on their way.
@@ -281,31 +250,24 @@ impl Background {
                 return Ok((server, found));
             }
         }
-        let how = if server.exited {
-            "ended before it was ready"
-        } else {
-            "was not ready in time"
-        };
+        let how = if server.exited { "ended before it was ready" } else { "was not ready in time" };
         let said: Vec<&str> = server.said.lines().rev().take(3).collect();
-        bail!(
-            "{shown} {how}: {}",
-            said.into_iter().rev().collect::<Vec<_>>().join(" / ")
-        )
+        bail!("{shown} {how}: {}", said.into_iter().rev().collect::<Vec<_>>().join(" / "))
     }
+}
 
-    /// Ends the server politely; the time it took, or none when it had to be killed.
-    pub(crate) fn stop(mut self) -> Option<Duration> {
-        let started = Instant::now();
+impl Drop for Background {
+    /// Asks it to end; its group is killed when it does not.
+    fn drop(&mut self) {
         self.group.signal(Signal::TERM);
-        let end = started + GRACE;
+        let end = Instant::now() + GRACE;
         while !self.exited {
             match self.events.recv_timeout(end.saturating_duration_since(Instant::now())) {
                 Ok(Event::Exited(_)) => self.exited = true,
                 Ok(Event::Line { .. }) => {}
-                Err(_) => return None,
+                Err(_) => break,
             }
         }
-        Some(started.elapsed())
     }
 }
 
@@ -316,12 +278,7 @@ fn tell_guard(sign: char, group: Pid) {
     static GUARD: OnceLock<Option<Arc<Mutex<ChildStdin>>>> = OnceLock::new();
     let guard = GUARD.get_or_init(|| {
         let mut command = Command::new(std::env::current_exe().ok()?);
-        command
-            .arg("guard")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0);
+        command.arg("guard").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         Some(Arc::new(Mutex::new(command.spawn().ok()?.stdin?)))
     });
     if let Some(pipe) = guard {
@@ -355,9 +312,7 @@ pub(crate) fn guard() {
 /// The program on `PATH`, if there is one.
 pub(crate) fn which(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|dir| dir.join(program))
-        .find(|file| file.is_file())
+    std::env::split_paths(&path).map(|dir| dir.join(program)).find(|file| file.is_file())
 }
 
 #[cfg(test)]
@@ -372,13 +327,8 @@ mod tests {
 
     #[test]
     fn output_and_status_arrive() {
-        let done = run_with(
-            shell("echo one; echo two >&2; exit 3"),
-            Duration::from_secs(20),
-            None,
-            |_| {},
-        )
-        .expect("the shell starts");
+        let done = run_with(shell("echo one; echo two >&2; exit 3"), Duration::from_secs(20), None, |_| {})
+            .expect("the shell starts");
         assert_eq!((done.code, done.timed_out), (Some(3), false));
         assert_eq!((done.stdout.as_str(), done.stderr.as_str()), ("one\n", "two\n"));
         assert_eq!(done.why(), "exit status 3: two");
@@ -390,13 +340,7 @@ mod tests {
         let script = "(trap '' TERM; sleep 60) & echo $!; wait";
         let done = run_with(shell(script), Duration::from_millis(300), None, |_| {}).expect("the shell starts");
         assert!(done.timed_out);
-        let pid = done
-            .stdout
-            .trim()
-            .parse()
-            .ok()
-            .and_then(Pid::from_raw)
-            .expect("a process id");
+        let pid = done.stdout.trim().parse().ok().and_then(Pid::from_raw).expect("a process id");
         let gone = || rustix::process::test_kill_process(pid).is_err();
         let zombie =
             || std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).is_ok_and(|s| s.contains(" Z "));
@@ -413,7 +357,7 @@ mod tests {
         let script = "echo 'ready http://127.0.0.1:1/mcp' >&2; exec sleep 60";
         let (server, url) = Background::start(shell(script), Duration::from_secs(20), find).expect("it gets ready");
         assert_eq!(url, "http://127.0.0.1:1/mcp");
-        assert!(server.stop().is_some());
+        drop(server);
         let error = Background::start(shell("echo no port; exit 1"), Duration::from_secs(20), find).err();
         assert!(error.is_some_and(|e| e.to_string().contains("ended before it was ready: no port")));
     }

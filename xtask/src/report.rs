@@ -16,11 +16,7 @@ pub(crate) struct Counts {
 
 impl Counts {
     pub(crate) fn new(passed: usize, failed: usize, skipped: usize) -> Self {
-        Self {
-            passed,
-            failed,
-            skipped,
-        }
+        Self { passed, failed, skipped }
     }
 
     pub(crate) fn of(ok: bool) -> Self {
@@ -43,11 +39,7 @@ impl AddAssign for Counts {
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} passed, {} failed, {} skipped",
-            self.passed, self.failed, self.skipped
-        )
+        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
     }
 }
 
@@ -62,17 +54,9 @@ fn console() -> MutexGuard<'static, Console> {
     static CONSOLE: OnceLock<Mutex<Console>> = OnceLock::new();
     CONSOLE
         .get_or_init(|| {
-            let width = std::env::var("COLUMNS")
-                .ok()
-                .and_then(|c| c.parse().ok())
-                .unwrap_or(110);
+            let width = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).unwrap_or(110);
             let tty = std::io::stderr().is_terminal();
-            Mutex::new(Console {
-                start: Instant::now(),
-                tty,
-                width,
-                step: String::new(),
-            })
+            Mutex::new(Console { start: Instant::now(), tty, width, step: String::new() })
         })
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
@@ -80,17 +64,8 @@ fn console() -> MutexGuard<'static, Console> {
 
 impl Console {
     fn draw(&self, detail: &str) {
-        let text = format!(
-            "[{:4} s] {}  {}",
-            self.start.elapsed().as_secs(),
-            self.step,
-            detail.trim()
-        );
-        let text: String = text
-            .chars()
-            .filter(|c| !c.is_control())
-            .take(self.width.saturating_sub(1))
-            .collect();
+        let text = format!("[{:4} s] {}  {}", self.start.elapsed().as_secs(), self.step, detail.trim());
+        let text: String = text.chars().filter(|c| !c.is_control()).take(self.width.saturating_sub(1)).collect();
         let mut err = std::io::stderr().lock();
         let _ = write!(err, "\r\x1b[2K{}", text.trim_end());
         let _ = err.flush();
@@ -150,9 +125,7 @@ pub(crate) struct Table {
 
 impl Table {
     pub(crate) fn new(head: &[&str]) -> Self {
-        Self {
-            rows: vec![head.iter().map(|h| vec![(*h).to_owned()]).collect()],
-        }
+        Self { rows: vec![head.iter().map(|h| vec![(*h).to_owned()]).collect()] }
     }
 
     pub(crate) fn row(&mut self, cells: Vec<Vec<String>>) {

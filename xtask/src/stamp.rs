@@ -6,17 +6,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Folders that are products, never sources.
-const PRODUCTS: [&str; 9] = [
-    "target",
-    "node_modules",
-    "dist",
-    ".build",
-    "__pycache__",
-    ".git",
-    ".mypy_cache",
-    ".pytest_cache",
-    ".ruff_cache",
-];
+const PRODUCTS: [&str; 9] =
+    ["target", "node_modules", "dist", ".build", "__pycache__", ".git", ".mypy_cache", ".pytest_cache", ".ruff_cache"];
 
 /// A digest of everything a step is made from.
 pub(crate) struct Inputs {
@@ -25,9 +16,7 @@ pub(crate) struct Inputs {
 
 impl Inputs {
     pub(crate) fn new() -> Self {
-        Self {
-            hash: 0xcbf2_9ce4_8422_2325,
-        }
+        Self { hash: 0xcbf2_9ce4_8422_2325 }
     }
 
     /// A version, an option, the path of a tool.

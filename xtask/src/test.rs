@@ -38,20 +38,12 @@ struct Session {
 pub(crate) fn main(options: &Options) -> Result<bool> {
     let langs = Lang::list(&options.langs)?;
     let whole = langs.len() == Lang::ALL.len();
-    let mut session = Session {
-        only: options.only.clone(),
-        counts: Counts::default(),
-        skips: Vec::new(),
-        failures: Vec::new(),
-    };
+    let mut session =
+        Session { only: options.only.clone(), counts: Counts::default(), skips: Vec::new(), failures: Vec::new() };
 
     session.call("tree tidy", || {
         let (counts, failures) = tidy::run()?;
-        Ok(Read {
-            counts,
-            failures,
-            skips: Vec::new(),
-        })
+        Ok(Read { counts, failures, skips: Vec::new() })
     });
     let made = setup::languages(&langs);
     let mut ready = Vec::new();
@@ -64,12 +56,8 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
         }
     }
     if ready.contains(&Lang::Python) || ready.contains(&Lang::Node) {
-        session.call("tree checkers", || {
-            setup::checkers().map(|()| Read {
-                counts: Counts::of(true),
-                ..Read::default()
-            })
-        });
+        session
+            .call("tree checkers", || setup::checkers().map(|()| Read { counts: Counts::of(true), ..Read::default() }));
     }
     for lang in &ready {
         for step in steps::of(*lang) {
@@ -90,11 +78,7 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
     if whole || !ready.is_empty() {
         session.call("all interop", || {
             let outcome = interop::run(&ready)?;
-            Ok(Read {
-                counts: outcome.counts,
-                failures: outcome.failures,
-                skips: Vec::new(),
-            })
+            Ok(Read { counts: outcome.counts, failures: outcome.failures, skips: Vec::new() })
         });
     }
     Ok(session.end())
@@ -103,23 +87,11 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
 /// The official suite on the newest legacy and the modern revision, without what is expected to fail.
 fn suite(lang: Lang, role: Role) -> Result<Read> {
     let legs = ["2025-11-25", "2026-07-28"].map(str::to_owned).to_vec();
-    let plan = Plan {
-        lang,
-        role,
-        legs,
-        filter: None,
-        skip_expected: true,
-    };
+    let plan = Plan { lang, role, legs, filter: None, skip_expected: true };
     let outcome = conformance::run(&plan, &mut |_| {})?;
-    let (failures, skips) = outcome
-        .remarks
-        .into_iter()
-        .partition(|r| r.starts_with("failed:") || r.starts_with("stale"));
-    Ok(Read {
-        counts: outcome.counts,
-        failures,
-        skips,
-    })
+    let (failures, skips) =
+        outcome.remarks.into_iter().partition(|r| r.starts_with("failed:") || r.starts_with("stale"));
+    Ok(Read { counts: outcome.counts, failures, skips })
 }
 
 impl Session {
@@ -141,9 +113,7 @@ impl Session {
                     if reader == parse::Reader::Status && !done.ok() {
                         let said = done.text();
                         let lines: Vec<&str> = said.lines().filter(|l| !l.trim().is_empty()).collect();
-                        let tail = lines[lines.len().saturating_sub(SHOWN)..]
-                            .iter()
-                            .map(|l| (*l).to_owned());
+                        let tail = lines[lines.len().saturating_sub(SHOWN)..].iter().map(|l| (*l).to_owned());
                         read.failures = tail.chain(std::iter::once(done.why())).collect();
                     }
                     read
@@ -170,10 +140,7 @@ impl Session {
         self.skips.extend(read.skips.iter().map(|why| format!("{name}: {why}")));
         // A runner that counts skips but names none still owes a line.
         for _ in read.skips.len()..read.counts.skipped.min(read.skips.len() + 1) {
-            self.skips.push(format!(
-                "{name}: {} skipped without a reason",
-                read.counts.skipped - read.skips.len()
-            ));
+            self.skips.push(format!("{name}: {} skipped without a reason", read.counts.skipped - read.skips.len()));
         }
         let mark = if read.counts.failed > 0 { "FAIL" } else { "ok" };
         let took = ran.map_or(String::new(), |(took, _)| format!("  {:.0} s", took.as_secs_f64()));

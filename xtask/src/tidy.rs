@@ -47,13 +47,7 @@ impl Tree {
     }
 
     fn written(&self) -> impl Iterator<Item = &Source> {
-        let made = |f: &Source| {
-            self.rules
-                .generated
-                .paths
-                .iter()
-                .any(|g| f.path.starts_with(g.as_str()))
-        };
+        let made = |f: &Source| self.rules.generated.paths.iter().any(|g| f.path.starts_with(g.as_str()));
         self.files.iter().filter(move |f| !made(f))
     }
 }

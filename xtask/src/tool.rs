@@ -43,10 +43,7 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
 /// npm, quiet about everything but errors.
 pub(crate) fn npm(args: &[&str]) -> Command {
     let mut command = command("npm");
-    command
-        .args(args)
-        .env("npm_config_update_notifier", "false")
-        .env("npm_config_loglevel", "error");
+    command.args(args).env("npm_config_update_notifier", "false").env("npm_config_loglevel", "error");
     command.env("npm_config_audit", "false").env("npm_config_fund", "false");
     command
 }
@@ -72,15 +69,7 @@ pub(crate) fn python() -> Option<(PathBuf, String)> {
     static FOUND: OnceLock<Option<(PathBuf, String)>> = OnceLock::new();
     let look = || {
         let named = std::env::var("PYTHON").ok();
-        let names = [
-            "python3",
-            "python3.14",
-            "python3.13",
-            "python3.12",
-            "python3.11",
-            "python3.10",
-            "python",
-        ];
+        let names = ["python3", "python3.14", "python3.13", "python3.12", "python3.11", "python3.10", "python"];
         let version = "import sys, venv, ensurepip; assert sys.version_info >= (3, 10); print(sys.executable, sys.version.split()[0])";
         named.iter().map(String::as_str).chain(names).find_map(|name| {
             let mut probe = command(name);

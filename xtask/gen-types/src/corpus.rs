@@ -23,18 +23,12 @@ pub(crate) fn index(root: &Path, model: &Model) -> Result<String> {
         }
     }
     let lines: Vec<String> = cases.iter().map(|case| format!("    {case}")).collect();
-    Ok(format!(
-        "{{\n  \"note\": {:?},\n  \"cases\": [\n{}\n  ]\n}}\n",
-        crate::NOTICE,
-        lines.join(",\n")
-    ))
+    Ok(format!("{{\n  \"note\": {:?},\n  \"cases\": [\n{}\n  ]\n}}\n", crate::NOTICE, lines.join(",\n")))
 }
 
 fn case(root: &Path, model: &Model, file: &str, name: &str, official: bool) -> Result<Value> {
     let parts: Vec<&str> = name.split('/').collect();
-    let [revision, ty, _] = parts[..] else {
-        anyhow::bail!("not <revision>/<Type>/<name>.json")
-    };
+    let [revision, ty, _] = parts[..] else { anyhow::bail!("not <revision>/<Type>/<name>.json") };
     ensure!(REVISIONS.contains(&revision), "no revision {revision}");
     ensure!(model.defs.contains_key(ty), "no type {ty}");
     let text = fs::read_to_string(root.join(file))?;
@@ -46,10 +40,7 @@ fn case(root: &Path, model: &Model, file: &str, name: &str, official: bool) -> R
     if numbers.iter().any(|number| !exact_as_double(number)) {
         inexact.push("node");
     }
-    if numbers
-        .iter()
-        .any(|number| is_whole(number) && number.parse::<i64>().is_err())
-    {
+    if numbers.iter().any(|number| is_whole(number) && number.parse::<i64>().is_err()) {
         inexact.push("swift");
     }
     let message = value.get("jsonrpc").is_some();
@@ -69,22 +60,16 @@ fn fits(model: &Model, ty: &Type, value: &Value) -> bool {
         Type::Number => value.is_number(),
         Type::String => value.is_string(),
         Type::Literal(expected) => value == expected,
-        Type::Enum(values) => value
-            .as_str()
-            .is_some_and(|value| values.iter().any(|known| known == value)),
+        Type::Enum(values) => value.as_str().is_some_and(|value| values.iter().any(|known| known == value)),
         Type::Ref(name) => model.defs.get(name).is_some_and(|def| fits(model, &def.body, value)),
-        Type::Array(inner) => value
-            .as_array()
-            .is_some_and(|items| items.iter().all(|item| fits(model, inner, item))),
-        Type::Map(inner) => value
-            .as_object()
-            .is_some_and(|object| object.values().all(|item| fits(model, inner, item))),
+        Type::Array(inner) => value.as_array().is_some_and(|items| items.iter().all(|item| fits(model, inner, item))),
+        Type::Map(inner) => {
+            value.as_object().is_some_and(|object| object.values().all(|item| fits(model, inner, item)))
+        }
         Type::Object(Object { fields, .. }) => value.as_object().is_some_and(|object| {
-            fields.iter().all(|field| {
-                object
-                    .get(&field.key)
-                    .map_or(!field.required, |value| fits(model, &field.ty, value))
-            })
+            fields
+                .iter()
+                .all(|field| object.get(&field.key).map_or(!field.required, |value| fits(model, &field.ty, value)))
         }),
         Type::Union(members) => members.iter().any(|member| fits(model, member, value)),
     }
@@ -96,11 +81,7 @@ fn numbers(text: &str) -> Vec<&str> {
     let mut rest = text;
     while let Some(start) = rest.find(|letter: char| letter == '"' || letter == '-' || letter.is_ascii_digit()) {
         rest = &rest[start..];
-        let end = if rest.starts_with('"') {
-            end_of_string(rest)
-        } else {
-            end_of_number(rest)
-        };
+        let end = if rest.starts_with('"') { end_of_string(rest) } else { end_of_number(rest) };
         if !rest.starts_with('"') {
             found.push(&rest[..end]);
         }
@@ -120,8 +101,7 @@ fn end_of_string(text: &str) -> usize {
 }
 
 fn end_of_number(text: &str) -> usize {
-    text.find(|letter: char| !matches!(letter, '-' | '+' | '.' | 'e' | 'E' | '0'..='9'))
-        .unwrap_or(text.len())
+    text.find(|letter: char| !matches!(letter, '-' | '+' | '.' | 'e' | 'E' | '0'..='9')).unwrap_or(text.len())
 }
 
 fn is_whole(number: &str) -> bool {
@@ -130,9 +110,7 @@ fn is_whole(number: &str) -> bool {
 
 /// Whether reading the number as a double and writing it as JavaScript does gives the same text.
 fn exact_as_double(number: &str) -> bool {
-    number
-        .parse::<f64>()
-        .is_ok_and(|double| double.abs() < 1e21 && format!("{double}") == number)
+    number.parse::<f64>().is_ok_and(|double| double.abs() < 1e21 && format!("{double}") == number)
 }
 
 #[cfg(test)]
@@ -141,10 +119,7 @@ mod tests {
 
     #[test]
     fn numbers_are_found_outside_of_strings() {
-        assert_eq!(
-            numbers(r#"{"a1": [-1, 2.50, "3 \" 4"], "\\": 1e-7}"#),
-            ["-1", "2.50", "1e-7"]
-        );
+        assert_eq!(numbers(r#"{"a1": [-1, 2.50, "3 \" 4"], "\\": 1e-7}"#), ["-1", "2.50", "1e-7"]);
     }
 
     #[test]

@@ -24,11 +24,7 @@ impl Docs {
 
     /// The names docs.toml describes that are not among `known`: left over from an older pin.
     pub(crate) fn stale(&self, known: &Definitions) -> Vec<&str> {
-        self.types
-            .keys()
-            .filter(|name| !known.contains_key(*name))
-            .map(String::as_str)
-            .collect()
+        self.types.keys().filter(|name| !known.contains_key(*name)).map(String::as_str).collect()
     }
 
     /// The line for a type.
@@ -42,18 +38,10 @@ impl Docs {
 
     /// The line for a property, when there is something to say. `parent` is a type, or "Type.property" inside one.
     pub(crate) fn of_property(&self, parent: &str, key: &str, schemas: &Schemas) -> Option<String> {
-        let sentence = self
-            .properties
-            .get(&format!("{parent}.{key}"))
-            .or_else(|| self.properties.get(key))
-            .cloned();
+        let sentence = self.properties.get(&format!("{parent}.{key}")).or_else(|| self.properties.get(key)).cloned();
         // Older schemas leave these out of their definitions although they were on the wire.
         let unsaid = key == "jsonrpc" || key == "id" || (key == "_meta" && parent.ends_with("Params"));
-        let window = if unsaid || parent.contains('.') {
-            None
-        } else {
-            property_window(parent, key, schemas)
-        };
+        let window = if unsaid || parent.contains('.') { None } else { property_window(parent, key, schemas) };
         join(sentence, window)
     }
 }
@@ -71,20 +59,11 @@ fn derived(name: &str, body: &Type, schemas: &Schemas) -> String {
         && let Some(field) = object.fields.iter().find(|field| field.key == "method")
         && let Type::Literal(Value::String(method)) = &field.ty
     {
-        return format!(
-            "The `{method}` {}.",
-            if name.ends_with("Notification") {
-                "notification"
-            } else {
-                "request"
-            }
-        );
+        return format!("The `{method}` {}.", if name.ends_with("Notification") { "notification" } else { "request" });
     }
-    for (suffix, text) in [
-        ("ResultResponse", "The answer to"),
-        ("Result", "The result of"),
-        ("Params", "The params of"),
-    ] {
+    for (suffix, text) in
+        [("ResultResponse", "The answer to"), ("Result", "The result of"), ("Params", "The params of")]
+    {
         let Some(stem) = name.strip_suffix(suffix) else {
             continue;
         };
@@ -104,33 +83,21 @@ fn derived(name: &str, body: &Type, schemas: &Schemas) -> String {
 
 /// "Until …" for what the newest revision no longer has, "Since …" for methods that came later than the first one.
 fn type_window(name: &str, schemas: &Schemas) -> Option<String> {
-    let method = schemas
-        .merged
-        .get(name)
-        .and_then(|def| def.pointer("/properties/method/const"));
+    let method = schemas.merged.get(name).and_then(|def| def.pointer("/properties/method/const"));
     let present = |revision: &Definitions| match method {
-        Some(method) => revision
-            .values()
-            .any(|def| def.pointer("/properties/method/const") == Some(method)),
+        Some(method) => revision.values().any(|def| def.pointer("/properties/method/const") == Some(method)),
         None => revision.contains_key(name),
     };
     let first = schemas.published.iter().rposition(present)?;
     let last = schemas.published.iter().position(present)?;
     let since = method.is_some() || last > 0;
-    window(
-        if since { first } else { REVISIONS.len() - 1 },
-        last,
-        REVISIONS.len() - 1,
-    )
+    window(if since { first } else { REVISIONS.len() - 1 }, last, REVISIONS.len() - 1)
 }
 
 /// The same for a property, counted over the revisions that have its type.
 fn property_window(parent: &str, key: &str, schemas: &Schemas) -> Option<String> {
-    let has: Vec<Option<bool>> = schemas
-        .published
-        .iter()
-        .map(|revision| Some(properties(parent, revision)?.get(key).is_some()))
-        .collect();
+    let has: Vec<Option<bool>> =
+        schemas.published.iter().map(|revision| Some(properties(parent, revision)?.get(key).is_some())).collect();
     let oldest = has.iter().rposition(Option::is_some)?;
     let first = has.iter().rposition(|has| *has == Some(true))?;
     let last = has.iter().position(|has| *has == Some(true))?;
@@ -159,7 +126,5 @@ fn properties<'a>(name: &str, revision: &'a Definitions) -> Option<&'a Value> {
     if let Some(definition) = revision.get(name).or_else(|| revision.get(renamed)) {
         return definition.get("properties");
     }
-    revision
-        .get(name.strip_suffix("Params")?)?
-        .pointer("/properties/params/properties")
+    revision.get(name.strip_suffix("Params")?)?.pointer("/properties/params/properties")
 }

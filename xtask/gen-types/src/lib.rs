@@ -27,11 +27,7 @@ pub fn run(root: &Path, check: bool) -> Result<()> {
     let schemas = schema::Schemas::load(root)?;
     let docs = docs::Docs::load()?;
     let stale = docs.stale(&schemas.merged);
-    ensure!(
-        stale.is_empty(),
-        "docs.toml describes types that are gone: {}",
-        stale.join(", ")
-    );
+    ensure!(stale.is_empty(), "docs.toml describes types that are gone: {}", stale.join(", "));
     let model = model::Model::new(&schemas, &docs)?;
     let outputs = [
         ("bindings-python/python/tricorn/types.py", python::emit(&model)),

@@ -72,29 +72,12 @@ impl Model {
     pub(crate) fn new(schemas: &Schemas, docs: &Docs) -> Result<Self> {
         let mut defs = BTreeMap::new();
         for (name, definition) in &schemas.merged {
-            let lowering = Lowering {
-                definitions: &schemas.merged,
-                docs,
-                schemas,
-            };
-            let body = lowering
-                .ty(definition, name)
-                .with_context(|| format!("definition {name}"))?;
+            let lowering = Lowering { definitions: &schemas.merged, docs, schemas };
+            let body = lowering.ty(definition, name).with_context(|| format!("definition {name}"))?;
             let doc = docs.of_type(name, &body, schemas);
-            defs.insert(
-                name.clone(),
-                Def {
-                    name: name.clone(),
-                    doc,
-                    body,
-                },
-            );
+            defs.insert(name.clone(), Def { name: name.clone(), doc, body });
         }
-        Ok(Self {
-            defs,
-            marks: schemas.overlay.marks.clone(),
-            unions: schemas.overlay.unions.clone(),
-        })
+        Ok(Self { defs, marks: schemas.overlay.marks.clone(), unions: schemas.overlay.unions.clone() })
     }
 
     /// Definitions so that each comes after those it refers to; a cycle is broken at an arbitrary but fixed place.
@@ -147,9 +130,7 @@ struct Lowering<'a> {
 impl Lowering<'_> {
     /// `place` is the name of the definition, or "Type.property" inside it.
     fn ty(&self, schema: &Value, place: &str) -> Result<Type> {
-        let Value::Object(schema) = schema else {
-            bail!("{place}: not an object schema")
-        };
+        let Value::Object(schema) = schema else { bail!("{place}: not an object schema") };
         if let Some(target) = schema.get("$ref") {
             return Ok(Type::Ref(reference(target)?.to_owned()));
         }
@@ -157,10 +138,7 @@ impl Lowering<'_> {
             return Ok(Type::Object(self.all_of(parts, place)?));
         }
         if let Some(Value::Array(members)) = schema.get("anyOf") {
-            let members = members
-                .iter()
-                .map(|member| self.ty(member, place))
-                .collect::<Result<Vec<_>>>()?;
+            let members = members.iter().map(|member| self.ty(member, place)).collect::<Result<Vec<_>>>()?;
             return Ok(union(members));
         }
         if let Some(value) = schema.get("const") {
@@ -175,9 +153,7 @@ impl Lowering<'_> {
             None => Ok(Type::Any),
             Some(Value::String(name)) => self.of_kind(name, schema, place),
             Some(Value::Array(names)) => {
-                let members = names
-                    .iter()
-                    .map(|name| self.of_kind(name.as_str().unwrap_or_default(), schema, place));
+                let members = names.iter().map(|name| self.of_kind(name.as_str().unwrap_or_default(), schema, place));
                 Ok(union(members.collect::<Result<Vec<_>>>()?))
             }
             Some(other) => bail!("{place}: type {other}"),
@@ -212,20 +188,10 @@ impl Lowering<'_> {
     }
 
     fn object(&self, schema: &Map<String, Value>, place: &str) -> Result<Object> {
-        let required: Vec<&str> = schema
-            .get("required")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .collect();
+        let required: Vec<&str> =
+            schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
         let mut fields = Vec::new();
-        for (key, property) in schema
-            .get("properties")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten()
-        {
+        for (key, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
             fields.push(Field {
                 key: key.clone(),
                 ty: self.ty(property, &format!("{place}.{key}"))?,
@@ -245,17 +211,13 @@ impl Lowering<'_> {
             let part = match part.get("$ref") {
                 Some(target) => {
                     let name = reference(target)?;
-                    let definition = self
-                        .definitions
-                        .get(name)
-                        .with_context(|| format!("{place}: no definition {name}"))?;
+                    let definition =
+                        self.definitions.get(name).with_context(|| format!("{place}: no definition {name}"))?;
                     self.ty(definition, name)?
                 }
                 None => self.ty(part, place)?,
             };
-            let Type::Object(part) = part else {
-                bail!("{place}: allOf of something else than objects")
-            };
+            let Type::Object(part) = part else { bail!("{place}: allOf of something else than objects") };
             whole.open |= part.open;
             for field in part.fields {
                 whole.fields.retain(|old| old.key != field.key);

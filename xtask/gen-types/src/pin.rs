@@ -20,20 +20,11 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     let pinned: Pinned = serde_json::from_str(&text).context("schema/PINNED.json")?;
     for (name, expected) in &pinned.sha256 {
         let bytes = fs::read(folder.join(name)).with_context(|| format!("schema/{name} is pinned"))?;
-        let actual: String = Sha256::digest(&bytes)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        ensure!(
-            actual == *expected,
-            "schema/{name} differs from what is pinned: sha256 {actual}"
-        );
+        let actual: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        ensure!(actual == *expected, "schema/{name} differs from what is pinned: sha256 {actual}");
     }
     for name in crate::files(&folder, "json")? {
-        ensure!(
-            name == "PINNED.json" || pinned.sha256.contains_key(&name),
-            "schema/{name} is not in PINNED.json"
-        );
+        ensure!(name == "PINNED.json" || pinned.sha256.contains_key(&name), "schema/{name} is not in PINNED.json");
     }
     Ok(())
 }

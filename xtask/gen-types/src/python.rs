@@ -21,11 +21,7 @@ pub(crate) fn emit(model: &Model) -> String {
         emitter.def(def);
     }
     out.push_str(&emitter.text);
-    out.push_str(if emitter.after_class {
-        "\n\n__all__ = [\n"
-    } else {
-        "\n__all__ = [\n"
-    });
+    out.push_str(if emitter.after_class { "\n\n__all__ = [\n" } else { "\n__all__ = [\n" });
     let mut names: Vec<&str> = model.defs.keys().map(String::as_str).collect();
     names.sort_by_key(|name| sorting(name));
     for name in names {
@@ -50,8 +46,7 @@ struct Emitter {
 impl Emitter {
     /// Two blank lines around classes, one between assignments.
     fn gap(&mut self, class: bool) {
-        self.text
-            .push_str(if class || self.after_class { "\n\n" } else { "\n" });
+        self.text.push_str(if class || self.after_class { "\n\n" } else { "\n" });
         self.after_class = class;
     }
 
@@ -101,11 +96,7 @@ impl Emitter {
             } else {
                 let _ = writeln!(self.text, "_{name}{suffix} = TypedDict(\n    {arguments}\n)");
             }
-            base = if base == "TypedDict" {
-                format!("_{name}{suffix}")
-            } else {
-                format!("{base}, _{name}{suffix}")
-            };
+            base = if base == "TypedDict" { format!("_{name}{suffix}") } else { format!("{base}, _{name}{suffix}") };
         }
         let required = self.lines(name, &required);
         let optional = self.lines(name, &optional);
@@ -201,8 +192,5 @@ fn literal(value: &Value) -> String {
 
 fn is_identifier(key: &str) -> bool {
     const KEYWORDS: [&str; 6] = ["from", "import", "class", "None", "True", "False"];
-    !KEYWORDS.contains(&key)
-        && key
-            .chars()
-            .all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+    !KEYWORDS.contains(&key) && key.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }

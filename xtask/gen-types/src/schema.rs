@@ -41,17 +41,10 @@ pub(crate) struct Schemas {
 impl Schemas {
     /// Reads `<root>/schema/<revision>.json` and merges.
     pub(crate) fn load(root: &Path) -> Result<Self> {
-        let published = REVISIONS
-            .iter()
-            .map(|revision| read(root, revision))
-            .collect::<Result<Vec<_>>>()?;
+        let published = REVISIONS.iter().map(|revision| read(root, revision)).collect::<Result<Vec<_>>>()?;
         let overlay: Overlay = toml::from_str(include_str!("../overlay.toml")).context("overlay.toml")?;
         let merged = merge_all(&published[..MERGED], &overlay)?;
-        Ok(Self {
-            published,
-            merged,
-            overlay,
-        })
+        Ok(Self { published, merged, overlay })
     }
 }
 
@@ -95,11 +88,7 @@ fn merge_all(revisions: &[Definitions], overlay: &Overlay) -> Result<Definitions
 /// Makes `newer` fit `older` too: keeps what only the older has, and requires only what both require.
 fn merge(newer: &mut Value, older: &Value) {
     if let (Some(members), Some(more)) = (array_mut(newer, "anyOf"), array(older, "anyOf")) {
-        let added: Vec<Value> = more
-            .iter()
-            .filter(|member| !members.contains(member))
-            .cloned()
-            .collect();
+        let added: Vec<Value> = more.iter().filter(|member| !members.contains(member)).cloned().collect();
         members.extend(added);
         return;
     }

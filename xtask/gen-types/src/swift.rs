@@ -21,20 +21,13 @@ pub(crate) fn emit(model: &Model) -> Result<String> {
          /// Fields and members of unions that a type does not name are kept: decoding and encoding loses nothing.\n\
          public enum Types {{\n"
     );
-    let emitter = Emitter {
-        model,
-        enums: recurring_enums(model),
-    };
+    let emitter = Emitter { model, enums: recurring_enums(model) };
     let mut first = true;
     for def in model.defs.values().filter(|def| !BUILT_IN.contains(&def.name.as_str())) {
         emitter.declare(&mut out, &def.name, Some(&def.doc), &def.body, 1, &mut first)?;
     }
     for (name, members) in &model.unions {
-        let doc = members
-            .iter()
-            .map(|member| format!("`{member}`"))
-            .collect::<Vec<_>>()
-            .join(" or ");
+        let doc = members.iter().map(|member| format!("`{member}`")).collect::<Vec<_>>().join(" or ");
         let body = Type::Union(members.iter().cloned().map(Type::Ref).collect());
         emitter.declare(
             &mut out,
@@ -55,23 +48,14 @@ pub(crate) fn emit(model: &Model) -> Result<String> {
 /// The enums that several types write out in place for a property of the same name, by that name.
 fn recurring_enums(model: &Model) -> BTreeMap<String, Vec<String>> {
     let mut found = BTreeMap::new();
-    let objects = model.defs.values().filter_map(|def| {
-        if let Type::Object(object) = &def.body {
-            Some(object)
-        } else {
-            None
-        }
-    });
+    let objects =
+        model.defs.values().filter_map(|def| if let Type::Object(object) = &def.body { Some(object) } else { None });
     for field in objects.flat_map(|object| &object.fields) {
         if let Type::Enum(values) = &field.ty {
             *found.entry((capitalized(&field.key), values.clone())).or_insert(0) += 1;
         }
     }
-    found
-        .into_iter()
-        .filter(|(_, count)| *count > 1)
-        .map(|(key, _)| key)
-        .collect()
+    found.into_iter().filter(|(_, count)| *count > 1).map(|(key, _)| key).collect()
 }
 
 /// A type that has to be declared beside its use.
@@ -117,34 +101,19 @@ impl Emitter<'_> {
         }
         let indent = "    ".repeat(depth);
         for line in text.lines() {
-            let _ = if line.is_empty() {
-                writeln!(out)
-            } else {
-                writeln!(out, "{indent}{line}")
-            };
+            let _ = if line.is_empty() { writeln!(out) } else { writeln!(out, "{indent}{line}") };
         }
         Ok(())
     }
 
     fn structure(&self, out: &mut String, name: &str, object: &Object) -> Result<()> {
         let mut nested = Vec::new();
-        let fields: Vec<Property> = object
-            .fields
-            .iter()
-            .map(|field| self.property(field, &mut nested))
-            .collect();
+        let fields: Vec<Property> = object.fields.iter().map(|field| self.property(field, &mut nested)).collect();
         let _ = writeln!(
             out,
             "public struct {name}: WireObject, WireValue {{\n    public static let rules: [WireRule] = ["
         );
-        for Property {
-            key,
-            ty,
-            kind,
-            constant,
-            ..
-        } in &fields
-        {
+        for Property { key, ty, kind, constant, .. } in &fields {
             let _ = match kind {
                 Kind::Constant => writeln!(out, "        .constant(\"{key}\", {constant}),"),
                 Kind::Required => writeln!(out, "        .required(\"{key}\", {ty}.self),"),
@@ -154,15 +123,7 @@ impl Emitter<'_> {
         }
         out.push_str("    ]\n    public private(set) var fields: WireFields\n    public init(fields: WireFields) { self.fields = fields }\n\n");
         initializer(out, &fields);
-        for Property {
-            key,
-            name,
-            ty,
-            kind,
-            constant,
-            doc,
-        } in &fields
-        {
+        for Property { key, name, ty, kind, constant, doc } in &fields {
             // Every message has the same `jsonrpc`.
             if *kind == Kind::Constant && key == "jsonrpc" {
                 continue;
@@ -187,10 +148,7 @@ impl Emitter<'_> {
             if line.len() + 4 <= 120 {
                 let _ = writeln!(out, "{line}");
             } else {
-                let _ = writeln!(
-                    out,
-                    "    public var {name}: {ty} {{\n        {get}\n        {set}\n    }}"
-                );
+                let _ = writeln!(out, "    public var {name}: {ty} {{\n        {get}\n        {set}\n    }}");
             }
         }
         for Nested { name, body } in nested {
@@ -217,14 +175,7 @@ impl Emitter<'_> {
                 String::new(),
             ),
         };
-        Property {
-            key: field.key.clone(),
-            name: property_name(&field.key),
-            kind,
-            ty,
-            constant,
-            doc: field.doc.clone(),
-        }
+        Property { key: field.key.clone(), name: property_name(&field.key), kind, ty, constant, doc: field.doc.clone() }
     }
 
     /// The type by name; what has none yet is put into `nested` under `hint`.
@@ -247,34 +198,22 @@ impl Emitter<'_> {
             Type::Enum(values) if self.enums.get(hint) == Some(values) => hint.to_owned(),
             Type::Union(members) if self.name_of(members).is_some() => self.name_of(members).unwrap_or_default(),
             Type::Object(_) | Type::Enum(_) | Type::Union(_) => {
-                nested.push(Nested {
-                    name: hint.to_owned(),
-                    body: ty,
-                });
+                nested.push(Nested { name: hint.to_owned(), body: ty });
                 hint.to_owned()
             }
         }
     }
 
     fn name_of(&self, members: &[Type]) -> Option<String> {
-        let names: Vec<&String> = members
-            .iter()
-            .filter_map(|member| if let Type::Ref(name) = member { Some(name) } else { None })
-            .collect();
-        let found = self
-            .model
-            .unions
-            .iter()
-            .find(|(_, union)| union.iter().collect::<Vec<_>>() == names)?;
+        let names: Vec<&String> =
+            members.iter().filter_map(|member| if let Type::Ref(name) = member { Some(name) } else { None }).collect();
+        let found = self.model.unions.iter().find(|(_, union)| union.iter().collect::<Vec<_>>() == names)?;
         Some(found.0.clone())
     }
 
     fn union(&self, out: &mut String, name: &str, members: &[Type]) -> Result<()> {
         let mut nested = Vec::new();
-        if members
-            .iter()
-            .all(|member| matches!(member, Type::String | Type::Integer))
-        {
+        if members.iter().all(|member| matches!(member, Type::String | Type::Integer)) {
             let _ = write!(
                 out,
                 "public enum {name}: WireScalar, WireValue {{\n    case string(String)\n    case int(Int)\n\n    public var json: JSONValue {{\n        \
@@ -282,10 +221,7 @@ impl Emitter<'_> {
             );
             return Ok(());
         }
-        let types: Vec<String> = members
-            .iter()
-            .map(|member| self.ty(member, name, &mut nested))
-            .collect();
+        let types: Vec<String> = members.iter().map(|member| self.ty(member, name, &mut nested)).collect();
         ensure!(nested.is_empty(), "{name}: a union of objects without names");
         let cases = self.cases(members, &types);
         let _ = writeln!(out, "public enum {name}: WireUnion, WireValue {{");
@@ -314,22 +250,14 @@ impl Emitter<'_> {
                         marks.push(format!("{position}: \"{key}\""));
                     }
                 }
-                let marks = if marks.is_empty() {
-                    String::new()
-                } else {
-                    format!(", marks: [{}]", marks.join(", "))
-                };
+                let marks = if marks.is_empty() { String::new() } else { format!(", marks: [{}]", marks.join(", ")) };
                 let _ = writeln!(out, "    ]{marks})\n");
                 order
             }
         };
         out.push_str("    public init(_ match: WireMatch) {\n        switch match.index {\n");
         for (position, index) in order.iter().enumerate() {
-            let _ = writeln!(
-                out,
-                "        case {position}: self = .{}(.init(checked: match.json))",
-                cases[*index]
-            );
+            let _ = writeln!(out, "        case {position}: self = .{}(.init(checked: match.json))", cases[*index]);
         }
         out.push_str("        default: self = .other(match.json)\n        }\n");
         out.push_str("    }\n\n    public var json: JSONValue {\n        switch self {\n");
@@ -350,17 +278,10 @@ impl Emitter<'_> {
         if let Some(("type", values)) = self.tag(members).as_ref().map(|(key, values)| (key.as_str(), values)) {
             return values.iter().map(|value| lower(&capitalized(value))).collect();
         }
-        let suffix = [
-            "Request",
-            "Notification",
-            "Result",
-            "EnumSchema",
-            "Schema",
-            "ResourceContents",
-        ]
-        .into_iter()
-        .find(|suffix| types.iter().all(|ty| ty.ends_with(suffix)))
-        .unwrap_or_default();
+        let suffix = ["Request", "Notification", "Result", "EnumSchema", "Schema", "ResourceContents"]
+            .into_iter()
+            .find(|suffix| types.iter().all(|ty| ty.ends_with(suffix)))
+            .unwrap_or_default();
         let short = |ty: &String| {
             let ty = ty.strip_suffix(suffix).filter(|rest| !rest.is_empty()).unwrap_or(ty);
             lower(ty.strip_prefix("JSONRPC").unwrap_or(ty))
@@ -371,10 +292,7 @@ impl Emitter<'_> {
     /// The property that has a different constant in every member.
     fn tag(&self, members: &[Type]) -> Option<(String, Vec<String>)> {
         ["method", "type", "mode"].into_iter().find_map(|key| {
-            let values = members
-                .iter()
-                .map(|member| self.constant(member, key))
-                .collect::<Option<Vec<_>>>()?;
+            let values = members.iter().map(|member| self.constant(member, key)).collect::<Option<Vec<_>>>()?;
             let mut distinct = values.clone();
             distinct.sort();
             distinct.dedup();
@@ -383,12 +301,7 @@ impl Emitter<'_> {
     }
 
     fn constant(&self, ty: &Type, key: &str) -> Option<String> {
-        let field = self
-            .model
-            .object(ty)?
-            .fields
-            .iter()
-            .find(|field| field.key == key && field.required)?;
+        let field = self.model.object(ty)?.fields.iter().find(|field| field.key == key && field.required)?;
         match &field.ty {
             Type::Literal(Value::String(value)) => Some(value.clone()),
             _ => None,
@@ -433,15 +346,7 @@ struct Property {
 fn initializer(out: &mut String, fields: &[Property]) {
     let mut parameters = Vec::new();
     let mut body = String::new();
-    for Property {
-        key,
-        name,
-        ty,
-        kind,
-        constant,
-        ..
-    } in fields
-    {
+    for Property { key, name, ty, kind, constant, .. } in fields {
         match kind {
             Kind::Constant => {
                 let _ = writeln!(body, "        fields.put(\"{key}\", {constant} as {ty})");
@@ -458,11 +363,7 @@ fn initializer(out: &mut String, fields: &[Property]) {
     if line.len() <= 116 {
         let _ = writeln!(out, "{line}");
     } else {
-        let _ = writeln!(
-            out,
-            "    public init(\n        {}\n    ) {{",
-            parameters.join(",\n        ")
-        );
+        let _ = writeln!(out, "    public init(\n        {}\n    ) {{", parameters.join(",\n        "));
     }
     let _ = write!(out, "        fields = WireFields()\n{body}    }}\n\n");
 }
@@ -484,10 +385,7 @@ fn open_enum(out: &mut String, name: &str, values: &[String]) {
 fn is_scalar(ty: &Type) -> bool {
     match ty {
         Type::Array(inner) => is_scalar(inner),
-        ty => matches!(
-            ty,
-            Type::Any | Type::Null | Type::Bool | Type::Integer | Type::Number | Type::String
-        ),
+        ty => matches!(ty, Type::Any | Type::Null | Type::Bool | Type::Integer | Type::Number | Type::String),
     }
 }
 
@@ -505,20 +403,11 @@ fn property_name(key: &str) -> String {
 }
 
 fn escaped(name: &str) -> String {
-    const KEYWORDS: [&str; 10] = [
-        "default", "enum", "init", "is", "as", "in", "self", "protocol", "private", "public",
-    ];
-    if KEYWORDS.contains(&name) {
-        format!("`{name}`")
-    } else {
-        name.to_owned()
-    }
+    const KEYWORDS: [&str; 10] = ["default", "enum", "init", "is", "as", "in", "self", "protocol", "private", "public"];
+    if KEYWORDS.contains(&name) { format!("`{name}`") } else { name.to_owned() }
 }
 
 fn lower(name: &str) -> String {
     let mut letters = name.chars();
-    letters
-        .next()
-        .map(|first| first.to_lowercase().chain(letters).collect())
-        .unwrap_or_default()
+    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }

@@ -19,12 +19,8 @@ pub(crate) fn emit(model: &Model) -> String {
                 let _ = writeln!(out, "export interface {} {}", def.name, block(object, 0));
             }
             Type::Map(inner) => {
-                let _ = writeln!(
-                    out,
-                    "export interface {} {{\n  [key: string]: {};\n}}",
-                    def.name,
-                    expression(inner, 1)
-                );
+                let _ =
+                    writeln!(out, "export interface {} {{\n  [key: string]: {};\n}}", def.name, expression(inner, 1));
             }
             body => {
                 let _ = writeln!(out, "{}", alias(&def.name, body));
@@ -44,11 +40,7 @@ fn alias(name: &str, body: &Type) -> String {
         Type::Enum(values) if line.len() > WIDTH => {
             format!(
                 "export type {name} =\n  | {};",
-                values
-                    .iter()
-                    .map(|value| format!("{value:?}"))
-                    .collect::<Vec<_>>()
-                    .join("\n  | ")
+                values.iter().map(|value| format!("{value:?}")).collect::<Vec<_>>().join("\n  | ")
             )
         }
         _ => line,
@@ -62,20 +54,12 @@ fn block(object: &Object, depth: usize) -> String {
         if let Some(doc) = doc {
             let _ = writeln!(out, "{indent}/** {doc} */");
         }
-        let key = if key
-            .chars()
-            .all(|letter| letter.is_ascii_alphanumeric() || letter == '_' || letter == '$')
-        {
+        let key = if key.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_' || letter == '$') {
             key.clone()
         } else {
             format!("{key:?}")
         };
-        let _ = writeln!(
-            out,
-            "{indent}{key}{}: {};",
-            if *required { "" } else { "?" },
-            expression(ty, depth + 1)
-        );
+        let _ = writeln!(out, "{indent}{key}{}: {};", if *required { "" } else { "?" }, expression(ty, depth + 1));
     }
     if object.open {
         let _ = writeln!(out, "{indent}[key: string]: unknown;");
@@ -92,11 +76,7 @@ fn expression(ty: &Type, depth: usize) -> String {
         Type::Integer | Type::Number => "number".to_owned(),
         Type::String => "string".to_owned(),
         Type::Literal(value) => value.to_string(),
-        Type::Enum(values) => values
-            .iter()
-            .map(|value| format!("{value:?}"))
-            .collect::<Vec<_>>()
-            .join(" | "),
+        Type::Enum(values) => values.iter().map(|value| format!("{value:?}")).collect::<Vec<_>>().join(" | "),
         Type::Ref(name) => name.clone(),
         Type::Array(inner) => match **inner {
             Type::Union(_) | Type::Enum(_) => format!("({})[]", expression(inner, depth)),
@@ -104,10 +84,6 @@ fn expression(ty: &Type, depth: usize) -> String {
         },
         Type::Map(inner) => format!("{{ [key: string]: {} }}", expression(inner, depth)),
         Type::Object(object) => block(object, depth),
-        Type::Union(members) => members
-            .iter()
-            .map(|member| expression(member, depth))
-            .collect::<Vec<_>>()
-            .join(" | "),
+        Type::Union(members) => members.iter().map(|member| expression(member, depth)).collect::<Vec<_>>().join(" | "),
     }
 }

@@ -28,12 +28,7 @@ impl Run {
             all.insert("round".to_owned(), json!(round));
             all.insert("point".to_owned(), json!(point.to_string()));
         }
-        Self {
-            target: target.to_owned(),
-            revision: revision.to_owned(),
-            round,
-            figures,
-        }
+        Self { target: target.to_owned(), revision: revision.to_owned(), round, figures }
     }
 
     pub(super) fn valid(&self) -> bool {
@@ -90,9 +85,7 @@ impl Targets {
         };
         let found = self.target.iter().find(fits)?;
         let of = |all: &Option<BTreeMap<String, f64>>| all.as_ref().and_then(|m| m.get(target)).copied();
-        of(&found.ratio)
-            .map(Limit::Ratio)
-            .or_else(|| of(&found.value).map(Limit::Value))
+        of(&found.ratio).map(Limit::Ratio).or_else(|| of(&found.value).map(Limit::Value))
     }
 }
 
@@ -151,11 +144,7 @@ pub(super) fn table(point: &Point, runs: &[Run], targets: &Targets, missed: &mut
             number(either("rps")),
             number(either("p50_us")),
             number(either("p99_us")),
-            number(
-                either("peak_rss_kb")
-                    .or_else(|| either("cold_rss_kb"))
-                    .map(|kb| kb / 1024.0),
-            ),
+            number(either("peak_rss_kb").or_else(|| either("cold_rss_kb")).map(|kb| kb / 1024.0)),
             mark,
         ]);
     }
@@ -203,13 +192,7 @@ mod tests {
 
     fn runs(point: &Point) -> Vec<Run> {
         let run = |target, revision, round, cpu: f64, valid| {
-            Run::new(
-                target,
-                revision,
-                round,
-                json!({ "valid": valid, "cpu_s_per_10k": cpu }),
-                point,
-            )
+            Run::new(target, revision, round, json!({ "valid": valid, "cpu_s_per_10k": cpu }), point)
         };
         vec![
             run(FLOOR, LEGACY, 0, 0.1, true),
@@ -225,10 +208,7 @@ mod tests {
     fn a_ratio_is_taken_within_a_round() {
         let point = plan::points(&["call-add".to_owned()]).expect("known").remove(0);
         let runs = runs(&point);
-        assert_eq!(
-            ratio(&runs, ("rust", LEGACY), (FLOOR, LEGACY), "cpu_s_per_10k"),
-            Some(1.75)
-        );
+        assert_eq!(ratio(&runs, ("rust", LEGACY), (FLOOR, LEGACY), "cpu_s_per_10k"), Some(1.75));
         let dearer = ratio(&runs, ("rust", MODERN), ("rust", LEGACY), "cpu_s_per_10k").expect("one round");
         assert!((dearer - 1.1).abs() < 1e-9);
         assert_eq!(ratio(&runs, ("node", LEGACY), (FLOOR, LEGACY), "cpu_s_per_10k"), None);
@@ -244,13 +224,7 @@ mod tests {
         let mut missed = Vec::new();
         table(&points[0], &runs(&points[0]), &targets, &mut missed);
         assert!(missed.is_empty(), "1.75 is within 1.8: {missed:?}");
-        let dear = Run::new(
-            "rust",
-            LEGACY,
-            0,
-            json!({ "valid": true, "cpu_s_per_10k": 5.0 }),
-            &points[0],
-        );
+        let dear = Run::new("rust", LEGACY, 0, json!({ "valid": true, "cpu_s_per_10k": 5.0 }), &points[0]);
         let mut all = runs(&points[0]);
         all.retain(|r| r.target == FLOOR);
         all.push(dear);

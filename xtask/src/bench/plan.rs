@@ -63,11 +63,7 @@ impl Point {
 impl fmt::Display for Point {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = if self.kind == Kind::Client { "client " } else { "" };
-        write!(
-            f,
-            "{kind}{} {} {} in flight",
-            self.scenario, self.transport, self.concurrency
-        )
+        write!(f, "{kind}{} {} {} in flight", self.scenario, self.transport, self.concurrency)
     }
 }
 
@@ -88,11 +84,7 @@ fn of(name: &'static str) -> Vec<Point> {
     const CPU: &str = "cpu_s_per_10k";
     let point = |kind, loadgen, transport, concurrency, n, metric| Point {
         kind,
-        scenario: if name == "clients" || name == "clients-payload" {
-            loadgen
-        } else {
-            name
-        },
+        scenario: if name == "clients" || name == "clients-payload" { loadgen } else { name },
         loadgen,
         transport,
         concurrency,
@@ -100,20 +92,12 @@ fn of(name: &'static str) -> Vec<Point> {
         metric,
     };
     let both = |loadgen, concurrencies: &[usize], n, metric| {
-        let cells = ["stdio", "http"]
-            .into_iter()
-            .flat_map(|t| concurrencies.iter().map(move |c| (t, *c)));
-        cells
-            .map(|(t, c)| point(Kind::Server, loadgen, t, c, n, metric))
-            .collect::<Vec<_>>()
+        let cells = ["stdio", "http"].into_iter().flat_map(|t| concurrencies.iter().map(move |c| (t, *c)));
+        cells.map(|(t, c)| point(Kind::Server, loadgen, t, c, n, metric)).collect::<Vec<_>>()
     };
     let client = |loadgen, concurrencies: &[usize], n| {
-        let cells = ["stdio", "http"]
-            .into_iter()
-            .flat_map(|t| concurrencies.iter().map(move |c| (t, *c)));
-        cells
-            .map(|(t, c)| point(Kind::Client, loadgen, t, c, n, CPU))
-            .collect::<Vec<_>>()
+        let cells = ["stdio", "http"].into_iter().flat_map(|t| concurrencies.iter().map(move |c| (t, *c)));
+        cells.map(|(t, c)| point(Kind::Client, loadgen, t, c, n, CPU)).collect::<Vec<_>>()
     };
     match name {
         "call-add" => both("call-add", &[1, 16], 20_000, CPU),
@@ -127,12 +111,7 @@ fn of(name: &'static str) -> Vec<Point> {
         "soak" => both("soak", &[16], 100_000, "rss_growth_kb"),
         "sessions" => vec![point(Kind::Server, "sessions", "http", 1, 1_000, "kb_per_session")],
         "clients" => client("call-add", &[1, 64], 5_000),
-        _ => [
-            client("echo-64k", &[1], 500),
-            client("echo-1m", &[1], 60),
-            client("list", &[1], 300),
-        ]
-        .concat(),
+        _ => [client("echo-64k", &[1], 500), client("echo-1m", &[1], 60), client("list", &[1], 300)].concat(),
     }
 }
 

@@ -28,10 +28,7 @@ struct Entry {
 impl Entry {
     fn covers(&self, lang: Lang, leg: &str) -> bool {
         self.revisions.as_ref().is_none_or(|all| all.iter().any(|r| r == leg))
-            && self
-                .languages
-                .as_ref()
-                .is_none_or(|all| all.iter().any(|l| l == lang.name()))
+            && self.languages.as_ref().is_none_or(|all| all.iter().any(|l| l == lang.name()))
     }
 }
 
@@ -44,11 +41,7 @@ impl Expected {
 
     fn parse(text: &str) -> Result<Self> {
         let all: Self = toml::from_str(text)?;
-        if let Some(entry) = all
-            .entries
-            .iter()
-            .find(|e| e.reason.trim().is_empty() || e.scenarios.is_empty())
-        {
+        if let Some(entry) = all.entries.iter().find(|e| e.reason.trim().is_empty() || e.scenarios.is_empty()) {
             bail!("an entry without a reason or without scenarios: {entry:?}");
         }
         Ok(all)
@@ -68,10 +61,7 @@ impl Expected {
             // Without a revision of its own an entry may speak of another leg than those that were run.
             let whole = entry.revisions.is_some() || legs.len() >= super::REVISIONS.len();
             for scenario in entry.scenarios.iter().filter(|_| whole && !covered.is_empty()) {
-                if !runs
-                    .iter()
-                    .any(|r| r.scenario == *scenario && covered.contains(&&r.leg))
-                {
+                if !runs.iter().any(|r| r.scenario == *scenario && covered.contains(&&r.leg)) {
                     unknown.push(format!("{scenario} is in no leg that its entry names"));
                 }
             }
@@ -82,10 +72,7 @@ impl Expected {
     /// Scenarios that were expected to fail and passed.
     pub(super) fn stale(&self, lang: Lang, runs: &[Run]) -> Vec<String> {
         let hit = |r: &&Run| r.judged.verdict == Verdict::Passed && self.reason(lang, &r.leg, &r.scenario).is_some();
-        runs.iter()
-            .filter(hit)
-            .map(|r| format!("{} {} passes now", r.leg, r.scenario))
-            .collect()
+        runs.iter().filter(hit).map(|r| format!("{} {} passes now", r.leg, r.scenario)).collect()
     }
 }
 
@@ -107,14 +94,7 @@ mod tests {
     "#;
 
     fn run(leg: &str, scenario: &str, verdict: Verdict) -> Run {
-        Run {
-            leg: leg.to_owned(),
-            scenario: scenario.to_owned(),
-            judged: Judged {
-                verdict,
-                reason: String::new(),
-            },
-        }
+        Run { leg: leg.to_owned(), scenario: scenario.to_owned(), judged: Judged { verdict, reason: String::new() } }
     }
 
     #[test]
@@ -129,16 +109,10 @@ mod tests {
     #[test]
     fn an_entry_that_passes_or_names_nothing_is_stale() {
         let list = Expected::parse(LIST).expect("a good list");
-        let runs = [
-            run("2025-11-25", "resources-list", Verdict::Passed),
-            run("2026-07-28", "ping", Verdict::Passed),
-        ];
+        let runs = [run("2025-11-25", "resources-list", Verdict::Passed), run("2026-07-28", "ping", Verdict::Passed)];
         assert_eq!(list.stale(Lang::Rust, &runs), ["2025-11-25 resources-list passes now"]);
         let legs = vec!["2026-07-28".to_owned()];
-        assert_eq!(
-            list.unknown(Lang::Swift, &legs, &runs),
-            ["tools-list is in no leg that its entry names"]
-        );
+        assert_eq!(list.unknown(Lang::Swift, &legs, &runs), ["tools-list is in no leg that its entry names"]);
         assert!(list.unknown(Lang::Rust, &legs, &runs).is_empty());
     }
 

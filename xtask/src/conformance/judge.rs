@@ -35,10 +35,7 @@ struct Check {
 
 impl Judged {
     fn failed(reason: impl Into<String>) -> Self {
-        Self {
-            verdict: Verdict::Failed,
-            reason: reason.into(),
-        }
+        Self { verdict: Verdict::Failed, reason: reason.into() }
     }
 }
 
@@ -55,9 +52,7 @@ pub(super) fn judge(dir: &Path, done: &Done, role: Role, leg: &str) -> Judged {
         }
         return Judged::failed(format!("{} result files; {}", files.len(), done.why()));
     };
-    let checks = std::fs::read(file)
-        .ok()
-        .and_then(|bytes| serde_json::from_slice::<Vec<Check>>(&bytes).ok());
+    let checks = std::fs::read(file).ok().and_then(|bytes| serde_json::from_slice::<Vec<Check>>(&bytes).ok());
     match checks {
         Some(checks) => weigh(&checks, &text, done.code, role, leg),
         None => Judged::failed("unreadable checks.json"),
@@ -79,40 +74,25 @@ fn weigh(checks: &[Check], text: &str, code: Option<i32>, role: Role, leg: &str)
         return Judged::failed(failures);
     }
     if role == Role::Client {
-        for (mark, reason) in [
-            ("CLIENT TIMED OUT", "the client timed out"),
-            ("CLIENT EXITED WITH ERROR", "the client exited non-zero"),
-        ] {
+        for (mark, reason) in
+            [("CLIENT TIMED OUT", "the client timed out"), ("CLIENT EXITED WITH ERROR", "the client exited non-zero")]
+        {
             if text.contains(mark) {
                 return Judged::failed(reason);
             }
         }
     }
     if !checks.iter().any(|c| c.status == "SUCCESS" && c.id != ENVELOPE) {
-        let verdict = if leg == EXTENSIONS {
-            Verdict::NotExercised
-        } else {
-            Verdict::Failed
-        };
-        return Judged {
-            verdict,
-            reason: "no check was exercised".to_owned(),
-        };
+        let verdict = if leg == EXTENSIONS { Verdict::NotExercised } else { Verdict::Failed };
+        return Judged { verdict, reason: "no check was exercised".to_owned() };
     }
     let warnings = ids("WARNING");
     // A non-zero exit can only mean warnings (client mode); anything else is unexplained.
     if code != Some(0) && warnings.is_empty() {
         return Judged::failed(format!("the suite exited with {code:?} and no failing check"));
     }
-    let reason = if warnings.is_empty() {
-        String::new()
-    } else {
-        format!("warnings: {warnings}")
-    };
-    Judged {
-        verdict: Verdict::Passed,
-        reason,
-    }
+    let reason = if warnings.is_empty() { String::new() } else { format!("warnings: {warnings}") };
+    Judged { verdict: Verdict::Passed, reason }
 }
 
 fn results(dir: &Path) -> Vec<PathBuf> {
@@ -135,12 +115,7 @@ mod tests {
     use super::*;
 
     fn checks(all: &[(&str, &str)]) -> Vec<Check> {
-        all.iter()
-            .map(|(id, status)| Check {
-                id: (*id).to_owned(),
-                status: (*status).to_owned(),
-            })
-            .collect()
+        all.iter().map(|(id, status)| Check { id: (*id).to_owned(), status: (*status).to_owned() }).collect()
     }
 
     fn verdict(all: &[(&str, &str)], text: &str, code: i32, role: Role, leg: &str) -> (Verdict, String) {
@@ -151,20 +126,9 @@ mod tests {
     #[test]
     fn a_failure_fails_and_a_success_passes() {
         let good = [("tools-list", "SUCCESS"), (ENVELOPE, "SUCCESS")];
-        assert_eq!(
-            verdict(&good, "", 0, Role::Server, "2025-11-25"),
-            (Verdict::Passed, String::new())
-        );
-        let bad = [
-            ("tools-list", "FAILURE"),
-            ("tools-list", "FAILURE"),
-            ("x", "FAILURE"),
-            ("y", "SUCCESS"),
-        ];
-        assert_eq!(
-            verdict(&bad, "", 1, Role::Server, "2025-11-25"),
-            (Verdict::Failed, "tools-list, x".to_owned())
-        );
+        assert_eq!(verdict(&good, "", 0, Role::Server, "2025-11-25"), (Verdict::Passed, String::new()));
+        let bad = [("tools-list", "FAILURE"), ("tools-list", "FAILURE"), ("x", "FAILURE"), ("y", "SUCCESS")];
+        assert_eq!(verdict(&bad, "", 1, Role::Server, "2025-11-25"), (Verdict::Failed, "tools-list, x".to_owned()));
     }
 
     #[test]
@@ -179,18 +143,9 @@ mod tests {
     fn a_client_that_crashed_or_hung_fails_with_good_checks() {
         let good = [("tools_call", "SUCCESS")];
         let crashed = "CLIENT EXITED WITH ERROR (code 1)";
-        assert_eq!(
-            verdict(&good, crashed, 0, Role::Client, "2025-11-25").0,
-            Verdict::Failed
-        );
-        assert_eq!(
-            verdict(&good, "CLIENT TIMED OUT", 0, Role::Client, "2025-11-25").0,
-            Verdict::Failed
-        );
-        assert_eq!(
-            verdict(&good, crashed, 0, Role::Server, "2025-11-25").0,
-            Verdict::Passed
-        );
+        assert_eq!(verdict(&good, crashed, 0, Role::Client, "2025-11-25").0, Verdict::Failed);
+        assert_eq!(verdict(&good, "CLIENT TIMED OUT", 0, Role::Client, "2025-11-25").0, Verdict::Failed);
+        assert_eq!(verdict(&good, crashed, 0, Role::Server, "2025-11-25").0, Verdict::Passed);
     }
 
     #[test]

@@ -17,10 +17,7 @@ pub(crate) struct Call {
 
 impl Call {
     pub(super) fn new(name: &str, arguments: Value) -> Self {
-        Self {
-            name: name.to_owned(),
-            arguments,
-        }
+        Self { name: name.to_owned(), arguments }
     }
 }
 
@@ -70,16 +67,8 @@ pub(super) fn fixture(said: &Said, revision: &str) -> Result<(), String> {
     let weather = json!({ "city": "Oslo", "temperature": 22.5, "conditions": "sunny" });
     let all = [
         ("add", !add.error && add.text == "42", add),
-        (
-            "echo",
-            !echo.error && echo.text == ECHOED && echo.types == ["text"],
-            echo,
-        ),
-        (
-            "structured",
-            !structured.error && structured.structured.as_ref() == Some(&weather),
-            structured,
-        ),
+        ("echo", !echo.error && echo.text == ECHOED && echo.types == ["text"], echo),
+        ("structured", !structured.error && structured.structured.as_ref() == Some(&weather), structured),
         ("fail", fail.error && fail.text.contains("the tool says no"), fail),
     ];
     match all.iter().find(|(_, good, _)| !good) {
@@ -104,17 +93,9 @@ impl Expect {
             return Err("no tools".to_owned());
         }
         if said.calls.len() != self.texts.len() {
-            return Err(format!(
-                "{} of {} calls were answered",
-                said.calls.len(),
-                self.texts.len()
-            ));
+            return Err(format!("{} of {} calls were answered", said.calls.len(), self.texts.len()));
         }
-        let wrong = said
-            .calls
-            .iter()
-            .zip(&self.texts)
-            .find(|(a, want)| a.error || !a.text.contains(**want));
+        let wrong = said.calls.iter().zip(&self.texts).find(|(a, want)| a.error || !a.text.contains(**want));
         match wrong {
             Some((answer, want)) => Err(format!("{want:?} is not in {answer:?}")),
             None => Ok(()),
@@ -134,16 +115,7 @@ pub(super) fn playground() -> Result<PathBuf> {
     for args in [
         &["init", "--quiet", "--initial-branch=main"][..],
         &["add", "hello.txt"],
-        &[
-            "-c",
-            "user.name=Tricorn",
-            "-c",
-            "user.email=tricorn@example.com",
-            "commit",
-            "--quiet",
-            "-m",
-            "Say hello",
-        ],
+        &["-c", "user.name=Tricorn", "-c", "user.email=tricorn@example.com", "commit", "--quiet", "-m", "Say hello"],
     ] {
         let mut command = tool::command("git");
         command.args(args).current_dir(&dir);
@@ -187,9 +159,6 @@ mod tests {
     fn a_published_server_has_to_answer_every_call() {
         let good = Expect::texts(&["42", "caf", "", "no"]);
         assert!(good.check(&said("42", "")).is_err(), "an answer that is an error");
-        assert!(
-            Expect::texts(&["42"]).check(&said("42", "")).is_err(),
-            "too many answers"
-        );
+        assert!(Expect::texts(&["42"]).check(&said("42", "")).is_err(), "too many answers");
     }
 }

@@ -50,10 +50,7 @@ fn path(path: std::path::PathBuf) -> String {
 fn theirs(party: Party, which: &str, peers: &Peers) -> Vec<String> {
     let ours = |file: String| path(place::root().join("tests/interop").join(file));
     match party {
-        Party::PythonSdk => vec![
-            path(peers.python_sdk.join("python")),
-            ours(format!("python/{which}.py")),
-        ],
+        Party::PythonSdk => vec![path(peers.python_sdk.join("python")), ours(format!("python/{which}.py"))],
         Party::TypeScriptSdk => vec!["node".to_owned(), path(peers.npm_sdk.join(format!("{which}.mjs")))],
         Party::RustSdk => vec![path(peers.rmcp.join(format!("rmcp-{which}")))],
         Party::Ours(_) => Vec::new(),
@@ -69,17 +66,11 @@ pub(super) struct Server {
 impl Server {
     pub(super) fn ours(lang: Lang) -> Self {
         let run = place::root().join(format!("examples/everything/{lang}/run"));
-        Self {
-            party: Party::Ours(lang),
-            words: vec![path(run)],
-        }
+        Self { party: Party::Ours(lang), words: vec![path(run)] }
     }
 
     pub(super) fn theirs(party: Party, peers: &Peers) -> Self {
-        Self {
-            party,
-            words: theirs(party, "server", peers),
-        }
+        Self { party, words: theirs(party, "server", peers) }
     }
 
     /// The command line that serves stdio.
@@ -93,9 +84,7 @@ impl Server {
     pub(super) fn serve(&self) -> Result<(Background, String)> {
         let mut command = command(&self.words);
         command.args(["--http", "127.0.0.1:0"]);
-        Background::start(command, SERVER_LIMIT, |line| {
-            line.strip_prefix("ready ").map(str::to_owned)
-        })
+        Background::start(command, SERVER_LIMIT, |line| line.strip_prefix("ready ").map(str::to_owned))
     }
 }
 
@@ -121,17 +110,11 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn ours(lang: Lang) -> Self {
         let run = place::root().join(format!("tests/interop/ours/{lang}/run"));
-        Self {
-            party: Party::Ours(lang),
-            words: vec![path(run)],
-        }
+        Self { party: Party::Ours(lang), words: vec![path(run)] }
     }
 
     pub(super) fn theirs(party: Party, peers: &Peers) -> Self {
-        Self {
-            party,
-            words: theirs(party, "client", peers),
-        }
+        Self { party, words: theirs(party, "client", peers) }
     }
 
     /// Connects, lists, calls; what it reported, or why there is none.

@@ -17,11 +17,7 @@ pub(super) fn make() -> Result<()> {
     let inputs = Inputs::new().path("package.json")?.path("package-lock.json")?;
     once("node-modules", &inputs, &root.join("node_modules"), || {
         report::step("installing the npm packages");
-        let how = if root.join("package-lock.json").is_file() {
-            "ci"
-        } else {
-            "install"
-        };
+        let how = if root.join("package-lock.json").is_file() { "ci" } else { "install" };
         // The build has its own step, which also runs when only sources have changed.
         let command = tool::npm(&[how, "--ignore-scripts"]);
         process::must(&format!("npm {how}"), command, 15 * MINUTES, &place::log("setup npm")).map(drop)
@@ -35,13 +31,7 @@ pub(super) fn make() -> Result<()> {
     once("node-package", &inputs, &root.join("bindings-node/dist"), || {
         report::step("building the Node package");
         let command = tool::npm(&["run", "build"]);
-        process::must(
-            "npm run build",
-            command,
-            30 * MINUTES,
-            &place::log("setup node package"),
-        )
-        .map(drop)
+        process::must("npm run build", command, 30 * MINUTES, &place::log("setup node package")).map(drop)
     })
 }
 
@@ -83,10 +73,7 @@ pub(crate) fn newest() -> Result<PathBuf> {
 /// npm packages in a folder of their own.
 pub(super) fn install(dir: &Path, packages: &[&str]) -> Result<()> {
     std::fs::create_dir_all(dir)?;
-    let name = dir
-        .file_name()
-        .map(|n| n.to_string_lossy().into_owned())
-        .unwrap_or_default();
+    let name = dir.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let mut command = tool::npm(&["install", "--no-save", "--no-package-lock", "--prefix"]);
     command.arg(dir).args(packages);
     process::must(

@@ -27,23 +27,14 @@ pub(super) fn make() -> Result<()> {
         let mut command = tool::command(tool::venv("maturin"));
         command.args(["develop", "--release"]);
         command.env("VIRTUAL_ENV", place::target("venv"));
-        process::must(
-            "maturin develop",
-            command,
-            30 * MINUTES,
-            &place::log("setup python package"),
-        )
-        .map(drop)
+        process::must("maturin develop", command, 30 * MINUTES, &place::log("setup python package")).map(drop)
     })
 }
 
 /// `target/venv` with the tools alone.
 fn venv() -> Result<()> {
     let (python, version) = tool::python().context("no python3 >= 3.10 with its venv module")?;
-    let inputs = Inputs::new()
-        .path(REQUIREMENTS)?
-        .text(&version)
-        .text(&python.to_string_lossy());
+    let inputs = Inputs::new().path(REQUIREMENTS)?.text(&version).text(&python.to_string_lossy());
     once("python-venv", &inputs, &tool::venv("maturin"), || {
         report::step("making the Python environment");
         let dir = place::target("venv");
@@ -69,8 +60,6 @@ pub(super) fn environment(python: &Path, dir: &Path, log: &str) -> Result<()> {
 /// `pip install` into an environment.
 pub(super) fn install(dir: &Path, what: &[&str], log: &str) -> Result<()> {
     let mut command = tool::command(dir.join("bin/python"));
-    command
-        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
-        .args(what);
+    command.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(what);
     process::must("pip install", command, 15 * MINUTES, &place::log(log)).map(drop)
 }

@@ -10,10 +10,8 @@ use std::time::Duration;
 /// The version of the official suite. Reconcile `tests/conformance/*.toml` in the same change.
 const CONFORMANCE: &str = "0.2.0-alpha.12";
 
-const NPM_SERVERS: [&str; 2] = [
-    "@modelcontextprotocol/server-everything@2026.8.31",
-    "@modelcontextprotocol/server-filesystem@2026.8.31",
-];
+const NPM_SERVERS: [&str; 2] =
+    ["@modelcontextprotocol/server-everything@2026.8.31", "@modelcontextprotocol/server-filesystem@2026.8.31"];
 const NPM_SDK: [&str; 4] = [
     "@modelcontextprotocol/client@2.4.0",
     "@modelcontextprotocol/server@2.4.0",
@@ -64,15 +62,10 @@ impl Peers {
 /// The servers of others, for the demo.
 pub(crate) fn servers() -> Result<Peers> {
     let peers = Peers::here();
-    once(
-        "interop-npm-servers",
-        &texts(&NPM_SERVERS),
-        &peers.npm_servers.join("node_modules"),
-        || {
-            report::step("getting servers that others wrote, from npm");
-            node::install(&peers.npm_servers, &NPM_SERVERS)
-        },
-    )?;
+    once("interop-npm-servers", &texts(&NPM_SERVERS), &peers.npm_servers.join("node_modules"), || {
+        report::step("getting servers that others wrote, from npm");
+        node::install(&peers.npm_servers, &NPM_SERVERS)
+    })?;
     pip("python-servers", &PYTHON_SERVERS)?;
     Ok(peers)
 }
@@ -91,21 +84,10 @@ pub(crate) fn peers() -> Result<Peers> {
     let inputs = Inputs::new().path("tests/interop/rmcp")?;
     once("interop-rmcp", &inputs, &peers.rmcp.join("rmcp-client"), || {
         report::step("building the peers on the official Rust SDK");
-        let mut command = tool::cargo(&[
-            "build",
-            "--release",
-            "--locked",
-            "--manifest-path",
-            "tests/interop/rmcp/Cargo.toml",
-        ]);
+        let mut command =
+            tool::cargo(&["build", "--release", "--locked", "--manifest-path", "tests/interop/rmcp/Cargo.toml"]);
         command.arg("--target-dir").arg(place::target("interop/rmcp"));
-        process::must(
-            "cargo build",
-            command,
-            Duration::from_secs(30 * 60),
-            &place::log("interop rmcp"),
-        )
-        .map(drop)
+        process::must("cargo build", command, Duration::from_secs(30 * 60), &place::log("interop rmcp")).map(drop)
     })?;
     Ok(peers)
 }

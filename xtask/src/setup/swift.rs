@@ -14,10 +14,7 @@ const CANNOT: i32 = 77;
 /// A command that runs with `swift` on its path.
 pub(crate) fn command(args: &[&str]) -> Command {
     let mut command = tool::command(place::root().join("xtask/with-swift.sh"));
-    command
-        .args(args)
-        .env("SWIFT_CACHE", cache())
-        .env("WITH_SWIFT_REPO", place::root());
+    command.args(args).env("SWIFT_CACHE", cache()).env("WITH_SWIFT_REPO", place::root());
     command.env("LIBRARY_PATH", place::target("release"));
     command
 }
@@ -30,11 +27,7 @@ fn cache() -> PathBuf {
     let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
     let cache = std::env::var_os("XDG_CACHE_HOME").map_or_else(|| home.join(".cache"), PathBuf::from);
     let shared = cache.join("swift-toolchain");
-    if shared.is_dir() {
-        shared
-    } else {
-        place::target("swift-toolchain")
-    }
+    if shared.is_dir() { shared } else { place::target("swift-toolchain") }
 }
 
 /// Gets the toolchain. Runs beside other steps, so it never touches the progress line.
@@ -65,11 +58,7 @@ pub(super) fn make() -> Result<()> {
 
 /// SwiftPM does not link again when only the Rust library has changed: remove what an older one went into.
 fn forget_stale_products() -> Result<()> {
-    let changed = |path: PathBuf| {
-        std::fs::metadata(path)
-            .and_then(|m| m.modified())
-            .unwrap_or(SystemTime::UNIX_EPOCH)
-    };
+    let changed = |path: PathBuf| std::fs::metadata(path).and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
     let library = changed(place::built("libtricorn_swift.a"));
     for profile in ["debug", "release"] {
         let Ok(entries) = std::fs::read_dir(place::root().join(".build").join(profile)) else {

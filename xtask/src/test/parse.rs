@@ -32,19 +32,11 @@ pub(super) struct Read {
 
 impl Read {
     pub(super) fn failed(why: impl Into<String>) -> Self {
-        Self {
-            counts: Counts::of(false),
-            failures: vec![why.into()],
-            ..Self::default()
-        }
+        Self { counts: Counts::of(false), failures: vec![why.into()], ..Self::default() }
     }
 
     pub(super) fn skipped(why: impl Into<String>) -> Self {
-        Self {
-            counts: Counts::new(0, 0, 1),
-            skips: vec![why.into()],
-            ..Self::default()
-        }
+        Self { counts: Counts::new(0, 0, 1), skips: vec![why.into()], ..Self::default() }
     }
 }
 
@@ -52,10 +44,7 @@ impl Read {
 pub(super) fn read(reader: Reader, done: &Done) -> Read {
     let text = done.text();
     let mut read = match reader {
-        Reader::Status => Read {
-            counts: Counts::of(done.ok()),
-            ..Read::default()
-        },
+        Reader::Status => Read { counts: Counts::of(done.ok()), ..Read::default() },
         Reader::Cargo => cargo(&text),
         Reader::Pytest => pytest(&done.stdout),
         Reader::Tap => tap(&done.stdout),
@@ -77,10 +66,7 @@ pub(super) fn read(reader: Reader, done: &Done) -> Read {
 
 /// The number before a word: `12 passed`.
 fn before(text: &str, word: &str) -> usize {
-    let parts: Vec<&str> = text
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|p| !p.is_empty())
-        .collect();
+    let parts: Vec<&str> = text.split(|c: char| !c.is_alphanumeric()).filter(|p| !p.is_empty()).collect();
     let pair = parts.windows(2).find(|w| w[1] == word);
     pair.and_then(|w| w[0].parse().ok()).unwrap_or(0)
 }
@@ -92,8 +78,7 @@ fn cargo(text: &str) -> Read {
             read.counts += Counts::new(before(sums, "passed"), before(sums, "failed"), before(sums, "ignored"));
         } else if let Some(test) = line.strip_prefix("test ") {
             if let Some((name, why)) = test.split_once(" ... ignored") {
-                read.skips
-                    .push(format!("{name}: {}", reason(why.trim_start_matches(", "))));
+                read.skips.push(format!("{name}: {}", reason(why.trim_start_matches(", "))));
             } else if let Some(name) = test.strip_suffix(" ... FAILED") {
                 read.failures.push(name.to_owned());
             }
@@ -103,11 +88,7 @@ fn cargo(text: &str) -> Read {
 }
 
 fn reason(why: &str) -> &str {
-    if why.trim().is_empty() {
-        "no reason given"
-    } else {
-        why.trim()
-    }
+    if why.trim().is_empty() { "no reason given" } else { why.trim() }
 }
 
 fn pytest(text: &str) -> Read {
@@ -132,22 +113,12 @@ fn pytest(text: &str) -> Read {
 fn tap(text: &str) -> Read {
     let mut read = Read::default();
     let sum = |name: &str| {
-        let line = text
-            .lines()
-            .rev()
-            .find_map(|l| l.strip_prefix("# ")?.strip_prefix(name)?.trim().parse().ok());
+        let line = text.lines().rev().find_map(|l| l.strip_prefix("# ")?.strip_prefix(name)?.trim().parse().ok());
         line.unwrap_or(0)
     };
-    read.counts = Counts::new(
-        sum("pass"),
-        sum("fail") + sum("cancelled"),
-        sum("skipped") + sum("todo"),
-    );
+    read.counts = Counts::new(sum("pass"), sum("fail") + sum("cancelled"), sum("skipped") + sum("todo"));
     for line in text.lines().map(str::trim) {
-        if let Some((name, why)) = line
-            .split_once(" # SKIP")
-            .or_else(|| line.split_once(concat!(" # TO", "DO")))
-        {
+        if let Some((name, why)) = line.split_once(" # SKIP").or_else(|| line.split_once(concat!(" # TO", "DO"))) {
             read.skips.push(format!("{}: {}", title(name), reason(why)));
         } else if line.starts_with("not ok ") {
             read.failures.push(title(line).to_owned());
@@ -173,13 +144,11 @@ fn swift(text: &str) -> Read {
             read.counts.passed = all;
         } else if after_mark.starts_with("Test ") && line.contains(" failed after ") {
             read.counts.failed += 1;
-            read.failures
-                .push(after_mark.split(" failed after ").next().unwrap_or_default().to_owned());
+            read.failures.push(after_mark.split(" failed after ").next().unwrap_or_default().to_owned());
         } else if after_mark.starts_with("Test ") && line.contains(" skipped") {
             read.counts.skipped += 1;
             let (name, why) = after_mark.split_once(" skipped").unwrap_or((after_mark, ""));
-            read.skips
-                .push(format!("{name}: {}", reason(why.trim_start_matches([':', '.']))));
+            read.skips.push(format!("{name}: {}", reason(why.trim_start_matches([':', '.']))));
         } else if words.first() == Some(&"Executed") {
             // One per suite and one for all of them; the last is the whole:
             // `Executed 5 tests, with 1 test skipped and 2 failures (0 unexpected) in …`
@@ -194,10 +163,7 @@ fn swift(text: &str) -> Read {
             read.failures.push(line.to_owned());
         }
     }
-    read.counts.passed = read
-        .counts
-        .passed
-        .saturating_sub(read.counts.failed + read.counts.skipped);
+    read.counts.passed = read.counts.passed.saturating_sub(read.counts.failed + read.counts.skipped);
     read.counts += xctest;
     read
 }
@@ -211,11 +177,7 @@ fn own(text: &str) -> Read {
             read.skips.push(why.to_owned());
         }
     }
-    if let Some(line) = text
-        .lines()
-        .rev()
-        .find(|l| l.contains(" passed, ") && l.contains(" failed"))
-    {
+    if let Some(line) = text.lines().rev().find(|l| l.contains(" passed, ") && l.contains(" failed")) {
         read.counts = Counts::new(before(line, "passed"), before(line, "failed"), before(line, "skipped"));
     }
     read
@@ -226,11 +188,7 @@ mod tests {
     use super::*;
 
     fn done(stdout: &str, code: i32) -> Done {
-        Done {
-            code: Some(code),
-            stdout: stdout.to_owned(),
-            ..Done::default()
-        }
+        Done { code: Some(code), stdout: stdout.to_owned(), ..Done::default() }
     }
 
     #[test]
@@ -246,11 +204,7 @@ mod tests {
 
     #[test]
     fn a_build_that_fails_is_a_failure() {
-        let broken = Done {
-            code: Some(101),
-            stderr: "error[E0308]: mismatched types\n".into(),
-            ..Done::default()
-        };
+        let broken = Done { code: Some(101), stderr: "error[E0308]: mismatched types\n".into(), ..Done::default() };
         let read = read(Reader::Cargo, &broken);
         assert_eq!(read.counts, Counts::new(0, 1, 0));
         assert_eq!(read.failures, ["exit status 101: error[E0308]: mismatched types"]);
@@ -262,19 +216,12 @@ mod tests {
             assert_eq!(read(reader, &done("", 0)).counts, Counts::new(0, 1, 0), "{reader:?}");
         }
         assert_eq!(read(Reader::Status, &done("", 0)).counts, Counts::of(true));
-        assert_eq!(
-            read(Reader::Own, &done("0 passed, 0 failed, 7 skipped\n", 0)).counts,
-            Counts::new(0, 1, 7)
-        );
+        assert_eq!(read(Reader::Own, &done("0 passed, 0 failed, 7 skipped\n", 0)).counts, Counts::new(0, 1, 7));
     }
 
     #[test]
     fn a_run_that_was_cut_off_fails_whatever_it_had_counted() {
-        let cut = Done {
-            timed_out: true,
-            stdout: "3 passed, 0 failed, 0 skipped\n".into(),
-            ..Done::default()
-        };
+        let cut = Done { timed_out: true, stdout: "3 passed, 0 failed, 0 skipped\n".into(), ..Done::default() };
         assert_eq!(read(Reader::Own, &cut).counts, Counts::new(3, 1, 0));
     }
 
@@ -286,10 +233,7 @@ mod tests {
         assert_eq!(read.counts, Counts::new(5, 2, 1));
         assert_eq!(read.failures.len(), 2);
         assert_eq!(read.skips, ["[1] tests/test_a.py:3: no uvloop"]);
-        assert_eq!(
-            super::read(Reader::Pytest, &done("12 passed in 1.2s\n", 0)).counts,
-            Counts::new(12, 0, 0)
-        );
+        assert_eq!(super::read(Reader::Pytest, &done("12 passed in 1.2s\n", 0)).counts, Counts::new(12, 0, 0));
     }
 
     #[test]

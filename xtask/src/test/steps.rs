@@ -16,17 +16,11 @@ pub(super) struct Step {
 }
 
 fn step(name: &str, command: Command, minutes: u32, reader: Reader) -> Step {
-    Step {
-        name: name.to_owned(),
-        what: Ok((command, MINUTES * minutes, reader)),
-    }
+    Step { name: name.to_owned(), what: Ok((command, MINUTES * minutes, reader)) }
 }
 
 fn skip(name: &str, why: impl Into<String>) -> Step {
-    Step {
-        name: name.to_owned(),
-        what: Err(why.into()),
-    }
+    Step { name: name.to_owned(), what: Err(why.into()) }
 }
 
 fn program(path: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> Command {
@@ -54,31 +48,11 @@ fn rust() -> Vec<Step> {
     tests.args(["--exclude", "tricorn-python", "--exclude", "tricorn-node"]);
     vec![
         check("rust format", &["fmt", "--all", "--check"], 2),
-        check(
-            "rust format of benches",
-            &["fmt", "--all", "--check", "--manifest-path", "benches/Cargo.toml"],
-            2,
-        ),
-        check(
-            "rust clippy",
-            &[
-                "clippy",
-                "--release",
-                "--workspace",
-                "--all-targets",
-                "--",
-                "-D",
-                "warnings",
-            ],
-            20,
-        ),
+        check("rust format of benches", &["fmt", "--all", "--check", "--manifest-path", "benches/Cargo.toml"], 2),
+        check("rust clippy", &["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"], 20),
         step("rust cargo test", tests, 30, Reader::Cargo),
         step("rust documentation", docs, 10, Reader::Status),
-        check(
-            "rust without features",
-            &["check", "--release", "--package", "tricorn", "--no-default-features"],
-            10,
-        ),
+        check("rust without features", &["check", "--release", "--package", "tricorn", "--no-default-features"], 10),
         no_runtime(),
         wasm(),
         deny(),
@@ -87,27 +61,13 @@ fn rust() -> Vec<Step> {
 
 /// The protocol needs no runtime: without features there is none in the graph.
 fn no_runtime() -> Step {
-    let tree = [
-        "tree",
-        "--package",
-        "tricorn",
-        "--no-default-features",
-        "--edges",
-        "normal",
-        "--prefix",
-        "none",
-    ];
+    let tree = ["tree", "--package", "tricorn", "--no-default-features", "--edges", "normal", "--prefix", "none"];
     let script = format!(
         "list=$(\"$0\" {}) || exit 1; if echo \"$list\" | grep -E '^(tokio|hyper|mio) '; then exit 1; fi",
         tree.join(" ")
     );
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    step(
-        "rust no runtime without features",
-        program("sh", &["-c", &script, &cargo]),
-        2,
-        Reader::Status,
-    )
+    step("rust no runtime without features", program("sh", &["-c", &script, &cargo]), 2, Reader::Status)
 }
 
 fn wasm() -> Step {
@@ -117,15 +77,7 @@ fn wasm() -> Step {
     if !std::path::Path::new(&sysroot).join("lib/rustlib").join(TARGET).is_dir() {
         return skip(NAME, format!("the target is not installed: rustup target add {TARGET}"));
     }
-    let args = [
-        "check",
-        "--release",
-        "--package",
-        "tricorn",
-        "--no-default-features",
-        "--target",
-        TARGET,
-    ];
+    let args = ["check", "--release", "--package", "tricorn", "--no-default-features", "--target", TARGET];
     step(NAME, tool::cargo(&args), 10, Reader::Status)
 }
 
@@ -152,11 +104,7 @@ fn python() -> Vec<Step> {
             Ok(()) => check("python pyright", pyright, &["--pythonpath", &interpreter]),
             Err(why) => skip("python pyright", why),
         },
-        check(
-            "python stubtest",
-            at("stubtest"),
-            &["tricorn._core", "--mypy-config-file", "pyproject.toml"],
-        ),
+        check("python stubtest", at("stubtest"), &["tricorn._core", "--mypy-config-file", "pyproject.toml"]),
         step("python pytest", program(at("pytest"), &pytest), 10, Reader::Pytest),
     ]
 }
@@ -172,35 +120,21 @@ fn node() -> Vec<Step> {
     vec![
         check("node biome", bin("biome"), &["check"]),
         check("node types", bin("tsc"), &["-p", "bindings-node", "--noEmit"]),
-        check(
-            "node types of tests",
-            bin("tsc"),
-            &["-p", "bindings-node/test", "--noEmit"],
-        ),
+        check("node types of tests", bin("tsc"), &["-p", "bindings-node/test", "--noEmit"]),
         step("node test", tests, 10, Reader::Tap),
     ]
 }
 
 fn swift() -> Vec<Step> {
     let swift = |args: &[&str]| setup::swift_command(args);
-    let places = [
-        "bindings-swift/Sources/Tricorn",
-        "bindings-swift/Tests",
-        "examples",
-        "tests/interop/ours/swift",
-    ];
+    let places = ["bindings-swift/Sources/Tricorn", "bindings-swift/Tests", "examples", "tests/interop/ours/swift"];
     let format = [&["swift", "format", "lint", "--strict", "--recursive"][..], &places].concat();
     vec![
         match tool::ask(swift(&["swift", "format", "--version"])) {
             Some(_) => step("swift format", swift(&format), 5, Reader::Status),
             None => skip("swift format", "this toolchain has no swift-format"),
         },
-        step(
-            "swift generated sources",
-            program("bindings-swift/regen.sh", &["--check"]),
-            20,
-            Reader::Status,
-        ),
+        step("swift generated sources", program("bindings-swift/regen.sh", &["--check"]), 20, Reader::Status),
         step("swift test", swift(&["swift", "test"]), 20, Reader::Swift),
     ]
 }
@@ -219,13 +153,6 @@ pub(super) fn contract(lang: Lang) -> Vec<Step> {
     let name = lang.name();
     ["transcripts", "bad-input", "cases", "leaks"]
         .into_iter()
-        .map(|what| {
-            step(
-                &format!("{name} contract {what}"),
-                suite(&[what, "--lang", name]),
-                10,
-                Reader::Own,
-            )
-        })
+        .map(|what| step(&format!("{name} contract {what}"), suite(&[what, "--lang", name]), 10, Reader::Own))
         .collect()
 }

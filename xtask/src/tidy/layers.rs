@@ -19,9 +19,7 @@ pub(super) fn imports(tree: &Tree) -> Vec<String> {
         };
         let allowed = &tree.rules.layers[layer];
         for (at, path) in paths(&file.bare(), &module) {
-            let own = path
-                .first()
-                .is_some_and(|first| Some(first.as_str()) == module.first().map(String::as_str));
+            let own = path.first().is_some_and(|first| Some(first.as_str()) == module.first().map(String::as_str));
             let inside = layer.split('/').zip(&path).all(|(a, b)| a == b) && own;
             let fits = |entry: &String| {
                 entry == "*" || entry.split('/').zip(&path).filter(|(a, b)| a == b).count() == entry.split('/').count()
@@ -92,9 +90,7 @@ fn paths(code: &str, module: &[String]) -> Vec<(usize, Vec<String>)> {
 /// `a::b::C` is `[a, b]` (two names are enough); `{a::b, c}` is both.
 fn expand(rest: &str) -> Vec<Vec<String>> {
     let Some(group) = rest.strip_prefix('{') else {
-        let end = rest
-            .find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'))
-            .unwrap_or(rest.len());
+        let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).unwrap_or(rest.len());
         let mut names: Vec<String> = rest[..end].split("::").map(str::to_owned).collect();
         names.retain(|n| !n.is_empty());
         names.truncate(2);
@@ -126,16 +122,11 @@ pub(super) fn dates(tree: &Tree) -> Vec<String> {
     let mut found = Vec::new();
     let bindings = ["bindings-python/src/", "bindings-node/src/", "bindings-swift/src/"];
     let places = [CORE].into_iter().chain(bindings);
-    let files = places
-        .flat_map(|p| tree.under(p))
-        .filter(|f| f.is_rust_code() && !f.path.starts_with(REVISIONS));
+    let files = places.flat_map(|p| tree.under(p)).filter(|f| f.is_rust_code() && !f.path.starts_with(REVISIONS));
     for file in files {
         let code = file.code();
         for date in DATES {
-            found.extend(
-                code.match_indices(date)
-                    .map(|(at, _)| format!("{}: {date}", file.at(at))),
-            );
+            found.extend(code.match_indices(date).map(|(at, _)| format!("{}: {date}", file.at(at))));
         }
         let bare = file.bare();
         let variants = bare
@@ -148,9 +139,7 @@ pub(super) fn dates(tree: &Tree) -> Vec<String> {
 
 /// Raw values fail under both, and only at run time.
 pub(super) fn raw_values(tree: &Tree) -> Vec<String> {
-    let files = ["core/src/jsonrpc/", "core/src/protocol/"]
-        .into_iter()
-        .flat_map(|p| tree.under(p));
+    let files = ["core/src/jsonrpc/", "core/src/protocol/"].into_iter().flat_map(|p| tree.under(p));
     let mut found = Vec::new();
     for file in files.filter(|f| f.extension() == "rs") {
         let bare = file.bare();
@@ -178,9 +167,7 @@ pub(super) fn stdout(tree: &Tree) -> Vec<String> {
         }
         if !file.path.starts_with("core/src/transport/stdio") {
             found.extend(
-                words(&bare, "stdout")
-                    .filter(|at| is_handle(&bare, *at))
-                    .map(|at| format!("{}: stdout", file.at(at))),
+                words(&bare, "stdout").filter(|at| is_handle(&bare, *at)).map(|at| format!("{}: stdout", file.at(at))),
             );
         }
     }
@@ -196,20 +183,13 @@ fn is_handle(code: &str, at: usize) -> bool {
 /// `allow` and `expect` say why.
 pub(super) fn reasons(tree: &Tree) -> Vec<String> {
     let mut found = Vec::new();
-    for file in tree
-        .written()
-        .filter(|f| f.extension() == "rs" && !f.path.starts_with("benches/"))
-    {
+    for file in tree.written().filter(|f| f.extension() == "rs" && !f.path.starts_with("benches/")) {
         let bare = file.bare();
         for start in ["#[allow(", "#![allow(", "#[expect(", "#![expect("] {
             for (at, _) in bare.match_indices(start) {
                 let inside = &bare[at..bare[at..].find(")]").map_or(bare.len(), |end| at + end)];
                 if words(inside, "reason").next().is_none() {
-                    found.push(format!(
-                        "{}: {}",
-                        file.at(at),
-                        inside.split_whitespace().collect::<String>()
-                    ));
+                    found.push(format!("{}: {}", file.at(at), inside.split_whitespace().collect::<String>()));
                 }
             }
         }
@@ -238,20 +218,11 @@ mod tests {
         Tree {
             rules: Rules {
                 layers: layers.into_iter().map(|(k, v)| (k.to_owned(), v)).collect(),
-                stems: Stems {
-                    rust: Vec::new(),
-                    host: Vec::new(),
-                },
+                stems: Stems { rust: Vec::new(), host: Vec::new() },
                 generated: Generated { paths: Vec::new() },
                 lines: BTreeMap::new(),
             },
-            files: files
-                .iter()
-                .map(|(p, t)| Source {
-                    path: (*p).to_owned(),
-                    text: (*t).to_owned(),
-                })
-                .collect(),
+            files: files.iter().map(|(p, t)| Source { path: (*p).to_owned(), text: (*t).to_owned() }).collect(),
         }
     }
 
@@ -259,18 +230,9 @@ mod tests {
     fn imports_follow_the_arrows() {
         let good = tree(&[
             ("core/src/lib.rs", "pub use crate::server::Server;"),
-            (
-                "core/src/server/mod.rs",
-                "use crate::protocol::{self, Connection};\nuse super::protocol::Rules;",
-            ),
-            (
-                "core/src/server/router.rs",
-                "use super::registry::Entry; use crate::server::x; // use crate::client::y",
-            ),
-            (
-                "core/src/transport/http/mod.rs",
-                "use crate::protocol::revision::Rules; use crate::transport::Frame;",
-            ),
+            ("core/src/server/mod.rs", "use crate::protocol::{self, Connection};\nuse super::protocol::Rules;"),
+            ("core/src/server/router.rs", "use super::registry::Entry; use crate::server::x; // use crate::client::y"),
+            ("core/src/transport/http/mod.rs", "use crate::protocol::revision::Rules; use crate::transport::Frame;"),
             ("core/src/protocol/connection/tests.rs", "use crate::client::Client;"),
         ]);
         assert_eq!(imports(&good), Vec::<String>::new());
@@ -278,10 +240,7 @@ mod tests {
             ("core/src/server/mod.rs", "use crate::{client::Client, protocol::x};"),
             ("core/src/client/calls.rs", "\nuse super::super::server::Server;"),
             ("core/src/transport/http/mod.rs", "use crate::protocol::Connection;"),
-            (
-                "core/src/transport/stdio.rs",
-                "fn f(x: crate::protocol::revision::Rules) {}",
-            ),
+            ("core/src/transport/stdio.rs", "fn f(x: crate::protocol::revision::Rules) {}"),
             ("core/src/novel.rs", ""),
         ]);
         assert_eq!(
@@ -302,27 +261,18 @@ mod tests {
         let found = tree(&[
             ("core/src/protocol/revision/rules.rs", both),
             ("core/src/server/mod.rs", both),
-            (
-                "core/src/client/mod.rs",
-                "#[cfg(test)]\nmod tests { const X: &str = \"2026-07-28\"; }",
-            ),
+            ("core/src/client/mod.rs", "#[cfg(test)]\nmod tests { const X: &str = \"2026-07-28\"; }"),
         ]);
         assert_eq!(
             dates(&found),
-            [
-                "core/src/server/mod.rs:1: 2026-07-28",
-                "core/src/server/mod.rs:2: a revision by name"
-            ]
+            ["core/src/server/mod.rs:1: 2026-07-28", "core/src/server/mod.rs:2: a revision by name"]
         );
     }
 
     #[test]
     fn raw_values_are_not_flattened() {
         let found = tree(&[
-            (
-                "core/src/protocol/a.rs",
-                "#[serde(flatten)]\nfn f() { x.flatten() }\n#[serde(rename = \"untagged\")]",
-            ),
+            ("core/src/protocol/a.rs", "#[serde(flatten)]\nfn f() { x.flatten() }\n#[serde(rename = \"untagged\")]"),
             ("core/src/model/b.rs", "#[serde(untagged)]"),
         ]);
         assert_eq!(raw_values(&found), ["core/src/protocol/a.rs:1: serde(flatten)"]);
@@ -332,23 +282,14 @@ mod tests {
     fn standard_output_is_left_alone() {
         let text =
             "eprintln!(\"println!\"); command.stdout(Stdio::piped()); child.stdout.take(); let o = std::io::stdout();";
-        let found = tree(&[
-            ("core/src/driver/a.rs", text),
-            ("core/src/transport/stdio.rs", "tokio::io::stdout()"),
-        ]);
+        let found = tree(&[("core/src/driver/a.rs", text), ("core/src/transport/stdio.rs", "tokio::io::stdout()")]);
         assert_eq!(stdout(&found), ["core/src/driver/a.rs:1: stdout"]);
-        assert_eq!(
-            stdout(&tree(&[("core/src/server/a.rs", "println!(\"x\")")])),
-            ["core/src/server/a.rs:1: println!"]
-        );
+        assert_eq!(stdout(&tree(&[("core/src/server/a.rs", "println!(\"x\")")])), ["core/src/server/a.rs:1: println!"]);
     }
 
     #[test]
     fn exemptions_need_reasons() {
         let text = "#[allow(dead_code)]\n#[expect(\n    unused,\n    reason = \"later\"\n)]\n";
-        assert_eq!(
-            reasons(&tree(&[("core/src/server/a.rs", text)])),
-            ["core/src/server/a.rs:1: #[allow(dead_code"]
-        );
+        assert_eq!(reasons(&tree(&[("core/src/server/a.rs", text)])), ["core/src/server/a.rs:1: #[allow(dead_code"]);
     }
 }

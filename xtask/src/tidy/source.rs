@@ -18,10 +18,7 @@ impl Source {
     }
 
     pub(super) fn extension(&self) -> &str {
-        Path::new(&self.path)
-            .extension()
-            .and_then(|e| e.to_str())
-            .unwrap_or_default()
+        Path::new(&self.path).extension().and_then(|e| e.to_str()).unwrap_or_default()
     }
 
     pub(super) fn stem(&self) -> &str {
@@ -94,9 +91,7 @@ fn blank(text: &str, strings: bool) -> String {
             // A character, or a lifetime, which has no closing quote nearby.
             let end = match rest.get(1) {
                 Some(b'\\') => find(bytes, i + 3, b"'"),
-                _ => (i + 2..(i + 6).min(bytes.len()))
-                    .find(|j| bytes[*j] == b'\'')
-                    .unwrap_or(i),
+                _ => (i + 2..(i + 6).min(bytes.len())).find(|j| bytes[*j] == b'\'').unwrap_or(i),
             };
             i = end + 1;
         } else {
@@ -108,9 +103,7 @@ fn blank(text: &str, strings: bool) -> String {
 
 fn find(bytes: &[u8], from: usize, what: &[u8]) -> usize {
     let tail = bytes.get(from..).unwrap_or_default();
-    tail.windows(what.len())
-        .position(|w| w == what)
-        .map_or(bytes.len(), |at| from + at)
+    tail.windows(what.len()).position(|w| w == what).map_or(bytes.len(), |at| from + at)
 }
 
 fn string_end(bytes: &[u8], mut i: usize) -> usize {
@@ -174,9 +167,6 @@ mod tests {
 
     #[test]
     fn a_word_stands_alone() {
-        assert_eq!(
-            words("flatten flattened .flatten() a_flatten", "flatten").collect::<Vec<_>>(),
-            [0, 19]
-        );
+        assert_eq!(words("flatten flattened .flatten() a_flatten", "flatten").collect::<Vec<_>>(), [0, 19]);
     }
 }

@@ -23,22 +23,13 @@ pub(super) fn lines(tree: &Tree) -> Vec<String> {
             None if have > LINES => found.push(format!("{}: {have} lines, at most {LINES}", file.path)),
             Some(most) if have > *most => found.push(format!("{}: {have} lines, at most {most}", file.path)),
             Some(most) if have <= LINES || have + 25 < *most => {
-                found.push(format!(
-                    "{}: {have} lines by now, lower its entry in xtask/tidy.toml",
-                    file.path
-                ));
+                found.push(format!("{}: {have} lines by now, lower its entry in xtask/tidy.toml", file.path));
             }
             _ => {}
         }
     }
     let known = |path: &&String| !tree.files.iter().any(|f| f.path == **path);
-    found.extend(
-        tree.rules
-            .lines
-            .keys()
-            .filter(known)
-            .map(|p| format!("xtask/tidy.toml: there is no {p}")),
-    );
+    found.extend(tree.rules.lines.keys().filter(known).map(|p| format!("xtask/tidy.toml: there is no {p}")));
     found
 }
 
@@ -68,10 +59,7 @@ pub(super) fn stems(tree: &Tree) -> Vec<String> {
 /// No prefix that the package already is, no name that says nothing.
 pub(super) fn names(tree: &Tree) -> Vec<String> {
     let mut found = Vec::new();
-    for file in tree
-        .written()
-        .filter(|f| is_code(f) && !f.path.starts_with("tests/interop/"))
-    {
+    for file in tree.written().filter(|f| is_code(f) && !f.path.starts_with("tests/interop/")) {
         if ["util", "utils", "helper", "helpers", "misc", "common"].contains(&file.stem().to_lowercase().as_str()) {
             found.push(format!("{}: the file name says nothing", file.path));
         }
@@ -79,15 +67,11 @@ pub(super) fn names(tree: &Tree) -> Vec<String> {
             for at in words(&file.text, keyword) {
                 let rest = &file.text[at + keyword.len()..];
                 let Some(rest) = rest.strip_prefix(' ') else { continue };
-                let end = rest
-                    .find(|c: char| !(c.is_alphanumeric() || c == '_'))
-                    .unwrap_or(rest.len());
+                let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
                 let name = &rest[..end];
                 let starts = name.strip_prefix("Mcp").or_else(|| name.strip_prefix("MCP"));
                 let prefixed = starts.is_some_and(|r| r.is_empty() || r.starts_with(char::is_uppercase));
-                let empty = ["Manager", "Helper", "Helpers", "Utils", "Impl"]
-                    .iter()
-                    .any(|e| name.ends_with(e));
+                let empty = ["Manager", "Helper", "Helpers", "Utils", "Impl"].iter().any(|e| name.ends_with(e));
                 if prefixed || empty {
                     found.push(format!("{}: {name}", file.at(at)));
                 }
