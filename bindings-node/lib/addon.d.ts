@@ -8,6 +8,7 @@
 export declare class Bridge {
   constructor(wake: () => void);
   take(): string | null;
+  flush(): void;
   text(key: number, text: string): boolean;
   value(key: number, json: string): boolean;
   result(key: number, json: string): boolean;

@@ -69,6 +69,7 @@ let lastHandler = 0;
 let lastOp = 0;
 let lastSource = 0;
 let holds = 0;
+let turns = 0;
 let keepAlive: NodeJS.Timeout | undefined;
 
 /** The engine's view of this environment, to be given to the addon's constructors and answers. */
@@ -154,14 +155,31 @@ function release(): void {
 }
 
 function wake(): void {
-  for (let turn = 0; turn < BATCHES_PER_TURN; turn++) {
+  for (;;) {
     const batch = bridge.take();
-    if (batch === null) return;
-    for (const delivery of JSON.parse(batch) as Delivery[]) deliver(delivery);
+    if (batch === null) {
+      turns = 0;
+      return;
+    }
+    const deliveries = JSON.parse(batch) as Delivery[];
+    for (const delivery of deliveries) deliver(delivery);
+    if (++turns >= BATCHES_PER_TURN) {
+      turns = 0;
+      bridge.flush();
+      // Not yet asked to the end, so the engine counts on this side coming back by itself.
+      setImmediate(wake);
+      return;
+    }
+    if (deliveries.length > 1) {
+      // Asking again sends the answers held back: when the handlers that are done already have given theirs.
+      queueMicrotask(wake);
+      return;
+    }
   }
-  // Still armed: the engine counts on this side coming back by itself.
-  setImmediate(wake);
 }
+
+// Whatever ends the program, what has been answered is sent.
+process.on("exit", () => bridge.flush());
 
 function deliver(delivery: Delivery): void {
   switch (delivery[0]) {

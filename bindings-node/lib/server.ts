@@ -260,23 +260,43 @@ function closeOnSignal(server: Server): { done(): void } {
 }
 
 let guards = 0;
-let realWrite: typeof process.stdout.write | undefined;
+let unguard: (() => void) | undefined;
 
-/** While stdout carries the protocol, what the program prints there goes to stderr, with one warning. */
+/**
+ * While stdout carries the protocol, what the program prints there goes to stderr, with one warning.
+ *
+ * The engine sees to the first for everything that writes to the descriptor; this is for the warning.
+ * The stream is not touched before somebody asks for it: making it takes time and memory.
+ */
 function guardStdout(): () => void {
   if (guards++ === 0 && isMainThread) {
-    let warned = false;
-    realWrite = process.stdout.write;
-    process.stdout.write = ((...args: Parameters<typeof process.stderr.write>) => {
-      if (!warned) warn("stdout belongs to the protocol: what the program prints there goes to stderr");
-      warned = true;
-      return process.stderr.write(...args);
-    }) as typeof process.stdout.write;
+    const original = Object.getOwnPropertyDescriptor(process, "stdout") as PropertyDescriptor;
+    const restore = (): void => {
+      Object.defineProperty(process, "stdout", original);
+    };
+    unguard = restore;
+    const get = (): NodeJS.WriteStream => {
+      restore();
+      const { stdout } = process;
+      unguard = redirect(stdout);
+      return stdout;
+    };
+    Object.defineProperty(process, "stdout", { configurable: true, enumerable: true, get });
   }
   return () => {
-    if (--guards === 0 && realWrite) {
-      process.stdout.write = realWrite;
-      realWrite = undefined;
-    }
+    if (--guards === 0) unguard?.();
+  };
+}
+
+function redirect(stdout: NodeJS.WriteStream): () => void {
+  const { write } = stdout;
+  let warned = false;
+  stdout.write = ((...args: Parameters<typeof process.stderr.write>) => {
+    if (!warned) warn("stdout belongs to the protocol: what the program prints there goes to stderr");
+    warned = true;
+    return process.stderr.write(...args);
+  }) as typeof write;
+  return () => {
+    stdout.write = write;
   };
 }

@@ -45,10 +45,23 @@ impl Bridge {
     }
 
     /// Everything queued as one JSON text, or null when nothing is, which re-arms the wake-up.
+    ///
+    /// Also sends what was answered since the last time. The answers to several calls of one batch
+    /// are held back until then, or for a moment, whichever ends first.
     #[napi(catch_unwind)]
     pub fn take(&self) -> Option<String> {
+        self.inner.uncork();
         let batch = self.inner.take();
+        if batch.len() > 1 {
+            self.inner.cork();
+        }
         (!batch.is_empty()).then(|| encode(&batch))
+    }
+
+    /// Sends the answers that are held back.
+    #[napi(catch_unwind)]
+    pub fn flush(&self) {
+        self.inner.uncork();
     }
 
     /// Answers call `key` with text. Like all answers: false when nobody waits for it any more.

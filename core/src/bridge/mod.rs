@@ -12,6 +12,7 @@ mod server;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 pub use client::Client;
 #[cfg(feature = "http")]
@@ -21,7 +22,7 @@ pub use server::Server;
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::protocol::LogLevel;
-use crate::server::{Context, Handler, Reply};
+use crate::server::{Context, Handler, Link, Reply};
 
 /// The host's side of the queue.
 pub trait Host: Send + Sync + 'static {
@@ -116,8 +117,18 @@ struct Shared {
     queue: Mutex<Queue>,
     calls: Mutex<HashMap<u64, (Context, Reply)>>,
     ops: Mutex<HashMap<u64, Option<Op>>>,
+    corked: Mutex<Option<Corked>>,
     last_key: AtomicU64,
 }
+
+/// The links whose answers the host holds back, and until when at most.
+struct Corked {
+    until: Instant,
+    links: Vec<Arc<dyn Link>>,
+}
+
+/// A batch of calls that takes longer than this is no longer answered all at once.
+const MAX_CORKED: Duration = Duration::from_millis(1);
 
 /// Dropped before the operation is finished, it cancels.
 type Op = Box<dyn Send + Sync>;
@@ -144,6 +155,7 @@ impl Bridge {
             queue: Mutex::default(),
             calls: Mutex::default(),
             ops: Mutex::default(),
+            corked: Mutex::default(),
             last_key: AtomicU64::new(0),
         }))
     }
@@ -187,11 +199,45 @@ impl Bridge {
 
     // ---- running calls ----------------------------------------------------------------------------------------
 
+    /// Holds answers back until [`uncork`](Self::uncork), for a millisecond at most: a host that runs a batch of
+    /// handlers one after the other answers them with one write.
+    pub fn cork(&self) {
+        let until = Instant::now() + MAX_CORKED;
+        lock(&self.0.corked).get_or_insert(Corked { until, links: Vec::new() });
+    }
+
+    /// Sends the answers that were held back.
+    pub fn uncork(&self) {
+        let Some(corked) = lock(&self.0.corked).take() else {
+            return;
+        };
+        corked.links.iter().for_each(|link| link.uncork());
+    }
+
+    /// Corks the link of an answer, if answers are held back at present.
+    fn hold(&self, context: &Context) {
+        let mut corked = lock(&self.0.corked);
+        let Some(Corked { until, links }) = corked.as_mut() else {
+            return;
+        };
+        if Instant::now() > *until {
+            drop(corked);
+            return self.uncork();
+        }
+        let link = context.link();
+        if !links.iter().any(|known| Arc::ptr_eq(known, link)) {
+            links.push(link.clone());
+            // Under the lock, or an `uncork` on another thread could come before it.
+            link.cork();
+        }
+    }
+
     /// Answers a call. `false`: it was cancelled, answered before or never made.
     pub fn complete(&self, key: u64, answer: Answer) -> bool {
-        let Some((_context, reply)) = lock(&self.0.calls).remove(&key) else {
+        let Some((context, reply)) = lock(&self.0.calls).remove(&key) else {
             return false;
         };
+        self.hold(&context);
         match answer {
             Answer::Result(object) => reply.result(object),
             Answer::Value(value) => reply.value(value),
@@ -299,6 +345,7 @@ impl Bridge {
         let calls = std::mem::take(&mut *lock(&self.0.calls));
         let ops = std::mem::take(&mut *lock(&self.0.ops));
         drop((deliveries, ops, calls));
+        self.uncork();
     }
 
     /// How much waits.

@@ -383,6 +383,14 @@ impl Link for Peer {
     fn log_level(&self) -> Option<LogLevel> {
         self.lock().connection.log_level()
     }
+
+    fn cork(&self) {
+        Self::cork(self);
+    }
+
+    fn uncork(&self) {
+        Self::uncork(self);
+    }
 }
 
 impl Drop for Peer {

@@ -23,6 +23,10 @@ pub(crate) trait Link: Send + Sync {
     fn spawn(&self, future: BoxFuture<()>);
     /// The level that a legacy session asked for.
     fn log_level(&self) -> Option<LogLevel>;
+    /// Holds answers back until [`uncork`](Self::uncork), so that several go out at once.
+    fn cork(&self) {}
+    /// Sends what was held back.
+    fn uncork(&self) {}
 }
 
 /// One running request, as its handler sees it. A clone is a reference count.
