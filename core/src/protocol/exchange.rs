@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::connection::{Facts, Role};
+use super::action::{Facts, Role};
 use super::context::{LogLevel, PeerFacts, Transport};
 use super::pending::Route;
 use super::revision::{Era, Method, Revision, modern};

@@ -2,13 +2,15 @@
 //!
 //! **Invariant**: no sockets, tasks, clocks or randomness in here; time comes in as an argument.
 
+mod action;
 mod connection;
 mod context;
 mod exchange;
 mod pending;
 pub mod revision;
 
-pub use connection::{Action, Call, Connection, Facts, Input, Invocation, Opening, Outbound, Payload, Role, Sent};
+pub use action::{Action, Call, Facts, Input, Invocation, Opening, Outbound, Payload, Role, Sent};
+pub use connection::Connection;
 pub(crate) use context::HeaderList;
 pub use context::{LogLevel, PeerFacts, RequestContext, Transport};
 pub(crate) use exchange::{Arrival, Head};

@@ -1,4 +1,8 @@
 use super::*;
+use crate::error::ErrorKind;
+use crate::jsonrpc::code;
+use crate::model::Capabilities;
+use crate::protocol::revision::{Method, modern};
 use serde_json::{Value, json};
 
 fn facts(role: Role, max_in_flight: usize) -> Arc<Facts> {

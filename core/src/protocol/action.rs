@@ -1,0 +1,238 @@
+//! What goes into a connection and what comes out of it.
+
+use super::PeerFacts;
+use super::context::RequestContext;
+use super::pending::{CallId, Route};
+use super::revision::{Method, Revision};
+use crate::error::{Error, Result};
+use crate::jsonrpc::{DecodeError, Id, Message, RawJson};
+use crate::model::Capabilities;
+use bytes::Bytes;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Which side of the protocol this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the protocol has two sides")]
+pub enum Role {
+    /// Offers tools, resources and prompts.
+    Server,
+    /// Uses them.
+    Client,
+}
+
+/// What this side says of itself and what it will bear; shared by all its connections.
+#[derive(Debug)]
+pub struct Facts {
+    /// Server or client.
+    pub role: Role,
+    /// This side's `Implementation` object.
+    pub info: RawJson,
+    /// This side's capabilities.
+    pub capabilities: Capabilities,
+    /// A server's hint for the model.
+    pub instructions: Option<String>,
+    /// The revisions spoken, oldest first.
+    pub revisions: Vec<Revision>,
+    /// The most requests of the peer worked on at once, and of ours awaited at once.
+    pub max_in_flight: usize,
+}
+
+/// What happened.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Input {
+    /// A message came in.
+    Received(Message),
+    /// A batch came in.
+    Batch(Vec<Result<Message, DecodeError>>),
+    /// Something came in that is no message.
+    Invalid(DecodeError),
+    /// This side wants to send a request.
+    Call(Invocation),
+    /// This side wants to send a notification; `related` is the peer's request that it belongs to.
+    Notify {
+        /// The notification's method.
+        method: &'static str,
+        /// Its parameters.
+        params: RawJson,
+        /// The peer's request that it belongs to.
+        related: Option<CallId>,
+    },
+    /// A handler reports progress on the peer's request.
+    Progress {
+        /// The peer's request.
+        call: CallId,
+        /// How far; must grow.
+        progress: f64,
+        /// Out of how much.
+        total: Option<f64>,
+        /// For people.
+        message: Option<String>,
+    },
+    /// A handler has finished the peer's request.
+    Completed(CallId, Result<Payload>),
+    /// The caller no longer wants the answer to our request.
+    Cancel(CallId, Option<String>),
+    /// Our request could not be delivered, or its answer could not.
+    Undelivered(Id, Error),
+    /// The server does not know the session of our request any more (HTTP 404).
+    SessionLost(Id),
+    /// Time has passed.
+    Tick,
+    /// The peer is gone.
+    Closed(String),
+}
+
+/// A request of ours.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Invocation {
+    /// Chosen by the caller, unique among its calls.
+    pub call: CallId,
+    /// The method's name.
+    pub method: String,
+    /// The parameters object.
+    pub params: Option<RawJson>,
+    /// Time without progress after which the answer is given up.
+    pub timeout: Option<Duration>,
+    /// Time after which it is given up, progress or not.
+    pub max_timeout: Option<Duration>,
+    /// Ask for progress notifications.
+    pub progress: bool,
+    /// The peer's request this one belongs to.
+    pub related: Option<CallId>,
+    /// It was sent before, in a session that the server no longer knew.
+    pub(crate) resent: bool,
+}
+
+impl Invocation {
+    /// A request without timeout and without progress.
+    pub fn new(call: CallId, method: impl Into<String>, params: Option<RawJson>) -> Self {
+        Self {
+            call,
+            method: method.into(),
+            params,
+            timeout: None,
+            max_timeout: None,
+            progress: false,
+            related: None,
+            resent: false,
+        }
+    }
+}
+
+/// What a handler's answer is made of. Its text is written once, for the request's revision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Payload {
+    /// A whole result object in neutral form.
+    Object(RawJson),
+    /// A tool's plain text.
+    Text(String),
+    /// A tool's plain value.
+    Value {
+        /// The value.
+        value: RawJson,
+        /// Also as `structuredContent`.
+        structured: bool,
+    },
+    /// A tool's failure, for the model.
+    Failed(String),
+}
+
+/// A request of the peer that is to be run.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Call {
+    /// Names it until it is completed.
+    pub id: CallId,
+    /// Its row.
+    pub method: &'static Method,
+    /// The parameters object.
+    pub params: Option<RawJson>,
+    /// `params.name` or `params.uri`.
+    pub name: Option<RawJson>,
+    /// `params.arguments`.
+    pub arguments: Option<RawJson>,
+    /// The facts it runs under.
+    pub context: RequestContext,
+}
+
+/// A message on its way out.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Outbound {
+    /// The message's text.
+    pub frame: Bytes,
+    /// The peer's request that the message belongs to.
+    pub related: Option<CallId>,
+    /// The way that request came in, which is the message's way out.
+    pub route: Option<Route>,
+    /// What it is.
+    pub sent: Sent,
+}
+
+/// What kind of message goes out, with what a transport needs to know of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Sent {
+    /// A request of ours.
+    Request {
+        /// Its id.
+        id: Id,
+        /// Its method.
+        method: String,
+        /// The revision it speaks.
+        revision: Revision,
+        /// Its parameters, for headers that mirror them.
+        params: Option<RawJson>,
+    },
+    /// A notification of ours.
+    Notification,
+    /// The answer to a request; its error code, when it is one.
+    Response(Option<i64>),
+}
+
+/// A client connection's result of negotiation.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Opening {
+    /// The negotiated revision.
+    pub revision: Revision,
+    /// What the server said of itself.
+    pub peer: Arc<PeerFacts>,
+    /// The server's hint for the model.
+    pub instructions: Option<String>,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Action {
+    /// Send a message.
+    Send(Outbound),
+    /// Run a request of the peer.
+    Dispatch(Box<Call>),
+    /// Stop running a request of the peer; its answer is no longer wanted.
+    Abort(CallId, Option<String>),
+    /// A notification for this side's user.
+    Notified(String, Option<RawJson>),
+    /// Our request is finished.
+    Resolve(CallId, Result<RawJson>),
+    /// Our request made progress: `{progress, total?, message?}`.
+    Progress(CallId, RawJson),
+    /// Nobody waits for this request of ours any more; a transport may drop its stream.
+    Abandon(Id),
+    /// What came in this way is cancelled: nothing more will go out on it.
+    Unanswered(Route),
+    /// The client's negotiation succeeded.
+    Opened(Opening),
+    /// The connection ends. `relaunch`: the server died of the probe; connect again and start with `initialize`.
+    Close {
+        /// Why.
+        reason: Error,
+        /// Try again without probing.
+        relaunch: bool,
+    },
+}

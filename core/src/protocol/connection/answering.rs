@@ -1,0 +1,128 @@
+//! What goes back to the peer: answers, alone or as a batch, progress, notifications.
+
+use super::*;
+
+impl Connection {
+    pub(super) fn completed(&mut self, call: CallId, outcome: Result<Payload>, out: &mut Vec<Action>) {
+        // Gone means cancelled: nothing more is sent for it.
+        let Some(incoming) = self.incoming.remove(call) else {
+            return;
+        };
+        let way = Way { related: Some(call), batch: incoming.batch, route: incoming.route };
+        match outcome {
+            Ok(payload) => {
+                let rules = incoming.revision.rules();
+                // Written once, straight into the frame: results may be large.
+                let mut frame = jsonrpc::start_result(&incoming.id, shape::size_hint(&payload));
+                shape::write_result(&mut frame, rules, self.facts.info.get(), incoming.method, payload);
+                frame.push('}');
+                self.answer(frame.into(), None, way, out);
+            }
+            Err(error) => {
+                self.respond_error(Some(&incoming.id), &error.to_object(), way, out);
+            }
+        }
+    }
+
+    pub(super) fn respond(&mut self, id: &Id, result: &RawJson, way: Way, out: &mut Vec<Action>) {
+        self.answer(jsonrpc::encode_result(id, result), None, way, out);
+    }
+
+    pub(super) fn answer(&mut self, frame: Bytes, code: Option<i64>, way: Way, out: &mut Vec<Action>) {
+        let Way { related, batch, route } = way;
+        match batch {
+            None => out.push(Action::Send(Outbound { frame, related, route, sent: Sent::Response(code) })),
+            Some(batch) => self.batch_part(batch, Some(frame), out),
+        }
+    }
+
+    pub(super) fn respond_error(&mut self, id: Option<&Id>, error: &ErrorObject, way: Way, out: &mut Vec<Action>) {
+        // JSON-RPC says `"id": null` when it could not be read; newer revisions leave it out.
+        let without = self.revision().is_some_and(|r| r.rules().error_without_id);
+        self.answer(jsonrpc::encode_error(id, error, !without), Some(error.code), way, out);
+    }
+
+    /// One request of a batch is finished; the last one sends the answers as one array.
+    pub(super) fn batch_part(&mut self, number: u64, frame: Option<Bytes>, out: &mut Vec<Action>) {
+        let Some(batch) = self.batches.get_mut(&number) else {
+            return;
+        };
+        batch.parts.extend(frame);
+        batch.open = batch.open.saturating_sub(1);
+        if batch.open > 0 {
+            return;
+        }
+        let Some(batch) = self.batches.remove(&number) else {
+            return;
+        };
+        let route = batch.route;
+        if batch.parts.is_empty() {
+            return out.extend(route.map(Action::Unanswered));
+        }
+        let mut frame = Vec::with_capacity(batch.parts.iter().map(|p| p.len() + 1).sum::<usize>() + 2);
+        frame.push(b'[');
+        for (n, part) in batch.parts.iter().enumerate() {
+            if n > 0 {
+                frame.push(b',');
+            }
+            frame.extend_from_slice(part);
+        }
+        frame.push(b']');
+        out.push(Action::Send(Outbound { frame: frame.into(), related: None, route, sent: Sent::Response(None) }));
+    }
+
+    pub(super) fn report(
+        &mut self,
+        call: CallId,
+        progress: f64,
+        total: Option<f64>,
+        message: Option<&str>,
+        out: &mut Vec<Action>,
+    ) {
+        let Some(incoming) = self.incoming.get_mut(call) else {
+            return;
+        };
+        let Some(token) = &incoming.progress_token else { return };
+        // The specification wants it to grow; a handler that repeats itself is not worth an error.
+        if progress.is_nan() || progress <= incoming.progress {
+            return;
+        }
+        incoming.progress = progress;
+        let mut params = String::from("{");
+        shape::push_member(&mut params, "progressToken", &serde_json::to_string(token).unwrap_or_default());
+        shape::push_member(&mut params, "progress", &number(progress));
+        if let Some(total) = total {
+            shape::push_member(&mut params, "total", &number(total));
+        }
+        if let Some(message) = message.filter(|_| incoming.revision.rules().progress_message) {
+            shape::push_member(&mut params, "message", &serde_json::to_string(message).unwrap_or_default());
+        }
+        params.push('}');
+        self.notify("notifications/progress", &RawJson::written(params), Some(call), out);
+    }
+
+    pub(super) fn notify(
+        &mut self,
+        method: &'static str,
+        params: &RawJson,
+        related: Option<CallId>,
+        out: &mut Vec<Action>,
+    ) {
+        if matches!(self.phase, Phase::Closed) {
+            return;
+        }
+        let incoming = related.and_then(|call| self.incoming.get_mut(call));
+        if related.is_some() && incoming.is_none() && !matches!(self.phase, Phase::Legacy(_)) {
+            // It belongs to an answer that is already given, and modern knows no other place for it.
+            return;
+        }
+        let route = incoming.and_then(|i| i.route);
+        let frame = jsonrpc::encode_notification(method, Some(params));
+        out.push(Action::Send(Outbound { frame, related, route, sent: Sent::Notification }));
+    }
+}
+
+/// A whole number without a fraction, as JSON would have it from an integer.
+fn number(value: f64) -> String {
+    serde_json::to_string(&value).map_or_else(|_| "null".into(), |s| s.strip_suffix(".0").map(Into::into).unwrap_or(s))
+}

@@ -1,0 +1,260 @@
+//! What the peer sends: requests are admitted, answers and notifications find their place.
+
+use super::*;
+
+impl Connection {
+    pub(super) fn way(&self, batch: Option<u64>) -> Way {
+        Way { related: None, batch, route: self.arrival.as_ref().map(|a| a.route) }
+    }
+
+    pub(super) fn received(&mut self, now: Duration, message: Message, batch: Option<u64>, out: &mut Vec<Action>) {
+        match message {
+            Message::Request { id, method, params } => self.request(id, &method, params, batch, out),
+            Message::Notification { method, params } => self.notification(now, method, params, out),
+            Message::Response { id, result } => self.answered(now, &id, result, out),
+            Message::Error { id: Some(id), error } => self.failed(now, &id, error.into(), out),
+            // An error without an id answers nothing that we could name.
+            Message::Error { id: None, .. } => {}
+        }
+    }
+
+    pub(super) fn batch(&mut self, now: Duration, parts: Vec<Result<Message, DecodeError>>, out: &mut Vec<Action>) {
+        let allowed = matches!(&self.phase, Phase::Legacy(s) if s.revision.rules().batches);
+        if !allowed {
+            let message = "batches are not part of this revision: send one message at a time";
+            let error = DecodeError { id: None, code: code::INVALID_REQUEST, message: message.into() };
+            return self.invalid(&error, None, out);
+        }
+        if parts.len() > self.facts.max_in_flight {
+            let max = self.facts.max_in_flight;
+            let message =
+                format!("batch of {} messages is longer than the limit of {max} (max_in_flight)", parts.len());
+            let error = DecodeError { id: None, code: code::INVALID_REQUEST, message };
+            return self.invalid(&error, None, out);
+        }
+        let open = parts.iter().filter(|p| matches!(p, Ok(Message::Request { .. }) | Err(_))).count();
+        self.last_call += 1;
+        let number = self.last_call;
+        let route = self.way(None).route;
+        self.batches.insert(number, Batch { open, parts: Vec::new(), route });
+        for part in parts {
+            match part {
+                Ok(message) => self.received(now, message, Some(number), out),
+                Err(error) => self.invalid(&error, Some(number), out),
+            }
+        }
+        if open == 0 {
+            self.batches.remove(&number);
+        }
+    }
+
+    pub(super) fn invalid(&mut self, error: &DecodeError, batch: Option<u64>, out: &mut Vec<Action>) {
+        self.respond_error(error.id.as_ref(), &error.to_object(), self.way(batch), out);
+    }
+
+    pub(super) fn request(
+        &mut self,
+        id: Id,
+        method: &str,
+        params: Option<RawJson>,
+        batch: Option<u64>,
+        out: &mut Vec<Action>,
+    ) {
+        if self.incoming.has(&id) {
+            let message = format!("\"id\": {id:?} is already in use by a request in flight");
+            let error = Error::rpc(code::INVALID_REQUEST, message);
+            return self.respond_error(Some(&id), &error.to_object(), self.way(batch), out);
+        }
+        if self.is_full() {
+            let max = self.facts.max_in_flight;
+            let error = Error::rpc(code::INTERNAL_ERROR, format!("more than {max} requests in flight (max_in_flight)"));
+            return self.respond_error(Some(&id), &error.to_object(), self.way(batch), out);
+        }
+        let head = match self.arrival.as_mut().and_then(|a| a.head.take()) {
+            Some(head) => Ok(head),
+            None => Head::read(params.as_ref()),
+        };
+        let head = match head {
+            Ok(head) => head,
+            Err(error) => return self.respond_error(Some(&id), &error.to_object(), self.way(batch), out),
+        };
+        if self.facts.role == Role::Server && matches!(self.phase, Phase::Unopened) && head.version.is_none() {
+            match self.first_request(&id, method, params.as_ref(), batch, out) {
+                Ok(true) => return,
+                Ok(false) => {}
+                Err(error) => return self.respond_error(Some(&id), &error.to_object(), self.way(batch), out),
+            }
+        }
+        let session = match &self.phase {
+            Phase::Legacy(session) => Some(session),
+            _ => None,
+        };
+        let admitted = match exchange::admit(&self.facts, session, &mut self.seen, method, head) {
+            Ok(admitted) => admitted,
+            Err(error) => return self.respond_error(Some(&id), &error.to_object(), self.way(batch), out),
+        };
+        self.last_call += 1;
+        let call = CallId(self.last_call);
+        let row = admitted.method;
+        self.incoming.insert(
+            call,
+            Incoming {
+                id: id.clone(),
+                method: row,
+                revision: admitted.revision,
+                batch,
+                route: self.way(None).route,
+                progress_token: admitted.progress_token.clone(),
+                progress: f64::NEG_INFINITY,
+            },
+        );
+        match row.name {
+            "ping" => return self.completed(call, Ok(Payload::Object(RawJson::empty_object())), out),
+            "initialize" => {
+                let error = Error::rpc(code::INVALID_REQUEST, "\"initialize\" was already answered on this connection");
+                return self.completed(call, Err(error), out);
+            }
+            "server/discover" => return self.completed(call, Ok(Payload::Object(self.discovery())), out),
+            "logging/setLevel" => {
+                let outcome = self.set_level(params.as_ref());
+                return self.completed(call, outcome, out);
+            }
+            _ => {}
+        }
+        let context = RequestContext {
+            id,
+            method: row.name,
+            revision: admitted.revision,
+            peer: admitted.peer,
+            log_level: admitted.log_level,
+            progress_token: admitted.progress_token,
+            meta: admitted.meta,
+            transport: self.arrival.as_ref().map_or(&self.transport, |a| &a.transport).clone(),
+        };
+        let (name, arguments) = (admitted.name, admitted.arguments);
+        out.push(Action::Dispatch(Box::new(Call { id: call, method: row, params, name, arguments, context })));
+    }
+
+    /// A server's first requests. `Ok(true)`: answered.
+    pub(super) fn first_request(
+        &mut self,
+        id: &Id,
+        method: &str,
+        params: Option<&RawJson>,
+        batch: Option<u64>,
+        out: &mut Vec<Action>,
+    ) -> Result<bool> {
+        match method {
+            "initialize" if batch.is_some() => {
+                Err(Error::rpc(code::INVALID_REQUEST, "\"initialize\" must not be part of a batch"))
+            }
+            "initialize" => {
+                let (revision, peer, result) = legacy::answer(&self.facts, params)?;
+                self.phase = Phase::Legacy(Session { revision, peer: Arc::new(peer), log_level: None });
+                self.respond(id, &result, self.way(None), out);
+                Ok(true)
+            }
+            "ping" => {
+                self.respond(id, &RawJson::empty_object(), self.way(batch), out);
+                Ok(true)
+            }
+            "server/discover" => Ok(false),
+            _ if Method::find(method).is_none_or(|m| m.notification) => {
+                Err(Error::rpc(code::METHOD_NOT_FOUND, format!("method {method:?} is not served")))
+            }
+            _ => {
+                let key = crate::model::meta::PROTOCOL_VERSION;
+                Err(Error::rpc(
+                    code::INVALID_REQUEST,
+                    format!(
+                        "{method:?} before \"initialize\": open the connection first, or send params._meta[\"{key}\"]"
+                    ),
+                ))
+            }
+        }
+    }
+
+    pub(super) fn discovery(&self) -> RawJson {
+        let modern: Vec<_> = self.facts.revisions.iter().rev().filter(|r| r.era() == Era::Modern).collect();
+        let mut out = String::from("{");
+        shape::push_member(&mut out, "supportedVersions", RawJson::from_value(&modern).get());
+        shape::push_member(&mut out, "capabilities", self.facts.capabilities.raw().get());
+        if let Some(instructions) = &self.facts.instructions {
+            shape::push_member(&mut out, "instructions", RawJson::from_value(instructions).get());
+        }
+        out.push('}');
+        RawJson::written(out)
+    }
+
+    pub(super) fn set_level(&mut self, params: Option<&RawJson>) -> Result<Payload> {
+        #[derive(serde::Deserialize)]
+        struct Params {
+            level: String,
+        }
+        let params = params.ok_or_else(|| Error::invalid_params("\"level\": missing"))?;
+        let params: Params = params.to().map_err(|e| Error::invalid_params(format!("logging/setLevel: {e}")))?;
+        let level: LogLevel = params.level.parse()?;
+        if let Phase::Legacy(session) = &mut self.phase {
+            session.log_level = Some(level);
+        }
+        Ok(Payload::Object(RawJson::empty_object()))
+    }
+
+    /// The level below which log messages of a running legacy call are not wanted right now.
+    #[must_use]
+    pub fn log_level(&self) -> Option<LogLevel> {
+        match &self.phase {
+            Phase::Legacy(session) => session.log_level,
+            _ => None,
+        }
+    }
+
+    pub(super) fn notification(
+        &mut self,
+        now: Duration,
+        method: String,
+        params: Option<RawJson>,
+        out: &mut Vec<Action>,
+    ) {
+        match method.as_str() {
+            "notifications/cancelled" => {
+                #[derive(serde::Deserialize)]
+                #[serde(rename_all = "camelCase")]
+                struct Params {
+                    request_id: Option<Id>,
+                    #[serde(default)]
+                    reason: Option<String>,
+                }
+                let Some(Ok(params)) = params.map(|p| p.to::<Params>()) else {
+                    return;
+                };
+                let found = params.request_id.and_then(|id| self.incoming.remove_id(&id));
+                if let Some((call, incoming)) = found {
+                    out.push(Action::Abort(call, params.reason));
+                    match (incoming.batch, incoming.route) {
+                        (Some(batch), _) => self.batch_part(batch, None, out),
+                        (None, Some(route)) => out.push(Action::Unanswered(route)),
+                        (None, None) => {}
+                    }
+                }
+            }
+            "notifications/progress" => {
+                #[derive(serde::Deserialize)]
+                #[serde(rename_all = "camelCase")]
+                struct Params {
+                    progress_token: Id,
+                }
+                let Some(params) = params else { return };
+                let Ok(read) = params.to::<Params>() else { return };
+                if let Some(outgoing) = self.outgoing.get_mut(&read.progress_token)
+                    && outgoing.wants_progress
+                {
+                    outgoing.restart(now);
+                    out.push(Action::Progress(outgoing.call, params));
+                }
+            }
+            "notifications/initialized" => {}
+            _ => out.push(Action::Notified(method, params)),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! How a connection opens and ends.
+
+use super::*;
+
+impl Connection {
+    pub(super) fn step(&mut self, now: Duration, step: Step, timeout: Option<Duration>, out: &mut Vec<Action>) {
+        match step {
+            Step::Wait => {}
+            Step::Ask { method, revision, timeout: own } => {
+                let params = (method == "initialize").then(|| legacy::question(&self.facts, revision));
+                // A probe without an answer costs its own time, `initialize` the caller's.
+                let timeout = own.or(timeout).or(Some(Duration::from_secs(60)));
+                let deadline = timeout.map(|t| now + t);
+                let outgoing = Outgoing {
+                    call: OPENING,
+                    method: method.into(),
+                    params,
+                    timeout,
+                    deadline,
+                    hard_deadline: None,
+                    wants_progress: false,
+                    resent: false,
+                };
+                let era = if method == "initialize" { revision } else { Revision::NEWEST.max(revision) };
+                self.envelope.clear();
+                self.transmit(outgoing, era, None, out);
+                self.envelope.clear();
+                let asked = out.iter().rev().find_map(|action| match action {
+                    Action::Send(Outbound { sent: Sent::Request { id, .. }, .. }) => Some(id.clone()),
+                    _ => None,
+                });
+                if let (Phase::Opening(negotiation), Some(id)) = (&mut self.phase, asked) {
+                    negotiation.asked(id);
+                }
+            }
+            Step::Opened(answer) => {
+                let modern = answer.revision.era() == Era::Modern;
+                self.phase = if modern {
+                    Phase::Modern(answer.revision)
+                } else {
+                    let peer = answer.peer.clone();
+                    Phase::Legacy(Session { revision: answer.revision, peer, log_level: None })
+                };
+                if !modern {
+                    let frame = jsonrpc::encode_notification("notifications/initialized", None);
+                    out.push(Action::Send(Outbound { frame, related: None, route: None, sent: Sent::Notification }));
+                }
+                let opening =
+                    Opening { revision: answer.revision, peer: answer.peer, instructions: answer.instructions };
+                self.opening = Some(opening.clone());
+                out.push(Action::Opened(opening));
+                for waiting in std::mem::take(&mut self.waiting) {
+                    self.send_request(now, waiting, out);
+                }
+            }
+            Step::Failed(error) => self.end(&error, false, out),
+        }
+    }
+
+    pub(super) fn closed(&mut self, reason: &str, out: &mut Vec<Action>) {
+        let relaunch = matches!(&self.phase, Phase::Opening(n) if n.is_probing());
+        self.end(&Error::closed(reason), relaunch, out);
+    }
+
+    pub(super) fn end(&mut self, error: &Error, relaunch: bool, out: &mut Vec<Action>) {
+        if matches!(self.phase, Phase::Closed) {
+            return;
+        }
+        self.phase = Phase::Closed;
+        for call in self.incoming.drain() {
+            out.push(Action::Abort(call, Some(error.message().to_owned())));
+        }
+        let mut awaited: Vec<CallId> = self.outgoing.drain().into_iter().map(|o| o.call).collect();
+        awaited.extend(std::mem::take(&mut self.waiting).into_iter().map(|w| w.call));
+        for call in awaited.into_iter().filter(|call| *call != OPENING) {
+            out.push(Action::Resolve(call, Err(error.clone())));
+        }
+        self.batches.clear();
+        out.push(Action::Close { reason: error.clone(), relaunch });
+    }
+}

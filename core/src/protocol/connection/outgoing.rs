@@ -1,0 +1,199 @@
+//! Requests of ours: sent, answered, timed out, cancelled.
+
+use super::*;
+
+impl Connection {
+    pub(super) fn call(&mut self, now: Duration, invocation: Invocation, out: &mut Vec<Action>) {
+        if self.awaited() >= self.facts.max_in_flight {
+            let message = format!("more than {} requests wait for an answer (max_in_flight)", self.facts.max_in_flight);
+            return out.push(Action::Resolve(invocation.call, Err(Error::misuse(message))));
+        }
+        match &self.phase {
+            Phase::Opening(_) => self.waiting.push_back(invocation),
+            Phase::Legacy(_) | Phase::Modern(_) => self.send_request(now, invocation, out),
+            Phase::Unopened => {
+                out.push(Action::Resolve(invocation.call, Err(Error::misuse("the connection is not open yet"))));
+            }
+            Phase::Closed => out.push(Action::Resolve(invocation.call, Err(Error::closed("the connection is closed")))),
+        }
+    }
+
+    pub(super) fn send_request(&mut self, now: Duration, invocation: Invocation, out: &mut Vec<Action>) {
+        let revision = self.revision().unwrap_or(Revision::NEWEST_LEGACY);
+        if let Some(row) = Method::find(&invocation.method)
+            && !row.exists_in(revision)
+        {
+            let message = format!("{:?} does not exist in revision {revision}", invocation.method);
+            return out.push(Action::Resolve(invocation.call, Err(Error::new(ErrorKind::Unsupported, message))));
+        }
+        let outgoing = Outgoing {
+            call: invocation.call,
+            method: invocation.method,
+            params: invocation.params,
+            timeout: invocation.timeout,
+            deadline: invocation.timeout.map(|t| now + t),
+            hard_deadline: invocation.max_timeout.map(|t| now + t),
+            wants_progress: invocation.progress,
+            resent: invocation.resent,
+        };
+        self.transmit(outgoing, revision, invocation.related, out);
+    }
+
+    pub(super) fn transmit(
+        &mut self,
+        outgoing: Outgoing,
+        revision: Revision,
+        related: Option<CallId>,
+        out: &mut Vec<Action>,
+    ) {
+        let (method, params, progress) = (outgoing.method.clone(), outgoing.params.clone(), outgoing.wants_progress);
+        let id = Id::Number(self.outgoing.insert(outgoing));
+        let token = progress.then_some(&id);
+        let params = match (revision.era(), token) {
+            (Era::Modern, token) => {
+                self.write_envelope(revision);
+                Some(modern::with_envelope(params.as_ref(), &self.envelope, token))
+            }
+            (Era::Legacy, Some(token)) => Some(modern::with_progress_token(params.as_ref(), token)),
+            (Era::Legacy, None) => params,
+        };
+        let frame = jsonrpc::encode_request(&id, &method, params.as_ref());
+        let route = related.and_then(|call| self.incoming.get_mut(call)).and_then(|i| i.route);
+        out.push(Action::Send(Outbound {
+            frame,
+            related,
+            route,
+            sent: Sent::Request { id, method, revision, params },
+        }));
+    }
+
+    pub(super) fn write_envelope(&mut self, revision: Revision) {
+        use crate::model::meta::{CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION};
+        if !self.envelope.is_empty() {
+            return;
+        }
+        let (info, capabilities) = (self.facts.info.get(), self.facts.capabilities.raw().get());
+        self.envelope = format!(
+            "\"{PROTOCOL_VERSION}\":\"{revision}\",\"{CLIENT_INFO}\":{info},\"{CLIENT_CAPABILITIES}\":{capabilities}"
+        );
+    }
+
+    pub(super) fn answered(&mut self, now: Duration, id: &Id, result: RawJson, out: &mut Vec<Action>) {
+        if let Phase::Opening(negotiation) = &mut self.phase
+            && negotiation.owns(id)
+        {
+            self.outgoing.remove(id);
+            let step = negotiation.answered(&self.facts, id, &result);
+            return self.step(now, step, None, out);
+        }
+        // Nobody asked, or nobody waits any more.
+        let Some(outgoing) = self.outgoing.remove(id) else {
+            return;
+        };
+        let outcome = match &self.phase {
+            Phase::Modern(_) => complete(result),
+            _ => Ok(result),
+        };
+        out.push(Action::Resolve(outgoing.call, outcome));
+    }
+
+    pub(super) fn failed(&mut self, now: Duration, id: &Id, error: Error, out: &mut Vec<Action>) {
+        if let Phase::Opening(negotiation) = &mut self.phase
+            && negotiation.owns(id)
+        {
+            self.outgoing.remove(id);
+            let step = negotiation.refused(&self.facts, id, error);
+            return self.step(now, step, None, out);
+        }
+        let Some(outgoing) = self.outgoing.remove(id) else {
+            return;
+        };
+        out.push(Action::Resolve(outgoing.call, Err(error)));
+    }
+
+    pub(super) fn session_lost(&mut self, now: Duration, id: &Id, out: &mut Vec<Action>) {
+        let Some(outgoing) = self.outgoing.remove(id) else {
+            return;
+        };
+        if outgoing.resent {
+            let message = "the server lost the session twice in a row";
+            return out.push(Action::Resolve(outgoing.call, Err(Error::new(ErrorKind::Transport, message))));
+        }
+        // A 404 says that the request did not run, so it is safe to send again.
+        let (call, timeout, progress) = (outgoing.call, outgoing.timeout, outgoing.wants_progress);
+        let max_timeout = outgoing.hard_deadline.map(|due| due.saturating_sub(now));
+        let (method, params) = (outgoing.method, outgoing.params);
+        let again = Invocation { call, method, params, timeout, max_timeout, progress, related: None, resent: true };
+        self.waiting.push_back(again);
+        if let Phase::Legacy(session) = &self.phase {
+            let pinned = Some(session.revision);
+            let mut negotiation = Negotiation::new(pinned, Duration::ZERO);
+            let step = negotiation.start(&self.facts, true);
+            self.phase = Phase::Opening(negotiation);
+            self.step(now, step, timeout, out);
+        }
+    }
+
+    pub(super) fn cancel(&mut self, call: CallId, reason: Option<&str>, out: &mut Vec<Action>) {
+        self.waiting.retain(|w| w.call != call);
+        if let Some((id, _)) = self.outgoing.remove_call(call) {
+            self.tell_cancelled(id, reason, out);
+        }
+    }
+
+    pub(super) fn tell_cancelled(&mut self, id: i64, reason: Option<&str>, out: &mut Vec<Action>) {
+        let id = Id::Number(id);
+        if !(self.transport.cancel_by_closing && matches!(self.phase, Phase::Modern(_))) {
+            let mut params = String::from("{");
+            shape::push_member(&mut params, "requestId", &serde_json::to_string(&id).unwrap_or_default());
+            if let Some(reason) = reason {
+                shape::push_member(&mut params, "reason", &serde_json::to_string(reason).unwrap_or_default());
+            }
+            params.push('}');
+            self.notify("notifications/cancelled", &RawJson::written(params), None, out);
+        }
+        out.push(Action::Abandon(id));
+    }
+
+    pub(super) fn tick(&mut self, now: Duration, out: &mut Vec<Action>) {
+        for id in self.outgoing.overdue(now) {
+            let name = Id::Number(id);
+            if let Phase::Opening(negotiation) = &mut self.phase
+                && negotiation.owns(&name)
+            {
+                self.outgoing.remove(&name);
+                let step = negotiation.timed_out(&self.facts, &name);
+                self.step(now, step, None, out);
+                continue;
+            }
+            let Some(outgoing) = self.outgoing.remove(&name) else {
+                continue;
+            };
+            self.tell_cancelled(id, Some("timeout"), out);
+            let seconds = outgoing.timeout.unwrap_or_default().as_secs_f64();
+            let message = format!("no answer to {:?} within {seconds} s (request_timeout)", outgoing.method);
+            out.push(Action::Resolve(outgoing.call, Err(Error::new(ErrorKind::Timeout, message))));
+        }
+    }
+}
+
+/// A modern result that is complete; one of another type is nothing this client asked for.
+fn complete(result: RawJson) -> Result<RawJson> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Head<'a> {
+        #[serde(borrow, default)]
+        result_type: Option<&'a serde_json::value::RawValue>,
+    }
+    let head: Head<'_> = result.borrow().map_err(|e| Error::new(ErrorKind::PeerMisbehaved, format!("result: {e}")))?;
+    match head.result_type.map(serde_json::value::RawValue::get) {
+        None | Some("\"complete\"") => Ok(result),
+        Some("\"input_required\"") => Err(Error::new(
+            ErrorKind::Unsupported,
+            "the server asks for input that this client declared no capability for",
+        )),
+        Some(other) => {
+            Err(Error::new(ErrorKind::PeerMisbehaved, format!("resultType: expected \"complete\", got {other}")))
+        }
+    }
+}
