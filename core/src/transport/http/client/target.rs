@@ -1,8 +1,10 @@
 //! Where requests go, and what they all carry.
 
+use std::sync::Arc;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
 
 use super::headers;
@@ -13,9 +15,9 @@ pub(super) struct Target {
     /// Scheme and authority.
     pub(super) origin: Uri,
     /// Path and query.
-    pub(super) path: Uri,
-    /// The headers of every request.
-    pub(super) headers: HeaderMap,
+    pub(super) path: Arc<str>,
+    /// The headers of every request, as they are written.
+    pub(super) headers: Vec<u8>,
 }
 
 impl Target {
@@ -35,8 +37,6 @@ impl Target {
         let place: Authority = place.parse().map_err(|_| bad("expected a host"))?;
         let mut headers = HeaderMap::new();
         headers.insert(HOST, HeaderValue::from_str(place.as_str()).map_err(|_| bad("expected a host"))?);
-        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(USER_AGENT, HeaderValue::from_static(concat!("tricorn/", env!("CARGO_PKG_VERSION"))));
         if let Some(credentials) = credentials {
             let mut value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(decoded(credentials))))
@@ -55,16 +55,21 @@ impl Target {
             })?;
             headers.insert(key, value);
         }
-        let path = parsed.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
+        let path = parsed.path_and_query().map_or("/", PathAndQuery::as_str).into();
         let origin = Uri::builder().scheme(scheme.clone()).authority(place).path_and_query("/").build();
-        Ok(Self { origin: origin.map_err(|e| bad(&e.to_string()))?, path: Uri::from(path), headers })
+        let mut rendered = Vec::new();
+        for (name, value) in &headers {
+            headers::put(&mut rendered, name.as_str(), value);
+        }
+        Ok(Self { origin: origin.map_err(|e| bad(&e.to_string()))?, path, headers: rendered })
     }
 
     /// The path that a redirect leads to, when it stays at this origin.
-    pub(super) fn redirected(&self, location: &HeaderValue) -> Option<Uri> {
+    pub(super) fn redirected(&self, location: &HeaderValue) -> Option<Arc<str>> {
         let location: Uri = location.to_str().ok()?.parse().ok()?;
         let here = match (location.scheme(), location.authority()) {
-            (None, None) => location.path().starts_with('/'),
+            // `//host/path` names another host; the URI type takes it for a path.
+            (None, None) => location.path().starts_with('/') && !location.path().starts_with("//"),
             (scheme, Some(authority)) => {
                 scheme.is_none_or(|s| Some(s) == self.origin.scheme())
                     && authority.host().eq_ignore_ascii_case(self.origin.host().unwrap_or_default())
@@ -72,8 +77,7 @@ impl Target {
             }
             _ => false,
         };
-        let path = location.path_and_query().filter(|_| here)?.clone();
-        Some(Uri::from(path))
+        location.path_and_query().filter(|_| here).map(|path| path.as_str().into())
     }
 }
 
@@ -105,6 +109,15 @@ fn decoded(text: &str) -> Vec<u8> {
 mod tests {
     use super::*;
 
+    fn target(url: &str, own: &[(&str, &str)]) -> Result<Target> {
+        let own: Vec<_> = own.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Target::new(url, &own)
+    }
+
+    fn headers(target: &Target) -> String {
+        String::from_utf8(target.headers.clone()).expect("ascii").replace("\r\n", "|")
+    }
+
     #[test]
     fn a_url_is_taken_apart() {
         for (url, origin, path, host) in [
@@ -113,37 +126,37 @@ mod tests {
             ("https://example.com/a/b/", "https://example.com/", "/a/b/", "example.com"),
             ("http://[::1]:1/x#part", "http://[::1]:1/", "/x", "[::1]:1"),
         ] {
-            let target = Target::new(url, &[]).map_err(|e| format!("{url}: {e}")).expect("a URL");
-            assert_eq!((target.origin.to_string().as_str(), target.path.to_string().as_str()), (origin, path));
-            assert_eq!(target.headers["host"], host);
-            assert_eq!(target.headers["accept"], "application/json, text/event-stream");
+            let target = target(url, &[]).expect(url);
+            assert_eq!((target.origin.to_string().as_str(), &*target.path), (origin, path));
+            assert_eq!(headers(&target), format!("host: {host}|user-agent: tricorn/{}|", crate::VERSION));
         }
         for bad in ["ftp://x/", "localhost:1", "http://", "http://a b/", ""] {
-            assert_eq!(Target::new(bad, &[]).err().map(|e| e.kind()), Some(crate::ErrorKind::Misuse), "{bad}");
+            assert_eq!(target(bad, &[]).err().map(|e| e.kind()), Some(crate::ErrorKind::Misuse), "{bad}");
         }
-        let target = Target::new("http://user:p%40ss@h:1/", &[]).map_err(|e| e.to_string()).expect("a URL");
-        assert_eq!(
-            (target.headers["host"].as_bytes(), target.origin.to_string().as_str()),
-            (&b"h:1"[..], "http://h:1/")
-        );
-        assert_eq!(target.headers["authorization"], "Basic dXNlcjpwQHNz");
+        let target = target("http://user:p%40ss@h:1/", &[]).expect("a URL");
+        assert_eq!(target.origin.to_string(), "http://h:1/");
+        assert!(headers(&target).contains("host: h:1|") && headers(&target).contains("authorization: Basic dXNlcjpwQHNz|"));
     }
 
     #[test]
     fn the_users_headers_are_checked() {
-        let with = |name: &str, value: &str| Target::new("http://h/", &[(name.to_owned(), value.to_owned())]);
-        assert_eq!(with("X-Own", "a b").map_err(|e| e.to_string()).expect("fine").headers["x-own"], "a b");
-        assert_eq!(with("Host", "other").map_err(|e| e.to_string()).expect("fine").headers["host"], "other");
-        for (name, value) in
-            [("a b", ""), ("x", "a\nb"), ("Mcp-Session-Id", "s"), ("content-length", "1"), ("Accept", "*/*")]
-        {
-            assert_eq!(with(name, value).err().map(|e| e.kind()), Some(crate::ErrorKind::Misuse), "{name}");
+        let own = target("http://h/", &[("X-Own", "a b"), ("Host", "other"), ("user-agent", "me")]).expect("headers");
+        assert_eq!(headers(&own), "host: other|user-agent: me|x-own: a b|");
+        for (name, value) in [
+            ("a b", ""),
+            ("x", "a\nb"),
+            ("x", "a\rb"),
+            ("Mcp-Session-Id", "s"),
+            ("content-length", "1"),
+            ("Accept", "*/*"),
+        ] {
+            assert_eq!(target("http://h/", &[(name, value)]).err().map(|e| e.kind()), Some(crate::ErrorKind::Misuse), "{name}");
         }
     }
 
     #[test]
     fn only_redirects_within_the_origin_are_followed() {
-        let target = Target::new("http://Host:8000/mcp", &[]).map_err(|e| e.to_string()).expect("a URL");
+        let here = target("http://Host:8000/mcp", &[]).expect("a URL");
         for (location, path) in [
             ("/mcp/", Some("/mcp/")),
             ("http://host:8000/mcp/?x", Some("/mcp/?x")),
@@ -154,9 +167,9 @@ mod tests {
             ("mcp/", None),
         ] {
             let location = HeaderValue::from_static(location);
-            assert_eq!(target.redirected(&location).map(|u| u.to_string()).as_deref(), path, "{location:?}");
+            assert_eq!(here.redirected(&location).as_deref(), path, "{location:?}");
         }
-        let secure = Target::new("https://h/mcp", &[]).map_err(|e| e.to_string()).expect("a URL");
+        let secure = target("https://h/mcp", &[]).expect("a URL");
         assert!(secure.redirected(&HeaderValue::from_static("https://h:443/x")).is_some());
     }
 }
