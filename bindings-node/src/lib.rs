@@ -5,8 +5,7 @@
 //! `lib/host.ts`; payloads cross as JSON text. Every export catches panics, which then surface as
 //! ordinary JavaScript errors.
 
-// `#[napi]` expands to the `unsafe` glue of Node-API; the code written here has none of its own.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "`#[napi]` expands to the glue of Node-API; the code written here has none of its own")]
 #![allow(missing_docs, reason = "napi-derive adds registration items of its own")]
 
 mod client;
