@@ -165,6 +165,7 @@ let start: (client: Client, server: Server | undefined) => Promise<void>;
 /** A connection to a server. Made by {@link connect}. */
 export class Client {
   readonly #native: Addon.Client;
+  readonly #handle: Addon.ClientHandle;
   readonly #source = newSource();
   readonly #transport: "stdio" | "http" | "memory";
   #connected: Connected | undefined;
@@ -189,6 +190,7 @@ export class Client {
       this.#transport = transport;
       this.#native = withOptions(() => new addon.Client(bridge, this.#source, wire, engine));
     }
+    this.#handle = this.#native.handle();
     listen(this.#source, (name: string, params: ClientEvent) => {
       if (name === "notification") onNotification?.(params.method, params.params);
       else if (name === "stderr") onStderr?.(params.line);
@@ -292,7 +294,7 @@ export class Client {
     const text = params && JSON.stringify(params);
     const listener = onProgress && ((_name: string, progress: Progress) => onProgress(progress));
     try {
-      return await wait((op) => this.#native.request(op, method, text, engine), signal, listener);
+      return await wait((op) => addon.request(this.#handle, op, method, text, engine), signal, listener);
     } catch (error) {
       // The error was made where the answer arrived; show where the question was asked.
       if (error instanceof TricornError) Error.captureStackTrace(error);

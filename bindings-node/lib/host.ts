@@ -59,6 +59,7 @@ type Delivery =
 const BATCHES_PER_TURN = 16;
 
 const bridge = new addon.Bridge(wake);
+const handle = bridge.handle();
 const handlers = new Map<number, WeakRef<Handler>>();
 const forgotten = new FinalizationRegistry<number>((id) => handlers.delete(id));
 const calls = new Map<number, Cancellable>();
@@ -73,7 +74,7 @@ let turns = 0;
 let keepAlive: NodeJS.Timeout | undefined;
 
 /** The engine's view of this environment, to be given to the addon's constructors and answers. */
-export { bridge, calls };
+export { bridge, calls, handle };
 
 /** A number under which events will arrive; see {@link listen}. */
 export function newSource(): number {
@@ -156,7 +157,7 @@ function release(): void {
 
 function wake(): void {
   for (;;) {
-    const batch = bridge.take();
+    const batch = addon.take(handle);
     if (batch === null) {
       turns = 0;
       return;
@@ -165,7 +166,7 @@ function wake(): void {
     for (const delivery of deliveries) deliver(delivery);
     if (++turns >= BATCHES_PER_TURN) {
       turns = 0;
-      bridge.flush();
+      addon.flush(handle);
       // Not yet asked to the end, so the engine counts on this side coming back by itself.
       setImmediate(wake);
       return;
@@ -179,14 +180,14 @@ function wake(): void {
 }
 
 // Whatever ends the program, what has been answered is sent.
-process.on("exit", () => bridge.flush());
+process.on("exit", () => addon.flush(handle));
 
 function deliver(delivery: Delivery): void {
   switch (delivery[0]) {
     case 0: {
       const handler = handlers.get(delivery[1])?.deref();
       if (handler) handler.run(delivery[3], delivery[2]);
-      else bridge.failed(delivery[2], "the tool is gone");
+      else addon.answerFailed(handle, delivery[2], "the tool is gone");
       return;
     }
     case 1:

@@ -4,7 +4,7 @@ import type { AsyncResource } from "node:async_hooks";
 import { type CompleteResult, completeResult } from "./content.js";
 import { Context } from "./context.js";
 import { RpcError, ToolError } from "./errors.js";
-import { bridge, calls, type Handler } from "./host.js";
+import { addon, calls, type Handler, handle } from "./host.js";
 import { describe, type Infer, isStandard, type JsonSchema, type Schema, toJsonSchema } from "./schema.js";
 import type { Icon, MetaObject, ToolAnnotations } from "./types.js";
 
@@ -99,24 +99,24 @@ export class Tool implements Handler {
 
   #answer(key: number, value: unknown): void {
     if (typeof value === "string" && !this.#typed) {
-      bridge.text(key, value);
+      addon.answerText(handle, key, value);
     } else if (value === undefined || (value === null && !this.#typed)) {
-      bridge.result(key, '{"content":[]}');
+      addon.answerResult(handle, key, '{"content":[]}');
     } else {
       const complete = typeof value === "object" && value !== null && completeResult(value, this.#typed);
-      if (complete) bridge.result(key, JSON.stringify(complete));
-      else bridge.value(key, toJson(value));
+      if (complete) addon.answerResult(handle, key, JSON.stringify(complete));
+      else addon.answerValue(handle, key, toJson(value));
     }
   }
 
   #fail(key: number, ctx: Context, error: unknown): void {
     if (error instanceof ToolError) {
-      bridge.failed(key, error.message);
+      addon.answerFailed(handle, key, error.message);
     } else if (error instanceof RpcError) {
       const data = error.data === undefined ? undefined : JSON.stringify(error.data);
-      bridge.error(key, error.code, error.message, data);
+      addon.answerError(handle, key, error.code, error.message, data);
     } else {
-      bridge.failed(key, `tool "${this.#name}" failed: ${typeName(error)}`);
+      addon.answerFailed(handle, key, `tool "${this.#name}" failed: ${typeName(error)}`);
       // Giving up after a cancel is what a handler should do: nothing to report.
       if (!ctx.cancelled) this.#home.onError(error, this.#name);
     }

@@ -1,5 +1,8 @@
 //! The client object of the host: one connection to one server.
 
+use std::sync::Arc;
+
+use napi::bindgen_prelude::External;
 use napi_derive::napi;
 
 use crate::error::{Result, raise};
@@ -8,7 +11,7 @@ use crate::server::Server;
 
 #[napi]
 pub struct Client {
-    inner: tricorn::bridge::Client,
+    inner: Arc<tricorn::bridge::Client>,
 }
 
 #[napi]
@@ -17,7 +20,7 @@ impl Client {
     #[napi(constructor, catch_unwind)]
     pub fn new(bridge: &Bridge, source: u32, target: String, options: String) -> Result<Self> {
         let inner = tricorn::bridge::Client::new(&bridge.inner, source, &target, &options).map_err(raise)?;
-        Ok(Self { inner })
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// A client of a server in this very process, without a socket or a pipe between them.
@@ -25,7 +28,7 @@ impl Client {
     pub fn in_memory(bridge: &Bridge, source: u32, server: &Server, options: String) -> Result<Self> {
         let inner =
             tricorn::bridge::Client::in_memory(&bridge.inner, source, &server.inner, &options).map_err(raise)?;
-        Ok(Self { inner })
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     #[napi(catch_unwind)]
@@ -33,10 +36,10 @@ impl Client {
         self.inner.connect(op as u64);
     }
 
-    /// `params` and `options` are JSON; empty options are the defaults.
+    /// What [`request`] wants; why, says [`Bridge::handle`].
     #[napi(catch_unwind)]
-    pub fn request(&self, op: i64, method: String, params: Option<String>, options: String) {
-        self.inner.request(op as u64, &method, params.map(raw), &options);
+    pub fn handle(&self) -> ClientHandle {
+        External::new(self.inner.clone())
     }
 
     #[napi(catch_unwind)]
@@ -54,4 +57,13 @@ impl Client {
     pub fn metrics(&self) -> String {
         self.inner.metrics().get().to_owned()
     }
+}
+
+/// See [`Bridge::handle`].
+type ClientHandle = External<Arc<tricorn::bridge::Client>>;
+
+/// Sends a request. `params` and `options` are JSON; empty options are the defaults.
+#[napi(catch_unwind)]
+pub(crate) fn request(client: &ClientHandle, op: i64, method: String, params: Option<String>, options: String) {
+    client.request(op as u64, &method, params.map(raw), &options);
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use bytes::Bytes;
-use napi::bindgen_prelude::{Function, Status};
+use napi::bindgen_prelude::{External, Function, Status};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi_derive::napi;
 use tricorn::bridge::{Answer, Delivery, Host};
@@ -44,58 +44,11 @@ impl Bridge {
         Ok(Self { inner: tricorn::bridge::Bridge::new(Wake(wake)) })
     }
 
-    /// Everything queued as one JSON text, or null when nothing is, which re-arms the wake-up.
-    ///
-    /// Also sends what was answered since the last time. The answers to several calls of one batch
-    /// are held back until then, or for a moment, whichever ends first.
+    /// What the functions of this module want, which run for every call: reaching behind an instance
+    /// of a class costs Node-API several times as much as all they do.
     #[napi(catch_unwind)]
-    pub fn take(&self) -> Option<String> {
-        self.inner.uncork();
-        let batch = self.inner.take();
-        if batch.len() > 1 {
-            self.inner.cork();
-        }
-        (!batch.is_empty()).then(|| encode(&batch))
-    }
-
-    /// Sends the answers that are held back.
-    #[napi(catch_unwind)]
-    pub fn flush(&self) {
-        self.inner.uncork();
-    }
-
-    /// Answers call `key` with text. Like all answers: false when nobody waits for it any more.
-    #[napi(catch_unwind)]
-    pub fn text(&self, key: i64, text: String) -> bool {
-        self.complete(key, Answer::Text(text))
-    }
-
-    /// Answers with a plain value, given as JSON; the engine makes the content of it.
-    #[napi(catch_unwind)]
-    pub fn value(&self, key: i64, json: String) -> bool {
-        self.complete(key, Answer::Value(raw(json)))
-    }
-
-    /// Answers with a complete `CallToolResult`, given as JSON.
-    #[napi(catch_unwind)]
-    pub fn result(&self, key: i64, json: String) -> bool {
-        self.complete(key, Answer::Result(raw(json)))
-    }
-
-    /// Answers with a failed result (`isError`) whose text the model reads.
-    #[napi(catch_unwind)]
-    pub fn failed(&self, key: i64, text: String) -> bool {
-        self.complete(key, Answer::Failed(text))
-    }
-
-    /// Answers with a JSON-RPC error; `data` is JSON.
-    #[napi(catch_unwind)]
-    pub fn error(&self, key: i64, code: i64, message: String, data: Option<String>) -> bool {
-        let mut error = tricorn::Error::rpc(code, message);
-        if let Some(data) = data {
-            error = error.with_data(raw(data));
-        }
-        self.complete(key, Answer::Error(error))
+    pub fn handle(&self) -> BridgeHandle {
+        External::new(self.inner.clone())
     }
 
     /// What is known about the request behind call `key`, as JSON; null when it has finished.
@@ -148,10 +101,61 @@ impl Bridge {
     }
 }
 
-impl Bridge {
-    fn complete(&self, key: i64, answer: Answer) -> bool {
-        self.inner.complete(key as u64, answer)
+/// See [`Bridge::handle`].
+type BridgeHandle = External<tricorn::bridge::Bridge>;
+
+/// Everything queued as one JSON text, or null when nothing is, which re-arms the wake-up.
+///
+/// Also sends what was answered since the last time. The answers to several calls of one batch
+/// are held back until then, or for a moment, whichever ends first.
+#[napi(catch_unwind)]
+pub(crate) fn take(bridge: &BridgeHandle) -> Option<String> {
+    bridge.uncork();
+    let batch = bridge.take();
+    if batch.len() > 1 {
+        bridge.cork();
     }
+    (!batch.is_empty()).then(|| encode(&batch))
+}
+
+/// Sends the answers that are held back.
+#[napi(catch_unwind)]
+pub(crate) fn flush(bridge: &BridgeHandle) {
+    bridge.uncork();
+}
+
+/// Answers call `key` with text. Like all answers: false when nobody waits for it any more.
+#[napi(catch_unwind)]
+pub(crate) fn answer_text(bridge: &BridgeHandle, key: i64, text: String) -> bool {
+    bridge.complete(key as u64, Answer::Text(text))
+}
+
+/// Answers with a plain value, given as JSON; the engine makes the content of it.
+#[napi(catch_unwind)]
+pub(crate) fn answer_value(bridge: &BridgeHandle, key: i64, json: String) -> bool {
+    bridge.complete(key as u64, Answer::Value(raw(json)))
+}
+
+/// Answers with a complete `CallToolResult`, given as JSON.
+#[napi(catch_unwind)]
+pub(crate) fn answer_result(bridge: &BridgeHandle, key: i64, json: String) -> bool {
+    bridge.complete(key as u64, Answer::Result(raw(json)))
+}
+
+/// Answers with a failed result (`isError`) whose text the model reads.
+#[napi(catch_unwind)]
+pub(crate) fn answer_failed(bridge: &BridgeHandle, key: i64, text: String) -> bool {
+    bridge.complete(key as u64, Answer::Failed(text))
+}
+
+/// Answers with a JSON-RPC error; `data` is JSON.
+#[napi(catch_unwind)]
+pub(crate) fn answer_error(bridge: &BridgeHandle, key: i64, code: i64, message: String, data: Option<String>) -> bool {
+    let mut error = tricorn::Error::rpc(code, message);
+    if let Some(data) = data {
+        error = error.with_data(raw(data));
+    }
+    bridge.complete(key as u64, Answer::Error(error))
 }
 
 /// Text that `JSON.stringify` made: valid and on one line, so checking it again would be waste.

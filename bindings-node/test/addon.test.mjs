@@ -23,10 +23,17 @@ function compiled() {
   return signatures(found);
 }
 
+/** One signature per line again, where the formatter wrapped one. */
+const flat = (code) =>
+  code
+    .replaceAll(/\(\s+/g, "(")
+    .replaceAll(/,\s+\)/g, ")")
+    .replaceAll(/,\s+/g, ", ");
+
 /** What `lib/addon.d.ts` says. */
 function written() {
   const code = read("../lib/addon.d.ts").replaceAll(/\/\*\*[\s\S]*?\*\//g, "");
-  const found = [...code.matchAll(/^export declare (function .*);$/gm)].map(([, signature]) => signature);
+  const found = [...code.matchAll(/^export declare (function [^;]*);$/gm)].map(([, signature]) => flat(signature));
   for (const [, name, body] of code.matchAll(/^export declare class (\w+) \{\n([\s\S]*?)^\}/gm)) {
     // One member per line again, where the formatter wrapped one.
     const flat = body
@@ -73,7 +80,7 @@ test("the loaded module has exactly these names", () => {
 test("a panic is an ordinary error", () => {
   const bridge = new addon.Bridge(() => {});
   assert.throws(() => bridge.panic("on purpose"), { message: /on purpose/ });
-  assert.equal(bridge.take(), null);
+  assert.equal(addon.take(bridge.handle()), null);
   bridge.close();
   bridge.close();
 });
@@ -81,5 +88,8 @@ test("a panic is an ordinary error", () => {
 test("wrong types are ordinary errors", () => {
   assert.throws(() => new addon.Bridge(1));
   assert.throws(() => new addon.Server({}, 1, "{}"));
-  assert.throws(() => new addon.Bridge(() => {}).text("x", 1));
+  const bridge = new addon.Bridge(() => {});
+  assert.throws(() => addon.answerText(bridge.handle(), "x", 1));
+  assert.throws(() => addon.take(bridge));
+  assert.throws(() => addon.take({}));
 });
