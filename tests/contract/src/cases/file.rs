@@ -91,11 +91,6 @@ pub(super) fn read_all(folder: &Path) -> Outcome<Vec<Case>> {
     Ok(cases)
 }
 
-/// The names of every case: `file/case`.
-pub(super) fn names(folder: &Path) -> Outcome<Vec<(String, Case)>> {
-    Ok(read_all(folder)?.into_iter().map(|case| (format!("{}/{}", case.file, case.name), case)).collect())
-}
-
 fn read(file: &str, text: &str) -> Outcome<Vec<Case>> {
     let whole: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     only(&whole, &["about", "on", "environment", "options", "cases"])?;

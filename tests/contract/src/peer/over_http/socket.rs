@@ -42,7 +42,8 @@ impl Arrival {
 
     pub(super) fn answer(&self, status: u16, headers: Vec<(String, String)>, kind: Option<&str>, body: Vec<u8>) {
         let mut head = format!("HTTP/1.1 {status} Scripted\r\nContent-Length: {}\r\n", body.len());
-        if let Some(kind) = kind {
+        if let Some(kind) = kind.filter(|_| !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")))
+        {
             head.push_str(&format!("Content-Type: {kind}\r\n"));
         }
         for (name, value) in headers {
