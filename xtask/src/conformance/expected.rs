@@ -17,6 +17,7 @@ pub(super) struct Expected {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
+    /// Names; one that ends in `*` means all that begin so.
     scenarios: Vec<String>,
     /// None: every revision that has the scenario.
     revisions: Option<Vec<String>>,
@@ -30,6 +31,10 @@ impl Entry {
         self.revisions.as_ref().is_none_or(|all| all.iter().any(|r| r == leg))
             && self.languages.as_ref().is_none_or(|all| all.iter().any(|l| l == lang.name()))
     }
+}
+
+fn names(pattern: &str, scenario: &str) -> bool {
+    pattern.strip_suffix('*').map_or(pattern == scenario, |start| scenario.starts_with(start))
 }
 
 impl Expected {
@@ -49,7 +54,7 @@ impl Expected {
 
     /// Why this scenario may fail; none when it has to pass.
     pub(super) fn reason(&self, lang: Lang, leg: &str, scenario: &str) -> Option<&str> {
-        let hit = |e: &&Entry| e.covers(lang, leg) && e.scenarios.iter().any(|s| s == scenario);
+        let hit = |e: &&Entry| e.covers(lang, leg) && e.scenarios.iter().any(|s| names(s, scenario));
         self.entries.iter().find(hit).map(|e| e.reason.as_str())
     }
 
@@ -61,7 +66,7 @@ impl Expected {
             // Without a revision of its own an entry may speak of another leg than those that were run.
             let whole = entry.revisions.is_some() || legs.len() >= super::REVISIONS.len();
             for scenario in entry.scenarios.iter().filter(|_| whole && !covered.is_empty()) {
-                if !runs.iter().any(|r| r.scenario == *scenario && covered.contains(&&r.leg)) {
+                if !runs.iter().any(|r| names(scenario, &r.scenario) && covered.contains(&&r.leg)) {
                     unknown.push(format!("{scenario} is in no leg that its entry names"));
                 }
             }
@@ -83,7 +88,7 @@ mod tests {
 
     const LIST: &str = r#"
         [[expected]]
-        scenarios = ["resources-list"]
+        scenarios = ["resources-list", "prompts-*"]
         reason = "resources come later"
 
         [[expected]]
@@ -101,6 +106,7 @@ mod tests {
     fn an_entry_covers_what_it_names() {
         let list = Expected::parse(LIST).expect("a good list");
         assert!(list.reason(Lang::Node, "2025-11-25", "resources-list").is_some());
+        assert!(list.reason(Lang::Node, "2025-11-25", "prompts-get-simple").is_some());
         assert!(list.reason(Lang::Swift, "2026-07-28", "tools-list").is_some());
         assert!(list.reason(Lang::Swift, "2025-11-25", "tools-list").is_none());
         assert!(list.reason(Lang::Rust, "2026-07-28", "tools-list").is_none());
