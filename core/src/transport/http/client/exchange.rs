@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{HeaderMap, HeaderValue};
-use http::{Method as Verb, Response, StatusCode};
+use http::StatusCode;
+use http::header::HeaderValue;
 use serde_json::json;
 
 use super::pool::Answer;
 use super::stream::{self, Cursor, End};
+use super::wire::Media;
 use super::{Shared, headers};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::{self, DecodeError, Decoded, ErrorObject, Id, Message, RawJson};
@@ -106,7 +107,7 @@ async fn answered(shared: &Arc<Shared>, post: &Post) -> Option<Input> {
             }
             (Some(Fault::Failed(error)), _) => return Some(Input::Undelivered(post.id.clone(), error)),
         };
-        if may_learn && error.code == modern::HEADER_MISMATCH && learn(shared, post, learnt).await {
+        if may_learn && error.code == modern::HEADER_MISMATCH && Box::pin(learn(shared, post, learnt)).await {
             may_learn = false;
             continue;
         }
@@ -146,34 +147,34 @@ async fn attempt(
     session: Option<&HeaderValue>,
     on: OnMessage<'_>,
 ) -> Result<(), Fault> {
-    let headers = |headers: &mut HeaderMap| {
+    let headers = |out: &mut Vec<u8>| {
         let Post { method, params, revision, .. } = post;
-        headers::put_request(headers, *revision, session, method, params.as_ref(), |tool| shared.tools.of(tool));
+        headers::put_request(out, *revision, session, method, params.as_ref(), |tool| shared.tools.of(tool));
     };
-    let response = shared.exchange(&Verb::POST, headers, &post.frame, post.is_repeatable()).await?;
-    let status = response.status();
+    let mut answer = shared.post(headers, &post.frame, post.is_repeatable()).await?;
+    let status = answer.head.status;
     if status == StatusCode::NOT_FOUND && session.is_some() {
         // Read, so that the connection can be used again.
-        let _ = response.into_body().collect(shared.limits.max_message_bytes).await;
+        let _ = answer.collect(shared.limits.max_message_bytes).await;
         return Err(Fault::SessionLost);
     }
     if !status.is_success() {
-        return Err(refusal(shared, post, response).await);
+        return Err(Box::pin(refusal(shared, post, answer)).await);
     }
     if post.is_initialize() {
         // Before the answer is fed: what it sets going belongs to the session already.
-        shared.begin_session(response.headers().get(headers::SESSION_ID).cloned());
+        shared.begin_session(answer.head.session.take());
     }
-    if stream::is_stream(response.headers()) {
-        return streamed(shared, post, session, response.into_body(), on).await;
+    if answer.head.media == Media::Stream {
+        return Box::pin(streamed(shared, post, session, answer, on)).await;
     }
-    let media_type = stream::media_type(response.headers()).to_ascii_lowercase();
-    let body = response.into_body().collect(shared.limits.max_message_bytes).await?;
+    let media = std::mem::replace(&mut answer.head.media, Media::Unsaid);
+    let body = answer.collect(shared.limits.max_message_bytes).await?;
     if body.is_empty() {
         return Err(unsupported(format!("HTTP {status} without an answer")));
     }
-    if !(media_type.is_empty() || media_type.ends_with("json")) {
-        return Err(unsupported(format!("HTTP {status} with a body of type {media_type:?}, expected a message")));
+    if let Media::Other(media) = media {
+        return Err(unsupported(format!("HTTP {status} with a body of type {media:?}, expected a message")));
     }
     let decoded = jsonrpc::decode(&body, &shared.limits).map_err(garbled)?;
     if on(decoded) {
@@ -207,7 +208,7 @@ async fn streamed(
         End::Over { .. } if cursor.is_resumable() && post.revision.era() == Era::Legacy => {
             let held = shared.session();
             let session = if post.is_initialize() { held.as_ref() } else { session };
-            stream::resume(shared, post.revision, session, cursor, &mut on).await
+            Box::pin(stream::resume(shared, post.revision, session, cursor, &mut on)).await
         }
         End::Over { why: Some(why), .. } => Err(why),
         End::Over { why: None, .. } => Err(Error::new(ErrorKind::Transport, "the stream ended before the answer")),
@@ -229,11 +230,10 @@ fn unsupported(message: String) -> Fault {
 }
 
 /// What a status other than success means for the request.
-async fn refusal(shared: &Shared, post: &Post, response: Response<Answer>) -> Fault {
-    let status = response.status();
-    let challenge = text(response.headers(), &http::header::WWW_AUTHENTICATE);
-    let location = text(response.headers(), &http::header::LOCATION);
-    let body = response.into_body().collect(shared.limits.max_message_bytes).await.unwrap_or_default();
+async fn refusal(shared: &Shared, post: &Post, mut answer: Answer) -> Fault {
+    let status = answer.head.status;
+    let (challenge, location) = (text(answer.head.challenge.take()), text(answer.head.location.take()));
+    let body = answer.collect(shared.limits.max_message_bytes).await.unwrap_or_default();
     let decoded = match jsonrpc::decode(&body, &shared.limits) {
         Ok(Decoded::One(Message::Error { id, error })) => Some((id, error)),
         _ => None,
@@ -263,8 +263,8 @@ async fn refusal(shared: &Shared, post: &Post, response: Response<Answer>) -> Fa
     Error::new(kind, message).into()
 }
 
-fn text(headers: &HeaderMap, name: &http::HeaderName) -> Option<String> {
-    headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+fn text(value: Option<HeaderValue>) -> Option<String> {
+    value.and_then(|value| value.to_str().ok().map(str::to_owned))
 }
 
 /// Lists the tools until the refused call's is among them. `true`: the call is worth another attempt.
@@ -305,8 +305,7 @@ async fn learn(shared: &Arc<Shared>, call: &Post, learnt: u64) -> bool {
             Decoded::One(message) => post.is_answered_by(&message),
             Decoded::Batch(_) => false,
         };
-        // Boxed: this future is one of the parts of the attempt's.
-        if Box::pin(attempt(shared, &post, None, &mut on)).await.is_err() {
+        if attempt(shared, &post, None, &mut on).await.is_err() {
             return false;
         }
         let Some(result) = found.map(|result| shared.learn(result)) else {

@@ -1,19 +1,24 @@
 //! What an HTTP request says beside its body: era, session, and the members of the body that intermediaries may read.
 
+use std::borrow::Cow;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderName, HeaderValue};
 
-use super::mirror::Mirrored;
+use super::mirror;
 use crate::jsonrpc::RawJson;
 use crate::model::meta::{self, ParamsHead};
+use crate::model::mirror::Mirror;
 use crate::protocol::revision::{Era, Method, Revision};
 
-pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const NAME: HeaderName = HeaderName::from_static("mcp-name");
+/// Appends one header. Names are ours or checked; a value is a header's that was read, or what [`encode`] made.
+pub(super) fn put(out: &mut Vec<u8>, name: &str, value: impl AsRef<[u8]>) {
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value.as_ref());
+    out.extend_from_slice(b"\r\n");
+}
 
 /// The headers that this transport writes itself; a user's own would contradict the body.
 pub(super) fn is_reserved(name: &HeaderName) -> bool {
@@ -25,15 +30,13 @@ pub(super) fn is_reserved(name: &HeaderName) -> bool {
 
 /// A text as a header's value. What is not plain printable ASCII, or could be taken for the encoded form, is encoded:
 /// `=?base64?…?=`.
-pub(super) fn encode(text: &str) -> HeaderValue {
+pub(super) fn encode(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let plain = bytes.iter().all(|b| matches!(b, b' '..=b'~'))
         && bytes.first() != Some(&b' ')
         && bytes.last() != Some(&b' ')
         && !(text.starts_with("=?base64?") && text.ends_with("?="));
-    let value = if plain { HeaderValue::from_str(text) } else { HeaderValue::try_from(wrap(text)) };
-    // Both forms are printable ASCII.
-    value.unwrap_or(HeaderValue::from_static(""))
+    if plain { Cow::Borrowed(text) } else { Cow::Owned(wrap(text)) }
 }
 
 fn wrap(text: &str) -> String {
@@ -45,50 +48,43 @@ fn wrap(text: &str) -> String {
 }
 
 /// What every request of a legacy session carries, and what the standalone stream and its end carry.
-pub(super) fn put_session(headers: &mut HeaderMap, revision: Option<Revision>, session: Option<&HeaderValue>) {
+pub(super) fn put_session(out: &mut Vec<u8>, revision: Option<Revision>, session: Option<&HeaderValue>) {
     if let Some(revision) = revision.filter(|r| r.rules().version_header) {
-        headers.insert(PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
+        put(out, "mcp-protocol-version", revision.as_str());
     }
     if let Some(session) = session {
-        headers.insert(SESSION_ID, session.clone());
+        put(out, "mcp-session-id", session);
     }
 }
 
 /// What a request carries: a legacy one its session, a modern one what its body says.
 pub(super) fn put_request(
-    headers: &mut HeaderMap,
+    out: &mut Vec<u8>,
     revision: Revision,
     session: Option<&HeaderValue>,
     method: &str,
     params: Option<&RawJson>,
-    mirrored: impl FnOnce(&str) -> Option<std::sync::Arc<[Mirrored]>>,
+    mirrored: impl FnOnce(&str) -> Option<std::sync::Arc<[Mirror]>>,
 ) {
     if revision.era() == Era::Legacy {
         // `initialize` settles the version; until then there is none to name.
         let settled = (method != "initialize").then_some(revision);
-        return put_session(headers, settled, session);
+        return put_session(out, settled, session);
     }
-    put_session(headers, Some(revision), None);
-    let row = Method::find(method);
-    headers.insert(METHOD, row.map_or_else(|| encode(method), |row| HeaderValue::from_static(row.name)));
-    let Some(member) = row.and_then(|row| row.name_member) else {
-        return;
-    };
-    let Some(Ok(head)) = params.map(RawJson::borrow::<ParamsHead<'_>>) else {
-        return;
-    };
+    put_session(out, Some(revision), None);
+    put(out, "mcp-method", encode(method).as_bytes());
+    let Some(member) = Method::find(method).and_then(|row| row.name_member) else { return };
+    let Some(Ok(head)) = params.map(RawJson::borrow::<ParamsHead<'_>>) else { return };
     let name = if member == "uri" { head.uri } else { head.name };
-    let Some(name) = name.and_then(meta::string) else {
-        return;
-    };
-    headers.insert(NAME, encode(&name));
+    let Some(name) = name.and_then(meta::string) else { return };
+    put(out, "mcp-name", encode(&name).as_bytes());
     if method == "tools/call"
         && let Some(mirrored) = mirrored(&name)
         && let Some(arguments) = head.arguments
     {
         for argument in mirrored.iter() {
-            if let Some(value) = argument.value(arguments) {
-                headers.insert(argument.header.clone(), value);
+            if let Some(value) = mirror::value(argument, arguments) {
+                put(out, &argument.header, value.as_bytes());
             }
         }
     }
@@ -96,16 +92,16 @@ pub(super) fn put_request(
 
 /// What a notification or a response of ours carries.
 pub(super) fn put_message(
-    headers: &mut HeaderMap,
+    out: &mut Vec<u8>,
     revision: Option<Revision>,
     session: Option<&HeaderValue>,
     method: impl FnOnce() -> Option<String>,
 ) {
-    put_session(headers, revision, session);
+    put_session(out, revision, session);
     if revision.is_some_and(|r| r.era() == Era::Modern)
         && let Some(method) = method()
     {
-        headers.insert(METHOD, encode(&method));
+        put(out, "mcp-method", encode(&method).as_bytes());
     }
 }
 
@@ -136,36 +132,35 @@ mod tests {
         }
     }
 
+    fn request(revision: Revision, method: &str, params: Option<&str>) -> String {
+        let (mut out, params) = (Vec::new(), params.map(|p| RawJson::trusted(p.to_owned())));
+        put_request(&mut out, revision, Some(&HeaderValue::from_static("s-1")), method, params.as_ref(), |_| None);
+        String::from_utf8(out).expect("ascii").replace("\r\n", "|")
+    }
+
     #[test]
     fn a_modern_request_mirrors_its_body() {
-        let modern = Revision::NEWEST;
-        let mut headers = HeaderMap::new();
-        let params = RawJson::trusted(r#"{"_meta":{},"name":"gr\u00fc\u00df"}"#);
-        put_request(&mut headers, modern, Some(&HeaderValue::from_static("s")), "prompts/get", Some(&params), |_| None);
-        assert_eq!(headers["mcp-protocol-version"], modern.as_str());
-        assert_eq!(headers["mcp-method"], "prompts/get");
-        assert_eq!(headers["mcp-name"], "=?base64?Z3LDvMOf?=");
-        assert!(!headers.contains_key("mcp-session-id"));
-        let params = RawJson::trusted(r#"{"uri":"file:///a%20b"}"#);
-        put_request(&mut headers, modern, None, "resources/read", Some(&params), |_| None);
-        assert_eq!(headers["mcp-name"], "file:///a%20b");
-        let mut headers = HeaderMap::new();
-        put_request(&mut headers, modern, None, "tools/list", None, |_| None);
-        assert!(!headers.contains_key("mcp-name"));
+        for (method, params, rest) in [
+            ("tools/list", Some("{}"), "mcp-method: tools/list|"),
+            ("prompts/get", Some(r#"{"name":"gr\u00fc\u00df"}"#), "mcp-method: prompts/get|mcp-name: =?base64?Z3LDvMOf?=|"),
+            ("resources/read", Some(r#"{"uri":"file:///a%20b"}"#), "mcp-method: resources/read|mcp-name: file:///a%20b|"),
+            ("tools/call", Some(r#"{"name":7}"#), "mcp-method: tools/call|"),
+            ("own/method", None, "mcp-method: own/method|"),
+            ("a\r\nb: c", None, "mcp-method: =?base64?YQ0KYjogYw==?=|"),
+        ] {
+            let version = format!("mcp-protocol-version: {}|", Revision::NEWEST);
+            assert_eq!(request(Revision::NEWEST, method, params), version + rest);
+        }
     }
 
     #[test]
     fn a_legacy_request_names_its_session_and_where_the_revision_wants_it_the_version() {
-        let session = HeaderValue::from_static("s-1");
         for revision in Revision::of_era(Era::Legacy) {
-            let mut headers = HeaderMap::new();
-            put_request(&mut headers, revision, Some(&session), "tools/list", None, |_| None);
-            assert_eq!(headers["mcp-session-id"], "s-1");
-            assert_eq!(headers.contains_key("mcp-protocol-version"), revision.rules().version_header);
-            assert!(!headers.contains_key("mcp-method"));
-            let mut headers = HeaderMap::new();
-            put_request(&mut headers, revision, None, "initialize", None, |_| None);
-            assert!(headers.is_empty(), "{revision}");
+            let version = if revision.rules().version_header { format!("mcp-protocol-version: {revision}|") } else { String::new() };
+            assert_eq!(request(revision, "tools/list", None), version + "mcp-session-id: s-1|");
         }
+        let mut out = Vec::new();
+        put_request(&mut out, Revision::NEWEST_LEGACY, None, "initialize", None, |_| None);
+        assert!(out.is_empty());
     }
 }

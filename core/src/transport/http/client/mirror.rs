@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use http::header::{HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -19,33 +18,19 @@ use crate::protocol::revision::shape::{members, push_member};
 /// The most tools with marks that are remembered; the calls of further ones go out without these headers.
 const MAX_TOOLS: usize = 4096;
 
-/// An argument with its header.
-#[derive(Debug)]
-pub(super) struct Mirrored {
-    pub(super) header: HeaderName,
-    path: Vec<String>,
-}
-
-impl Mirrored {
-    fn new(mirror: Mirror) -> Option<Self> {
-        Some(Self { header: mirror.header.try_into().ok()?, path: mirror.path })
+/// The header's value for these arguments; `None` when the argument is absent, `null` or nothing a header can say.
+pub(super) fn value<'a>(mirror: &Mirror, arguments: &'a RawValue) -> Option<Cow<'a, str>> {
+    let mut at = arguments;
+    for name in &mirror.path {
+        // Of a duplicate member the last one counts, as it does for most readers.
+        at = members(at.get()).into_iter().rev().find(|(key, _)| key == name)?.1;
     }
-
-    /// The header's value for these arguments; `None` when the argument is absent, `null` or nothing a header can say.
-    pub(super) fn value(&self, arguments: &RawValue) -> Option<HeaderValue> {
-        let mut at = arguments;
-        for name in &self.path {
-            // Of a duplicate member the last one counts, as it does for most readers.
-            at = members(at.get()).into_iter().rev().find(|(key, _)| key == name)?.1;
-        }
-        let text = at.get();
-        match text.as_bytes().first()? {
-            b'"' => crate::model::meta::string(at).map(|text| headers::encode(&text)),
-            b't' => Some(HeaderValue::from_static("true")),
-            b'f' => Some(HeaderValue::from_static("false")),
-            b'-' | b'0'..=b'9' => HeaderValue::from_str(&integer(text)).ok(),
-            _ => None,
-        }
+    let text = at.get();
+    match text.as_bytes().first()? {
+        b'"' => crate::model::meta::string(at).map(|text| Cow::Owned(headers::encode(&text).into_owned())),
+        b't' | b'f' => Some(Cow::Borrowed(text)),
+        b'-' | b'0'..=b'9' => Some(integer(text)),
+        _ => None,
     }
 }
 
@@ -64,14 +49,14 @@ fn integer(text: &str) -> Cow<'_, str> {
 /// The marked arguments of the tools seen so far.
 #[derive(Default)]
 pub(super) struct Tools {
-    marked: Mutex<HashMap<String, Arc<[Mirrored]>>>,
+    marked: Mutex<HashMap<String, Arc<[Mirror]>>>,
     learnt: AtomicU64,
     /// Held while a list is fetched to learn from, so that many refused calls fetch it once.
     pub(super) learning: tokio::sync::Mutex<()>,
 }
 
 impl Tools {
-    pub(super) fn of(&self, tool: &str) -> Option<Arc<[Mirrored]>> {
+    pub(super) fn of(&self, tool: &str) -> Option<Arc<[Mirror]>> {
         self.marked.lock().unwrap_or_else(PoisonError::into_inner).get(tool).cloned()
     }
 
@@ -112,11 +97,10 @@ impl Tools {
             match mirrors(&definition["inputSchema"]) {
                 Ok(arguments) => {
                     kept.push(tool);
-                    let arguments: Arc<[Mirrored]> = arguments.into_iter().filter_map(Mirrored::new).collect();
                     if arguments.is_empty() {
                         marked.remove(name.as_ref());
                     } else if marked.len() < MAX_TOOLS || marked.contains_key(name.as_ref()) {
-                        marked.insert(name.into_owned(), arguments);
+                        marked.insert(name.into_owned(), arguments.into());
                     }
                 }
                 Err(why) => {
@@ -156,9 +140,8 @@ mod tests {
 
     fn values(schema: &Value, arguments: &str) -> Vec<(String, String)> {
         let arguments: &RawValue = serde_json::from_str(arguments).expect("json");
-        let found = mirrors(schema).expect("valid marks").into_iter().filter_map(Mirrored::new);
-        let sent = found.filter_map(|m| m.value(arguments).map(|v| (m.header.as_str().to_owned(), v)));
-        sent.map(|(k, v)| (k, v.to_str().expect("ascii").to_owned())).collect()
+        let found = mirrors(schema).expect("valid marks");
+        found.iter().filter_map(|m| Some((m.header.clone(), value(m, arguments)?.into_owned()))).collect()
     }
 
     #[test]

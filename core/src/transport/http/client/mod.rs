@@ -11,17 +11,18 @@ mod mirror;
 mod pool;
 mod stream;
 mod target;
+mod wire;
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
-use http::{Method, Request, Response, StatusCode, Uri};
-use http_body_util::Full;
+use http::StatusCode;
+use http::header::HeaderValue;
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle};
@@ -44,6 +45,8 @@ const MAX_QUEUED: usize = 1024;
 /// The longest that requests wait for the standalone stream. Some servers say nothing on it before the first event.
 const LISTEN_PATIENCE: Duration = Duration::from_millis(200);
 const MAX_REDIRECTS: usize = 3;
+/// Bodies up to this size are written together with their head.
+const MAX_JOINED: usize = 16 << 10;
 
 /// Joins an HTTP endpoint to a peer. Called by `transport/connect.rs`, which then calls `peer.open`.
 ///
@@ -125,14 +128,40 @@ struct Shared {
     state: Mutex<State>,
 }
 
+/// Ids are our own counter, so that nobody can choose them to collide.
+#[derive(Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, n: u64) {
+        self.0 = (self.0.rotate_left(5) ^ n).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+
+    fn write_i64(&mut self, n: i64) {
+        self.write_u64(n.cast_unsigned());
+    }
+
+    fn write_isize(&mut self, n: isize) {
+        self.write_u64(n.cast_unsigned() as u64);
+    }
+}
+
 #[derive(Default)]
 struct State {
-    running: HashMap<Id, AbortHandle>,
+    running: HashMap<Id, AbortHandle, BuildHasherDefault<IdHasher>>,
     session: Option<HeaderValue>,
     /// The negotiated revision.
     revision: Option<Revision>,
     /// Where requests go; a permanent redirect changes it.
-    path: Uri,
+    path: Arc<str>,
     /// Notifications and responses, which are sent one after the other.
     queue: VecDeque<Queued>,
     sending: bool,
@@ -202,31 +231,47 @@ impl Shared {
 
     // ---- out --------------------------------------------------------------------------------------------------
 
+    /// Posts one message.
+    async fn post(&self, headers: impl Fn(&mut Vec<u8>), body: &Bytes, repeatable: bool) -> Result<Answer> {
+        let headers = |out: &mut Vec<u8>| {
+            out.extend_from_slice(b"accept: application/json, text/event-stream\r\ncontent-type: application/json\r\n");
+            headers(out);
+        };
+        self.exchange("POST", headers, body, repeatable).await
+    }
+
     /// One exchange. Redirects are followed within the origin when they keep method and body.
     async fn exchange(
         &self,
-        verb: &Method,
-        headers: impl Fn(&mut HeaderMap),
+        verb: &str,
+        headers: impl Fn(&mut Vec<u8>),
         body: &Bytes,
         repeatable: bool,
-    ) -> Result<Response<Answer>> {
+    ) -> Result<Answer> {
         let mut path = self.lock().path.clone();
         for _ in 0..=MAX_REDIRECTS {
-            let mut request = Request::new(Full::new(body.clone()));
-            *request.method_mut() = verb.clone();
-            *request.uri_mut() = path;
-            request.headers_mut().clone_from(&self.target.headers);
-            headers(request.headers_mut());
-            let response = self.pool.send(request, repeatable).await?;
-            let status = response.status();
-            if !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
-                return Ok(response);
+            let small = if body.len() <= MAX_JOINED { body.len() } else { 0 };
+            let mut first = Vec::with_capacity(self.target.headers.len() + path.len() + small + 512);
+            for part in [verb, " ", &*path, " HTTP/1.1\r\n"] {
+                first.extend_from_slice(part.as_bytes());
             }
-            let Some(to) = response.headers().get(LOCATION).and_then(|location| self.target.redirected(location))
-            else {
-                return Ok(response);
+            first.extend_from_slice(&self.target.headers);
+            headers(&mut first);
+            if verb == "POST" {
+                headers::put(&mut first, "content-length", body.len().to_string());
+            }
+            first.extend_from_slice(b"\r\n");
+            // One write for both is worth the copy of what is small.
+            first.extend_from_slice(&body[..small]);
+            let answer = self.pool.send(&first, &body[small..], repeatable).await?;
+            let status = answer.head.status;
+            if !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
+                return Ok(answer);
+            }
+            let Some(to) = answer.head.location.as_ref().and_then(|location| self.target.redirected(location)) else {
+                return Ok(answer);
             };
-            let _ = response.into_body().collect(self.limits.max_message_bytes).await;
+            let _ = answer.collect(self.limits.max_message_bytes).await;
             if status == StatusCode::PERMANENT_REDIRECT {
                 self.lock().path = to.clone();
             }
@@ -251,12 +296,13 @@ impl Shared {
         let ready = state.ready.clone().filter(|ready| !*ready.borrow());
         let (shared, id) = (self.clone(), post.id.clone());
         // Spawned under the lock, so that a task that ends at once finds its entry.
-        let task = self.runtime.spawn(async move {
+        // Boxed: the runtime moves a task several times.
+        let task = self.runtime.spawn(Box::pin(async move {
             if let Some(mut ready) = ready {
                 let _ = ready.wait_for(|ready| *ready).await;
             }
             exchange::run(shared, post).await;
-        });
+        }));
         state.running.insert(id, task.abort_handle());
     }
 
@@ -326,12 +372,9 @@ impl Shared {
             (state.session.take(), state.revision)
         };
         if let Some(session) = session {
-            let headers = |headers: &mut HeaderMap| {
-                headers.remove(CONTENT_TYPE);
-                headers::put_session(headers, revision, Some(&session));
-            };
+            let headers = |out: &mut Vec<u8>| headers::put_session(out, revision, Some(&session));
             // A server may refuse, or be gone.
-            let _ = tokio::time::timeout(grace, self.exchange(&Method::DELETE, headers, &Bytes::new(), true)).await;
+            let _ = tokio::time::timeout(grace, self.exchange("DELETE", headers, &Bytes::new(), true)).await;
         }
         self.pool.close();
     }
@@ -369,10 +412,10 @@ async fn send_message(shared: &Shared, frame: &Bytes) -> Result<()> {
         Ok(Decoded::One(Message::Notification { method, .. })) => Some(method),
         _ => None,
     };
-    let headers = |headers: &mut HeaderMap| headers::put_message(headers, revision, session.as_ref(), method);
-    let response = shared.exchange(&Method::POST, headers, frame, false).await?;
+    let headers = |out: &mut Vec<u8>| headers::put_message(out, revision, session.as_ref(), method);
+    let answer = shared.post(headers, frame, false).await?;
     // Accepted or not, there is nothing in it for us; read so that the connection can be used again.
-    response.into_body().collect(shared.limits.max_message_bytes).await.map(drop)
+    answer.collect(shared.limits.max_message_bytes).await.map(drop)
 }
 
 /// Ends the connection in order.

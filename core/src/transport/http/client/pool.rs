@@ -4,29 +4,20 @@
 //! reads the socket, so that a call costs no hop between tasks. A connection at rest is not driven by anybody; it is
 //! looked at before it is used again.
 
-use std::future::Future;
-use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use http::{Request, Response, Uri};
-use http_body::Body as _;
-use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper::client::conn::http1::{self, Connection, SendRequest};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use http::Uri;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
 use tower_service::Service;
 
+use super::wire::{Head, Io, Link};
 use crate::error::{Error, ErrorKind, Result};
-
-type Body = Full<Bytes>;
-type Io = MaybeHttpsStream<TokioIo<TcpStream>>;
 
 /// Time for name resolution, TCP and TLS together.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -61,11 +52,11 @@ impl Connector {
     async fn connect(mut self, to: Uri) -> Result<Io, String> {
         match &mut self {
             Self::Plain(http) => match std::future::poll_fn(|cx| http.poll_ready(cx)).await {
-                Ok(()) => http.call(to).await.map(MaybeHttpsStream::Http).map_err(|e| causes(&e)),
+                Ok(()) => http.call(to).await.map(|io| Io::Plain(io.into_inner())).map_err(|e| causes(&e)),
                 Err(e) => Err(causes(&e)),
             },
             Self::Tls(tls) => match std::future::poll_fn(|cx| tls.poll_ready(cx)).await {
-                Ok(()) => tls.call(to).await.map_err(|e| causes(&*e)),
+                Ok(()) => tls.call(to).await.map(|io| Io::Tls(Box::new(TokioIo::new(io)))).map_err(|e| causes(&*e)),
                 Err(e) => Err(causes(&*e)),
             },
         }
@@ -84,46 +75,6 @@ fn causes(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
-}
-
-/// One connection with the sending half of its dispatcher.
-struct Link {
-    sender: SendRequest<Body>,
-    connection: Connection<Io, Body>,
-    used: bool,
-}
-
-impl Link {
-    /// `Ready`: the connection has ended.
-    fn drive(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        Pin::new(&mut self.connection).poll(cx).map(drop)
-    }
-
-    /// Whether it takes another request.
-    async fn is_alive(&mut self) -> bool {
-        std::future::poll_fn(|cx| match self.drive(cx) {
-            Poll::Ready(()) => Poll::Ready(false),
-            Poll::Pending => self.sender.poll_ready(cx).map(|ready| ready.is_ok()),
-        })
-        .await
-    }
-
-    async fn send(&mut self, request: Request<Body>) -> Result<Response<Incoming>, Unsent> {
-        let (mut answer, connection) = (pin!(self.sender.try_send_request(request)), &mut self.connection);
-        let mut ended = false;
-        std::future::poll_fn(|cx| {
-            ended = ended || Pin::new(&mut *connection).poll(cx).is_ready();
-            answer.as_mut().poll(cx)
-        })
-        .await
-        .map_err(|mut e| Unsent { request: e.take_message(), why: causes(e.error()) })
-    }
-}
-
-/// A request without an answer; `request` is there when nothing of it was written.
-struct Unsent {
-    request: Option<Request<Body>>,
-    why: String,
 }
 
 struct Resting {
@@ -149,27 +100,18 @@ impl Pool {
 
     /// Sends a request and waits for the head of its answer. `repeatable`: it may be sent again when a connection
     /// that was used before ends without a word.
-    pub(super) async fn send(
-        self: &Arc<Self>,
-        mut request: Request<Body>,
-        repeatable: bool,
-    ) -> Result<Response<Answer>> {
+    pub(super) async fn send(self: &Arc<Self>, first: &[u8], second: &[u8], repeatable: bool) -> Result<Answer> {
         loop {
             let mut link = match self.take().await {
                 Some(link) => link,
-                None => self.connect().await?,
+                // Boxed, as everything that is rare, so that the tasks of ordinary exchanges are small.
+                None => Box::pin(self.connect()).await?,
             };
-            let spare = (repeatable && link.used).then(|| request.clone());
-            match link.send(request).await {
-                Ok(response) => {
-                    link.used = true;
-                    let pool = self.clone();
-                    return Ok(response.map(|incoming| Answer { incoming, link: Some(link), pool }));
-                }
-                Err(Unsent { request: unsent, why }) => match unsent.or(spare).filter(|_| link.used) {
-                    Some(again) => request = again,
-                    None => return Err(self.failed(&format!("no answer: {why}"))),
-                },
+            let used = link.used;
+            match link.send(first, second).await {
+                Ok(head) => return Ok(Answer { head, link: Some(link), pool: self.clone() }),
+                Err(failed) if used && (failed.unsent || (repeatable && failed.silent)) => {}
+                Err(failed) => return Err(self.failed(&format!("no answer: {}", failed.why))),
             }
         }
     }
@@ -193,7 +135,7 @@ impl Pool {
                 // Lets the reactor look at the socket first.
                 tokio::task::yield_now().await;
             }
-            if link.is_alive().await {
+            if link.is_quiet().await {
                 return Some(link);
             }
         }
@@ -206,12 +148,11 @@ impl Pool {
             Ok(Err(why)) => return Err(self.failed(&format!("cannot connect: {why}"))),
             Err(_) => return Err(self.failed(&format!("no connection within {} s", CONNECT.as_secs()))),
         };
-        let (sender, connection) = http1::handshake(io).await.map_err(|e| self.failed(&causes(&e)))?;
-        let mut link = Box::new(Link { sender, connection, used: false });
-        if link.is_alive().await { Ok(link) } else { Err(self.failed("the connection was closed at once")) }
+        Ok(Box::new(Link::new(io)))
     }
 
-    fn put(self: &Arc<Self>, link: Box<Link>) {
+    fn put(self: &Arc<Self>, mut link: Box<Link>) {
+        link.rest();
         let mut resting = self.lock();
         if self.closed.load(Ordering::Relaxed) || resting.len() >= MAX_RESTING {
             return;
@@ -252,78 +193,65 @@ impl Pool {
     }
 }
 
-/// The body of an answer. Read to its end, its connection is used again; dropped before, it is closed.
+/// An answer whose body is still to be read. Read to its end, its connection is used again; dropped before, it is
+/// closed.
 pub(super) struct Answer {
-    incoming: Incoming,
+    pub(super) head: Head,
     link: Option<Box<Link>>,
     pool: Arc<Pool>,
 }
 
 impl Answer {
-    /// The next piece.
+    /// The next piece of the body.
     pub(super) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes>>> {
-        loop {
-            if self.link.as_mut().is_some_and(|link| link.drive(cx).is_ready()) {
-                // What was read before the connection ended is still to be had.
-                self.link = None;
+        let Some(link) = &mut self.link else { return Poll::Ready(None) };
+        match ready!(link.poll_piece(cx, &mut self.head)) {
+            Ok(piece) => {
+                if self.head.is_done() {
+                    self.release();
+                }
+                Poll::Ready(piece.map(Ok))
             }
-            match std::task::ready!(Pin::new(&mut self.incoming).poll_frame(cx)) {
-                Some(Ok(frame)) => {
-                    if self.incoming.is_end_stream() {
-                        self.release(cx);
-                    }
-                    if let Ok(piece) = frame.into_data() {
-                        return Poll::Ready(Some(Ok(piece)));
-                    }
-                }
-                Some(Err(e)) => {
-                    self.link = None;
-                    return Poll::Ready(Some(Err(self.pool.failed(&format!("the answer broke off: {}", causes(&e))))));
-                }
-                None => {
-                    self.release(cx);
-                    return Poll::Ready(None);
-                }
-            }
+            Err(why) => Poll::Ready(Some(Err(self.broke_off(&why)))),
         }
     }
 
     /// The body is complete: lets others use the connection, unless the server ends it.
-    fn release(&mut self, cx: &mut Context<'_>) {
-        if let Some(mut link) = self.link.take()
-            && link.drive(cx).is_pending()
-        {
+    fn release(&mut self) {
+        if let Some(link) = self.link.take().filter(|link| link.is_reusable(&self.head)) {
             self.pool.put(link);
         }
     }
 
-    async fn piece(&mut self) -> Result<Option<Bytes>> {
-        std::future::poll_fn(|cx| self.poll_piece(cx)).await.transpose()
+    fn broke_off(&mut self, why: &str) -> Error {
+        self.link = None;
+        self.pool.failed(&format!("the answer broke off: {why}"))
     }
 
     /// The whole body.
     pub(super) async fn collect(mut self, limit: usize) -> Result<Bytes> {
-        let expected = usize::try_from(self.incoming.size_hint().lower()).unwrap_or(usize::MAX);
+        let too_long = || {
+            let message = format!("the answer is longer than the limit of {limit} bytes (max_message_bytes)");
+            Error::new(ErrorKind::PeerMisbehaved, message)
+        };
+        if self.head.length().is_some_and(|length| length > limit as u64) {
+            return Err(too_long());
+        }
+        if let Some(link) = &mut self.link
+            && let Err(why) = std::future::poll_fn(|cx| link.poll_whole(cx, &self.head)).await
+        {
+            return Err(self.broke_off(&why));
+        }
         let (mut first, mut all) = (Bytes::new(), BytesMut::new());
-        while let Some(piece) = self.piece().await? {
-            let len = first.len() + all.len() + piece.len();
-            if expected.max(len) > limit {
-                return Err(Error::new(
-                    ErrorKind::PeerMisbehaved,
-                    format!("the answer is longer than the limit of {limit} bytes (max_message_bytes)"),
-                ));
+        while let Some(piece) = std::future::poll_fn(|cx| self.poll_piece(cx)).await.transpose()? {
+            if first.len() + all.len() + piece.len() > limit {
+                return Err(too_long());
             }
-            if len == piece.len() {
+            if first.is_empty() && all.is_empty() {
                 first = piece;
             } else {
-                if all.is_empty() {
-                    all.reserve(expected.max(len));
-                    all.extend_from_slice(&std::mem::take(&mut first));
-                }
+                all.extend_from_slice(&std::mem::take(&mut first));
                 all.extend_from_slice(&piece);
-            }
-            if self.incoming.is_end_stream() {
-                break;
             }
         }
         Ok(if all.is_empty() { first } else { all.freeze() })

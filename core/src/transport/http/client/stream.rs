@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
-use http::{Method, Response, StatusCode};
+use http::StatusCode;
+use http::header::HeaderValue;
 use sse_stream::{Sse, SseByteStream};
 use tokio::sync::oneshot;
 
 use super::pool::Answer;
+use super::wire::Media;
 use super::{Shared, headers};
 use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::revision::Revision;
@@ -94,17 +95,6 @@ impl Stream for Bounded<'_> {
     }
 }
 
-/// Whether a response is an event stream.
-pub(super) fn is_stream(headers: &HeaderMap) -> bool {
-    media_type(headers).eq_ignore_ascii_case("text/event-stream")
-}
-
-/// The response's media type without parameters.
-pub(super) fn media_type(headers: &HeaderMap) -> &str {
-    let value = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
-    value.split(';').next().unwrap_or_default().trim()
-}
-
 /// Feeds the data of each event to `on`, until that says `true` or the stream is over.
 pub(super) async fn read(
     mut answer: Answer,
@@ -168,16 +158,15 @@ async fn open(
     revision: Option<Revision>,
     session: Option<&HeaderValue>,
     cursor: &Cursor,
-) -> Result<Response<Answer>> {
-    let headers = |headers: &mut HeaderMap| {
-        headers.remove(CONTENT_TYPE);
-        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        headers::put_session(headers, revision, session);
+) -> Result<Answer> {
+    let headers = |out: &mut Vec<u8>| {
+        headers::put(out, "accept", "text/event-stream");
+        headers::put_session(out, revision, session);
         if let Some(id) = &cursor.last_id {
-            headers.insert(headers::LAST_EVENT_ID, id.clone());
+            headers::put(out, "last-event-id", id);
         }
     };
-    shared.exchange(&Method::GET, headers, &Bytes::new(), true).await
+    shared.exchange("GET", headers, &Bytes::new(), true).await
 }
 
 fn is_worth_another(status: StatusCode) -> bool {
@@ -200,8 +189,8 @@ pub(super) async fn resume(
         tokio::time::sleep(cursor.pause(futile)).await;
         futile += 1;
         let why = match open(shared, Some(revision), session, &cursor).await {
-            Ok(response) if response.status() == StatusCode::OK && is_stream(response.headers()) => {
-                match read(response.into_body(), shared.limits.max_message_bytes, &mut cursor, on).await {
+            Ok(answer) if answer.head.status == StatusCode::OK && answer.head.media == Media::Stream => {
+                match read(answer, shared.limits.max_message_bytes, &mut cursor, on).await {
                     End::Satisfied => return Ok(()),
                     End::Over { events, why } => {
                         if events > 0 {
@@ -211,9 +200,9 @@ pub(super) async fn resume(
                     }
                 }
             }
-            Ok(response) if is_worth_another(response.status()) => None,
-            Ok(response) => {
-                let message = format!("the answer broke off, and to resume it was refused: HTTP {}", response.status());
+            Ok(answer) if is_worth_another(answer.head.status) => None,
+            Ok(answer) => {
+                let message = format!("the answer broke off, and to resume it was refused: HTTP {}", answer.head.status);
                 return Err(Error::new(ErrorKind::Transport, message));
             }
             Err(error) => Some(error),
@@ -239,17 +228,17 @@ pub(super) async fn listen(
         let opened = open(&shared, revision, session.as_ref(), &cursor).await;
         drop(settled.take());
         match opened {
-            Ok(response) if response.status() == StatusCode::OK && is_stream(response.headers()) => {
+            Ok(answer) if answer.head.status == StatusCode::OK && answer.head.media == Media::Stream => {
                 let mut on = |data| {
                     shared.feed(&data);
                     false
                 };
-                match read(response.into_body(), shared.limits.max_message_bytes, &mut cursor, &mut on).await {
+                match read(answer, shared.limits.max_message_bytes, &mut cursor, &mut on).await {
                     End::Over { events, .. } if events > 0 => futile = 0,
                     _ => futile += 1,
                 }
             }
-            Ok(response) if is_worth_another(response.status()) => futile += 1,
+            Ok(answer) if is_worth_another(answer.head.status) => futile += 1,
             // Not offered, or the session is gone: the next request will find out.
             Ok(_) => return,
             Err(_) => futile += 1,
