@@ -14,11 +14,23 @@ struct Gap {
     /// What the step's name begins with.
     step: String,
     reason: String,
+    /// It is not even run.
+    #[serde(default)]
+    skip: bool,
+}
+
+fn find(step: &str) -> Option<Gap> {
+    let text = std::fs::read_to_string(place::root().join("xtask/gaps.toml")).ok()?;
+    let gaps: Gaps = toml::from_str(&text).unwrap_or_default();
+    gaps.gap.into_iter().find(|gap| step.starts_with(&gap.step))
 }
 
 /// Why the step may fail, if it may.
 pub(super) fn reason(step: &str) -> Option<String> {
-    let text = std::fs::read_to_string(place::root().join("xtask/gaps.toml")).ok()?;
-    let gaps: Gaps = toml::from_str(&text).unwrap_or_default();
-    gaps.gap.into_iter().find(|gap| step.starts_with(&gap.step)).map(|gap| gap.reason)
+    find(step).map(|gap| gap.reason)
+}
+
+/// Why the step is left out, if it is.
+pub(super) fn left_out(step: &str) -> Option<String> {
+    find(step).filter(|gap| gap.skip).map(|gap| gap.reason)
 }
