@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::driver::{Peer, Sink, runtime};
 use crate::error::{Error, Result};
-use crate::protocol::{Connection, Outbound, Transport};
+use crate::protocol::{Connection, Outbound, Sent, Transport};
 use crate::server::Server;
 
 /// After the end of input, running calls have this long to be answered.
@@ -204,6 +204,9 @@ impl Shared {
     }
 }
 
+/// With more bytes than this waiting for a peer that does not read, progress and log messages are dropped.
+const MAX_WAITING: usize = 1 << 20;
+
 /// A frame of this length is worth a second system call to save a copy.
 const LARGE: usize = 32 << 10;
 
@@ -221,7 +224,10 @@ impl Sink for LineSink {
             return;
         }
         if queue.thread {
-            return append(&mut queue.bytes, &batch);
+            // The peer does not read. Answers are bounded by its own requests; what handlers tell meanwhile is not.
+            let full = queue.bytes.len() > MAX_WAITING;
+            let kept = batch.into_iter().filter(|o| !(full && o.related.is_some() && o.sent == Sent::Notification));
+            return append(&mut queue.bytes, &kept.collect::<Vec<_>>());
         }
         drop(queue);
         // One caller at a time: the peer sends its batches in order.
