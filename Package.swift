@@ -24,10 +24,21 @@ if let given {
     linkerSettings = [.unsafeFlags(["-L\(folder)/target/release"])]
 }
 
+// In this package, not in ones of their own: one build makes them all.
+let programs = [
+    ("quickstart-server", "examples/quickstart/swift/server"),
+    ("quickstart-client", "examples/quickstart/swift/client"),
+    ("everything", "examples/everything/swift/Sources"),
+    ("conformance-client", "examples/conformance-client/swift/Sources"),
+    ("bench", "examples/bench/swift/Sources"), ("bench-client", "examples/bench-client/swift/Sources"),
+    ("interop-client", "tests/interop/ours/swift/Sources"), ("case-runner", "tests/cases/runners/swift"),
+]
+
 let package = Package(
     name: "tricorn",
     platforms: [.macOS(.v13), .iOS(.v16), .tvOS(.v16), .watchOS(.v9), .visionOS(.v1)],
-    products: [.library(name: "Tricorn", targets: ["Tricorn"])],
+    products: [.library(name: "Tricorn", targets: ["Tricorn"])]
+        + programs.map { .executable(name: $0.0, targets: [$0.0]) },
     targets: [
         .systemLibrary(name: "CTricornCore", path: "bindings-swift/Sources/CTricornCore"),
         .target(
@@ -36,5 +47,5 @@ let package = Package(
         .target(name: "Tricorn", dependencies: ["TricornCore"], path: "bindings-swift/Sources/Tricorn"),
         .testTarget(
             name: "TricornTests", dependencies: ["Tricorn", "TricornCore"], path: "bindings-swift/Tests/TricornTests"),
-    ]
+    ] + programs.map { .executableTarget(name: $0.0, dependencies: ["Tricorn"], path: $0.1) }
 )

@@ -15,10 +15,11 @@ rm -rf "$made"
     "$target/release/libtricorn_swift.a" "$made"
 
 # FoundationEssentials instead of all of Foundation: half the start-up time and 6 MB less memory on Linux.
-# NSLock, the one thing it lacks, is in Sources/TricornCore/NSLock.swift.
+# NSLock, the one thing it lacks, is in Sources/TricornCore/NSLock.swift. And a plain import of the C module: behind
+# canImport, an error in its header would hide as a thousand unknown types.
 swift=$made/TricornCore.swift
 sed -e 's|^import Foundation$|#if canImport(FoundationEssentials)\nimport FoundationEssentials\n#else\nimport Foundation\n#endif|' \
-    -e 's|, Foundation\.LocalizedError||' -e 's|// TODO: |// |' -e 's|[[:space:]]*$||' "$swift" > "$swift.tmp"
+    -e '/^#if canImport(CTricornCore)$/,/^#endif$/{/^import/!d;}' -e 's|, Foundation\.LocalizedError||' -e 's|// TODO: |// |' -e 's|[[:space:]]*$||' "$swift" > "$swift.tmp"
 mv "$swift.tmp" "$swift"
 sed -i.bak -e 's|[[:space:]]*$||' "$made/CTricornCore.h" && rm -f "$made/CTricornCore.h.bak"
 

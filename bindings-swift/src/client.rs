@@ -20,12 +20,7 @@ fn params(json: &[u8]) -> Option<RawJson> {
 #[uniffi::export]
 impl CoreClient {
     #[uniffi::constructor]
-    pub fn new(
-        bridge: Arc<CoreBridge>,
-        source: u32,
-        target: String,
-        options: String,
-    ) -> Result<Arc<Self>, CoreError> {
+    pub fn new(bridge: Arc<CoreBridge>, source: u32, target: String, options: String) -> Result<Arc<Self>, CoreError> {
         Ok(Arc::new(Self(Client::new(&bridge.0, source, &target, &options)?)))
     }
 

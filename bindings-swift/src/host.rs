@@ -55,9 +55,10 @@ pub enum CoreDelivery {
     Event { source: u32, name: String, params: Arc<CorePayload> },
 }
 
-impl From<Delivery> for CoreDelivery {
-    fn from(delivery: Delivery) -> Self {
-        match delivery {
+impl CoreDelivery {
+    /// `None` for what a later core may have to tell and this binding does not know.
+    fn new(delivery: Delivery) -> Option<Self> {
+        Some(match delivery {
             Delivery::Call { key, handler, params } => Self::Call { key, handler, params: CorePayload::new(params) },
             Delivery::Cancel { key, reason } => Self::Cancel { key, reason },
             Delivery::Settle { op, outcome: Ok(result) } => {
@@ -70,7 +71,8 @@ impl From<Delivery> for CoreDelivery {
             Delivery::Event { source, name, params } => {
                 Self::Event { source, name: name.to_owned(), params: CorePayload::new(params) }
             }
-        }
+            _ => return None,
+        })
     }
 }
 
@@ -95,8 +97,16 @@ impl CoreBridge {
         Ok(Arc::new(Self(Bridge::new(Waker(host)))))
     }
 
+    /// Everything in the queue; nothing means that the next delivery wakes the host again.
     pub fn take(&self) -> Result<Vec<CoreDelivery>, CoreError> {
-        Ok(self.0.take().into_iter().map(CoreDelivery::from).collect())
+        loop {
+            let deliveries = self.0.take();
+            let nothing = deliveries.is_empty();
+            let known: Vec<_> = deliveries.into_iter().filter_map(CoreDelivery::new).collect();
+            if nothing || !known.is_empty() {
+                return Ok(known);
+            }
+        }
     }
 
     /// Answers with a complete `CallToolResult`. Like its siblings: `false` when nobody waits any more.
@@ -145,7 +155,7 @@ impl CoreBridge {
     }
 
     pub fn log(&self, key: u64, level: String, logger: Option<String>, data: &[u8]) -> Result<bool, CoreError> {
-        Ok(self.0.log(key, &level, logger.as_deref(), written(data))?)
+        Ok(self.0.log(key, &level, logger.as_deref(), &written(data))?)
     }
 
     pub fn require(&self, key: u64, capability: String) -> Result<(), CoreError> {

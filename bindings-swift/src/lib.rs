@@ -27,3 +27,9 @@ uniffi::setup_scaffolding!("TricornCore");
 pub fn core_version() -> Result<String, CoreError> {
     Ok(tricorn::bridge::version().to_owned())
 }
+
+/// Panics with `message`: the tests look at what becomes of a panic in Swift.
+#[uniffi::export]
+pub fn core_panic(message: String) -> Result<(), CoreError> {
+    std::panic::panic_any(message)
+}

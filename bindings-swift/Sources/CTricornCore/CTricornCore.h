@@ -484,6 +484,11 @@ void uniffi_tricorn_swift_fn_method_coreserver_serve_http(uint64_t ptr, RustBuff
 void uniffi_tricorn_swift_fn_method_coreserver_serve_stdio(uint64_t ptr, uint64_t op, RustCallStatus *_Nonnull out_status
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_FUNC_CORE_PANIC
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_FUNC_CORE_PANIC
+void uniffi_tricorn_swift_fn_func_core_panic(RustBuffer message, RustCallStatus *_Nonnull out_status
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_FUNC_CORE_VERSION
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_FUNC_CORE_VERSION
 RustBuffer uniffi_tricorn_swift_fn_func_core_version(RustCallStatus *_Nonnull out_status
@@ -748,6 +753,12 @@ void ffi_tricorn_swift_rust_future_free_void(uint64_t handle
 #ifndef UNIFFI_FFIDEF_FFI_TRICORN_SWIFT_RUST_FUTURE_COMPLETE_VOID
 #define UNIFFI_FFIDEF_FFI_TRICORN_SWIFT_RUST_FUTURE_COMPLETE_VOID
 void ffi_tricorn_swift_rust_future_complete_void(uint64_t handle, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_FUNC_CORE_PANIC
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_FUNC_CORE_PANIC
+uint16_t uniffi_tricorn_swift_checksum_func_core_panic(void
+
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_FUNC_CORE_VERSION

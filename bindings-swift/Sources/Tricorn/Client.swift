@@ -28,18 +28,20 @@ public enum Target: Sendable, Hashable {
         switch self {
         case .parse(let text): return .string(text)
         case .url(let url, let headers):
-            return ["url": .string(url), "headers": .object(JSONObject(headers.map { ($0.key, .string($0.value)) }))]
+            var target = OptionsText()
+            target.set("url", text: url)
+            target.set("headers", table: headers)
+            return target.json
         case .command(let program, let arguments, let environment, let directory, let standardError):
-            var target: JSONValue = [
-                "command": .string(program), "args": .array(arguments.map(JSONValue.string)),
-                "stderr": .string(standardError.rawValue),
-            ]
-            if !environment.isEmpty {
-                target["env"] = .object(
-                    JSONObject(environment.map { (key: $0.key, value: $0.value.map(JSONValue.string) ?? .null) }))
-            }
-            if let directory { target["cwd"] = .string(directory) }
-            return target
+            var target = OptionsText()
+            target.set("command", text: program)
+            target.set("args", texts: arguments)
+            var variables = JSONObject()
+            for (name, value) in environment { variables[name] = value.map { .string($0) } ?? .null }
+            target.set("env", .object(variables))
+            target.set("cwd", text: directory)
+            target.set("stderr", text: standardError.rawValue)
+            return target.json
         }
     }
 }
@@ -71,17 +73,23 @@ public struct ClientOptions: Sendable, Hashable {
     public init(revision: String? = nil) { self.revision = revision }
 
     var json: JSONValue {
-        .object(
-            JSONObject([
-                ("name", name.map(JSONValue.string)), ("version", version.map(JSONValue.string)),
-                ("title", title.map(JSONValue.string)), ("description", description.map(JSONValue.string)),
-                ("website_url", websiteURL.map(JSONValue.string)), ("icons", icons.map(JSONValue.array)),
-                ("revision", revision.map(JSONValue.string)), ("request_timeout", requestTimeout?.json),
-                ("probe_timeout", probeTimeout?.json), ("max_message_bytes", maxMessageBytes.map(JSONValue.int)),
-                ("max_nesting", maxNesting.map(JSONValue.int)), ("max_in_flight", maxInFlight.map(JSONValue.int)),
-                ("headers", headers.map { .object(JSONObject($0.map { ($0.key, .string($0.value)) })) }),
-                ("shutdown_grace", shutdownGrace?.json), ("capabilities", capabilities),
-            ]))
+        var options = OptionsText()
+        options.set("name", text: name)
+        options.set("version", text: version)
+        options.set("title", text: title)
+        options.set("description", text: description)
+        options.set("website_url", text: websiteURL)
+        options.set("icons", list: icons)
+        options.set("revision", text: revision)
+        options.set("request_timeout", duration: requestTimeout)
+        options.set("probe_timeout", duration: probeTimeout)
+        options.set("max_message_bytes", number: maxMessageBytes)
+        options.set("max_nesting", number: maxNesting)
+        options.set("max_in_flight", number: maxInFlight)
+        options.set("headers", table: headers)
+        options.set("shutdown_grace", duration: shutdownGrace)
+        options.set("capabilities", capabilities)
+        return options.json
     }
 }
 
@@ -112,20 +120,11 @@ public struct RequestOptions: Sendable {
     /// Empty when every option is the default.
     var json: String {
         if timeout == nil, maxTimeout == nil, onProgress == nil { return "" }
-        return JSONValue.object(
-            JSONObject([
-                ("timeout", timeout?.json), ("max_timeout", maxTimeout?.json),
-                ("progress", onProgress.map { _ in true }),
-            ])
-        ).description
-    }
-}
-
-extension Duration {
-    /// Seconds.
-    var json: JSONValue {
-        let (seconds, attoseconds) = components
-        return .double(Double(seconds) + Double(attoseconds) / 1e18)
+        var options = OptionsText()
+        options.set("timeout", duration: timeout)
+        options.set("max_timeout", duration: maxTimeout)
+        if onProgress != nil { options.set("progress", true) }
+        return options.json.description
     }
 }
 
@@ -161,7 +160,7 @@ public final class Client: Sendable {
     }
 
     deinit {
-        try? core.close(op: Host.shared.unattended())
+        try? core.close(op: Host.shared.operation())
         Host.shared.replaceListener(source, nil)
         streams.finish()
     }
@@ -204,6 +203,8 @@ public final class Client: Sendable {
     /// How to use the server, for the model.
     public var instructions: String? { opening("instructions")?.stringValue }
     public var sessionID: String? { opening("sessionId")?.stringValue }
+    /// `stdio`, `http` or `memory`.
+    public var transport: String { opening("transport")?.stringValue ?? "" }
 
     // MARK: - tools
 

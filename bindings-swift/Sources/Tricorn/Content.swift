@@ -90,36 +90,47 @@ public enum Content: Sendable, Hashable {
 extension Content {
     /// The block as the wire has it.
     public var json: JSONValue {
+        var block = OptionsText()
         switch self {
-        case .text(let text, let extras): Self.block("text", [("text", .string(text))], extras)
+        case .text(let text, let extras):
+            block.set("type", text: "text")
+            block.set("text", text: text)
+            extras.add(to: &block)
         case .image(let data, let mimeType, let extras):
-            Self.block("image", [("data", .string(data.base64EncodedString())), ("mimeType", .string(mimeType))], extras)
+            block.set("type", text: "image")
+            block.set("data", text: data.base64EncodedString())
+            block.set("mimeType", text: mimeType)
+            extras.add(to: &block)
         case .audio(let data, let mimeType, let extras):
-            Self.block("audio", [("data", .string(data.base64EncodedString())), ("mimeType", .string(mimeType))], extras)
+            block.set("type", text: "audio")
+            block.set("data", text: data.base64EncodedString())
+            block.set("mimeType", text: mimeType)
+            extras.add(to: &block)
         case .resourceLink(let link):
-            Self.block(
-                "resource_link",
-                [
-                    ("uri", .string(link.uri)), ("name", .string(link.name)), ("title", link.title.map(JSONValue.string)),
-                    ("description", link.description.map(JSONValue.string)),
-                    ("mimeType", link.mimeType.map(JSONValue.string)), ("size", link.size.map(JSONValue.int)),
-                ], link.extras)
+            block.set("type", text: "resource_link")
+            block.set("uri", text: link.uri)
+            block.set("name", text: link.name)
+            block.set("title", text: link.title)
+            block.set("description", text: link.description)
+            block.set("mimeType", text: link.mimeType)
+            block.set("size", number: link.size)
+            link.extras.add(to: &block)
         case .resource(let resource, let extras):
-            Self.block("resource", [("resource", resource.json)], extras)
-        case .other(let value): value
+            block.set("type", text: "resource")
+            block.set("resource", resource.json)
+            extras.add(to: &block)
+        case .other(let value): return value
         }
-    }
-
-    private static func block(_ type: String, _ members: [(String, JSONValue?)], _ extras: Extras) -> JSONValue {
-        let rest = [("annotations", extras.annotations), ("_meta", extras.meta)]
-        return .object(JSONObject([("type", JSONValue?.some(.string(type)))] + members + rest))
+        return block.json
     }
 
     init(_ text: JSONText, _ index: Int) {
         // Text is nearly all there is: read it without a detour.
         if let type = text.member("type", of: index), text.string(type, equals: "text"),
             let body = text.member("text", of: index), text.member("annotations", of: index) == nil,
-            text.member("_meta", of: index) == nil, let text = try? JSONReader(text: text, index: body, path: nil).decode(String.self) {
+            text.member("_meta", of: index) == nil,
+            let text = try? JSONReader(text: text, index: body, path: nil).decode(String.self)
+        {
             self = .text(text)
             return
         }
@@ -163,22 +174,24 @@ extension Content {
     }
 }
 
-extension Content.EmbeddedResource {
-    fileprivate var json: JSONValue {
-        let content: (String, JSONValue?) =
-            switch body {
-            case .text(let text): ("text", .string(text))
-            case .blob(let data): ("blob", .string(data.base64EncodedString()))
-            }
-        return .object(
-            JSONObject([("uri", .string(uri)), ("mimeType", mimeType.map(JSONValue.string)), content, ("_meta", meta)]))
+extension Content.Extras {
+    fileprivate func add(to block: inout OptionsText) {
+        block.set("annotations", annotations)
+        block.set("_meta", meta)
     }
 }
 
-extension JSONObject {
-    /// The members whose value is there.
-    init(_ members: [(String, JSONValue?)]) {
-        self.init(members.lazy.compactMap { name, value in value.map { (key: name, value: $0) } })
+extension Content.EmbeddedResource {
+    fileprivate var json: JSONValue {
+        var resource = OptionsText()
+        resource.set("uri", text: uri)
+        resource.set("mimeType", text: mimeType)
+        switch body {
+        case .text(let text): resource.set("text", text: text)
+        case .blob(let data): resource.set("blob", text: data.base64EncodedString())
+        }
+        resource.set("_meta", meta)
+        return resource.json
     }
 }
 

@@ -25,10 +25,12 @@ public struct Context: Sendable {
     }
 
     /// Sends the client a log message, when it wants messages of that level. `data` is anything that encodes to JSON.
-    public func log(_ level: LogLevel = .info, _ data: some Encodable, logger: String? = nil) throws {
-        let writer = try JSONWriter.encode(data)
-        _ = try core {
-            try writer.withData { try Host.shared.bridge.log(key: key, level: level.rawValue, logger: logger, data: $0) }
+    public func log(_ level: LogLevel = .info, _ data: some Encodable, logger: String? = nil) {
+        guard let writer = try? JSONWriter.encode(data) else {
+            return log(level, String(describing: data), logger: logger)
+        }
+        _ = try? writer.withData {
+            try Host.shared.bridge.log(key: key, level: level.rawValue, logger: logger, data: $0)
         }
     }
 
@@ -40,7 +42,9 @@ public struct Context: Sendable {
 
     /// The request and its sender; nil when the call is over.
     public var request: RequestInfo? {
-        guard let payload = try? Host.shared.bridge.context(key: key), let text = try? JSONText(payload) else { return nil }
+        guard let payload = try? Host.shared.bridge.context(key: key), let text = try? JSONText(payload) else {
+            return nil
+        }
         return RequestInfo(json: JSONValue(text, 0))
     }
 

@@ -124,6 +124,7 @@ extension DecodingError {
             return position == 0 ? key.stringValue : ".\(key.stringValue)"
         }
         return path.isEmpty
-            ? "\(subject)s: \(context.debugDescription)" : "\(subject) \"\(path.joined())\": \(context.debugDescription)"
+            ? "\(subject)s: \(context.debugDescription)"
+            : "\(subject) \"\(path.joined())\": \(context.debugDescription)"
     }
 }

@@ -1,40 +1,192 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
 internal import TricornCore
 
-extension Server {
-    /// Serves over Streamable HTTP until `close` is called or the task is cancelled.
-    ///
-    /// - Parameters:
-    ///   - host: the address to bind (`127.0.0.1`).
-    ///   - port: the port (8000); 0 takes any free one.
-    ///   - path: the endpoint's path (`/mcp`).
-    ///   - allowedHosts: accepted `Host` headers; the loopback names of the bound port when empty.
-    ///   - allowedOrigins: accepted `Origin` headers; the same when empty.
-    ///   - maxSessions: legacy sessions kept (10,000).
-    ///   - sessionIdleTimeout: after which one is dropped (30 min).
-    ///   - keepAliveInterval: between comments on silent streams (15 s).
-    ///   - onListening: called with the endpoint's URL once it accepts connections.
-    public func serveHTTP(
+/// How a server is offered over Streamable HTTP; every option has the core's default.
+public struct HTTPOptions: Sendable, Hashable {
+    /// The address to bind (`127.0.0.1`).
+    public var host: String?
+    /// The port (8000); 0 takes any free one.
+    public var port: Int?
+    /// The endpoint's path (`/mcp`).
+    public var path: String?
+    /// Accepted `Host` headers; the loopback names of the bound port when empty.
+    public var allowedHosts: [String]?
+    /// Accepted `Origin` headers; the same when empty.
+    public var allowedOrigins: [String]?
+    /// Legacy sessions kept (10,000); the one idle for longest makes room.
+    public var maxSessions: Int?
+    /// After which an idle session is dropped (30 min).
+    public var sessionIdleTimeout: Duration?
+    /// Between comments on silent streams (15 s).
+    public var keepAliveInterval: Duration?
+
+    public init(
         host: String? = nil, port: Int? = nil, path: String? = nil, allowedHosts: [String]? = nil,
         allowedOrigins: [String]? = nil, maxSessions: Int? = nil, sessionIdleTimeout: Duration? = nil,
-        keepAliveInterval: Duration? = nil, onListening: @escaping @Sendable (String) -> Void = { _ in }
-    ) async throws {
-        try check()
-        let options = JSONValue.object(
-            JSONObject([
-                ("host", host.map(JSONValue.string)), ("port", port.map(JSONValue.int)),
-                ("path", path.map(JSONValue.string)),
-                ("allowed_hosts", allowedHosts.map { .array($0.map(JSONValue.string)) }),
-                ("allowed_origins", allowedOrigins.map { .array($0.map(JSONValue.string)) }),
-                ("max_sessions", maxSessions.map(JSONValue.int)),
-                ("session_idle_timeout", sessionIdleTimeout?.json), ("keep_alive_interval", keepAliveInterval?.json),
-            ])
-        ).description
-        listening.with { $0.append(onListening) }
-        try await serve { op in try core.serveHttp(options: options, op: op) }
+        keepAliveInterval: Duration? = nil
+    ) {
+        self.host = host
+        self.port = port
+        self.path = path
+        self.allowedHosts = allowedHosts
+        self.allowedOrigins = allowedOrigins
+        self.maxSessions = maxSessions
+        self.sessionIdleTimeout = sessionIdleTimeout
+        self.keepAliveInterval = keepAliveInterval
+    }
+
+    /// From `[HOST:]PORT`. Throws `TricornError.misuse` when it is something else.
+    public init(address: String) throws {
+        let parts = address.split(separator: ":", omittingEmptySubsequences: false)
+        guard let port = parts.last.flatMap({ UInt16($0) }) else {
+            throw TricornError.misuse("expected [HOST:]PORT, got \"\(address)\"")
+        }
+        let host = parts.dropLast().joined(separator: ":")
+        self.init(host: host.isEmpty ? nil : host, port: Int(port))
+    }
+
+    var json: String {
+        var options = OptionsText()
+        options.set("host", text: host)
+        options.set("port", number: port)
+        options.set("path", text: path)
+        options.set("allowed_hosts", texts: allowedHosts)
+        options.set("allowed_origins", texts: allowedOrigins)
+        options.set("max_sessions", number: maxSessions)
+        options.set("session_idle_timeout", duration: sessionIdleTimeout)
+        options.set("keep_alive_interval", duration: keepAliveInterval)
+        return options.json.description
     }
 }
 
-final class HTTPExchanges: Sendable {
-    static let shared = HTTPExchanges()
-    func event(_ name: String, _ value: JSONValue) {}
+extension Server {
+    /// Serves over Streamable HTTP at `host` and `port` until `close` is called or the task is cancelled.
+    ///
+    /// - Parameter onListening: called with the endpoint's URL once it accepts connections.
+    public func serveHTTP(
+        host: String? = nil, port: Int? = nil, onListening: @escaping @Sendable (String) -> Void = { _ in }
+    ) async throws {
+        try await serveHTTP(HTTPOptions(host: host, port: port), onListening: onListening)
+    }
+
+    /// Serves over Streamable HTTP until `close` is called or the task is cancelled.
+    ///
+    /// - Parameter onListening: called with the endpoint's URL once it accepts connections.
+    public func serveHTTP(
+        _ options: HTTPOptions, onListening: @escaping @Sendable (String) -> Void = { _ in }
+    ) async throws {
+        try check()
+        // The event does not say which of several endpoints it is about; they come up one after the other.
+        let number = Host.shared.operation()
+        listening.with { $0.append((number, onListening)) }
+        defer { listening.with { $0.removeAll { $0.number == number } } }
+        try await serve { op in try core.serveHttp(options: options.json, op: op) }
+    }
+}
+
+/// An HTTP request for a mounted server, as the host's own web framework has it.
+public struct HTTPRequest: Sendable {
+    public var method: String
+    /// Path and query.
+    public var path: String
+    public var headers: [(name: String, value: String)]
+    public var body: [UInt8]
+
+    public init(method: String, path: String, headers: [(name: String, value: String)], body: [UInt8] = []) {
+        self.method = method
+        self.path = path
+        self.headers = headers
+        self.body = body
+    }
+}
+
+/// The answer of a mounted server. Send each part of the body at once: it may be an event stream.
+public struct HTTPResponse: Sendable {
+    public var status: Int
+    public var headers: [(name: String, value: String)]
+    public var body: AsyncThrowingStream<String, any Error>
+}
+
+/// A server as a function from request to response, for mounting in a web framework.
+public final class HTTPEndpoint: Sendable {
+    private let server: Server
+    private let endpoint: CoreEndpoint
+
+    init(_ server: Server, _ endpoint: CoreEndpoint) {
+        self.server = server
+        self.endpoint = endpoint
+    }
+
+    /// Answers one request. When the task is cancelled, or the response's body let go, the client has gone away.
+    public func handle(_ request: HTTPRequest) async throws -> HTTPResponse {
+        let (body, chunks) = AsyncThrowingStream.makeStream(of: String.self)
+        let (heads, head) = AsyncThrowingStream.makeStream(of: JSONValue.self)
+        let op = Host.shared.operation(
+            Host.Expected(settled: { outcome in
+                switch outcome {
+                case .success:
+                    head.finish()
+                    chunks.finish()
+                case .failure(let error):
+                    head.finish(throwing: error)
+                    chunks.finish(throwing: error)
+                }
+            }))
+        let server = server
+        server.exchanges.with { $0[op] = Exchange(head: head, chunks: chunks) }
+        chunks.onTermination = { _ in
+            server.exchanges.with { $0[op] = nil }
+            Host.shared.settle(op)
+        }
+        let line: JSONValue = [
+            "method": .string(request.method), "path": .string(request.path),
+            "headers": .array(request.headers.map { [.string($0.name), .string($0.value)] }),
+        ]
+        do {
+            try core {
+                try request.body.withUnsafeBufferPointer {
+                    try endpoint.exchange(op: op, head: line.description, body: Data(borrowing: $0))
+                }
+            }
+            for try await head in heads {
+                let headers = (head["headers"]?.arrayValue ?? []).map { pair in
+                    (name: pair[0]?.stringValue ?? "", value: pair[1]?.stringValue ?? "")
+                }
+                return HTTPResponse(status: head["status"]?.intValue ?? 500, headers: headers, body: body)
+            }
+            try Task.checkCancellation()
+            throw TricornError.closed("the exchange ended before it began")
+        } catch {
+            chunks.finish()
+            throw error
+        }
+    }
+}
+
+/// An exchange whose response is under way.
+struct Exchange: Sendable {
+    var head: AsyncThrowingStream<JSONValue, any Error>.Continuation
+    var chunks: AsyncThrowingStream<String, any Error>.Continuation
+}
+
+extension Server {
+    /// The server as an HTTP endpoint without a socket. Host and port of the options do not matter.
+    public func httpEndpoint(_ options: HTTPOptions = .init()) throws -> HTTPEndpoint {
+        try check()
+        return HTTPEndpoint(self, try Tricorn.core { try core.http(options: options.json) })
+    }
+
+    func exchangeEvent(_ name: String, _ value: JSONValue) {
+        guard let op = value["op"]?.intValue, let exchange = exchanges.with({ $0[UInt64(op)] }) else { return }
+        if name == "http_head" {
+            exchange.head.yield(value)
+            exchange.head.finish()
+        } else if let text = value["text"]?.stringValue {
+            exchange.chunks.yield(text)
+        }
+    }
 }

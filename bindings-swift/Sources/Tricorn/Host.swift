@@ -10,10 +10,16 @@ final class Host: Sendable {
     typealias Handler = @Sendable (_ key: UInt64, _ params: CorePayload) async -> Void
     typealias Listener = @Sendable (_ name: String, _ params: CorePayload) -> Void
 
+    /// What is to be done with what becomes of an operation.
+    struct Expected: Sendable {
+        var settled: @Sendable (Result<CorePayload, any Error>) -> Void
+        var progress: (@Sendable (CorePayload) -> Void)?
+    }
+
     private struct Tables {
         var handlers: [UInt32: Handler] = [:]
         var listeners: [UInt32: Listener] = [:]
-        var operations: [UInt64: Operation] = [:]
+        var operations: [UInt64: Expected] = [:]
         var lastHandler: UInt32 = 0
         var lastSource: UInt32 = 0
         var lastOperation: UInt64 = 0
@@ -44,11 +50,11 @@ final class Host: Sendable {
         case .call(let key, let number, let params): start(key, number, params)
         case .cancel(let key, _): tasks.with { $0[key] }?.cancel()
         case .settle(let op, let result, let error):
-            let operation = tables.with { $0.operations.removeValue(forKey: op) }
+            let expected = tables.with { $0.operations.removeValue(forKey: op) }
             if let result {
-                operation?.resume(.success(result))
+                expected?.settled(.success(result))
             } else {
-                operation?.resume(.failure(error.map(TricornError.init) ?? .misuse("settled with nothing")))
+                expected?.settled(.failure(error.map { TricornError($0) } ?? .misuse("settled with nothing")))
             }
         case .progress(let op, let params): tables.with { $0.operations[op] }?.progress?(params)
         case .event(let source, let name, let params): tables.with { $0.listeners[source] }?(name, params)
@@ -98,12 +104,19 @@ final class Host: Sendable {
     /// How many calls run and how many operations wait; both are 0 when the process is at rest.
     var counts: (calls: Int, operations: Int) { (tasks.with { $0.count }, tables.with { $0.operations.count }) }
 
-    /// A number for an operation whose outcome nobody waits for.
-    func unattended() -> UInt64 {
+    /// A number for an operation; without `expected`, nobody is told what becomes of it.
+    func operation(_ expected: Expected? = nil) -> UInt64 {
         tables.with {
             $0.lastOperation += 1
+            $0.operations[$0.lastOperation] = expected
             return $0.lastOperation
         }
+    }
+
+    /// Nobody waits for the operation any more; what is unfinished is cancelled.
+    func settle(_ op: UInt64) {
+        tables.with { $0.operations[op] = nil }
+        try? bridge.settle(op: op)
     }
 
     /// Starts an operation of the core and waits for its outcome.
@@ -112,16 +125,9 @@ final class Host: Sendable {
     func perform(
         progress: (@Sendable (CorePayload) -> Void)? = nil, _ start: (_ op: UInt64) throws -> Void
     ) async throws -> CorePayload {
-        let operation = Operation(progress: progress)
-        let op = tables.with {
-            $0.lastOperation += 1
-            $0.operations[$0.lastOperation] = operation
-            return $0.lastOperation
-        }
-        defer {
-            tables.with { $0.operations[op] = nil }
-            try? bridge.settle(op: op)
-        }
+        let operation = Operation()
+        let op = self.operation(Expected(settled: { operation.resume($0) }, progress: progress))
+        defer { settle(op) }
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 guard operation.wait(continuation) else { return }
@@ -142,9 +148,6 @@ private final class Operation: Sendable {
     }
 
     private let state = Locked(State.idle)
-    let progress: (@Sendable (CorePayload) -> Void)?
-
-    init(progress: (@Sendable (CorePayload) -> Void)?) { self.progress = progress }
 
     /// False when the outcome is there already; the continuation has been resumed then.
     func wait(_ continuation: CheckedContinuation<CorePayload, any Error>) -> Bool {

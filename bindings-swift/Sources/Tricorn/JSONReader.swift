@@ -55,7 +55,8 @@ struct JSONReader: Decoder {
     func mismatch(_ expected: String) -> DecodingError {
         let shown = text.raw(index)
         let got = shown.count <= 80 ? String(decoding: shown, as: UTF8.self) : "a long \(token.kind.name)"
-        let context = DecodingError.Context(codingPath: codingPath, debugDescription: "expected \(expected), got \(got)")
+        let context = DecodingError.Context(
+            codingPath: codingPath, debugDescription: "expected \(expected), got \(got)")
         return .typeMismatch(Any.self, context)
     }
 
@@ -129,7 +130,8 @@ extension JSONReader: SingleValueDecodingContainer {
     }
 
     private func decimal() throws -> Decimal {
-        guard token.kind == .number, let decimal = Decimal(string: String(decoding: text.raw(index), as: UTF8.self)) else {
+        guard token.kind == .number, let decimal = Decimal(string: String(decoding: text.raw(index), as: UTF8.self))
+        else {
             throw mismatch("number")
         }
         return decimal

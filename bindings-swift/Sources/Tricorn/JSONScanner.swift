@@ -112,7 +112,9 @@ struct JSONScanner {
 
     private mutating func word(_ word: StaticString, _ kind: JSONToken.Kind, into tokens: inout [JSONToken]) throws {
         let length = word.utf8CodeUnitCount
-        guard count - at >= length, memcmp(base + at, word.utf8Start, length) == 0 else { throw failure("unknown word") }
+        guard count - at >= length, memcmp(base + at, word.utf8Start, length) == 0 else {
+            throw failure("unknown word")
+        }
         append(kind, from: at, to: at + length, into: &tokens)
         at += length
     }
@@ -206,14 +208,15 @@ struct JSONScanner {
     private static func hex(_ digits: UnsafePointer<UInt8>) -> UInt32? {
         var value: UInt32 = 0
         for index in 0..<4 {
-            let byte = digits[index], lower = byte | 0x20
-            if byte &- UInt8(ascii: "0") < 10 {
-                value = value << 4 | UInt32(byte &- UInt8(ascii: "0"))
-            } else if lower &- UInt8(ascii: "a") < 6 {
-                value = value << 4 | UInt32(lower &- UInt8(ascii: "a") + 10)
-            } else {
-                return nil
+            let byte = digits[index]
+            let digit: UInt8
+            switch byte {
+            case 0x30...0x39: digit = byte - 0x30
+            case 0x41...0x46: digit = byte - 0x37
+            case 0x61...0x66: digit = byte - 0x57
+            default: return nil
             }
+            value = (value << 4) | UInt32(digit)
         }
         return value
     }
@@ -225,33 +228,41 @@ struct JSONScanner {
         return String(unsafeUninitializedCapacity: count) { out in
             var from = 0, to = 0
             while from < count {
-                let plain = memchr(base + from, Int32(UInt8(ascii: "\\")), count - from)
-                let run = plain.map { UnsafeRawPointer($0) - UnsafeRawPointer(base) - from } ?? (count - from)
+                var run = count - from
+                if let backslash = memchr(base + from, 0x5C, run) {
+                    run = UnsafeRawPointer(backslash) - UnsafeRawPointer(base + from)
+                }
                 if run > 0 { memcpy(out.baseAddress! + to, base + from, run) }
                 from += run
                 to += run
                 guard from < count else { break }
                 let letter = base[from + 1]
                 from += 2
-                if letter != UInt8(ascii: "u") {
+                guard letter == UInt8(ascii: "u") else {
                     out[to] = simple(letter)
                     to += 1
                     continue
                 }
-                var scalar = hex(base + from) ?? 0xFFFD
-                from += 4
-                if scalar & 0xFC00 == 0xD800, from + 6 <= count, base[from] == UInt8(ascii: "\\"),
-                    base[from + 1] == UInt8(ascii: "u"), let low = hex(base + from + 2), low & 0xFC00 == 0xDC00 {
-                    scalar = 0x10000 + (scalar & 0x3FF) << 10 + low & 0x3FF
-                    from += 6
-                }
-                for byte in UTF8.encode(Unicode.Scalar(scalar) ?? "\u{FFFD}")! {
+                for byte in UTF8.encode(scalar(base, &from, count))! {
                     out[to] = byte
                     to += 1
                 }
             }
             return to
         }
+    }
+
+    /// What the four digits at `from` mean, with the surrogate that belongs to them.
+    private static func scalar(_ base: UnsafePointer<UInt8>, _ from: inout Int, _ count: Int) -> Unicode.Scalar {
+        let first = hex(base + from) ?? 0xFFFD
+        from += 4
+        guard first & 0xFC00 == 0xD800, from + 6 <= count, base[from] == UInt8(ascii: "\\"),
+            base[from + 1] == UInt8(ascii: "u"), let second = hex(base + from + 2), second & 0xFC00 == 0xDC00
+        else { return Unicode.Scalar(first) ?? "\u{FFFD}" }
+        from += 6
+        let high: UInt32 = (first & 0x3FF) << 10
+        let low: UInt32 = second & 0x3FF
+        return Unicode.Scalar(0x10000 + high + low) ?? "\u{FFFD}"
     }
 
     private static func simple(_ letter: UInt8) -> UInt8 {

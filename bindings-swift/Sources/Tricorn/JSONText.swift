@@ -79,7 +79,8 @@ final class JSONText: @unchecked Sendable {
     func raw(_ index: Int) -> UnsafeBufferPointer<UInt8> {
         let token = tokens[index]
         let quote = token.kind == .string || token.kind == .escapedString ? 1 : 0
-        return UnsafeBufferPointer(start: base + Int(token.start) - quote, count: Int(token.end - token.start) + 2 * quote)
+        return UnsafeBufferPointer(
+            start: base + Int(token.start) - quote, count: Int(token.end - token.start) + 2 * quote)
     }
 
     /// The text of the string at `index`.

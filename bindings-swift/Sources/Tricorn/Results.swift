@@ -63,24 +63,40 @@ public struct CallResult: Sendable {
 
     /// The structured value, or the text read as JSON when there is none, as a `type`.
     ///
-    /// Throws `ToolError` when the tool failed and `DecodingError` when the value is something else.
+    /// Legacy revisions have structured objects only: there a server wraps any other value as `{"result": value}`, and
+    /// this unwraps it. Throws `ToolError` when the tool failed and `DecodingError` when the value is something else.
     public func decode<Value: Decodable>(as type: Value.Type = Value.self) throws -> Value {
         try orThrow()
-        if let structuredText { return try JSONReader.decode(type, structuredText.text, structuredText.index) }
+        if let structuredText { return try Self.unwrapped(type, structuredText.text, structuredText.index) }
         if let structuredValue { return try structuredValue.decode(as: type) }
         if type == String.self { return text as! Value }
         return try JSONValue(parsing: text).decode(as: type)
+    }
+
+    private static func unwrapped<Value: Decodable>(
+        _ type: Value.Type, _ text: JSONText, _ index: Int
+    ) throws -> Value {
+        do {
+            return try JSONReader.decode(type, text, index)
+        } catch {
+            let object = text.tokens[index]
+            // One member only: its value ends where the object does.
+            guard object.kind == .object, let inner = text.member("result", of: index),
+                inner == index + 2, text.tokens[inner].next == object.next
+            else { throw error }
+            return try JSONReader.decode(type, text, inner)
+        }
     }
 }
 
 extension CallResult: Encodable {
     public func encode(to encoder: any Encoder) throws {
-        try JSONValue.object(
-            JSONObject([
-                ("content", .array(content.map(\.json))), ("structuredContent", structured),
-                ("isError", isError ? true : nil), ("_meta", meta),
-            ])
-        ).encode(to: encoder)
+        var result = OptionsText()
+        result.set("content", list: content.map(\.json))
+        result.set("structuredContent", structured)
+        if isError { result.set("isError", true) }
+        result.set("_meta", meta)
+        try result.json.encode(to: encoder)
     }
 }
 

@@ -66,7 +66,8 @@ final class SchemaBuilder {
         } catch {
             throw TricornError.misuse(
                 "no JSON Schema can be derived from \(type): its init(from:) refused a sample value (\(error)); "
-                    + "make it \(type is any RawRepresentable.Type ? "CaseIterable" : "SchemaProviding") or pass the schema")
+                    + "make it \(type is any RawRepresentable.Type ? "CaseIterable" : "SchemaProviding") or pass the schema"
+            )
         }
         let (_, name, recursive) = open.removeLast()
         let schema = probe.record.schema(describing: type)
@@ -131,7 +132,7 @@ private protocol OptionalType {
 }
 extension Optional: OptionalType where Wrapped: Decodable {
     fileprivate static var wrapped: any Decodable.Type { Wrapped.self }
-    fileprivate static var absent: Any { Self.none as Any }
+    fileprivate static var absent: Any { Optional<Wrapped>(nilLiteral: ()) as Any }
 }
 
 private protocol ListType {

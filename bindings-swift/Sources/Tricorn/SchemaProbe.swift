@@ -157,7 +157,8 @@ private struct ProbedValue: SingleValueDecodingContainer {
     var codingPath: [any CodingKey] { [] }
     func decodeNil() -> Bool { false }
 
-    private func answer<Value: Decodable>(_ type: Value.Type, _ sample: @autoclosure () throws -> Value) throws -> Value {
+    private func answer<Value: Decodable>(_ type: Value.Type, _ sample: @autoclosure () throws -> Value) throws -> Value
+    {
         if let builder { record.whole = try builder.schema(of: type) }
         return try sample()
     }

@@ -20,7 +20,8 @@ public final class Server: Sendable {
     let source: UInt32
     private let registered = Locked(Registered())
     private let log: @Sendable (String) -> Void
-    let listening = Locked([@Sendable (String) -> Void]())
+    let listening = Locked([(number: UInt64, callback: @Sendable (String) -> Void)]())
+    let exchanges = Locked([UInt64: Exchange]())
 
     private struct Registered {
         var handlers: [String: UInt32] = [:]
@@ -40,18 +41,23 @@ public final class Server: Sendable {
     public init(
         _ name: String, version: String? = nil, title: String? = nil, description: String? = nil,
         websiteURL: String? = nil, icons: [JSONValue]? = nil, instructions: String? = nil, pageSize: Int? = nil,
-        maxMessageBytes: Int? = nil, maxNesting: Int? = nil, maxInFlight: Int? = nil, maxQueuedNotifications: Int? = nil,
+        maxMessageBytes: Int? = nil, maxNesting: Int? = nil, maxInFlight: Int? = nil,
+        maxQueuedNotifications: Int? = nil,
         log: @escaping @Sendable (String) -> Void = { StandardError.write("\($0)\n") }
     ) {
-        let options: JSONValue = .object(
-            JSONObject([
-                ("name", .string(name)), ("version", version.map(JSONValue.string)), ("title", title.map(JSONValue.string)),
-                ("description", description.map(JSONValue.string)), ("website_url", websiteURL.map(JSONValue.string)),
-                ("icons", icons.map(JSONValue.array)), ("instructions", instructions.map(JSONValue.string)),
-                ("page_size", pageSize.map(JSONValue.int)), ("max_message_bytes", maxMessageBytes.map(JSONValue.int)),
-                ("max_nesting", maxNesting.map(JSONValue.int)), ("max_in_flight", maxInFlight.map(JSONValue.int)),
-                ("max_queued_notifications", maxQueuedNotifications.map(JSONValue.int)),
-            ]))
+        var options = OptionsText()
+        options.set("name", text: name)
+        options.set("version", text: version)
+        options.set("title", text: title)
+        options.set("description", text: description)
+        options.set("website_url", text: websiteURL)
+        options.set("icons", list: icons)
+        options.set("instructions", text: instructions)
+        options.set("page_size", number: pageSize)
+        options.set("max_message_bytes", number: maxMessageBytes)
+        options.set("max_nesting", number: maxNesting)
+        options.set("max_in_flight", number: maxInFlight)
+        options.set("max_queued_notifications", number: maxQueuedNotifications)
         self.log = log
         source = Host.shared.listen()
         let source = source
@@ -60,7 +66,7 @@ public final class Server: Sendable {
             try CoreServer(bridge: Host.shared.bridge, source: source, options: options.description)
         }
         do {
-            core = try make(options)
+            core = try make(options.json)
         } catch {
             // Reported when the server is started; a name is all that a server needs until then.
             failure = .from(error)
@@ -82,9 +88,10 @@ public final class Server: Sendable {
         switch name {
         case "listening":
             let url = value["url"]?.stringValue ?? ""
-            for callback in listening.with({ $0 }) { callback(url) }
+            let next = listening.with { $0.isEmpty ? nil : $0.removeFirst() }
+            next?.callback(url)
         case "warning": log(value["message"]?.stringValue ?? value.description)
-        case "http_head", "http_chunk": HTTPExchanges.shared.event(name, value)
+        case "http_head", "http_chunk": exchangeEvent(name, value)
         default: break
         }
     }
@@ -92,7 +99,8 @@ public final class Server: Sendable {
     // MARK: - tools
 
     /// Adds a tool; a tool of the same name is an error. Errors are thrown by `run` and the other ways to serve.
-    func add(_ tool: ToolOptions, schemas: () throws -> (input: JSONValue, output: JSONValue?), run: @escaping ToolBody) {
+    func add(_ tool: ToolOptions, schemas: () throws -> (input: JSONValue, output: JSONValue?), run: @escaping ToolBody)
+    {
         do {
             let schemas = try schemas()
             let definition = tool.definition(input: schemas.input, output: schemas.output)
@@ -138,24 +146,34 @@ public final class Server: Sendable {
 
     // MARK: - serving
 
-    /// Serves over standard input and output, or over HTTP when `--http [HOST:]PORT` is among the program's arguments.
+    /// What `run` serves over.
+    public enum Transport: Sendable, Hashable {
+        case stdio
+        case http(HTTPOptions)
+
+        /// HTTP when `--http [[HOST:]PORT]` is among the program's arguments, else standard input and output.
+        static func asked(_ arguments: [String]) throws -> Transport {
+            guard let at = arguments.firstIndex(where: { $0 == "--http" || $0.hasPrefix("--http=") }) else {
+                return .stdio
+            }
+            if arguments[at] != "--http" { return .http(try HTTPOptions(address: String(arguments[at].dropFirst(7)))) }
+            guard at + 1 < arguments.count, !arguments[at + 1].hasPrefix("-") else { return .http(HTTPOptions()) }
+            return .http(try HTTPOptions(address: arguments[at + 1]))
+        }
+    }
+
+    /// Serves over standard input and output, or over HTTP when that is asked for: by `transport`, or by
+    /// `--http [[HOST:]PORT]` among the program's arguments.
     ///
     /// Returns when standard input ends, `close` is called, or SIGTERM or SIGINT arrives. Over HTTP it prints
     /// `ready URL` to standard error when it listens.
-    public func run(arguments: [String] = Array(CommandLine.arguments.dropFirst())) async throws {
+    public func run(_ transport: Transport? = nil) async throws {
         let signals = Signals { [self] in close() }
         defer { signals.stop() }
-        guard let at = arguments.firstIndex(where: { $0 == "--http" || $0.hasPrefix("--http=") }) else {
-            return try await serveStdio()
+        switch try transport ?? Transport.asked(Array(CommandLine.arguments.dropFirst())) {
+        case .stdio: try await serveStdio()
+        case .http(let options): try await serveHTTP(options) { StandardError.write("ready \($0)\n") }
         }
-        let option = arguments[at]
-        let address = option == "--http" ? arguments.dropFirst(at + 1).first ?? "" : String(option.dropFirst(7))
-        let parts = address.split(separator: ":", omittingEmptySubsequences: false)
-        guard address.isEmpty || Int(parts.last ?? "") != nil else {
-            throw TricornError.misuse("--http takes [HOST:]PORT, not \"\(address)\"")
-        }
-        let host = parts.count > 1 ? parts.dropLast().joined(separator: ":") : nil
-        try await serveHTTP(host: host, port: parts.last.flatMap { Int($0) }) { StandardError.write("ready \($0)\n") }
     }
 
     /// Serves one client over standard input and output until the input ends. What the program prints to standard

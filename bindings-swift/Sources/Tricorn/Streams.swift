@@ -39,7 +39,8 @@ final class Streams: Sendable {
     private func stream<Element>(
         _ table: WritableKeyPath<State, [Int: AsyncStream<Element>.Continuation]> & Sendable
     ) -> AsyncStream<Element> {
-        let (stream, continuation) = AsyncStream.makeStream(of: Element.self, bufferingPolicy: .bufferingNewest(Self.waiting))
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: Element.self, bufferingPolicy: .bufferingNewest(Self.waiting))
         let number: Int? = state.with {
             guard !$0.finished else { return nil }
             $0.last += 1

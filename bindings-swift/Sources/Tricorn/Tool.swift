@@ -45,13 +45,16 @@ struct ToolOptions: Sendable {
     var meta: JSONValue?
 
     func definition(input: JSONValue, output: JSONValue?) -> JSONValue {
-        .object(
-            JSONObject([
-                ("name", .string(name)), ("title", title.map(JSONValue.string)),
-                ("description", description.map(JSONValue.string)), ("inputSchema", input), ("outputSchema", output),
-                ("annotations", annotations.flatMap { try? JSONValue(encoding: $0) }),
-                ("icons", icons.map(JSONValue.array)), ("_meta", meta),
-            ]))
+        var tool = OptionsText()
+        tool.set("name", text: name)
+        tool.set("title", text: title)
+        tool.set("description", text: description)
+        tool.set("inputSchema", input)
+        tool.set("outputSchema", output)
+        tool.set("annotations", annotations.flatMap { try? JSONValue(encoding: $0) })
+        tool.set("icons", list: icons)
+        tool.set("_meta", meta)
+        return tool.json
     }
 }
 
@@ -68,7 +71,8 @@ extension Server {
     ///     error; `TricornError.rpc` becomes a JSON-RPC error.
     public func tool<Input: Decodable & Sendable, Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolHints? = nil,
-        icons: [JSONValue]? = nil, meta: JSONValue? = nil, inputSchema: JSONValue? = nil, outputSchema: JSONValue? = nil,
+        icons: [JSONValue]? = nil, meta: JSONValue? = nil, inputSchema: JSONValue? = nil,
+        outputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable (Input, Context) async throws -> Output
     ) {
         let decode = Arguments<Input>.decoder
@@ -85,11 +89,13 @@ extension Server {
     /// Adds a tool that does not look at its context.
     public func tool<Input: Decodable & Sendable, Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolHints? = nil,
-        icons: [JSONValue]? = nil, meta: JSONValue? = nil, inputSchema: JSONValue? = nil, outputSchema: JSONValue? = nil,
+        icons: [JSONValue]? = nil, meta: JSONValue? = nil, inputSchema: JSONValue? = nil,
+        outputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable (Input) async throws -> Output
     ) {
         tool(
-            name, description, title: title, annotations: annotations, icons: icons, meta: meta, inputSchema: inputSchema,
+            name, description, title: title, annotations: annotations, icons: icons, meta: meta,
+            inputSchema: inputSchema,
             outputSchema: outputSchema
         ) { (input: Input, _) in try await handler(input) }
     }
@@ -97,11 +103,13 @@ extension Server {
     /// Adds a tool without arguments.
     public func tool<Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolHints? = nil,
-        icons: [JSONValue]? = nil, meta: JSONValue? = nil, inputSchema: JSONValue? = nil, outputSchema: JSONValue? = nil,
+        icons: [JSONValue]? = nil, meta: JSONValue? = nil, inputSchema: JSONValue? = nil,
+        outputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable () async throws -> Output
     ) {
         tool(
-            name, description, title: title, annotations: annotations, icons: icons, meta: meta, inputSchema: inputSchema,
+            name, description, title: title, annotations: annotations, icons: icons, meta: meta,
+            inputSchema: inputSchema,
             outputSchema: outputSchema
         ) { (_: NoArguments, _) in try await handler() }
     }
@@ -113,7 +121,8 @@ extension Server {
         _ handler: @escaping @Sendable (Input, Context) async throws -> Void
     ) {
         tool(
-            name, description, title: title, annotations: annotations, icons: icons, meta: meta, inputSchema: inputSchema
+            name, description, title: title, annotations: annotations, icons: icons, meta: meta,
+            inputSchema: inputSchema
         ) { (input: Input, context) -> [Content] in
             try await handler(input, context)
             return []
@@ -149,7 +158,8 @@ private enum Arguments<Input: Decodable & Sendable> {
 private enum Outcome<Output: Encodable & Sendable> {
     static func schema() throws -> JSONValue? {
         if Output.self == String.self || Output.self == Content.self || Output.self == [Content].self
-            || Output.self == CallResult.self || Output.self == JSONValue.self {
+            || Output.self == CallResult.self || Output.self == JSONValue.self
+        {
             return nil
         }
         // A type that only encodes, or decodes in its own way, goes without.
@@ -186,7 +196,7 @@ enum Answer: Sendable {
         } catch {
             let type = String(describing: Swift.type(of: error))
             if !(error is CancellationError && Task.isCancelled) {
-                log("tool \"\(name)\" failed: \(String(reflecting: Swift.type(of: error))): \(error)")
+                log("tool \"\(name)\" failed: \(type): \(error)")
             }
             return .failed("tool \"\(name)\" failed: \(type)")
         }

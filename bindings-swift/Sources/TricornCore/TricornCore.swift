@@ -11,9 +11,7 @@ import Foundation
 // Depending on the consumer's build setup, the low-level FFI code
 // might be in a separate module, or it might be compiled inline into
 // this module. This is a bit of light hackery to work with both.
-#if canImport(CTricornCore)
 import CTricornCore
-#endif
 
 fileprivate extension RustBuffer {
     // Allocate a new buffer, copying the contents of a `UInt8` array.
@@ -657,6 +655,9 @@ public protocol CoreBridgeProtocol: AnyObject, Sendable {
 
     func settle(op: UInt64) throws
 
+    /**
+     * Everything in the queue; nothing means that the next delivery wakes the host again.
+     */
     func take() throws  -> [CoreDelivery]
 
 }
@@ -856,6 +857,9 @@ open func settle(op: UInt64)throws   {try rustCallWithError(FfiConverterTypeCore
 }
 }
 
+    /**
+     * Everything in the queue; nothing means that the next delivery wakes the host again.
+     */
 open func take()throws  -> [CoreDelivery]  {
     return try  FfiConverterSequenceTypeCoreDelivery.lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
         uniffiCallStatus in
@@ -2121,6 +2125,16 @@ fileprivate struct FfiConverterSequenceTypeCoreDelivery: FfiConverterRustBuffer 
     }
 }
 /**
+ * Panics with `message`: the tests look at what becomes of a panic in Swift.
+ */
+public func corePanic(message: String)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_func_core_panic(
+        FfiConverterString.lower(message),uniffiCallStatus
+    )
+}
+}
+/**
  * The version of the core this library was built from.
  */
 public func coreVersion()throws  -> String  {
@@ -2145,6 +2159,9 @@ private let initializationResult: InitializationResult = {
     let scaffolding_contract_version = ffi_tricorn_swift_uniffi_contract_version()
     if bindings_contract_version != scaffolding_contract_version {
         return InitializationResult.contractVersionMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_func_core_panic() != 2981) {
+        return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_func_core_version() != 3047) {
         return InitializationResult.apiChecksumMismatch
@@ -2197,7 +2214,7 @@ private let initializationResult: InitializationResult = {
     if (uniffi_tricorn_swift_checksum_method_corebridge_settle() != 10432) {
         return InitializationResult.apiChecksumMismatch
     }
-    if (uniffi_tricorn_swift_checksum_method_corebridge_take() != 63440) {
+    if (uniffi_tricorn_swift_checksum_method_corebridge_take() != 57502) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_corehost_wake() != 5623) {

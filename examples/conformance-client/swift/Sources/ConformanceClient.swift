@@ -41,7 +41,9 @@ let scenarios: [String: Scenario] = [
         // The oldest releases of the suite do not say which revision they mean.
         var options = ClientOptions(revision: environment["MCP_CONFORMANCE_PROTOCOL_VERSION"] ?? "2025-11-25")
         // What the suite asks a client to declare; answering is for the scenarios that need it.
-        if scenario == "request-metadata" { options.capabilities = ["roots": [:], "sampling": [:], "elicitation": [:]] }
+        if scenario == "request-metadata" {
+            options.capabilities = ["roots": [:], "sampling": [:], "elicitation": [:]]
+        }
         let client = try await connect(url, options)
         do {
             try await run(client)

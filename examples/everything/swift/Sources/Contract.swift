@@ -66,7 +66,8 @@ func addContractTools(to app: Server) {
     app.tool(
         "echo", "Return the text unchanged", title: "Echo",
         annotations: .init(
-            title: "Echo (hint)", readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false),
+            title: "Echo (hint)", readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false
+        ),
         icons: [
             [
                 "src": "https://example.com/echo.png", "mimeType": "image/png", "sizes": ["48x48", "any"],

@@ -1,0 +1,27 @@
+/// Options on their way to the core: only those that are set. One statement for each, not one literal for all, which
+/// takes the compiler a minute.
+struct OptionsText {
+    private(set) var members = JSONObject()
+
+    var json: JSONValue { .object(members) }
+
+    mutating func set(_ name: String, _ value: JSONValue?) { if let value { members[name] = value } }
+    mutating func set(_ name: String, text: String?) { if let text { members[name] = .string(text) } }
+    mutating func set(_ name: String, number: Int?) { if let number { members[name] = .int(number) } }
+    mutating func set(_ name: String, list: [JSONValue]?) { if let list { members[name] = .array(list) } }
+
+    mutating func set(_ name: String, texts: [String]?) {
+        if let texts { members[name] = .array(texts.map { .string($0) }) }
+    }
+
+    mutating func set(_ name: String, table: [String: String]?) {
+        guard let table else { return }
+        members[name] = .object(JSONObject(table.map { (key: $0.key, value: JSONValue.string($0.value)) }))
+    }
+
+    /// As seconds.
+    mutating func set(_ name: String, duration: Duration?) {
+        guard let (seconds, attoseconds) = duration?.components else { return }
+        members[name] = .double(Double(seconds) + Double(attoseconds) / 1e18)
+    }
+}

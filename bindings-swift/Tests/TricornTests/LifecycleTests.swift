@@ -1,0 +1,141 @@
+import Foundation
+import Testing
+import TricornCore
+
+@testable import Tricorn
+
+@Suite(.serialized) struct LifecycleTests {
+    @Test func aPanicIsAnOrdinaryError() {
+        do {
+            try core { try corePanic(message: "oh no") }
+            Issue.record("returned")
+        } catch TricornError.misuse(let message) {
+            #expect(message.contains("oh no"))
+        } catch {
+            Issue.record("\(error)")
+        }
+    }
+
+    @Test func theLibraryKnowsItsVersion() throws {
+        #expect(try !coreVersion().isEmpty)
+    }
+
+    @Test func serversAndClientsAreFreed() async throws {
+        weak var server: Server?
+        weak var client: Client?
+        do {
+            let app = Server("test")
+            app.tool("hello") { "hello" }
+            let connected = try await connect(to: app)
+            server = app
+            client = connected
+            #expect(try await connected.callTool("hello").text == "hello")
+            await connected.close()
+        }
+        #expect(server == nil)
+        #expect(client == nil)
+    }
+
+    @Test func closingTwiceAndOutOfOrderIsHarmless() async throws {
+        let app = Server("test")
+        app.tool("hello") { "hello" }
+        let client = try await connect(to: app)
+        app.close()
+        app.close()
+        await client.close()
+        await client.close()
+        await #expect(throws: TricornError.self) { try await client.callTool("hello") }
+    }
+
+    @Test func cancellingAServingTaskEndsIt() async throws {
+        let app = Server("test")
+        let listening = Event()
+        let serving = Task { try await app.serveHTTP(port: 0) { url in Task { await listening.set(url) } } }
+        let url = try #require(await listening.value())
+        serving.cancel()
+        await #expect(throws: CancellationError.self) { try await bounded { try await serving.value } }
+        var refused = false
+        for _ in 0..<500 where !refused {
+            do {
+                let client = try await connect(url)
+                await client.close()
+                try await Task.sleep(for: .milliseconds(10))
+            } catch {
+                refused = true
+            }
+        }
+        #expect(refused)
+    }
+
+    @Test func notificationStreamsEndWithTheConnection() async throws {
+        let client = try await connect(to: Server("test"))
+        let notifications = client.notifications()
+        await client.close()
+        #expect(try await bounded { await notifications.first { _ in true } } == nil)
+        #expect(try await bounded { await client.notifications().first { _ in true } } == nil)
+    }
+
+    /// A program that ends while calls run must neither hang nor crash, and answers what it has answered.
+    @Test(arguments: [SIGTERM, SIGINT])
+    func signalsEndAServerInOrder(signal: Int32) async throws {
+        let server = try Launched("everything", ["--stdio"])
+        try server.send(
+            #"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#
+        )
+        _ = try server.line()
+        try server.send(
+            #"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","arguments":{"ms":60000}}}"#)
+        try server.send(
+            #"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}"#)
+        #expect(try server.line().contains("\"id\":2"))
+        kill(server.process.processIdentifier, signal)
+        #expect(await eventually { !server.process.isRunning })
+        #expect(server.process.terminationStatus == 0)
+    }
+
+    @Test func endOfInputEndsAServerAfterItsAnswers() async throws {
+        let server = try Launched("everything", ["--stdio"])
+        try server.send(
+            #"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#
+        )
+        for id in 1...200 {
+            try server.send(
+                #"{"jsonrpc":"2.0","id":\#(id),"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}"#
+            )
+        }
+        try server.input.close()
+        let answers = String(decoding: try server.output.readToEnd() ?? Data(), as: UTF8.self).split(separator: "\n")
+        #expect(answers.count == 201)
+        server.process.waitUntilExit()
+        #expect(server.process.terminationStatus == 0)
+    }
+}
+
+/// A server on pipes.
+private final class Launched: @unchecked Sendable {
+    let process = Process()
+    let input: FileHandle
+    let output: FileHandle
+
+    init(_ name: String, _ arguments: [String]) throws {
+        let (stdin, stdout) = (Pipe(), Pipe())
+        process.executableURL = URL(fileURLWithPath: program(name))
+        process.arguments = arguments
+        process.standardInput = stdin
+        process.standardOutput = stdout
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        input = stdin.fileHandleForWriting
+        output = stdout.fileHandleForReading
+    }
+
+    deinit { if process.isRunning { process.terminate() } }
+
+    func send(_ line: String) throws { try input.write(contentsOf: Data("\(line)\n".utf8)) }
+
+    func line() throws -> String {
+        var bytes: [UInt8] = []
+        while let byte = try output.read(upToCount: 1)?.first, byte != 0x0A { bytes.append(byte) }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}
