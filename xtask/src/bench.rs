@@ -125,7 +125,7 @@ fn measure(tools: &Tools, point: &Point, langs: &[Lang], options: &Options) -> R
     let mut targets = vec![(figures::FLOOR.to_owned(), tools.floor(point.kind, point.transport))];
     targets.extend(langs.iter().map(|l| (l.to_string(), ours(*l, point.kind, point.transport))));
     let asked = |r: &&str| options.revision.as_ref().is_none_or(|wanted| wanted == *r) && point.has(r);
-    let revisions: Vec<&str> = REVISIONS.iter().copied().filter(|r| asked(&r)).collect();
+    let revisions: Vec<&str> = REVISIONS.iter().copied().filter(|r| asked(r)).collect();
     let mut turns: Vec<(&str, &str, &str)> = Vec::new();
     for (name, command) in &targets {
         turns.extend(revisions.iter().map(|r| (name.as_str(), command.as_str(), *r)));

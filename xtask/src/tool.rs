@@ -105,7 +105,7 @@ pub(crate) fn missing(langs: &[Lang]) -> Vec<String> {
     match node(Path::new("node")) {
         Some((major, _)) if major >= 20 && process::which("npm").is_some() => {}
         found => {
-            let have = found.map_or("missing".to_owned(), |(_, v)| format!("{v}, or npm is missing"));
+            let have = found.map_or_else(|| "missing".to_owned(), |(_, v)| format!("{v}, or npm is missing"));
             let how = "apt-get install nodejs npm, or a release of nodejs.org on PATH";
             if langs.contains(&Lang::Node) {
                 lines.push(format!("node >= 20 with npm is needed, it is {have}: {how}"));
