@@ -21,9 +21,7 @@ impl Client {
     fn new(bridge: &Bridge, source: u32, target: &str, options: &str) -> PyResult<Self> {
         guarded(|| {
             let client = checked(bridge::Client::new(bridge.inner.get()?, source, target, options))?;
-            Ok(Self {
-                inner: Local::new(client),
-            })
+            Ok(Self { inner: Local::new(client) })
         })
     }
 
@@ -33,9 +31,7 @@ impl Client {
         guarded(|| {
             let server = server.inner.get()?;
             let client = checked(bridge::Client::in_memory(bridge.inner.get()?, source, server, options))?;
-            Ok(Self {
-                inner: Local::new(client),
-            })
+            Ok(Self { inner: Local::new(client) })
         })
     }
 

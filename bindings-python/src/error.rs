@@ -8,10 +8,7 @@ use tricorn::Error;
 /// The exception instance for `error`, built by `tricorn.errors.from_core`.
 pub(crate) fn instance<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
     let data = error.data().map(|data| PyBytes::new(py, data.bytes()));
-    py.import("tricorn.errors")?.call_method1(
-        "from_core",
-        (error.kind().as_str(), error.message(), error.code(), data),
-    )
+    py.import("tricorn.errors")?.call_method1("from_core", (error.kind().as_str(), error.message(), error.code(), data))
 }
 
 /// `error`, ready to be raised.

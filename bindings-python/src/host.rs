@@ -99,18 +99,16 @@ struct Callbacks<'a, 'py> {
 impl<'py> Callbacks<'_, 'py> {
     fn deliver(&self, py: Python<'py>, delivery: Delivery) -> PyResult<()> {
         match delivery {
-            Delivery::Call { key, handler, params } => self
-                .table
-                .get_item(handler as usize)?
-                .call1((PyBytes::new(py, params.bytes()), key))?,
+            Delivery::Call { key, handler, params } => {
+                self.table.get_item(handler as usize)?.call1((PyBytes::new(py, params.bytes()), key))?
+            }
             Delivery::Cancel { key, reason } => self.cancel.call1((key, reason))?,
             Delivery::Settle { op, outcome: Ok(value) } => {
                 self.settle.call1((op, PyBytes::new(py, value.bytes()), py.None()))?
             }
-            Delivery::Settle {
-                op,
-                outcome: Err(error),
-            } => self.settle.call1((op, py.None(), error::instance(py, &error)?))?,
+            Delivery::Settle { op, outcome: Err(error) } => {
+                self.settle.call1((op, py.None(), error::instance(py, &error)?))?
+            }
             Delivery::Progress { op, params } => self.progress.call1((op, PyBytes::new(py, params.bytes())))?,
             Delivery::Event { source, name, params } => {
                 self.event.call1((source, name, PyBytes::new(py, params.bytes())))?
@@ -128,10 +126,7 @@ impl Bridge {
     fn new() -> PyResult<Self> {
         guarded(|| {
             let wake = Arc::new(Wake::new()?);
-            Ok(Self {
-                inner: Local::new(bridge::Bridge::new(Waker(Arc::clone(&wake)))),
-                wake,
-            })
+            Ok(Self { inner: Local::new(bridge::Bridge::new(Waker(Arc::clone(&wake)))), wake })
         })
     }
 
@@ -140,9 +135,24 @@ impl Bridge {
         self.wake.read.as_raw_fd()
     }
 
-    /// Takes the wake-up back; call before `poll`.
-    fn clear(&self) {
+    /// What the event loop calls when the descriptor is readable: takes the wake-up back and does what `poll` does;
+    /// calls `again()` when there may be more.
+    #[expect(clippy::too_many_arguments, reason = "one callback per kind of delivery")]
+    fn ready(
+        &self,
+        py: Python<'_>,
+        table: &Bound<'_, PyList>,
+        cancel: &Bound<'_, PyAny>,
+        settle: &Bound<'_, PyAny>,
+        progress: &Bound<'_, PyAny>,
+        event: &Bound<'_, PyAny>,
+        again: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         self.wake.clear();
+        if self.poll(py, table, cancel, settle, progress, event)? {
+            again.call0()?;
+        }
+        Ok(())
     }
 
     /// Hands over what is queued; False when nothing was left, which also re-arms the wake-up.
@@ -158,13 +168,7 @@ impl Bridge {
         progress: &Bound<'_, PyAny>,
         event: &Bound<'_, PyAny>,
     ) -> PyResult<bool> {
-        let callbacks = Callbacks {
-            table,
-            cancel,
-            settle,
-            progress,
-            event,
-        };
+        let callbacks = Callbacks { table, cancel, settle, progress, event };
         guarded(|| {
             let bridge = self.inner.get()?;
             for _ in 0..ROUNDS {
@@ -226,13 +230,7 @@ impl Bridge {
 
     /// The request context of a running call as JSON; None when the call is over.
     fn context<'py>(&self, py: Python<'py>, key: u64) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        guarded(|| {
-            Ok(self
-                .inner
-                .get()?
-                .context(key)
-                .map(|context| PyBytes::new(py, context.bytes())))
-        })
+        guarded(|| Ok(self.inner.get()?.context(key).map(|context| PyBytes::new(py, context.bytes()))))
     }
 
     /// Reports progress of a running call; False when the call is over.

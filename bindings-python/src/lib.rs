@@ -31,10 +31,7 @@ mod _core {
         // A child made by fork() has this memory but none of the engine's threads.
         let hooks = PyDict::new(module.py());
         hooks.set_item("after_in_child", wrap_pyfunction!(super::local::forked, module)?)?;
-        module
-            .py()
-            .import("os")?
-            .call_method("register_at_fork", (), Some(&hooks))?;
+        module.py().import("os")?.call_method("register_at_fork", (), Some(&hooks))?;
         Ok(())
     }
 }

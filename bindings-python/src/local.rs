@@ -25,10 +25,7 @@ pub(crate) struct Local<T> {
 
 impl<T> Local<T> {
     pub(crate) fn new(value: T) -> Self {
-        Self {
-            value: Some(value),
-            born: FORKS.load(Ordering::Relaxed),
-        }
+        Self { value: Some(value), born: FORKS.load(Ordering::Relaxed) }
     }
 
     /// The value, or a clear error in a forked child, where waiting for the engine would last for ever.

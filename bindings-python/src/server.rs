@@ -21,9 +21,7 @@ impl Server {
     fn new(bridge: &Bridge, source: u32, options: &str) -> PyResult<Self> {
         guarded(|| {
             let server = checked(bridge::Server::new(bridge.inner.get()?, source, options))?;
-            Ok(Self {
-                inner: Local::new(server),
-            })
+            Ok(Self { inner: Local::new(server) })
         })
     }
 
@@ -57,11 +55,7 @@ impl Server {
 
     /// The HTTP endpoint without a socket, to be mounted elsewhere.
     fn http(&self, options: &str) -> PyResult<HttpEndpoint> {
-        guarded(|| {
-            Ok(HttpEndpoint {
-                inner: Local::new(checked(self.inner.get()?.http(options))?),
-            })
-        })
+        guarded(|| Ok(HttpEndpoint { inner: Local::new(checked(self.inner.get()?.http(options))?) }))
     }
 
     /// Stops serving everywhere.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import socket
 from typing import Any
 
 import pytest
 
-from tricorn import Server
+from tricorn import Context, Server, connect
 
 from .conftest import INITIALIZE
 
@@ -162,3 +164,35 @@ def test_loop_after_loop(server: Server) -> None:
     app = server.asgi()
     for _ in range(3):
         assert asyncio.run(post(app, INITIALIZE))[0] == 200
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_mounted_in_a_framework_that_runs_no_lifespan(server: Server, revision: str) -> None:
+    applications = pytest.importorskip("starlette.applications")
+    routing = pytest.importorskip("starlette.routing")
+    uvicorn = pytest.importorskip("uvicorn")
+
+    @server.tool
+    async def work(ctx: Context) -> str:
+        ctx.progress(1, 2)
+        return f"{ctx.request.transport} {ctx.request.headers['x-mine']}"
+
+    app = applications.Starlette(routes=[routing.Mount("/tools", app=server.asgi())])
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        web = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_level="warning", ws="none"))
+        web.capture_signals = contextlib.nullcontext  # the test owns the signals
+        serving = asyncio.create_task(web.serve(sockets=[listening]))
+        try:
+            seen: list[float] = []
+            url = f"http://127.0.0.1:{port}/tools/"
+            async with connect(url, revision=revision, headers={"X-Mine": "yes"}) as client:
+                assert (await client.call_tool("add", {"a": 1, "b": 2})).text == "3"
+                result = await client.call_tool("work", on_progress=lambda p: seen.append(p.progress))
+                assert result.text == "http yes"
+                assert seen == [1]
+                results = await asyncio.gather(*(client.call_tool("add", {"a": n, "b": n}) for n in range(50)))
+                assert [int(result.text) for result in results] == [2 * n for n in range(50)]
+        finally:
+            web.should_exit = True
+            await asyncio.wait_for(serving, 20)

@@ -14,7 +14,15 @@ class Bridge:
 
     def __new__(cls) -> Bridge: ...
     def fileno(self) -> int: ...
-    def clear(self) -> None: ...
+    def ready(
+        self,
+        table: list[Callable[[bytes, int], None]],
+        cancel: Callable[[int, str | None], None],
+        settle: Callable[[int, bytes | None, Exception | None], None],
+        progress: Callable[[int, bytes], None],
+        event: Callable[[int, str, bytes], None],
+        again: Callable[[], object],
+    ) -> None: ...
     def poll(
         self,
         table: list[Callable[[bytes, int], None]],

@@ -179,11 +179,6 @@ class AsyncClient:
         """What the server wants the model to know."""
         return self._agreed.get("instructions")
 
-    @property
-    def session_id(self) -> str | None:
-        """The session of a legacy HTTP connection."""
-        return self._agreed.get("sessionId")
-
     # -- requests
 
     async def list_tools(self) -> list[Tool]:

@@ -148,7 +148,7 @@ def handler(
             return
         if host.loop is not None:  # a plain function that hands back a coroutine; this may be a worker thread
             context = contextvars.copy_context()
-            host.loop.call_soon_threadsafe(lambda: host.spawn(key, wait(value, key)), context=context)
+            host.loop.call_soon_threadsafe(lambda: host.spawn(key, wait(value, key), name), context=context)
 
     def asynchronous(raw: bytes, key: int) -> None:
         arguments = prepare(raw, key)
@@ -159,7 +159,7 @@ def handler(
         except Exception as error:  # noqa: BLE001 - arguments the function does not take
             failed(key, error)
         else:
-            host.spawn(key, wait(coroutine, key))
+            host.spawn(key, wait(coroutine, key), name)
 
     def inline(raw: bytes, key: int) -> None:
         arguments = prepare(raw, key)

@@ -10,6 +10,11 @@ extension WireType {
     public init(from decoder: any Decoder) throws { try self.init(json: JSONValue(from: decoder)) }
 
     public func encode(to encoder: any Encoder) throws { try json.encode(to: encoder) }
+
+    /// Equal when they are the same JSON value; the order of fields does not count, their presence does.
+    public static func == (left: Self, right: Self) -> Bool { left.json == right.json }
+
+    public func hash(into hasher: inout Hasher) { json.hash(into: &hasher) }
 }
 
 /// An object of the protocol. It is the JSON object it came from, with typed properties for the fields of the schema:
@@ -117,18 +122,23 @@ public struct WireFields: Hashable, Sendable {
 
     init(object: JSONObject = [:]) { self.object = object }
 
+    @inline(never) @_semantics("optimize.sil.specialize.generic.never")
     func required<Value: WireValue>(_ key: String) -> Value { Value(checked: object[key] ?? .null) }
 
     /// An explicit null counts as absent, but stays and is written again.
+    @inline(never) @_semantics("optimize.sil.specialize.generic.never")
     func optional<Value: WireValue>(_ key: String) -> Value? {
         guard let json = object[key], !json.isNull || Value.self == JSONValue.self else { return nil }
         return Value(checked: json)
     }
 
+    @inline(never) @_semantics("optimize.sil.specialize.generic.never")
     mutating func put(_ key: String, _ value: some WireValue) { object[key] = value.json }
 
+    @inline(never) @_semantics("optimize.sil.specialize.generic.never")
     mutating func put(_ key: String, _ value: (some WireValue)?) { object[key] = value?.json }
 
+    @inline(never) @_semantics("optimize.sil.specialize.generic.never")
     mutating func put(nullable key: String, _ value: (some WireValue)?) { object[key] = value?.json ?? .null }
 }
 
@@ -138,24 +148,34 @@ public struct WireRule: Sendable {
     private let presence: Presence
     private let type: any WireValue.Type
 
-    private enum Presence { case required, optional, nullable, constant(JSONValue) }
+    private enum Presence { case required, optional, nullable, constant(JSONValue), tag([String]) }
 
+    @inline(never)
     static func required(_ key: String, _ type: any WireValue.Type) -> WireRule {
         WireRule(key: key, presence: .required, type: type)
     }
 
+    @inline(never)
     static func optional(_ key: String, _ type: any WireValue.Type) -> WireRule {
         WireRule(key: key, presence: .optional, type: type)
     }
 
     /// Required, but may be null.
+    @inline(never)
     static func nullable(_ key: String, _ type: any WireValue.Type) -> WireRule {
         WireRule(key: key, presence: .nullable, type: type)
     }
 
     /// Required, with one value only.
+    @inline(never)
     static func constant(_ key: String, _ value: JSONValue) -> WireRule {
         WireRule(key: key, presence: .constant(value), type: JSONValue.self)
+    }
+
+    /// Required, one of these strings: it tells the members of a union apart, so no other is kept.
+    @inline(never)
+    static func tag(_ key: String, _ values: [String]) -> WireRule {
+        WireRule(key: key, presence: .tag(values), type: String.self)
     }
 
     func check(_ object: JSONObject, of parent: String) throws {
@@ -166,6 +186,8 @@ public struct WireRule: Sendable {
         switch presence {
         case .optional, .nullable: if json.isNull { return }
         case .constant(let value) where json != value: throw json.mismatch("\(value)").inside(key).inside(parent)
+        case .tag(let values) where !values.contains(json.stringValue ?? ""):
+            throw json.mismatch(values.joined(separator: " or ")).inside(key).inside(parent)
         default: break
         }
         try DecodingError.at(parent) { try DecodingError.at(key) { try type.check(json) } }

@@ -90,6 +90,7 @@ impl Client {
                 "serverInfo": client.server_info(),
                 "capabilities": client.capabilities().raw(),
                 "instructions": client.instructions(),
+                "sessionId": client.session_id(),
             });
             *lock(&connected) = Some(client);
             Ok(RawJson::from_value(&opened))

@@ -34,6 +34,10 @@ pub(crate) trait Link: Send + Sync {
 
 /// Ends a connection in order.
 pub(crate) trait Closer: Send + Sync {
+    /// The id of the legacy HTTP session, when the server gave one.
+    fn session_id(&self) -> Option<String> {
+        None
+    }
     /// Starts the end; the future resolves when it is done.
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
@@ -184,6 +188,12 @@ impl Client {
     #[must_use]
     pub fn instructions(&self) -> Option<&str> {
         self.connected.opening.instructions.as_deref()
+    }
+
+    /// The id of the legacy HTTP session, when the server gave one. It changes when the server loses the session.
+    #[must_use]
+    pub fn session_id(&self) -> Option<String> {
+        self.connected.closer.session_id()
     }
 
     /// Sends any request. Dropping the future cancels it at the server.

@@ -57,8 +57,39 @@ impl DecodeError {
     }
 }
 
-#[derive(Deserialize)]
+/// The members of a message as they stand in its text.
+#[derive(Default)]
 struct Envelope<'a> {
+    jsonrpc: Option<&'a str>,
+    id: Option<&'a str>,
+    method: Option<&'a str>,
+    params: Option<&'a str>,
+    result: Option<&'a str>,
+    error: Option<&'a str>,
+}
+
+impl<'a> Envelope<'a> {
+    /// Reads an everyday message. `None`: it is not, or is no message.
+    fn skim(text: &'a str, max_nesting: usize) -> Option<Self> {
+        let (mut envelope, mut twice) = (Self::default(), false);
+        super::skim::object(text, max_nesting, |key, value| {
+            let member = match key {
+                "jsonrpc" => &mut envelope.jsonrpc,
+                "id" => &mut envelope.id,
+                "method" => &mut envelope.method,
+                "params" => &mut envelope.params,
+                "result" => &mut envelope.result,
+                "error" => &mut envelope.error,
+                _ => return,
+            };
+            twice |= member.replace(value).is_some();
+        })?;
+        (!twice).then_some(envelope)
+    }
+}
+
+#[derive(Deserialize)]
+struct RawEnvelope<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
     jsonrpc: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
@@ -71,6 +102,19 @@ struct Envelope<'a> {
     result: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
     error: Option<&'a RawValue>,
+}
+
+impl<'a> From<RawEnvelope<'a>> for Envelope<'a> {
+    fn from(read: RawEnvelope<'a>) -> Self {
+        Self {
+            jsonrpc: read.jsonrpc.map(RawValue::get),
+            id: read.id.map(RawValue::get),
+            method: read.method.map(RawValue::get),
+            params: read.params.map(RawValue::get),
+            result: read.result.map(RawValue::get),
+            error: read.error.map(RawValue::get),
+        }
+    }
 }
 
 /// `null` is a value here, not an absence.
@@ -93,6 +137,10 @@ pub fn decode(frame: &Bytes, limits: &Limits) -> Result<Decoded, DecodeError> {
     let frame = ByteString::try_from(frame.clone())
         .map_err(|e| DecodeError::parse(format!("message is not UTF-8: invalid byte at offset {}", e.valid_up_to())))?;
     let text: &str = &frame;
+    // The everyday message, in one pass.
+    if let Some(envelope) = Envelope::skim(text, limits.max_nesting) {
+        return message(&frame, envelope).map(Decoded::One);
+    }
     if nesting(text.as_bytes()) > limits.max_nesting {
         let max = limits.max_nesting;
         return Err(DecodeError::parse(format!("message is nested deeper than {max} levels (max_nesting)")));
@@ -127,28 +175,32 @@ fn not_json(e: &serde_json::Error) -> String {
 }
 
 fn one(frame: &ByteString, text: &str) -> Result<Message, DecodeError> {
-    let e: Envelope<'_> = serde_json::from_str(text).map_err(|e| match e.classify() {
+    let read: RawEnvelope<'_> = serde_json::from_str(text).map_err(|e| match e.classify() {
         serde_json::error::Category::Data => DecodeError::invalid(None, format!("message is not valid: {e}")),
         _ => DecodeError::parse(not_json(&e)),
     })?;
-    let raw = |r: &RawValue| RawJson::part(frame.slice_ref(r.get()));
+    message(frame, read.into())
+}
+
+fn message(frame: &ByteString, e: Envelope<'_>) -> Result<Message, DecodeError> {
+    let raw = |text: &str| RawJson::part(frame.slice_ref(text));
     let id = match e.id {
         None => None,
-        Some(r) => match serde_json::from_str::<Id>(r.get()) {
-            Ok(id) => Some(id),
-            Err(_) if r.get() == "null" && e.error.is_some() && e.method.is_none() => None,
-            Err(_) => {
+        Some(r) => match Id::read(r) {
+            Some(id) => Some(id),
+            None if r == "null" && e.error.is_some() && e.method.is_none() => None,
+            None => {
                 return Err(DecodeError::invalid(
                     None,
-                    format!("\"id\": expected a string or an integer, got {}", shown(r.get())),
+                    format!("\"id\": expected a string or an integer, got {}", shown(r)),
                 ));
             }
         },
     };
     match e.jsonrpc {
-        Some(v) if v.get() == "\"2.0\"" => {}
+        Some("\"2.0\"") => {}
         Some(v) => {
-            return Err(DecodeError::invalid(id, format!("\"jsonrpc\": expected \"2.0\", got {}", shown(v.get()))));
+            return Err(DecodeError::invalid(id, format!("\"jsonrpc\": expected \"2.0\", got {}", shown(v))));
         }
         None => return Err(DecodeError::invalid(id, "\"jsonrpc\": missing, expected \"2.0\"")),
     }
@@ -159,40 +211,41 @@ fn one(frame: &ByteString, text: &str) -> Result<Message, DecodeError> {
                 "message has \"method\" and \"result\" or \"error\": expected one of them",
             ));
         }
-        let Ok(method) = serde_json::from_str::<Cow<'_, str>>(method.get()) else {
-            let got = shown(method.get());
+        let Some(name) = super::unquoted(method) else {
+            let got = shown(method);
             return Err(DecodeError::invalid(id, format!("\"method\": expected a string, got {got}")));
         };
         let params = match e.params {
-            Some(p) if !p.get().starts_with('{') => {
-                let got = shown(p.get());
+            Some(p) if !p.starts_with('{') => {
+                let got = shown(p);
                 return Err(DecodeError::invalid(id, format!("\"params\": expected an object, got {got}")));
             }
             p => p.map(raw),
         };
-        let method = method.into_owned();
+        let method = name.into_owned();
         return Ok(match id {
             Some(id) => Message::Request { id, method, params },
             None => Message::Notification { method, params },
         });
     }
+    // A malformed response is refused without its id: that would name a request of the other side.
     match (e.result, e.error) {
         (Some(_), Some(_)) => {
-            Err(DecodeError::invalid(id, "message has \"result\" and \"error\": expected one of them"))
+            Err(DecodeError::invalid(None, "message has \"result\" and \"error\": expected one of them"))
         }
         (Some(result), None) => {
             let Some(id) = id else {
                 return Err(DecodeError::invalid(None, "response has no \"id\""));
             };
-            if !result.get().starts_with('{') {
-                let got = shown(result.get());
-                return Err(DecodeError::invalid(Some(id), format!("\"result\": expected an object, got {got}")));
+            if !result.starts_with('{') {
+                let got = shown(result);
+                return Err(DecodeError::invalid(None, format!("\"result\": expected an object, got {got}")));
             }
             Ok(Message::Response { id, result: raw(result) })
         }
-        (None, Some(error)) => match serde_json::from_str::<ErrorObject>(error.get()) {
+        (None, Some(error)) => match serde_json::from_str::<ErrorObject>(error) {
             Ok(error) => Ok(Message::Error { id, error }),
-            Err(e) => Err(DecodeError::invalid(id, format!("\"error\": {e}"))),
+            Err(e) => Err(DecodeError::invalid(None, format!("\"error\": {e}"))),
         },
         (None, None) => Err(DecodeError::invalid(id, "message has no \"method\", \"result\" or \"error\"")),
     }

@@ -2,10 +2,13 @@
 //!
 //! **Invariant**: knows nothing of MCP: no method name, no revision, no `_meta`.
 
+use std::borrow::Cow;
+
 mod codec;
 mod id;
 mod message;
 mod raw;
+pub(crate) mod skim;
 
 pub(crate) use codec::start_result;
 pub use codec::{
@@ -14,3 +17,14 @@ pub use codec::{
 pub use id::Id;
 pub use message::{ErrorObject, Message, code};
 pub use raw::RawJson;
+
+/// The text of a JSON string, if `json` is one.
+pub(crate) fn unquoted(json: &str) -> Option<Cow<'_, str>> {
+    // Strings without escapes are the common case.
+    if let Some(inner) = json.strip_prefix('"').and_then(|t| t.strip_suffix('"'))
+        && memchr::memchr(b'\\', inner.as_bytes()).is_none()
+    {
+        return Some(Cow::Borrowed(inner));
+    }
+    serde_json::from_str::<String>(json).ok().map(Cow::Owned)
+}

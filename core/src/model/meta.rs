@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::jsonrpc::RawJson;
+use crate::jsonrpc::{self, RawJson};
 
 /// The revision of a modern request.
 pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -15,6 +15,8 @@ pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilitie
 pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 /// The least level of log messages a modern request asks for.
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+/// Under what a request wants to hear of its progress.
+pub const PROGRESS_TOKEN: &str = "progressToken";
 /// The identity of the server that sent a modern result.
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
@@ -53,20 +55,10 @@ pub(crate) struct ParamsHead<'a> {
 
 /// The text of a JSON string, if `raw` is one.
 pub(crate) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
-    unquoted(raw.get())
+    jsonrpc::unquoted(raw.get())
 }
 
 /// The text of a JSON string, if `raw` is one.
 pub(crate) fn text(raw: &RawJson) -> Option<Cow<'_, str>> {
-    unquoted(raw.get())
-}
-
-fn unquoted(text: &str) -> Option<Cow<'_, str>> {
-    // `Cow` borrows only with a visitor of its own; plain strings are the common case.
-    if let Some(inner) = text.strip_prefix('"').and_then(|t| t.strip_suffix('"'))
-        && memchr::memchr(b'\\', inner.as_bytes()).is_none()
-    {
-        return Some(Cow::Borrowed(inner));
-    }
-    serde_json::from_str::<String>(text).ok().map(Cow::Owned)
+    jsonrpc::unquoted(raw.get())
 }

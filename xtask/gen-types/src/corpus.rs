@@ -1,5 +1,6 @@
 //! tests/corpus/index.json: every example, its type, and what may be expected of a round trip in each language.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -9,9 +10,27 @@ use serde_json::{Value, json};
 use crate::model::{Model, Object, Type};
 use crate::{files, schema::REVISIONS};
 
+/// The cases of the corpus.
+pub(crate) struct Corpus {
+    cases: Vec<Value>,
+}
+
+impl Corpus {
+    /// index.json.
+    pub(crate) fn index(&self) -> String {
+        let lines: Vec<String> = self.cases.iter().map(|case| format!("    {case}")).collect();
+        format!("{{\n  \"note\": {:?},\n  \"cases\": [\n{}\n  ]\n}}\n", crate::NOTICE, lines.join(",\n"))
+    }
+
+    /// The types that have a case.
+    pub(crate) fn types(&self) -> BTreeSet<&str> {
+        self.cases.iter().filter_map(|case| case["type"].as_str()).collect()
+    }
+}
+
 /// Lists the official examples and our own cases. Fails when a folder names no type or an official example does not
 /// fit its type: then the generated types are wrong.
-pub(crate) fn index(root: &Path, model: &Model) -> Result<String> {
+pub(crate) fn read(root: &Path, model: &Model) -> Result<Corpus> {
     let mut cases = Vec::new();
     for (folder, official) in [("schema/examples", true), ("tests/corpus", false)] {
         for name in files(&root.join(folder), "json")? {
@@ -22,8 +41,7 @@ pub(crate) fn index(root: &Path, model: &Model) -> Result<String> {
             cases.push(case(root, model, &file, &name, official).context(file)?);
         }
     }
-    let lines: Vec<String> = cases.iter().map(|case| format!("    {case}")).collect();
-    Ok(format!("{{\n  \"note\": {:?},\n  \"cases\": [\n{}\n  ]\n}}\n", crate::NOTICE, lines.join(",\n")))
+    Ok(Corpus { cases })
 }
 
 fn case(root: &Path, model: &Model, file: &str, name: &str, official: bool) -> Result<Value> {

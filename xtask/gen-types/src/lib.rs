@@ -29,11 +29,13 @@ pub fn run(root: &Path, check: bool) -> Result<()> {
     let stale = docs.stale(&schemas.merged);
     ensure!(stale.is_empty(), "docs.toml describes types that are gone: {}", stale.join(", "));
     let model = model::Model::new(&schemas, &docs)?;
+    let corpus = corpus::read(root, &model)?;
     let outputs = [
         ("bindings-python/python/tricorn/types.py", python::emit(&model)),
         ("bindings-node/lib/types.ts", typescript::emit(&model)),
         ("bindings-swift/Sources/Tricorn/Types.swift", swift::emit(&model)?),
-        ("tests/corpus/index.json", corpus::index(root, &model)?),
+        ("bindings-swift/Tests/TricornTests/CorpusTypes.swift", swift::corpus_types(&corpus.types())),
+        ("tests/corpus/index.json", corpus.index()),
     ];
     let mut drifted = Vec::new();
     for (name, text) in &outputs {
@@ -92,4 +94,22 @@ fn capitalized(key: &str) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_checked_in_is_what_is_generated() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("in xtask/");
+        run(root, true).expect("run `cargo xtask gen-types`");
+    }
+
+    #[test]
+    fn keys_become_names() {
+        assert_eq!(capitalized("io.modelcontextprotocol/clientInfo"), "ClientInfo");
+        assert_eq!(capitalized("input_required"), "InputRequired");
+        assert_eq!(capitalized("$schema"), "Schema");
+    }
 }

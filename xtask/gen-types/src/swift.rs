@@ -3,7 +3,7 @@
 //! All of it lies in the namespace `Types`: the schema's `Error`, `Result`, `Task` and `Notification` would otherwise
 //! hide Swift's own. The hand-written half is Wire.swift.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use anyhow::{Result, ensure};
@@ -43,6 +43,17 @@ pub(crate) fn emit(model: &Model) -> Result<String> {
     }
     out.push_str("}\n");
     Ok(out)
+}
+
+/// CorpusTypes.swift: the types of the corpus by name, for the tests.
+pub(crate) fn corpus_types(names: &BTreeSet<&str>) -> String {
+    let mut out =
+        format!("// {NOTICE}\n\n@testable import Tricorn\n\nlet corpusTypes: [String: any WireValue.Type] = [\n");
+    for name in names {
+        let _ = writeln!(out, "    \"{name}\": Types.{name}.self,");
+    }
+    out.push_str("]\n");
+    out
 }
 
 /// The enums that several types write out in place for a property of the same name, by that name.
@@ -113,9 +124,12 @@ impl Emitter<'_> {
             out,
             "public struct {name}: WireObject, WireValue {{\n    public static let rules: [WireRule] = ["
         );
-        for Property { key, ty, kind, constant, .. } in &fields {
+        for Property { key, ty, kind, constant, values, .. } in &fields {
             let _ = match kind {
                 Kind::Constant => writeln!(out, "        .constant(\"{key}\", {constant}),"),
+                Kind::Required if key == "type" && !values.is_empty() => {
+                    writeln!(out, "        .tag(\"{key}\", {values:?}),")
+                }
                 Kind::Required => writeln!(out, "        .required(\"{key}\", {ty}.self),"),
                 Kind::Optional => writeln!(out, "        .optional(\"{key}\", {ty}.self),"),
                 Kind::Nullable => writeln!(out, "        .nullable(\"{key}\", {ty}.self),"),
@@ -123,7 +137,7 @@ impl Emitter<'_> {
         }
         out.push_str("    ]\n    public private(set) var fields: WireFields\n    public init(fields: WireFields) { self.fields = fields }\n\n");
         initializer(out, &fields);
-        for Property { key, name, ty, kind, constant, doc } in &fields {
+        for Property { key, name, ty, kind, constant, doc, .. } in &fields {
             // Every message has the same `jsonrpc`.
             if *kind == Kind::Constant && key == "jsonrpc" {
                 continue;
@@ -175,7 +189,9 @@ impl Emitter<'_> {
                 String::new(),
             ),
         };
-        Property { key: field.key.clone(), name: property_name(&field.key), kind, ty, constant, doc: field.doc.clone() }
+        let values = if let Type::Enum(values) = &field.ty { values.clone() } else { Vec::new() };
+        let (key, name, doc) = (field.key.clone(), property_name(&field.key), field.doc.clone());
+        Property { key, name, kind, ty, constant, values, doc }
     }
 
     /// The type by name; what has none yet is put into `nested` under `hint`.
@@ -339,6 +355,8 @@ struct Property {
     kind: Kind,
     ty: String,
     constant: String,
+    /// The values of an enum.
+    values: Vec<String>,
     doc: Option<String>,
 }
 

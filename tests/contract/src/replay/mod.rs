@@ -119,7 +119,7 @@ fn sign_of_life(revision: &str) -> [Action; 2] {
 }
 
 /// Match received messages with patterns in any order.
-pub(crate) fn match_group(patterns: &[(Value, Strictness)], received: Vec<Value>, captures: &mut Captures) -> Outcome {
+pub fn match_group(patterns: &[(Value, Strictness)], received: Vec<Value>, captures: &mut Captures) -> Outcome {
     let mut open: Vec<&(Value, Strictness)> = patterns.iter().collect();
     for message in received {
         let mut reasons = Vec::new();

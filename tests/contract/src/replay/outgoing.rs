@@ -101,7 +101,9 @@ pub fn headers(
         return headers;
     }
     add("MCP-Protocol-Version", declared.unwrap_or(MODERN));
-    if let Some(method) = message.and_then(|message| message.get("method")).and_then(Value::as_str) {
+    // What cannot stand in a header is left out: a line break would begin another header.
+    let plain = |text: &&str| text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+    if let Some(method) = message.and_then(|message| message.get("method")).and_then(Value::as_str).filter(plain) {
         add("Mcp-Method", method);
         let key = match method {
             "tools/call" | "prompts/get" => "name",

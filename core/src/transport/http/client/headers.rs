@@ -6,9 +6,13 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{HeaderName, HeaderValue};
 
+use serde::Deserializer as _;
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
 use super::mirror;
 use crate::jsonrpc::RawJson;
-use crate::model::meta::{self, ParamsHead};
+use crate::model::meta;
 use crate::model::mirror::Mirror;
 use crate::protocol::revision::{Era, Method, Revision};
 
@@ -74,13 +78,11 @@ pub(super) fn put_request(
     put_session(out, Some(revision), None);
     put(out, "mcp-method", encode(method).as_bytes());
     let Some(member) = Method::find(method).and_then(|row| row.name_member) else { return };
-    let Some(Ok(head)) = params.map(RawJson::borrow::<ParamsHead<'_>>) else { return };
-    let name = if member == "uri" { head.uri } else { head.name };
-    let Some(name) = name.and_then(meta::string) else { return };
+    let Some(name) = params.and_then(|params| first(params, member)).and_then(meta::string) else { return };
     put(out, "mcp-name", encode(&name).as_bytes());
     if method == "tools/call"
         && let Some(mirrored) = mirrored(&name)
-        && let Some(arguments) = head.arguments
+        && let Some(arguments) = params.and_then(|params| first(params, "arguments"))
     {
         for argument in mirrored.iter() {
             if let Some(value) = mirror::value(argument, arguments) {
@@ -88,6 +90,34 @@ pub(super) fn put_request(
             }
         }
     }
+}
+
+/// The value of a member of an object. What follows it is not read: a tool's arguments may be long, and its name
+/// usually comes before them.
+fn first<'a>(object: &'a RawJson, member: &str) -> Option<&'a RawValue> {
+    struct Search<'m, 'a>(&'m str, &'m mut Option<&'a RawValue>);
+    impl<'a> Visitor<'a> for Search<'_, 'a> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
+            while let Some(key) = map.next_key::<Cow<'a, str>>()? {
+                let value: &RawValue = map.next_value()?;
+                if key == self.0 {
+                    *self.1 = Some(value);
+                    // The only way to stop.
+                    return Err(A::Error::custom("found"));
+                }
+            }
+            Ok(())
+        }
+    }
+    let mut found = None;
+    let _ = serde_json::Deserializer::from_slice(object.bytes()).deserialize_map(Search(member, &mut found));
+    found
 }
 
 /// What a notification or a response of ours carries.
@@ -142,9 +172,23 @@ mod tests {
     fn a_modern_request_mirrors_its_body() {
         for (method, params, rest) in [
             ("tools/list", Some("{}"), "mcp-method: tools/list|"),
-            ("prompts/get", Some(r#"{"name":"gr\u00fc\u00df"}"#), "mcp-method: prompts/get|mcp-name: =?base64?Z3LDvMOf?=|"),
-            ("resources/read", Some(r#"{"uri":"file:///a%20b"}"#), "mcp-method: resources/read|mcp-name: file:///a%20b|"),
+            (
+                "prompts/get",
+                Some(r#"{"name":"gr\u00fc\u00df"}"#),
+                "mcp-method: prompts/get|mcp-name: =?base64?Z3LDvMOf?=|",
+            ),
+            (
+                "resources/read",
+                Some(r#"{"uri":"file:///a%20b"}"#),
+                "mcp-method: resources/read|mcp-name: file:///a%20b|",
+            ),
             ("tools/call", Some(r#"{"name":7}"#), "mcp-method: tools/call|"),
+            (
+                "tools/call",
+                Some(r#"{"arguments":{"name":"b"},"n\u0061me":"a"}"#),
+                "mcp-method: tools/call|mcp-name: a|",
+            ),
+            ("tools/call", Some("[]"), "mcp-method: tools/call|"),
             ("own/method", None, "mcp-method: own/method|"),
             ("a\r\nb: c", None, "mcp-method: =?base64?YQ0KYjogYw==?=|"),
         ] {
@@ -156,7 +200,11 @@ mod tests {
     #[test]
     fn a_legacy_request_names_its_session_and_where_the_revision_wants_it_the_version() {
         for revision in Revision::of_era(Era::Legacy) {
-            let version = if revision.rules().version_header { format!("mcp-protocol-version: {revision}|") } else { String::new() };
+            let version = if revision.rules().version_header {
+                format!("mcp-protocol-version: {revision}|")
+            } else {
+                String::new()
+            };
             assert_eq!(request(revision, "tools/list", None), version + "mcp-session-id: s-1|");
         }
         let mut out = Vec::new();

@@ -425,6 +425,10 @@ struct HttpCloser {
 }
 
 impl Closer for HttpCloser {
+    fn session_id(&self) -> Option<String> {
+        self.shared.session().and_then(|id| id.to_str().ok().map(str::to_owned))
+    }
+
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         if let Some(peer) = self.shared.peer.upgrade() {
             peer.close("the client was closed");

@@ -202,7 +202,8 @@ pub(super) async fn resume(
             }
             Ok(answer) if is_worth_another(answer.head.status) => None,
             Ok(answer) => {
-                let message = format!("the answer broke off, and to resume it was refused: HTTP {}", answer.head.status);
+                let message =
+                    format!("the answer broke off, and to resume it was refused: HTTP {}", answer.head.status);
                 return Err(Error::new(ErrorKind::Transport, message));
             }
             Err(error) => Some(error),

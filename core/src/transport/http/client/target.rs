@@ -135,7 +135,9 @@ mod tests {
         }
         let target = target("http://user:p%40ss@h:1/", &[]).expect("a URL");
         assert_eq!(target.origin.to_string(), "http://h:1/");
-        assert!(headers(&target).contains("host: h:1|") && headers(&target).contains("authorization: Basic dXNlcjpwQHNz|"));
+        assert!(
+            headers(&target).contains("host: h:1|") && headers(&target).contains("authorization: Basic dXNlcjpwQHNz|")
+        );
     }
 
     #[test]
@@ -150,7 +152,11 @@ mod tests {
             ("content-length", "1"),
             ("Accept", "*/*"),
         ] {
-            assert_eq!(target("http://h/", &[(name, value)]).err().map(|e| e.kind()), Some(crate::ErrorKind::Misuse), "{name}");
+            assert_eq!(
+                target("http://h/", &[(name, value)]).err().map(|e| e.kind()),
+                Some(crate::ErrorKind::Misuse),
+                "{name}"
+            );
         }
     }
 

@@ -179,7 +179,9 @@ impl Link {
                 }
                 match ready!(self.poll_fill(cx, ROOM)) {
                     Ok(0) => {
-                        let why = broken.as_ref().map_or_else(|| "the connection was closed".to_owned(), io::Error::to_string);
+                        let why = broken
+                            .as_ref()
+                            .map_or_else(|| "the connection was closed".to_owned(), io::Error::to_string);
                         return Poll::Ready(Err(why));
                     }
                     Ok(_) => {}
@@ -271,7 +273,8 @@ impl Link {
 
 impl Head {
     fn new(response: &httparse::Response<'_, '_>) -> Result<Self, String> {
-        let status = response.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or("the answer has no status")?;
+        let status =
+            response.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or("the answer has no status")?;
         let (mut length, mut chunked, mut lasting) = (None, false, response.version == Some(1));
         let (mut media, mut session, mut location, mut challenge) = (Media::Unsaid, None, None, None);
         for field in response.headers.iter() {
@@ -440,11 +443,20 @@ mod tests {
             (&["HTTP/1.0 200 OK\r\nconnection: keep-alive\r\ncontent-length: 1\r\n\r\n1"], ok(200, "1", true)),
             (&["HTTP/1.1 200 OK\r\n\r\nto the", " end"], ok(200, "to the end", false)),
             (
-                &["HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n3;x=y\r\nabc\r\n00A\r", "\n0123456789\r\n0\r\nt: 1\r\n\r\n"],
+                &[
+                    "HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n3;x=y\r\nabc\r\n00A\r",
+                    "\n0123456789\r\n0\r\nt: 1\r\n\r\n",
+                ],
                 ok(200, "abc0123456789", true),
             ),
-            (&["HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na", "\r", "\n0\r\n\r", "\n"], ok(200, "a", true)),
-            (&["HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-length: 9\r\n\r\n0\r\n\r\n"], ok(200, "", false)),
+            (
+                &["HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na", "\r", "\n0\r\n\r", "\n"],
+                ok(200, "a", true),
+            ),
+            (
+                &["HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-length: 9\r\n\r\n0\r\n\r\n"],
+                ok(200, "", false),
+            ),
             // What follows an answer belongs to no request.
             (&["HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n1HTTP/1.1 200 OK\r\n\r\n"], ok(200, "1", false)),
         ] {

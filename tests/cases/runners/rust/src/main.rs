@@ -163,7 +163,8 @@ async fn call_tool(client: &Client, command: &Value) -> Result<Value> {
         // The typed call has no `_meta`; any request can be sent by its name.
         Some(meta) => {
             let params = json!({"name": name, "arguments": arguments, "_meta": meta});
-            client.request("tools/call", Some(RawJson::from_value(&params)), &options).await?.to()?
+            let result = client.request("tools/call", Some(RawJson::from_value(&params)), &options).await?;
+            result.to().map_err(|e| Error::misuse(format!("result: {e}")))?
         }
         None => client.call_tool_with(name, &arguments, &options).await?,
     };
