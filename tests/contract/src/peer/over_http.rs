@@ -36,6 +36,7 @@ impl Serving {
             let mut player = Player {
                 arrivals,
                 stopped,
+                finished: false,
                 backlog: VecDeque::new(),
                 awaited: script
                     .steps
@@ -91,6 +92,7 @@ impl Open {
 struct Player {
     arrivals: Receiver<Arrival>,
     stopped: Receiver<()>,
+    finished: bool,
     backlog: VecDeque<Arrival>,
     /// Methods other than POST that the script itself answers.
     awaited: Vec<String>,
@@ -118,7 +120,7 @@ impl Player {
                     return Err(format!("after the script: POST {}", pattern::shorten(&body)));
                 }
                 Ok(arrival) => arrival.refuse(405),
-                Err(RecvTimeoutError::Timeout) if self.stopped.try_recv().is_ok() => return Ok(()),
+                Err(RecvTimeoutError::Timeout) if self.finished || self.stopped.try_recv().is_ok() => return Ok(()),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
@@ -142,18 +144,25 @@ impl Player {
     }
 
     fn arrival(&mut self, wanted: &str) -> Outcome<Arrival> {
-        let deadline = Instant::now() + LIMIT;
+        let mut deadline = Instant::now() + LIMIT;
         if let Some(place) = self.backlog.iter().position(|arrival| arrival.method == wanted) {
             return self.backlog.remove(place).ok_or_else(String::new);
         }
         loop {
-            match self.arrivals.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            match self.arrivals.recv_timeout(Duration::from_millis(20)) {
                 Ok(arrival) if arrival.method == wanted => return Ok(arrival),
                 Ok(arrival) if arrival.method == "POST" || self.awaited.contains(&arrival.method) => {
                     self.backlog.push_back(arrival);
                 }
                 Ok(arrival) => arrival.refuse(405),
-                Err(_) => return Err(format!("no {wanted} from the client for {LIMIT:?}")),
+                Err(_) if Instant::now() > deadline => return Err(format!("no {wanted} from the client")),
+                Err(_) => {
+                    // What a client sent before it was done may still be on its way, but not for long.
+                    if !self.finished && self.stopped.try_recv().is_ok() {
+                        self.finished = true;
+                        deadline = deadline.min(Instant::now() + Duration::from_secs(1));
+                    }
+                }
             }
         }
     }
