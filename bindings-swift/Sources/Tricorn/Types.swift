@@ -3650,7 +3650,7 @@ public enum Types {
     /// A number field of a form.
     public struct NumberSchema: WireObject, WireValue {
         public static let rules: [WireRule] = [
-            .required("type", Kind.self),
+            .tag("type", ["integer", "number"]),
             .optional("title", String.self),
             .optional("description", String.self),
             .optional("default", Double.self),
