@@ -81,8 +81,13 @@ class RequestInfo:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The HTTP headers of the request, names in lower case; empty for other transports."""
-        return self.raw.get("headers") or {}
+        """The HTTP headers of the request, names in lower case, repeated ones joined; empty for other transports."""
+        headers: dict[str, str] = {}
+        pairs: list[tuple[str, str]] = self.raw.get("headers") or []
+        for name, value in pairs:
+            key = name.lower()
+            headers[key] = f"{headers[key]}, {value}" if key in headers else value
+        return headers
 
     def __repr__(self) -> str:
         return f"RequestInfo({self.raw!r})"

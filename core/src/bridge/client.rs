@@ -71,7 +71,8 @@ impl Client {
         Ok(Self { bridge: bridge.clone(), source, target, options, connected: Arc::default() })
     }
 
-    /// Connects; settles `{"protocolVersion", "era", "transport", "serverInfo"?, "capabilities", "instructions"?}`.
+    /// Connects; settles `{"protocolVersion", "era", "transport", "serverInfo"?, "capabilities", "instructions"?,
+    /// "sessionId"?}`.
     pub fn connect(&self, op: u64) {
         let (target, options, connected) = (self.target.clone(), self.options.clone(), self.connected.clone());
         let events = Arc::new(HostEvents { bridge: self.bridge.clone(), source: self.source });
