@@ -46,7 +46,7 @@ impl Connector {
         let tls = HttpsConnectorBuilder::new()
             .with_provider_and_webpki_roots(rustls::crypto::ring::default_provider())
             .map_err(|e| Error::new(ErrorKind::Transport, format!("TLS: {e}")))?;
-        Ok(Self::Tls(tls.https_or_http().enable_http1().wrap_connector(http)))
+        Ok(Self::Tls(tls.https_only().enable_http1().wrap_connector(http)))
     }
 
     async fn connect(mut self, to: Uri) -> Result<Io, String> {
@@ -94,8 +94,12 @@ pub(super) struct Pool {
 impl Pool {
     pub(super) fn new(origin: Uri) -> Result<Arc<Self>> {
         let connector = Connector::new(origin.scheme_str() == Some("https"))?;
+        Ok(Self::over(connector, origin))
+    }
+
+    fn over(connector: Connector, origin: Uri) -> Arc<Self> {
         let (sweeping, closed) = (AtomicBool::new(false), AtomicBool::new(false));
-        Ok(Arc::new(Self { origin, connector, resting: Mutex::default(), sweeping, closed }))
+        Arc::new(Self { origin, connector, resting: Mutex::default(), sweeping, closed })
     }
 
     /// Sends a request and waits for the head of its answer. `repeatable`: it may be sent again when a connection
@@ -257,3 +261,6 @@ impl Answer {
         Ok(if all.is_empty() { first } else { all.freeze() })
     }
 }
+
+#[cfg(test)]
+mod tests;
