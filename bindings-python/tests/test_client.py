@@ -155,6 +155,7 @@ async def test_urls() -> None:
             async with connect(url, revision=revision, headers={"X-Mine": "yes"}) as client:
                 assert client.protocol_version == revision
                 assert client.era == ("legacy" if revision < "2026" else "modern")
+                assert (client.session_id is not None) == (revision < "2026")
                 assert (await client.call_tool("session")).text == "http yes"
 
 

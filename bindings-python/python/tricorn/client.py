@@ -179,6 +179,11 @@ class AsyncClient:
         """What the server wants the model to know."""
         return self._agreed.get("instructions")
 
+    @property
+    def session_id(self) -> str | None:
+        """The session of a legacy HTTP connection, as it was when connecting."""
+        return self._agreed.get("sessionId")
+
     # -- requests
 
     async def list_tools(self) -> list[Tool]:

@@ -189,6 +189,11 @@ class Client:
         """What the server wants the model to know."""
         return self._async.instructions
 
+    @property
+    def session_id(self) -> str | None:
+        """The session of a legacy HTTP connection, as it was when connecting."""
+        return self._async.session_id
+
     def list_tools(self) -> list[Tool]:
         """All tools, from as many pages as there are."""
         tools, cursor = self.list_tools_page()

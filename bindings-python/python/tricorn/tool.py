@@ -103,23 +103,19 @@ def handler(
     call, context = signature.call, signature.context
     bridge = host.bridge
     failed = failing(host, name)
-    decode: Decode | None = None
 
-    def prepare(raw: bytes, key: int) -> dict[str, Any] | None:
+    def first(raw: bytes) -> dict[str, Any]:
         nonlocal decode
-        if decode is None:
-            decode = make()
-        try:
-            arguments = decode(raw)
-        except ArgumentError as error:
+        decode = make()
+        return decode(raw)
+
+    decode: Decode = first
+
+    def refuse(key: int, error: Exception) -> None:
+        if isinstance(error, ArgumentError):
             bridge.failed(key, str(error))
-            return None
-        except Exception as error:  # noqa: BLE001 - a user's own validator
-            failed(key, error)
-            return None
-        if context is not None:
-            arguments[context] = Context(host, key)
-        return arguments
+        else:
+            failed(key, error)  # a user's own validator, or arguments the function does not take
 
     async def wait(value: Awaitable[Any], key: int) -> None:
         try:
@@ -151,34 +147,35 @@ def handler(
             host.loop.call_soon_threadsafe(lambda: host.spawn(key, wait(value, key), name), context=context)
 
     def asynchronous(raw: bytes, key: int) -> None:
-        arguments = prepare(raw, key)
-        if arguments is None:
-            return
         try:
+            arguments = decode(raw)
+            if context is not None:
+                arguments[context] = Context(host, key)
             coroutine = call(**arguments)
-        except Exception as error:  # noqa: BLE001 - arguments the function does not take
-            failed(key, error)
+        except Exception as error:  # noqa: BLE001 - all of them are answered
+            refuse(key, error)
         else:
             host.spawn(key, wait(coroutine, key), name)
 
+    def plain(raw: bytes, key: int) -> None:
+        try:
+            arguments = decode(raw)
+        except Exception as error:  # noqa: BLE001 - all of them are answered
+            refuse(key, error)
+            host.done(key)
+            return
+        if context is not None:
+            arguments[context] = Context(host, key)
+        run(arguments, key)
+
     def inline(raw: bytes, key: int) -> None:
-        arguments = prepare(raw, key)
-        if arguments is not None:
-            contextvars.copy_context().run(run, arguments, key)
+        contextvars.copy_context().run(plain, raw, key)
 
     def threaded(raw: bytes, key: int) -> None:
         assert threads is not None
         state = ThreadCall()
         host.running[key] = state
-
-        def work() -> None:
-            arguments = None if state.cancelled else prepare(raw, key)
-            if arguments is None:
-                host.done(key)
-            else:
-                run(arguments, key)
-
-        threads.submit(contextvars.copy_context(), work)
+        threads.submit(contextvars.copy_context(), lambda: host.done(key) if state.cancelled else plain(raw, key))
 
     if signature.is_async:
         return asynchronous

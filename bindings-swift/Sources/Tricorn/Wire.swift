@@ -10,15 +10,11 @@ extension WireType {
     public init(from decoder: any Decoder) throws { try self.init(json: JSONValue(from: decoder)) }
 
     public func encode(to encoder: any Encoder) throws { try json.encode(to: encoder) }
-
-    /// Equal when they are the same JSON value; the order of fields does not count, their presence does.
-    public static func == (left: Self, right: Self) -> Bool { left.json == right.json }
-
-    public func hash(into hasher: inout Hasher) { json.hash(into: &hasher) }
 }
 
 /// An object of the protocol. It is the JSON object it came from, with typed properties for the fields of the schema:
-/// unknown fields, explicit nulls, the order of the fields and the spelling of numbers stay as they were.
+/// unknown fields, explicit nulls, the order of the fields and the spelling of numbers stay as they were. Two are equal
+/// when they are the same JSON value; the order of the fields does not count.
 public protocol WireObject: WireType {
     static var rules: [WireRule] { get }
     var fields: WireFields { get }
@@ -64,6 +60,10 @@ extension WireUnion {
         try Self.check(json)
         self.init(checked: json)
     }
+
+    public static func == (left: Self, right: Self) -> Bool { left.json == right.json }
+
+    public func hash(into hasher: inout Hasher) { json.hash(into: &hasher) }
 
     static func check(_ json: JSONValue) throws { try members.check(json, of: "\(Self.self)") }
 

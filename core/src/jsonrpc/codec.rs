@@ -33,8 +33,10 @@ pub enum Decoded {
 /// Why a frame is not a message. It holds what the error response needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecodeError {
-    /// The id, when it could be read.
+    /// The id to refuse it with, when it could be read.
     pub id: Option<Id>,
+    /// The request of this side that it was meant to answer.
+    pub answers: Option<Id>,
     /// −32700 or −32600.
     pub code: i64,
     /// Names the member that is wrong and what is expected.
@@ -43,11 +45,16 @@ pub struct DecodeError {
 
 impl DecodeError {
     fn parse(message: impl Into<String>) -> Self {
-        Self { id: None, code: code::PARSE_ERROR, message: message.into() }
+        Self { id: None, answers: None, code: code::PARSE_ERROR, message: message.into() }
     }
 
-    fn invalid(id: Option<Id>, message: impl Into<String>) -> Self {
-        Self { id, code: code::INVALID_REQUEST, message: message.into() }
+    pub(crate) fn invalid(id: Option<Id>, message: impl Into<String>) -> Self {
+        Self { id, answers: None, code: code::INVALID_REQUEST, message: message.into() }
+    }
+
+    /// A malformed response. It is refused without its id, which would name a request of the other side.
+    fn response(answers: Option<Id>, message: impl Into<String>) -> Self {
+        Self { answers, ..Self::invalid(None, message) }
     }
 
     /// The error object for the response.
@@ -228,24 +235,23 @@ fn message(frame: &ByteString, e: Envelope<'_>) -> Result<Message, DecodeError> 
             None => Message::Notification { method, params },
         });
     }
-    // A malformed response is refused without its id: that would name a request of the other side.
     match (e.result, e.error) {
         (Some(_), Some(_)) => {
-            Err(DecodeError::invalid(None, "message has \"result\" and \"error\": expected one of them"))
+            Err(DecodeError::response(id, "message has \"result\" and \"error\": expected one of them"))
         }
         (Some(result), None) => {
             let Some(id) = id else {
-                return Err(DecodeError::invalid(None, "response has no \"id\""));
+                return Err(DecodeError::response(None, "response has no \"id\""));
             };
             if !result.starts_with('{') {
                 let got = shown(result);
-                return Err(DecodeError::invalid(None, format!("\"result\": expected an object, got {got}")));
+                return Err(DecodeError::response(Some(id), format!("\"result\": expected an object, got {got}")));
             }
             Ok(Message::Response { id, result: raw(result) })
         }
         (None, Some(error)) => match serde_json::from_str::<ErrorObject>(error) {
             Ok(error) => Ok(Message::Error { id, error }),
-            Err(e) => Err(DecodeError::invalid(None, format!("\"error\": {e}"))),
+            Err(e) => Err(DecodeError::response(id, format!("\"error\": {e}"))),
         },
         (None, None) => Err(DecodeError::invalid(id, "message has no \"method\", \"result\" or \"error\"")),
     }

@@ -151,7 +151,7 @@ impl Connection {
         match input {
             Input::Received(message) => self.received(now, message, None, &mut out),
             Input::Batch(parts) => self.batch(now, parts, &mut out),
-            Input::Invalid(error) => self.invalid(&error, None, &mut out),
+            Input::Invalid(error) => self.invalid(now, &error, None, &mut out),
             Input::Call(invocation) => self.call(now, invocation, &mut out),
             Input::Notify { method, params, related } => self.notify(method, &params, related, &mut out),
             Input::Progress { call, progress, total, message } => {

@@ -174,7 +174,6 @@ impl<T: Serialize + JsonSchema + Send + 'static> IntoAnswer for T {
 
     fn answer(self, reply: Reply) {
         match serde_json::to_string(&self) {
-            Ok(text) if text == "null" => reply.result(RawJson::trusted(r#"{"content":[]}"#)),
             Ok(text) => reply.value(RawJson::written(text)),
             Err(error) => ToolError::from(error).reply("result", reply),
         }
@@ -281,7 +280,7 @@ where
     T: IntoAnswer,
 {
     fn call(&self, cx: Context, params: RawJson, reply: Reply) {
-        let args = match params.to::<A>() {
+        let args = match params.to::<A>().or_else(|error| integral(&params).ok_or(error)) {
             Ok(args) => args,
             Err(error) => return reply.failed(format!("arguments: {error}")),
         };
@@ -292,6 +291,28 @@ where
         };
         super::router::run(cx, Box::pin(future), self.name.clone(), reply);
     }
+}
+
+/// The arguments with whole numbers written as such: `1.0` is an integer for JSON Schema, and none for serde.
+fn integral<A: DeserializeOwned>(params: &RawJson) -> Option<A> {
+    fn rewrite(value: &mut Value) {
+        match value {
+            Value::Number(number) => {
+                // Beyond this, a double does not say which integer it is.
+                const EXACT: f64 = 9_007_199_254_740_992.0;
+                let whole = number.as_f64().filter(|n| number.is_f64() && n.fract() == 0.0 && n.abs() <= EXACT);
+                if let Some(whole) = whole {
+                    *number = (whole as i64).into();
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(rewrite),
+            Value::Object(members) => members.values_mut().for_each(rewrite),
+            _ => {}
+        }
+    }
+    let mut value = params.to::<Value>().ok()?;
+    rewrite(&mut value);
+    serde_json::from_value(value).ok()
 }
 
 /// Answers for a handler that panicked: an ordinary failure, with the message in the log only.

@@ -56,6 +56,10 @@ impl ToolEntry {
         let problem = match (&self.output, &payload) {
             (Some(schema), Payload::Value { value, .. }) => schema.check_text("result", value.get()),
             (Some(schema), Payload::Object(result)) => check_structured(schema, result),
+            // Nothing returned is nothing to read.
+            (None, Payload::Value { value, .. }) if value.get() == "null" => {
+                return Payload::Object(RawJson::trusted(r#"{"content":[]}"#));
+            }
             (None, Payload::Value { value, .. }) => {
                 let structured = value.is_object();
                 let Payload::Value { value, .. } = payload else {

@@ -383,11 +383,8 @@ pub(crate) fn read_loop(mut from: File, peer: &Weak<Peer>, limit: usize) -> Resu
 }
 
 fn too_long(limit: usize) -> crate::jsonrpc::DecodeError {
-    crate::jsonrpc::DecodeError {
-        id: None,
-        code: crate::jsonrpc::code::INVALID_REQUEST,
-        message: format!("message is longer than the limit of {limit} bytes (max_message_bytes)"),
-    }
+    let message = format!("message is longer than the limit of {limit} bytes (max_message_bytes)");
+    crate::jsonrpc::DecodeError::invalid(None, message)
 }
 
 /// The process's own standard streams, taken for the protocol. What the program prints to stdout from now on goes to

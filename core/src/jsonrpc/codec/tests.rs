@@ -56,19 +56,19 @@ fn names_the_member_that_is_wrong() {
         ),
         (
             r#"{"jsonrpc":"2.0","id":1,"result":5}"#,
-            Some(Id::Number(1)),
+            None,
             code::INVALID_REQUEST,
             "\"result\": expected an object",
         ),
         (
             r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#,
-            Some(Id::Number(1)),
+            None,
             code::INVALID_REQUEST,
             "\"result\" and \"error\"",
         ),
         (
             r#"{"jsonrpc":"2.0","id":1,"error":{"code":"x","message":""}}"#,
-            Some(Id::Number(1)),
+            None,
             code::INVALID_REQUEST,
             "\"error\"",
         ),
@@ -82,6 +82,18 @@ fn names_the_member_that_is_wrong() {
         let (got_id, got_code, message) = fails(text);
         assert_eq!((got_id, got_code), (id, code), "{text}: {message}");
         assert!(message.contains(part), "{text}: {message}");
+    }
+}
+
+#[test]
+fn a_malformed_response_says_what_it_was_to_answer() {
+    for text in [
+        r#"{"jsonrpc":"2.0","id":1,"result":5}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"error":{"code":"x","message":""}}"#,
+    ] {
+        let error = decode(&Bytes::from_static(text.as_bytes()), &Limits::default()).expect_err(text);
+        assert_eq!((error.id, error.answers), (None, Some(Id::Number(1))), "{text}");
     }
 }
 

@@ -22,15 +22,15 @@ impl Connection {
         let allowed = matches!(&self.phase, Phase::Legacy(s) if s.revision.rules().batches);
         if !allowed {
             let message = "batches are not part of this revision: send one message at a time";
-            let error = DecodeError { id: None, code: code::INVALID_REQUEST, message: message.into() };
-            return self.invalid(&error, None, out);
+            let error = DecodeError::invalid(None, message);
+            return self.invalid(now, &error, None, out);
         }
         if parts.len() > self.facts.max_in_flight {
             let max = self.facts.max_in_flight;
             let message =
                 format!("batch of {} messages is longer than the limit of {max} (max_in_flight)", parts.len());
-            let error = DecodeError { id: None, code: code::INVALID_REQUEST, message };
-            return self.invalid(&error, None, out);
+            let error = DecodeError::invalid(None, message);
+            return self.invalid(now, &error, None, out);
         }
         let open = parts.iter().filter(|p| matches!(p, Ok(Message::Request { .. }) | Err(_))).count();
         self.last_call += 1;
@@ -40,7 +40,7 @@ impl Connection {
         for part in parts {
             match part {
                 Ok(message) => self.received(now, message, Some(number), out),
-                Err(error) => self.invalid(&error, Some(number), out),
+                Err(error) => self.invalid(now, &error, Some(number), out),
             }
         }
         if open == 0 {
@@ -48,7 +48,19 @@ impl Connection {
         }
     }
 
-    pub(super) fn invalid(&mut self, error: &DecodeError, batch: Option<u64>, out: &mut Vec<Action>) {
+    /// What came in is no message. A server refuses it; a client refuses only what was a request, because many a
+    /// server's standard output has lines that were never meant for it.
+    pub(super) fn invalid(&mut self, now: Duration, error: &DecodeError, batch: Option<u64>, out: &mut Vec<Action>) {
+        if let Some(id) = &error.answers {
+            let why = format!("the answer is no message: {}", error.message);
+            self.failed(now, id, Error::new(ErrorKind::PeerMisbehaved, why), out);
+        }
+        if self.facts.role == Role::Client && error.id.is_none() {
+            if let Some(batch) = batch {
+                self.batch_part(batch, None, out);
+            }
+            return;
+        }
         self.respond_error(error.id.as_ref(), &error.to_object(), self.way(batch), out);
     }
 

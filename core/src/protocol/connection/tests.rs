@@ -460,3 +460,21 @@ fn what_a_revision_lacks_is_not_sent() {
     assert_eq!(resolved(&actions), Some((3, Err(ErrorKind::Unsupported))));
     assert!(sent(&actions).is_empty());
 }
+
+#[test]
+fn a_client_says_nothing_to_what_is_no_message() {
+    let mut c = client();
+    let sent = c.handle(START, Input::Call(Invocation::new(CallId(9), "ping", None)));
+    let id = one(&sent)["id"].clone();
+    let limits = jsonrpc::Limits::default();
+    let invalid = |text: String| Input::Invalid(jsonrpc::decode(&Bytes::from(text), &limits).expect_err("no message"));
+    assert!(c.handle(START, invalid("Listening on port 80".into())).is_empty());
+    // A request deserves its answer all the same.
+    let refused = c.handle(START, invalid(r#"{"jsonrpc":"1.0","id":3,"method":"ping"}"#.into()));
+    assert_eq!(one(&refused)["id"], 3);
+    let failed = c.handle(START, invalid(json!({"jsonrpc": "2.0", "id": id, "result": 5}).to_string()));
+    assert!(
+        matches!(&failed[..], [Action::Resolve(CallId(9), Err(e))] if e.kind() == ErrorKind::PeerMisbehaved),
+        "{failed:?}"
+    );
+}

@@ -163,7 +163,8 @@ impl Inner {
             origin => origin.text(),
         };
         self.allowed.origin(origin).map_err(|why| Refusal::new(StatusCode::FORBIDDEN, why))?;
-        if head.uri.path().trim_end_matches('/') != self.options.path.trim_end_matches('/') {
+        let (path, own) = (head.uri.path(), &*self.options.path);
+        if path != own && path.trim_end_matches('/') != own.trim_end_matches('/') {
             let why = format!("nothing here; the endpoint's path is {} (path)", self.options.path);
             return refuse(StatusCode::NOT_FOUND, &why);
         }

@@ -59,9 +59,12 @@ impl Accepts {
     /// Reads `Accept`. Without it, anything goes.
     pub(super) fn of(headers: &HeaderMap) -> Self {
         let mut accepts = Self { json: false, events: false };
+        const BOTH: Accepts = Accepts { json: true, events: true };
         let mut values = headers.get_all(ACCEPT).iter().peekable();
-        if values.peek().is_none() {
-            return Self { json: true, events: true };
+        match values.peek() {
+            None => return BOTH,
+            Some(value) if value.as_bytes() == b"application/json, text/event-stream" => return BOTH,
+            Some(_) => {}
         }
         for range in values.filter_map(|v| v.to_str().ok()).flat_map(|v| v.split(',')) {
             let mut parts = range.split(';').map(str::trim);
@@ -82,7 +85,7 @@ impl Accepts {
 /// Whether a body is JSON, as its sender says.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
-    kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
+    kind == "application/json" || kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
 }
 
 /// A mirrored value as it was before it was encoded for a header.

@@ -1,6 +1,7 @@
 //! Streamable HTTP.
 pub(crate) mod client;
 
+mod activity;
 mod body;
 mod endpoint;
 mod exchange;

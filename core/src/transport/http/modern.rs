@@ -14,7 +14,7 @@ use crate::driver::{Peer, Sink};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{Id, Message, RawJson, code};
 use crate::protocol::revision::{Era, Method, Revision, modern};
-use crate::protocol::{Arrival, Connection, Head, Input, Route, Transport};
+use crate::protocol::{Arrival, Connection, Facts, Head, Input, Route, Transport};
 
 /// A request with its parameters' head.
 pub(super) struct Request {
@@ -26,7 +26,8 @@ pub(super) struct Request {
 
 /// Runs a request and answers it.
 pub(super) async fn post(inner: &Arc<Inner>, headers: HeaderMap, request: Request, accepts: Accepts) -> Response<Body> {
-    if let Err(error) = check(inner, &headers, &request) {
+    let facts = inner.server.facts();
+    if let Err(error) = check(inner, &facts, &headers, &request) {
         return Refusal::bad(Some(&request.id), &error).into();
     }
     let Some(mut ticket) = inner.ticket() else {
@@ -40,7 +41,7 @@ pub(super) async fn post(inner: &Arc<Inner>, headers: HeaderMap, request: Reques
     let mut transport = Transport::new("http");
     transport.header_list = Some(Arc::new(Kept(headers)));
     let transport = Arc::new(transport);
-    let connection = Connection::new(inner.server.facts(), transport.clone());
+    let connection = Connection::new(facts, transport.clone());
     let sink: Arc<dyn Sink> = outlet.clone();
     let peer = Peer::new(connection, inner.limits, inner.server.shared.router.clone(), |_| sink);
     let arrival = Arrival { route: Route(0), transport, head: Some(head) };
@@ -70,7 +71,7 @@ fn mismatch(message: impl Into<String>) -> Error {
 }
 
 /// The checks before a request is admitted, in the order that clients rely on: envelope, version, mirrored headers.
-fn check(inner: &Inner, headers: &HeaderMap, request: &Request) -> Result<()> {
+fn check(inner: &Inner, facts: &Facts, headers: &HeaderMap, request: &Request) -> Result<()> {
     let Request { method, head, .. } = request;
     let version = modern::version(head)?;
     let header = Single::of(headers, &PROTOCOL_VERSION);
@@ -86,7 +87,7 @@ fn check(inner: &Inner, headers: &HeaderMap, request: &Request) -> Result<()> {
         };
         return Err(mismatch(format!("header MCP-Protocol-Version {said}, the body says {version:?}")));
     }
-    modern::revision(&version, &inner.server.facts().revisions)?;
+    modern::revision(&version, &facts.revisions)?;
     if Single::of(headers, &METHOD) != Single::Text(method) {
         headers::mirrors(headers, &METHOD, "Mcp-Method", Some(method)).map_err(mismatch)?;
     }

@@ -6,6 +6,8 @@ use super::options::HttpOptions;
 #[derive(Debug)]
 pub(super) struct Allowed {
     hosts: Names,
+    /// What nearly every `Host` says.
+    usual: Vec<String>,
     origins: Option<Vec<String>>,
 }
 
@@ -32,7 +34,13 @@ impl Allowed {
             names => Names::Listed(listed(names)),
         };
         let origins = (!options.allowed_origins.is_empty()).then(|| listed(&options.allowed_origins));
-        Self { hosts, origins }
+        let usual = match hosts {
+            Names::Own { port: Some(port), .. } => {
+                ["127.0.0.1", "localhost", "[::1]"].iter().map(|host| format!("{host}:{port}")).collect()
+            }
+            _ => Vec::new(),
+        };
+        Self { hosts, usual, origins }
     }
 
     /// Checks a request's `Host`. One without is no browser's.
@@ -41,7 +49,7 @@ impl Allowed {
     /// What to tell the sender.
     pub(super) fn host(&self, host: Option<&str>) -> Result<(), String> {
         match host {
-            Some(host) if !self.hosts.contains(host) => Err(format!(
+            Some(host) if !self.usual.iter().any(|usual| usual == host) && !self.hosts.contains(host) => Err(format!(
                 "Host {host:?} is not allowed; if this name is meant to reach the server, add it to allowed_hosts"
             )),
             _ => Ok(()),

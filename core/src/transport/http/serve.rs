@@ -11,10 +11,11 @@ use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::activity::{Activity, Sockets, Watched};
 use super::body::Quiet;
 use super::endpoint::Endpoint;
 use super::options::HttpOptions;
@@ -25,6 +26,8 @@ use crate::signal::Signal;
 
 /// How long a client may take for a request's head, also between two requests on one connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
+/// How often the sockets are looked at for that.
+const SWEEP: Duration = Duration::from_secs(10);
 /// How long a client may be silent in the middle of a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// The longest head of a request.
@@ -117,6 +120,8 @@ async fn accept(listener: TcpListener, endpoint: Endpoint, server: Server, closi
             () = server.shared.stop.wait() => {}
         }
     });
+    let sockets = Sockets::default();
+    let mut sweep = tokio::time::interval(SWEEP);
     loop {
         // Beyond the limit clients wait in the kernel's queue.
         let accepted = async {
@@ -134,8 +139,9 @@ async fn accept(listener: TcpListener, endpoint: Endpoint, server: Server, closi
             () = stop.as_mut() => break,
             accepted = accepted => if let Some((stream, permit)) = accepted {
                 let counted = Counted::new(server.clone(), permit);
-                runtime::spawn(connection(stream, endpoint.clone(), closing.clone(), counted));
+                runtime::spawn(connection(stream, endpoint.clone(), closing.clone(), sockets.add(), counted));
             },
+            _ = sweep.tick() => sockets.sweep(HEAD_TIMEOUT),
         }
     }
     drop(listener);
@@ -164,19 +170,30 @@ impl Drop for Counted {
     }
 }
 
-async fn connection(stream: TcpStream, endpoint: Endpoint, closing: Arc<Signal>, _counted: Counted) {
+async fn connection(
+    stream: TcpStream,
+    endpoint: Endpoint,
+    closing: Arc<Signal>,
+    activity: Arc<Activity>,
+    _counted: Counted,
+) {
     // Without it the second of two small writes waits for the client.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
-        let endpoint = endpoint.clone();
-        async move { Ok::<_, Infallible>(endpoint.handle(request.map(Patient::new)).await) }
+    let service = service_fn(|request: http::Request<hyper::body::Incoming>| {
+        let (endpoint, busy) = (&endpoint, activity.begin());
+        async move {
+            let response = endpoint.handle(request.map(Patient::new)).await;
+            Ok::<_, Infallible>(response.map(|body| Watched { body, _busy: busy }))
+        }
     });
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_header_size(MAX_HEAD);
+    // hyper's own timer would be set and cleared for each request.
+    builder.header_read_timeout(None).max_header_size(MAX_HEAD);
     let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let mut closing = std::pin::pin!(closing.wait());
+    let (mut closing, mut over) = (std::pin::pin!(closing.wait()), std::pin::pin!(activity.over.wait()));
     let ended = std::future::poll_fn(|cx| match serving.as_mut().poll(cx) {
         Poll::Ready(_) => Poll::Ready(true),
+        Poll::Pending if over.as_mut().poll(cx).is_ready() => Poll::Ready(true),
         Poll::Pending => closing.as_mut().poll(cx).map(|()| false),
     })
     .await;

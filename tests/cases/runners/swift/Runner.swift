@@ -1,11 +1,6 @@
 // The case runner of Swift: does what each line says, with the public client, and reports what came of it.
-import Tricorn
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
 import Foundation
-#endif
+import Tricorn
 
 /// An object of what there is.
 func known(_ members: [(String, JSONValue?)]) -> JSONValue {
@@ -133,11 +128,11 @@ actor Runner {
 
     private func info(_ key: Int, _ client: Client) -> JSONValue {
         known([
-                ("protocolVersion", .string(client.protocolVersion)), ("era", .string(client.era)),
-                ("serverInfo", client.serverInfo), ("capabilities", client.capabilities),
-                ("instructions", client.instructions.map(JSONValue.string)),
-                ("sessionId", client.sessionID.map(JSONValue.string)), ("notifications", .array(heard[key] ?? []),
-            ]))
+            ("protocolVersion", .string(client.protocolVersion)), ("era", .string(client.era)),
+            ("serverInfo", client.serverInfo), ("capabilities", client.capabilities),
+            ("instructions", client.instructions.map(JSONValue.string)),
+            ("sessionId", client.sessionID.map(JSONValue.string)), ("notifications", .array(heard[key] ?? [])),
+        ])
     }
 
     private func call(_ id: Int, _ client: Client, _ command: JSONValue) async throws -> JSONValue {

@@ -35,6 +35,10 @@ impl Post {
         self.method == "initialize"
     }
 
+    fn is_opening(&self) -> bool {
+        self.is_initialize() || self.method == "server/discover"
+    }
+
     /// It changes nothing at the server, so that a connection that ended without a word is no reason to fail.
     fn is_repeatable(&self) -> bool {
         self.is_initialize() || Method::find(&self.method).is_some_and(|row| row.cacheable)
@@ -171,10 +175,10 @@ async fn attempt(
     let media = std::mem::replace(&mut answer.head.media, Media::Unsaid);
     let body = answer.collect(shared.limits.max_message_bytes).await?;
     if body.is_empty() {
-        return Err(unsupported(format!("HTTP {status} without an answer")));
+        return Err(no_answer(post, format!("HTTP {status} without an answer")));
     }
     if let Media::Other(media) = media {
-        return Err(unsupported(format!("HTTP {status} with a body of type {media:?}, expected a message")));
+        return Err(no_answer(post, format!("HTTP {status} with a body of type {media:?}, expected a message")));
     }
     let decoded = jsonrpc::decode(&body, &shared.limits).map_err(garbled)?;
     if on(decoded) {
@@ -196,7 +200,7 @@ async fn streamed(
         Ok(decoded) => on(decoded),
         Err(error) => {
             // One bad event is not the end, unless it was meant to be the answer.
-            let answer = error.id.as_ref() == Some(&post.id);
+            let answer = error.answers.as_ref() == Some(&post.id);
             bad = Some(error);
             answer
         }
@@ -214,7 +218,7 @@ async fn streamed(
         End::Over { why: None, .. } => Err(Error::new(ErrorKind::Transport, "the stream ended before the answer")),
     };
     match (outcome, bad) {
-        (Ok(()), Some(error)) if error.id.as_ref() == Some(&post.id) => Err(garbled(error)),
+        (Ok(()), Some(error)) if error.answers.as_ref() == Some(&post.id) => Err(garbled(error)),
         (Ok(()), _) => Ok(()),
         (Err(_), Some(error)) => Err(garbled(error)),
         (Err(error), None) => Err(error.into()),
@@ -225,8 +229,10 @@ fn garbled(error: DecodeError) -> Fault {
     Error::new(ErrorKind::PeerMisbehaved, format!("the answer is no message: {}", error.message)).into()
 }
 
-fn unsupported(message: String) -> Fault {
-    Error::new(ErrorKind::Unsupported, message).into()
+/// A success that answers nothing. To the first question it means that nobody there knows the method.
+fn no_answer(post: &Post, message: String) -> Fault {
+    let kind = if post.is_opening() { ErrorKind::Unsupported } else { ErrorKind::PeerMisbehaved };
+    Error::new(kind, message).into()
 }
 
 /// What a status other than success means for the request.

@@ -1,0 +1,2 @@
+//! Nothing: without it the build dependencies would not count.
+fn main() {}

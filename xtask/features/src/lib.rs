@@ -1,0 +1,1 @@
+//! Nothing: the dependencies are what counts.
