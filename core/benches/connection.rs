@@ -9,9 +9,7 @@ use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use tricorn::jsonrpc::{Decoded, Limits, Message, RawJson, decode};
 use tricorn::model::Capabilities;
 use tricorn::protocol::revision::Revision;
-use tricorn::protocol::{
-    Action, Call, CallId, Connection, Facts, Input, Invocation, Payload, Role, Transport,
-};
+use tricorn::protocol::{Action, Call, CallId, Connection, Facts, Input, Invocation, Payload, Role, Transport};
 
 const NOW: Duration = Duration::from_secs(1);
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;

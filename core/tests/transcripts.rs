@@ -108,12 +108,16 @@ impl Engine {
         let text = |raw: &Option<RawJson>| raw.as_ref().and_then(|raw| raw.to::<Value>().ok()).unwrap_or_default();
         let (name, arguments) = (text(&call.name), text(&call.arguments));
         let number = |key: &str| arguments[key].as_i64().unwrap_or_default();
+        let missing = || Payload::Failed("arguments are missing".into());
         let outcome = match name.as_str().unwrap_or_default() {
             "" => Ok(Payload::Object(raw(&json!({"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]})))),
             "test_simple_text" => Ok(Payload::Text("This is a simple text response for testing.".into())),
-            "echo" => Ok(Payload::Text(arguments["text"].as_str().unwrap_or_default().to_owned())),
+            "echo" => Ok(arguments["text"].as_str().map_or_else(missing, |text| Payload::Text(text.to_owned()))),
             "any_value" => Ok(Payload::Value { value: raw(&arguments["value"]), structured: true }),
-            "add" => Ok(Payload::Value { value: raw(&json!(number("a") + number("b"))), structured: true }),
+            "add" => Ok(match (arguments["a"].as_i64(), arguments["b"].as_i64()) {
+                (Some(a), Some(b)) => Payload::Value { value: raw(&json!(a + b)), structured: true },
+                _ => missing(),
+            }),
             "fail" => Ok(Payload::Failed("the tool says no".into())),
             "test_tool_with_progress" => {
                 for progress in [0.0, 50.0, 100.0] {

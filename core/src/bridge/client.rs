@@ -1,11 +1,13 @@
 use std::sync::{Arc, Mutex};
 
+use serde::Serialize;
 use serde_json::json;
 
 use super::{Bridge, lock};
 use crate::client::{self, CallOptions, ClientOptions, Target};
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
+use crate::protocol::revision::Revision;
 use crate::server;
 use crate::transport::connect::Events;
 
@@ -16,6 +18,21 @@ pub struct Client {
     target: To,
     options: ClientOptions,
     connected: Arc<Mutex<Option<client::Client>>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Opened<'a> {
+    protocol_version: Revision,
+    transport: &'static str,
+    era: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server_info: Option<&'a RawJson>,
+    capabilities: &'a RawJson,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<String>,
 }
 
 #[derive(Clone)]
@@ -84,17 +101,17 @@ impl Client {
                 To::Target(target) => client::Client::connect_with(&target, &options, events).await?,
                 To::Memory(server) => client::Client::in_memory_with(&server, &options, events).await?,
             };
-            let opened = json!({
-                "protocolVersion": client.revision(),
-                "transport": client.transport(),
-                "era": client.revision().era().as_str(),
-                "serverInfo": client.server_info(),
-                "capabilities": client.capabilities().raw(),
-                "instructions": client.instructions(),
-                "sessionId": client.session_id(),
+            let opened = RawJson::from_value(&Opened {
+                protocol_version: client.revision(),
+                transport: client.transport(),
+                era: client.revision().era().as_str(),
+                server_info: client.server_info(),
+                capabilities: client.capabilities().raw(),
+                instructions: client.instructions(),
+                session_id: client.session_id(),
             });
             *lock(&connected) = Some(client);
-            Ok(RawJson::from_value(&opened))
+            Ok(opened)
         });
     }
 
@@ -117,7 +134,11 @@ impl Client {
                     options.progress =
                         Some(Arc::new(move |params| bridge.push(super::Delivery::Progress { op, params })));
                 }
-                client.start(method, params, &options, Box::new(move |outcome| finish.with(outcome)))
+                let check = client::check_of(method);
+                let done = move |outcome: Result<RawJson>| {
+                    finish.with(outcome.and_then(|result| check(&result).map(|()| result)));
+                };
+                client.start(method, params, &options, Box::new(done))
             }
         });
     }

@@ -142,6 +142,51 @@ pub struct ListToolsResult {
     pub next_cursor: Option<String>,
 }
 
+/// How a result of `method` is checked for hosts that read it themselves: the shape that Rust's typed methods need.
+#[cfg(feature = "runtime")]
+pub(crate) fn check_of(method: &str) -> fn(&RawJson) -> Result<()> {
+    /// An object of any members.
+    struct Object;
+    impl<'de> Deserialize<'de> for Object {
+        fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+            deserializer.deserialize_map(Self)
+        }
+    }
+    impl<'de> serde::de::Visitor<'de> for Object {
+        type Value = Self;
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> std::result::Result<Self, A::Error> {
+            while map.next_entry::<serde::de::IgnoredAny, serde::de::IgnoredAny>()?.is_some() {}
+            Ok(self)
+        }
+    }
+    #[derive(Deserialize)]
+    struct Tools {
+        #[serde(rename = "tools")]
+        _tools: Vec<Object>,
+        #[serde(default, rename = "nextCursor")]
+        _next_cursor: Option<String>,
+    }
+    #[derive(Deserialize)]
+    struct Called {
+        #[serde(default, rename = "content")]
+        _content: Vec<Object>,
+        #[serde(default, rename = "isError")]
+        _is_error: bool,
+    }
+    fn fits<T: serde::de::DeserializeOwned>(method: &str, result: &RawJson) -> Result<()> {
+        let fit = result.to::<T>().map(drop);
+        fit.map_err(|e| Error::new(ErrorKind::PeerMisbehaved, format!("result of {method}: {e}")))
+    }
+    match method {
+        "tools/list" => |result| fits::<Tools>("tools/list", result),
+        "tools/call" => |result| fits::<Called>("tools/call", result),
+        _ => |_| Ok(()),
+    }
+}
+
 pub(crate) struct Connected {
     pub(crate) link: Arc<dyn Link>,
     pub(crate) closer: Arc<dyn Closer>,

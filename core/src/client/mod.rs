@@ -5,6 +5,8 @@
 mod calls;
 mod options;
 
+#[cfg(feature = "runtime")]
+pub(crate) use calls::check_of;
 pub use calls::{CallOptions, Client, ListToolsResult};
 pub(crate) use calls::{Closer, Connected, Guard, Link};
 pub(crate) use options::seconds;

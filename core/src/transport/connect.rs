@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
+use std::hash::{BuildHasher, RandomState};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
 use tokio::sync::oneshot;
 
@@ -43,21 +44,32 @@ pub struct Quiet;
 impl Events for Quiet {}
 
 /// The legacy servers met so far, newest last: their next connection starts with `initialize`.
-static LEGACY: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
+static LEGACY: Mutex<VecDeque<Key>> = Mutex::new(VecDeque::new());
 const MAX_KNOWN: usize = 256;
 
-fn is_known_legacy(key: &str) -> bool {
-    LEGACY.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|k| k == key)
+/// Names a target without keeping what it holds, such as tokens in headers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Key(u64);
+
+impl Key {
+    fn of(target: &Target) -> Self {
+        static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        Self(SEED.hash_one(format!("{target:?}")))
+    }
 }
 
-fn remember(key: &str, era: Era) {
+fn is_known_legacy(key: Key) -> bool {
+    LEGACY.lock().unwrap_or_else(PoisonError::into_inner).contains(&key)
+}
+
+fn remember(key: Key, era: Era) {
     let mut known = LEGACY.lock().unwrap_or_else(PoisonError::into_inner);
-    known.retain(|k| k != key);
+    known.retain(|k| *k != key);
     if era == Era::Legacy {
         if known.len() >= MAX_KNOWN {
             known.pop_front();
         }
-        known.push_back(key.to_owned());
+        known.push_back(key);
     }
 }
 
@@ -125,20 +137,24 @@ impl Client {
     /// As [`connect`](Self::connect).
     pub async fn connect_with(target: &Target, options: &ClientOptions, events: Arc<dyn Events>) -> Result<Self> {
         options.check()?;
-        let key = format!("{target:?}");
-        let known_legacy = is_known_legacy(&key);
+        let key = Key::of(target);
+        // Where one revision is asked for there is no question, and the answer says nothing about the server.
+        let asks = options.revision.is_none();
+        let known_legacy = asks && is_known_legacy(key);
         let outcome = match once(target, options, &events, known_legacy).await {
             // The old server died of the probe: a new process, and no probe.
             Err((_, true)) => once(target, options, &events, true).await,
             // What was known of it may no longer be true.
             Err((error, false)) if known_legacy && error.kind() != ErrorKind::Misuse => {
-                remember(&key, Era::Modern);
+                remember(key, Era::Modern);
                 once(target, options, &events, false).await
             }
             outcome => outcome,
         };
         let client = outcome.map_err(|(error, _)| error)?;
-        remember(&key, client.revision().era());
+        if asks {
+            remember(key, client.revision().era());
+        }
         Ok(client)
     }
 

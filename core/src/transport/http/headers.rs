@@ -85,7 +85,8 @@ impl Accepts {
 /// Whether a body is JSON, as its sender says.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
-    kind == "application/json" || kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
+    kind == "application/json"
+        || kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
 }
 
 /// A mirrored value as it was before it was encoded for a header.
