@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::HeaderValue;
+use http::header::{HeaderMap, HeaderValue};
 use serde_json::json;
 
+use super::head::Media;
 use super::pool::Answer;
 use super::stream::{self, Cursor, End};
-use super::wire::Media;
 use super::{Shared, headers};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::{self, DecodeError, Decoded, ErrorObject, Id, Message, RawJson};
@@ -151,11 +151,11 @@ async fn attempt(
     session: Option<&HeaderValue>,
     on: OnMessage<'_>,
 ) -> Result<(), Fault> {
-    let headers = |out: &mut Vec<u8>| {
+    let headers = |out: &mut HeaderMap| {
         let Post { method, params, revision, .. } = post;
         headers::put_request(out, *revision, session, method, params.as_ref(), |tool| shared.tools.of(tool));
     };
-    let mut answer = shared.post(headers, &post.frame, post.is_repeatable()).await?;
+    let answer = shared.post(headers, &post.frame, post.is_repeatable()).await?;
     let status = answer.head.status;
     if status == StatusCode::NOT_FOUND && session.is_some() {
         // Read, so that the connection can be used again.
@@ -167,12 +167,12 @@ async fn attempt(
     }
     if post.is_initialize() {
         // Before the answer is fed: what it sets going belongs to the session already.
-        shared.begin_session(answer.head.session.take());
+        shared.begin_session(answer.head.session());
     }
-    if answer.head.media == Media::Stream {
+    let media = answer.head.media();
+    if media == Media::Stream {
         return Box::pin(streamed(shared, post, session, answer, on)).await;
     }
-    let media = std::mem::replace(&mut answer.head.media, Media::Unsaid);
     let body = answer.collect(shared.limits.max_message_bytes).await?;
     if body.is_empty() {
         return Err(no_answer(post, format!("HTTP {status} without an answer")));
@@ -236,9 +236,9 @@ fn no_answer(post: &Post, message: String) -> Fault {
 }
 
 /// What a status other than success means for the request.
-async fn refusal(shared: &Shared, post: &Post, mut answer: Answer) -> Fault {
+async fn refusal(shared: &Shared, post: &Post, answer: Answer) -> Fault {
     let status = answer.head.status;
-    let (challenge, location) = (text(answer.head.challenge.take()), text(answer.head.location.take()));
+    let (challenge, location) = (text(answer.head.challenge()), text(answer.head.location()));
     let body = answer.collect(shared.limits.max_message_bytes).await.unwrap_or_default();
     let decoded = match jsonrpc::decode(&body, &shared.limits) {
         Ok(Decoded::One(Message::Error { id, error })) => Some((id, error)),
@@ -269,7 +269,7 @@ async fn refusal(shared: &Shared, post: &Post, mut answer: Answer) -> Fault {
     Error::new(kind, message).into()
 }
 
-fn text(value: Option<HeaderValue>) -> Option<String> {
+fn text(value: Option<&HeaderValue>) -> Option<String> {
     value.and_then(|value| value.to_str().ok().map(str::to_owned))
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use http::header::{HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use serde::Deserializer as _;
 use serde::de::{Error as _, MapAccess, Visitor};
@@ -16,12 +16,20 @@ use crate::model::meta;
 use crate::model::mirror::Mirror;
 use crate::protocol::revision::{Era, Method, Revision};
 
-/// Appends one header. Names are ours or checked; a value is a header's that was read, or what [`encode`] made.
-pub(super) fn put(out: &mut Vec<u8>, name: &str, value: impl AsRef<[u8]>) {
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(value.as_ref());
-    out.extend_from_slice(b"\r\n");
+static VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+static METHOD: HeaderName = HeaderName::from_static("mcp-method");
+static NAME: HeaderName = HeaderName::from_static("mcp-name");
+pub(super) static SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// Adds a header whose value is what [`encode`] made, which every header can carry.
+fn put(out: &mut HeaderMap, name: HeaderName, value: Cow<'_, str>) {
+    let value = match value {
+        Cow::Borrowed(text) => HeaderValue::from_str(text),
+        Cow::Owned(text) => HeaderValue::try_from(text),
+    };
+    if let Ok(value) = value {
+        out.insert(name, value);
+    }
 }
 
 /// The headers that this transport writes itself; a user's own would contradict the body.
@@ -52,18 +60,18 @@ fn wrap(text: &str) -> String {
 }
 
 /// What every request of a legacy session carries, and what the standalone stream and its end carry.
-pub(super) fn put_session(out: &mut Vec<u8>, revision: Option<Revision>, session: Option<&HeaderValue>) {
+pub(super) fn put_session(out: &mut HeaderMap, revision: Option<Revision>, session: Option<&HeaderValue>) {
     if let Some(revision) = revision.filter(|r| r.rules().version_header) {
-        put(out, "mcp-protocol-version", revision.as_str());
+        out.insert(VERSION.clone(), HeaderValue::from_static(revision.as_str()));
     }
     if let Some(session) = session {
-        put(out, "mcp-session-id", session);
+        out.insert(SESSION.clone(), session.clone());
     }
 }
 
 /// What a request carries: a legacy one its session, a modern one what its body says.
 pub(super) fn put_request(
-    out: &mut Vec<u8>,
+    out: &mut HeaderMap,
     revision: Revision,
     session: Option<&HeaderValue>,
     method: &str,
@@ -76,17 +84,19 @@ pub(super) fn put_request(
         return put_session(out, settled, session);
     }
     put_session(out, Some(revision), None);
-    put(out, "mcp-method", encode(method).as_bytes());
+    put(out, METHOD.clone(), encode(method));
     let Some(member) = Method::find(method).and_then(|row| row.name_member) else { return };
     let Some(name) = params.and_then(|params| first(params, member)).and_then(meta::string) else { return };
-    put(out, "mcp-name", encode(&name).as_bytes());
+    put(out, NAME.clone(), encode(&name));
     if method == "tools/call"
         && let Some(mirrored) = mirrored(&name)
         && let Some(arguments) = params.and_then(|params| first(params, "arguments"))
     {
         for argument in mirrored.iter() {
-            if let Some(value) = mirror::value(argument, arguments) {
-                put(out, &argument.header, value.as_bytes());
+            if let Some(value) = mirror::value(argument, arguments)
+                && let Ok(name) = argument.header.parse()
+            {
+                put(out, name, value);
             }
         }
     }
@@ -122,7 +132,7 @@ fn first<'a>(object: &'a RawJson, member: &str) -> Option<&'a RawValue> {
 
 /// What a notification or a response of ours carries.
 pub(super) fn put_message(
-    out: &mut Vec<u8>,
+    out: &mut HeaderMap,
     revision: Option<Revision>,
     session: Option<&HeaderValue>,
     method: impl FnOnce() -> Option<String>,
@@ -131,7 +141,7 @@ pub(super) fn put_message(
     if revision.is_some_and(|r| r.era() == Era::Modern)
         && let Some(method) = method()
     {
-        put(out, "mcp-method", encode(&method).as_bytes());
+        put(out, METHOD.clone(), encode(&method));
     }
 }
 
@@ -163,9 +173,9 @@ mod tests {
     }
 
     fn request(revision: Revision, method: &str, params: Option<&str>) -> String {
-        let (mut out, params) = (Vec::new(), params.map(|p| RawJson::trusted(p.to_owned())));
+        let (mut out, params) = (HeaderMap::new(), params.map(|p| RawJson::trusted(p.to_owned())));
         put_request(&mut out, revision, Some(&HeaderValue::from_static("s-1")), method, params.as_ref(), |_| None);
-        String::from_utf8(out).expect("ascii").replace("\r\n", "|")
+        out.iter().map(|(name, value)| format!("{name}: {}|", value.to_str().expect("ascii"))).collect()
     }
 
     #[test]
@@ -207,7 +217,7 @@ mod tests {
             };
             assert_eq!(request(revision, "tools/list", None), version + "mcp-session-id: s-1|");
         }
-        let mut out = Vec::new();
+        let mut out = HeaderMap::new();
         put_request(&mut out, Revision::NEWEST_LEGACY, None, "initialize", None, |_| None);
         assert!(out.is_empty());
     }

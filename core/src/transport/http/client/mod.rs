@@ -6,12 +6,13 @@
 //! connection as an input.
 
 mod exchange;
+mod head;
 mod headers;
+mod link;
 mod mirror;
 mod pool;
 mod stream;
 mod target;
-mod wire;
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -21,8 +22,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::StatusCode;
-use http::header::HeaderValue;
+use http::header::{HeaderMap, HeaderValue};
+use http::{Method, Request, StatusCode, Uri};
+use http_body_util::Full;
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle};
@@ -45,8 +47,6 @@ const MAX_QUEUED: usize = 1024;
 /// The longest that requests wait for the standalone stream. Some servers say nothing on it before the first event.
 const LISTEN_PATIENCE: Duration = Duration::from_millis(200);
 const MAX_REDIRECTS: usize = 3;
-/// Bodies up to this size are written together with their head.
-const MAX_JOINED: usize = 16 << 10;
 
 /// Joins an HTTP endpoint to a peer. Called by `transport/connect.rs`, which then calls `peer.open`.
 ///
@@ -161,7 +161,7 @@ struct State {
     /// The negotiated revision.
     revision: Option<Revision>,
     /// Where requests go; a permanent redirect changes it.
-    path: Arc<str>,
+    path: Uri,
     /// Notifications and responses, which are sent one after the other.
     queue: VecDeque<Queued>,
     sending: bool,
@@ -232,43 +232,34 @@ impl Shared {
     // ---- out --------------------------------------------------------------------------------------------------
 
     /// Posts one message.
-    async fn post(&self, headers: impl Fn(&mut Vec<u8>), body: &Bytes, repeatable: bool) -> Result<Answer> {
-        let headers = |out: &mut Vec<u8>| {
-            out.extend_from_slice(b"accept: application/json, text/event-stream\r\ncontent-type: application/json\r\n");
-            headers(out);
-        };
-        self.exchange("POST", headers, body, repeatable).await
+    async fn post(&self, headers: impl Fn(&mut HeaderMap), body: &Bytes, repeatable: bool) -> Result<Answer> {
+        self.exchange(Method::POST, headers, body, repeatable).await
     }
 
     /// One exchange. Redirects are followed within the origin when they keep method and body.
     async fn exchange(
         &self,
-        verb: &str,
-        headers: impl Fn(&mut Vec<u8>),
+        verb: Method,
+        headers: impl Fn(&mut HeaderMap),
         body: &Bytes,
         repeatable: bool,
     ) -> Result<Answer> {
         let mut path = self.lock().path.clone();
         for _ in 0..=MAX_REDIRECTS {
-            let small = if body.len() <= MAX_JOINED { body.len() } else { 0 };
-            let mut first = Vec::with_capacity(self.target.headers.len() + path.len() + small + 512);
-            for part in [verb, " ", &*path, " HTTP/1.1\r\n"] {
-                first.extend_from_slice(part.as_bytes());
-            }
-            first.extend_from_slice(&self.target.headers);
-            headers(&mut first);
-            if verb == "POST" {
-                headers::put(&mut first, "content-length", body.len().to_string());
-            }
-            first.extend_from_slice(b"\r\n");
-            // One write for both is worth the copy of what is small.
-            first.extend_from_slice(&body[..small]);
-            let answer = self.pool.send(&first, &body[small..], repeatable).await?;
+            let request = || {
+                let mut request = Request::new(Full::new(body.clone()));
+                *request.method_mut() = verb.clone();
+                *request.uri_mut() = path.clone();
+                *request.headers_mut() = self.target.headers(&verb).clone();
+                headers(request.headers_mut());
+                request
+            };
+            let answer = self.pool.send(request, repeatable).await?;
             let status = answer.head.status;
             if !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
                 return Ok(answer);
             }
-            let Some(to) = answer.head.location.as_ref().and_then(|location| self.target.redirected(location)) else {
+            let Some(to) = answer.head.location().and_then(|location| self.target.redirected(location)) else {
                 return Ok(answer);
             };
             let _ = answer.collect(self.limits.max_message_bytes).await;
@@ -372,9 +363,9 @@ impl Shared {
             (state.session.take(), state.revision)
         };
         if let Some(session) = session {
-            let headers = |out: &mut Vec<u8>| headers::put_session(out, revision, Some(&session));
+            let headers = |out: &mut HeaderMap| headers::put_session(out, revision, Some(&session));
             // A server may refuse, or be gone.
-            let _ = tokio::time::timeout(grace, self.exchange("DELETE", headers, &Bytes::new(), true)).await;
+            let _ = tokio::time::timeout(grace, self.exchange(Method::DELETE, headers, &Bytes::new(), true)).await;
         }
         self.pool.close();
     }
@@ -412,7 +403,7 @@ async fn send_message(shared: &Shared, frame: &Bytes) -> Result<()> {
         Ok(Decoded::One(Message::Notification { method, .. })) => Some(method),
         _ => None,
     };
-    let headers = |out: &mut Vec<u8>| headers::put_message(out, revision, session.as_ref(), method);
+    let headers = |out: &mut HeaderMap| headers::put_message(out, revision, session.as_ref(), method);
     let answer = shared.post(headers, frame, false).await?;
     // Accepted or not, there is nothing in it for us; read so that the connection can be used again.
     answer.collect(shared.limits.max_message_bytes).await.map(drop)

@@ -1,8 +1,8 @@
 //! Connections to one origin, kept open between exchanges.
 //!
 //! An exchange drives its connection itself: the task that waits for an answer is the one that writes the request and
-//! reads the socket, so that a call costs no hop between tasks. A connection at rest is not driven by anybody; it is
-//! looked at before it is used again.
+//! reads the socket, so that a call costs no hop between tasks. A connection at rest is not driven by anybody; what
+//! has happened to it meanwhile is seen when it gets its next request.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,13 +10,15 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use http::Uri;
+use http::{StatusCode, Uri};
+use http_body::Body;
+use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioIo;
 use tower_service::Service;
 
-use super::wire::{Head, Io, Link};
+use super::head::Head;
+use super::link::{Io, Link, Outgoing};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Time for name resolution, TCP and TLS together.
@@ -27,6 +29,8 @@ const REST: Duration = Duration::from_secs(15);
 const STALE: Duration = Duration::from_millis(500);
 /// The most connections at rest.
 const MAX_RESTING: usize = 64;
+/// Room that a body gets before any of it is there.
+const MAX_ROOM: usize = 1 << 20;
 
 #[derive(Clone)]
 enum Connector {
@@ -52,11 +56,11 @@ impl Connector {
     async fn connect(mut self, to: Uri) -> Result<Io, String> {
         match &mut self {
             Self::Plain(http) => match std::future::poll_fn(|cx| http.poll_ready(cx)).await {
-                Ok(()) => http.call(to).await.map(|io| Io::Plain(io.into_inner())).map_err(|e| causes(&e)),
+                Ok(()) => http.call(to).await.map(Io::Http).map_err(|e| causes(&e)),
                 Err(e) => Err(causes(&e)),
             },
             Self::Tls(tls) => match std::future::poll_fn(|cx| tls.poll_ready(cx)).await {
-                Ok(()) => tls.call(to).await.map(|io| Io::Tls(Box::new(TokioIo::new(io)))).map_err(|e| causes(&*e)),
+                Ok(()) => tls.call(to).await.map_err(|e| causes(&*e)),
                 Err(e) => Err(causes(&*e)),
             },
         }
@@ -103,8 +107,8 @@ impl Pool {
     }
 
     /// Sends a request and waits for the head of its answer. `repeatable`: it may be sent again when a connection
-    /// that was used before ends without a word.
-    pub(super) async fn send(self: &Arc<Self>, first: &[u8], second: &[u8], repeatable: bool) -> Result<Answer> {
+    /// that was used before ends without an answer.
+    pub(super) async fn send(self: &Arc<Self>, request: impl Fn() -> Outgoing, repeatable: bool) -> Result<Answer> {
         loop {
             let mut link = match self.take().await {
                 Some(link) => link,
@@ -112,10 +116,22 @@ impl Pool {
                 None => Box::pin(self.connect()).await?,
             };
             let used = link.used;
-            match link.send(first, second).await {
-                Ok(head) => return Ok(Answer { head, link: Some(link), pool: self.clone() }),
-                Err(failed) if used && (failed.unsent || (repeatable && failed.silent)) => {}
-                Err(failed) => return Err(self.failed(&format!("no answer: {}", failed.why))),
+            match link.send(request()).await {
+                Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+                    return Err(self.failed("no answer: it switches protocols"));
+                }
+                Ok(response) => {
+                    let (head, body) = response.into_parts();
+                    let head = Head { status: head.status, headers: head.headers };
+                    return Ok(Answer { head, body, link: Some(link), pool: self.clone() });
+                }
+                Err(failed) => {
+                    let unsent = failed.message().is_some();
+                    let error = failed.into_error();
+                    if !(used && (unsent || (repeatable && !error.is_parse()))) {
+                        return Err(self.failed(&format!("no answer: {}", causes(&error))));
+                    }
+                }
             }
         }
     }
@@ -133,30 +149,28 @@ impl Pool {
     }
 
     async fn take(&self) -> Option<Box<Link>> {
-        loop {
-            let Resting { mut link, since } = self.lock().pop()?;
-            if since.elapsed() > STALE {
-                // Lets the reactor look at the socket first.
-                tokio::task::yield_now().await;
-            }
-            if link.is_quiet().await {
-                return Some(link);
-            }
+        let Resting { link, since } = self.lock().pop()?;
+        if since.elapsed() > STALE {
+            // Lets the reactor look at the socket first.
+            tokio::task::yield_now().await;
         }
+        Some(link)
     }
 
     async fn connect(&self) -> Result<Box<Link>> {
         let connecting = self.connector.clone().connect(self.origin.clone());
-        let io = match tokio::time::timeout(CONNECT, connecting).await {
-            Ok(Ok(io)) => io,
-            Ok(Err(why)) => return Err(self.failed(&format!("cannot connect: {why}"))),
+        let why = match tokio::time::timeout(CONNECT, connecting).await {
+            Ok(Ok(io)) => match Link::new(io).await {
+                Ok(link) => return Ok(Box::new(link)),
+                Err(error) => causes(&error),
+            },
+            Ok(Err(why)) => why,
             Err(_) => return Err(self.failed(&format!("no connection within {} s", CONNECT.as_secs()))),
         };
-        Ok(Box::new(Link::new(io)))
+        Err(self.failed(&format!("cannot connect: {why}")))
     }
 
-    fn put(self: &Arc<Self>, mut link: Box<Link>) {
-        link.rest();
+    fn put(self: &Arc<Self>, link: Box<Link>) {
         let mut resting = self.lock();
         if self.closed.load(Ordering::Relaxed) || resting.len() >= MAX_RESTING {
             return;
@@ -201,6 +215,7 @@ impl Pool {
 /// closed.
 pub(super) struct Answer {
     pub(super) head: Head,
+    body: Incoming,
     link: Option<Box<Link>>,
     pool: Arc<Pool>,
 }
@@ -209,27 +224,28 @@ impl Answer {
     /// The next piece of the body.
     pub(super) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes>>> {
         let Some(link) = &mut self.link else { return Poll::Ready(None) };
-        match ready!(link.poll_piece(cx, &mut self.head)) {
+        let piece = ready!(link.poll_piece(&mut self.body, cx)).transpose();
+        Poll::Ready(match piece {
             Ok(piece) => {
-                if self.head.is_done() {
-                    self.release();
+                if piece.is_none() || self.body.is_end_stream() {
+                    self.release(cx);
                 }
-                Poll::Ready(piece.map(Ok))
+                piece.map(Ok)
             }
-            Err(why) => Poll::Ready(Some(Err(self.broke_off(&why)))),
-        }
+            Err(error) => {
+                self.link = None;
+                Some(Err(self.pool.failed(&format!("the answer broke off: {}", causes(&error)))))
+            }
+        })
     }
 
     /// The body is complete: lets others use the connection, unless the server ends it.
-    fn release(&mut self) {
-        if let Some(link) = self.link.take().filter(|link| link.is_reusable(&self.head)) {
+    fn release(&mut self, cx: &mut Context<'_>) {
+        if let Some(mut link) = self.link.take()
+            && link.is_reusable(cx)
+        {
             self.pool.put(link);
         }
-    }
-
-    fn broke_off(&mut self, why: &str) -> Error {
-        self.link = None;
-        self.pool.failed(&format!("the answer broke off: {why}"))
     }
 
     /// The whole body.
@@ -238,27 +254,26 @@ impl Answer {
             let message = format!("the answer is longer than the limit of {limit} bytes (max_message_bytes)");
             Error::new(ErrorKind::PeerMisbehaved, message)
         };
-        if self.head.length().is_some_and(|length| length > limit as u64) {
+        let length = self.body.size_hint().exact();
+        if length.is_some_and(|length| length > limit as u64) {
             return Err(too_long());
         }
-        if let Some(link) = &mut self.link
-            && let Err(why) = std::future::poll_fn(|cx| link.poll_whole(cx, &self.head)).await
-        {
-            return Err(self.broke_off(&why));
-        }
-        let (mut first, mut all) = (Bytes::new(), BytesMut::new());
+        let mut all = BytesMut::new();
         while let Some(piece) = std::future::poll_fn(|cx| self.poll_piece(cx)).await.transpose()? {
-            if first.len() + all.len() + piece.len() > limit {
+            if all.len() + piece.len() > limit {
                 return Err(too_long());
             }
-            if first.is_empty() && all.is_empty() {
-                first = piece;
-            } else {
-                all.extend_from_slice(&std::mem::take(&mut first));
-                all.extend_from_slice(&piece);
+            if all.is_empty() {
+                if self.link.is_none() {
+                    // All of it in one piece, as most are.
+                    return Ok(piece);
+                }
+                let length = length.and_then(|length| usize::try_from(length).ok()).unwrap_or_default();
+                all.reserve(length.min(MAX_ROOM));
             }
+            all.extend_from_slice(&piece);
         }
-        Ok(if all.is_empty() { first } else { all.freeze() })
+        Ok(all.freeze())
     }
 }
 

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
-use http::StatusCode;
-use http::header::HeaderValue;
+use http::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, StatusCode};
 use sse_stream::{Sse, SseByteStream};
 use tokio::sync::oneshot;
 
+use super::head::Media;
 use super::pool::Answer;
-use super::wire::Media;
 use super::{Shared, headers};
 use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::revision::Revision;
@@ -159,14 +159,14 @@ async fn open(
     session: Option<&HeaderValue>,
     cursor: &Cursor,
 ) -> Result<Answer> {
-    let headers = |out: &mut Vec<u8>| {
-        headers::put(out, "accept", "text/event-stream");
+    let headers = |out: &mut HeaderMap| {
+        out.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         headers::put_session(out, revision, session);
         if let Some(id) = &cursor.last_id {
-            headers::put(out, "last-event-id", id);
+            out.insert(HeaderName::from_static("last-event-id"), id.clone());
         }
     };
-    shared.exchange("GET", headers, &Bytes::new(), true).await
+    shared.exchange(Method::GET, headers, &Bytes::new(), true).await
 }
 
 fn is_worth_another(status: StatusCode) -> bool {
@@ -189,7 +189,7 @@ pub(super) async fn resume(
         tokio::time::sleep(cursor.pause(futile)).await;
         futile += 1;
         let why = match open(shared, Some(revision), session, &cursor).await {
-            Ok(answer) if answer.head.status == StatusCode::OK && answer.head.media == Media::Stream => {
+            Ok(answer) if answer.head.status == StatusCode::OK && answer.head.media() == Media::Stream => {
                 match read(answer, shared.limits.max_message_bytes, &mut cursor, on).await {
                     End::Satisfied => return Ok(()),
                     End::Over { events, why } => {
@@ -229,7 +229,7 @@ pub(super) async fn listen(
         let opened = open(&shared, revision, session.as_ref(), &cursor).await;
         drop(settled.take());
         match opened {
-            Ok(answer) if answer.head.status == StatusCode::OK && answer.head.media == Media::Stream => {
+            Ok(answer) if answer.head.status == StatusCode::OK && answer.head.media() == Media::Stream => {
                 let mut on = |data| {
                     shared.feed(&data);
                     false

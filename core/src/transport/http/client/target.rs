@@ -1,10 +1,9 @@
 //! Where requests go, and what they all carry.
 
-use std::sync::Arc;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use http::Method;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
 
 use super::headers;
@@ -15,9 +14,11 @@ pub(super) struct Target {
     /// Scheme and authority.
     pub(super) origin: Uri,
     /// Path and query.
-    pub(super) path: Arc<str>,
-    /// The headers of every request, as they are written.
-    pub(super) headers: Vec<u8>,
+    pub(super) path: Uri,
+    /// The headers of every request.
+    headers: HeaderMap,
+    /// The same with what every message of ours carries.
+    posted: HeaderMap,
 }
 
 impl Target {
@@ -55,17 +56,21 @@ impl Target {
             })?;
             headers.insert(key, value);
         }
-        let path = parsed.path_and_query().map_or("/", PathAndQuery::as_str).into();
+        let path = parsed.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/")).into();
         let origin = Uri::builder().scheme(scheme.clone()).authority(place).path_and_query("/").build();
-        let mut rendered = Vec::new();
-        for (name, value) in &headers {
-            headers::put(&mut rendered, name.as_str(), value);
-        }
-        Ok(Self { origin: origin.map_err(|e| bad(&e.to_string()))?, path, headers: rendered })
+        let mut posted = headers.clone();
+        posted.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        posted.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        Ok(Self { origin: origin.map_err(|e| bad(&e.to_string()))?, path, headers, posted })
+    }
+
+    /// What each request of this kind carries.
+    pub(super) fn headers(&self, verb: &Method) -> &HeaderMap {
+        if verb == Method::POST { &self.posted } else { &self.headers }
     }
 
     /// The path that a redirect leads to, when it stays at this origin.
-    pub(super) fn redirected(&self, location: &HeaderValue) -> Option<Arc<str>> {
+    pub(super) fn redirected(&self, location: &HeaderValue) -> Option<Uri> {
         let location: Uri = location.to_str().ok()?.parse().ok()?;
         let here = match (location.scheme(), location.authority()) {
             // `//host/path` names another host; the URI type takes it for a path.
@@ -77,7 +82,7 @@ impl Target {
             }
             _ => false,
         };
-        location.path_and_query().filter(|_| here).map(|path| path.as_str().into())
+        location.path_and_query().filter(|_| here).cloned().map(Uri::from)
     }
 }
 
@@ -115,7 +120,8 @@ mod tests {
     }
 
     fn headers(target: &Target) -> String {
-        String::from_utf8(target.headers.clone()).expect("ascii").replace("\r\n", "|")
+        let line = |(name, value): (&HeaderName, &HeaderValue)| format!("{name}: {}|", value.to_str().expect("ascii"));
+        target.headers.iter().map(line).collect()
     }
 
     #[test]
@@ -127,7 +133,7 @@ mod tests {
             ("http://[::1]:1/x#part", "http://[::1]:1/", "/x", "[::1]:1"),
         ] {
             let target = target(url, &[]).expect(url);
-            assert_eq!((target.origin.to_string().as_str(), &*target.path), (origin, path));
+            assert_eq!((target.origin.to_string(), target.path.to_string()), (origin.into(), path.into()));
             assert_eq!(headers(&target), format!("host: {host}|user-agent: tricorn/{}|", crate::VERSION));
         }
         for bad in ["ftp://x/", "localhost:1", "http://", "http://a b/", ""] {
@@ -173,7 +179,8 @@ mod tests {
             ("mcp/", None),
         ] {
             let location = HeaderValue::from_static(location);
-            assert_eq!(here.redirected(&location).as_deref(), path, "{location:?}");
+            let to = here.redirected(&location).map(|to| to.to_string());
+            assert_eq!(to.as_deref(), path, "{location:?}");
         }
         let secure = target("https://h/mcp", &[]).expect("a URL");
         assert!(secure.redirected(&HeaderValue::from_static("https://h:443/x")).is_some());

@@ -1,10 +1,14 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 
+use http::Request;
+use http_body_util::Full;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::*;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 const PEM: &[u8] = include_bytes!("localhost.pem");
 
@@ -64,8 +68,7 @@ fn trusting() -> Connector {
 async fn exchanges_go_over_tls_and_share_connections_until_the_server_ends_them() {
     let pool = Pool::over(trusting(), serve(2));
     for connection in ["0", "0", "1", "1", "2"] {
-        let sending = pool.send(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n", b"", true);
-        let answer = tokio::time::timeout(CONNECT, sending).await.expect("in time").expect("an answer");
+        let answer = within(pool.send(get, true)).await.expect("an answer");
         assert_eq!(answer.collect(1).await.expect("a body"), connection);
     }
 }
@@ -73,8 +76,204 @@ async fn exchanges_go_over_tls_and_share_connections_until_the_server_ends_them(
 #[tokio::test]
 async fn a_certificate_that_nobody_vouches_for_is_refused() {
     let pool = Pool::new(serve(1)).expect("a pool");
-    let sending = pool.send(b"GET / HTTP/1.1\r\n\r\n", b"", true);
-    let refused = tokio::time::timeout(CONNECT, sending).await.expect("in time").err().expect("no trust");
+    let refused = within(pool.send(get, true)).await.err().expect("no trust");
     assert_eq!(refused.kind(), ErrorKind::Transport);
     assert!(refused.message().contains("certificate"), "{refused}");
+}
+
+fn get() -> Outgoing {
+    Request::get("/").header("host", "localhost").body(Full::default()).expect("a request")
+}
+
+async fn within<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(2 * CONNECT, future).await.expect("in time")
+}
+
+/// A pool, and the listener that a test answers at.
+async fn plain() -> (Arc<Pool>, tokio::net::TcpListener) {
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let origin = format!("http://{}/", listener.local_addr().expect("an address"));
+    (Pool::new(origin.parse().expect("a URL")).expect("a pool"), listener)
+}
+
+async fn accept(listener: &tokio::net::TcpListener) -> TcpStream {
+    listener.accept().await.expect("accepted").0
+}
+
+/// Reads the head of a request and writes these pieces, most of which the client reads one by one.
+async fn answer(socket: &mut TcpStream, pieces: &[&str]) {
+    let mut request = Vec::new();
+    while !request.ends_with(b"\r\n\r\n") {
+        assert_ne!(socket.read_buf(&mut request).await.expect("the request"), 0);
+    }
+    for piece in pieces {
+        socket.write_all(piece.as_bytes()).await.expect("written");
+        tokio::task::yield_now().await;
+    }
+}
+
+const LIMIT: usize = 20;
+
+async fn exchange(pool: &Arc<Pool>, repeatable: bool) -> Result<(u16, Bytes)> {
+    let answer = pool.send(get, repeatable).await?;
+    Ok((answer.head.status.as_u16(), answer.collect(LIMIT).await?))
+}
+
+const ONE: &str = "HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n1";
+
+#[tokio::test]
+async fn a_connection_is_kept_when_the_server_keeps_it_and_says_nothing_else() {
+    for (pieces, status, body, kept) in [
+        (&[ONE][..], 200, "1", true),
+        (&["HTTP/1.1 204 No Content\r\n\r\n"], 204, "", true),
+        (&["HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 103 \r\n\r\n", ONE], 200, "1", true),
+        (
+            &["HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n", "1\r\nb\r\n", "0\r\n\r\n"],
+            200,
+            "ab",
+            true,
+        ),
+        (&["HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 1\r\n\r\n1"], 200, "1", false),
+        (&["HTTP/1.0 200 OK\r\ncontent-length: 1\r\n\r\n1"], 200, "1", false),
+        // What follows an answer belongs to no request.
+        (&["HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n1HTTP/1.1 200 OK\r\n\r\n"], 200, "1", false),
+    ] {
+        let (pool, listener) = plain().await;
+        let serve = async {
+            let mut socket = accept(&listener).await;
+            answer(&mut socket, pieces).await;
+            socket
+        };
+        let (read, _socket) = within(async { tokio::join!(exchange(&pool, false), serve) }).await;
+        assert_eq!(read.expect("an answer"), (status, Bytes::from(body)), "{pieces:?}");
+        assert_eq!(pool.lock().len(), usize::from(kept), "{pieces:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_none_or_breaks_off_is_an_error_that_says_so() {
+    let long = format!("HTTP/1.1 200 OK\r\nx: {}\r\n", "x".repeat(super::super::link::MAX_BUFFER));
+    for (pieces, why) in [
+        (&[][..], "no answer: connection closed"),
+        (&["HTTP/1.1 200 OK\r\n"], "no answer: connection closed"),
+        (&["SSH-2.0-x\r\n"], "no answer: invalid HTTP version"),
+        (&[long.as_str()], "no answer: message head is too large"),
+        (
+            &["HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"],
+            "no answer: it switches protocols",
+        ),
+        (&["HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nh"], "the answer broke off: "),
+        (&["HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n"], "the answer broke off: "),
+        (&["HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nx\r\n"], "the answer broke off: "),
+        (&["HTTP/1.1 200 OK\r\ncontent-length: 21\r\n\r\n"], "max_message_bytes"),
+        (&["HTTP/1.1 200 OK\r\n\r\n0123456789", "0123456789", "0"], "max_message_bytes"),
+    ] {
+        let (pool, listener) = plain().await;
+        let serve = async { answer(&mut accept(&listener).await, pieces).await };
+        let (read, ()) = within(async { tokio::join!(exchange(&pool, true), serve) }).await;
+        let failed = read.expect_err(why);
+        assert!(failed.message().contains(why), "{why}: {failed}");
+        assert!(pool.lock().is_empty(), "{why}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_longer_than_the_buffer_is_put_together() {
+    let body: String = (0..30_000).map(|n| n.to_string()).collect();
+    let (known, chunk) = (format!("content-length: {}\r\n\r\n", body.len()), format!("{:x}\r\n", body.len()));
+    for pieces in [
+        [known.as_str(), body.as_str(), ""],
+        ["transfer-encoding: chunked\r\n\r\n", &[&chunk, body.as_str()].concat(), "\r\n0\r\n\r\n"],
+    ] {
+        let (pool, listener) = plain().await;
+        let serve = async {
+            let mut socket = accept(&listener).await;
+            answer(&mut socket, &[&["HTTP/1.1 200 OK\r\n"][..], &pieces[..]].concat()).await;
+            socket
+        };
+        let read = async { pool.send(get, false).await?.collect(body.len()).await };
+        let (read, _socket) = within(async { tokio::join!(read, serve) }).await;
+        assert!(read.expect("an answer") == body);
+        assert_eq!(pool.lock().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_server_may_answer_before_it_has_read_everything() {
+    let (pool, listener) = plain().await;
+    let body = Bytes::from(vec![b'x'; 64 << 20]);
+    let post = || {
+        let request = Request::post("/").header("host", "localhost");
+        request.body(Full::new(body.clone())).expect("a request")
+    };
+    let serve = async {
+        let mut socket = accept(&listener).await;
+        socket.write_all(b"HTTP/1.1 413 Content Too Large\r\ncontent-length: 0\r\n\r\n").await.expect("written");
+        socket
+    };
+    let (answer, _socket) = within(async { tokio::join!(pool.send(post, false), serve) }).await;
+    let answer = answer.expect("an answer");
+    assert_eq!(answer.head.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert!(within(answer.collect(0)).await.expect("no body").is_empty());
+    assert!(pool.lock().is_empty(), "the rest of the request is still to be sent");
+}
+
+#[tokio::test]
+async fn a_connection_that_was_closed_at_rest_gets_no_request() {
+    let (pool, listener) = plain().await;
+    let serve = async {
+        answer(&mut accept(&listener).await, &[ONE]).await;
+    };
+    let read = async {
+        let answer = pool.send(get, false).await.expect("an answer");
+        assert_eq!(answer.collect(LIMIT).await.expect("a body"), "1");
+        assert_eq!(pool.lock().len(), 1);
+    };
+    within(async { tokio::join!(read, serve) }).await;
+    // Whatever the reactor sees of this connection comes after the end of the other.
+    let address = listener.local_addr().expect("an address");
+    let (probe, _) = within(async { tokio::join!(TcpStream::connect(address), accept(&listener)) }).await;
+    probe.expect("connected");
+    let serve = async {
+        let mut socket = accept(&listener).await;
+        answer(&mut socket, &[ONE]).await;
+        socket
+    };
+    let (read, _socket) = within(async { tokio::join!(exchange(&pool, false), serve) }).await;
+    assert_eq!(read.expect("an answer").0, 200);
+}
+
+#[tokio::test]
+async fn a_used_connection_that_ends_without_a_word_costs_only_what_cannot_be_repeated() {
+    for repeatable in [true, false] {
+        let (pool, listener) = plain().await;
+        let serve = async {
+            let mut socket = accept(&listener).await;
+            answer(&mut socket, &[ONE]).await;
+            answer(&mut socket, &[]).await;
+            drop(socket);
+            if repeatable {
+                answer(&mut accept(&listener).await, &[ONE]).await;
+            }
+        };
+        let read = async {
+            exchange(&pool, false).await.expect("an answer");
+            exchange(&pool, repeatable).await
+        };
+        let (read, ()) = within(async { tokio::join!(read, serve) }).await;
+        assert_eq!(read.is_ok(), repeatable, "{read:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_dropped_unread_closes_its_connection() {
+    let (pool, listener) = plain().await;
+    let serve = async {
+        let mut socket = accept(&listener).await;
+        answer(&mut socket, &["HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n1"]).await;
+        socket.read(&mut [0]).await.unwrap_or_default()
+    };
+    let drop_it = async { drop(pool.send(get, true).await.expect("an answer")) };
+    assert_eq!(within(async { tokio::join!(drop_it, serve) }).await, ((), 0));
+    assert!(pool.lock().is_empty());
 }

@@ -1,0 +1,94 @@
+//! One connection, driven by whoever waits for an answer on it.
+
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::client::conn::TrySendError;
+use hyper::client::conn::http1::{Builder, Connection, SendRequest};
+use hyper_rustls::MaybeHttpsStream;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+/// The longest head of an answer, and the most that is read at once: a connection at rest keeps this much memory.
+pub(super) const MAX_BUFFER: usize = 64 << 10;
+
+/// A TCP connection, with or without TLS.
+pub(super) type Io = MaybeHttpsStream<TokioIo<TcpStream>>;
+pub(super) type Outgoing = Request<Full<Bytes>>;
+
+pub(super) struct Link {
+    sender: SendRequest<Full<Bytes>>,
+    /// Gone when the connection has ended.
+    connection: Option<Connection<Io, Full<Bytes>>>,
+    /// It has carried a request before, so that the server may have closed it.
+    pub(super) used: bool,
+}
+
+impl Link {
+    pub(super) async fn new(io: Io) -> hyper::Result<Self> {
+        let (sender, connection) = Builder::new().max_buf_size(MAX_BUFFER).handshake(io).await?;
+        Ok(Self { sender, connection: Some(connection), used: false })
+    }
+
+    /// Sends a request and waits for the head of its answer. A server may answer before it has read everything.
+    ///
+    /// What happened to a connection at rest is seen here: it reads before it takes the request, which is given back
+    /// when the connection has ended.
+    pub(super) async fn send(&mut self, request: Outgoing) -> Result<Response<Incoming>, TrySendError<Outgoing>> {
+        let mut response = pin!(self.sender.try_send_request(request));
+        let response = std::future::poll_fn(|cx| {
+            drive(&mut self.connection, cx);
+            response.as_mut().poll(cx)
+        });
+        let response = response.await?;
+        self.used = true;
+        Ok(response)
+    }
+
+    /// The next piece of the answer's body; `None` is its end.
+    pub(super) fn poll_piece(
+        &mut self,
+        body: &mut Incoming,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<hyper::Result<Bytes>>> {
+        let mut driven = false;
+        loop {
+            match Pin::new(&mut *body).poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    // Trailers are passed over.
+                    if let Ok(piece) = frame.into_data() {
+                        return Poll::Ready(Some(Ok(piece)));
+                    }
+                }
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(error))),
+                Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Pending if driven => return Poll::Pending,
+                Poll::Pending => {
+                    drive(&mut self.connection, cx);
+                    driven = true;
+                }
+            }
+        }
+    }
+
+    /// Whether the next request may use it, now that the answer is read: the server keeps it open, and has taken all
+    /// of the request.
+    pub(super) fn is_reusable(&mut self, cx: &mut Context<'_>) -> bool {
+        if !self.sender.is_ready() {
+            drive(&mut self.connection, cx);
+        }
+        self.connection.is_some() && self.sender.is_ready()
+    }
+}
+
+/// Lets the connection read and write what it can. Why it ended, whoever waits on it hears from hyper.
+fn drive(connection: &mut Option<Connection<Io, Full<Bytes>>>, cx: &mut Context<'_>) {
+    if connection.as_mut().is_some_and(|connection| Pin::new(connection).poll(cx).is_ready()) {
+        *connection = None;
+    }
+}
