@@ -1,4 +1,8 @@
 //! Tricorn: the Model Context Protocol, client and server, all revisions, one engine.
+#![cfg_attr(
+    not(all(feature = "http", feature = "client-process")),
+    allow(dead_code, unused_imports, unused_variables, unfulfilled_lint_expectations)
+)]
 
 #[cfg(feature = "runtime")]
 pub mod bridge;
@@ -29,9 +33,11 @@ pub mod prelude {
     pub use serde::{Deserialize, Serialize};
 
     pub use crate::client::{CallOptions, Client, ClientOptions, Target};
+    #[cfg(feature = "runtime")]
+    pub use crate::connect;
     pub use crate::model::{CallToolResult, Content, Tool, ToolAnnotations};
     pub use crate::server::{Context, Server, ToolError};
-    pub use crate::{Error, ErrorKind, connect};
+    pub use crate::{Error, ErrorKind};
 }
 
 pub use client::Client;

@@ -191,9 +191,10 @@ class Server:
         """Serves standard input and output until end of file; answers of running handlers are still written."""
         self._host.attach()
         try:
-            if isinstance(sys.stdout, io.TextIOWrapper):
+            printed: object = sys.stdout
+            if isinstance(printed, io.TextIOWrapper):
                 # The engine sends what is printed from now on to standard error; let nothing of it wait in a buffer.
-                sys.stdout.reconfigure(line_buffering=True)
+                printed.reconfigure(line_buffering=True)
             await self._host.wait(self._core.serve_stdio)
         finally:
             self._host.detach()

@@ -104,12 +104,14 @@ def handler(
     bridge = host.bridge
     failed = failing(host, name)
 
+    decode: Decode
+
     def first(raw: bytes) -> dict[str, Any]:
         nonlocal decode
         decode = make()
         return decode(raw)
 
-    decode: Decode = first
+    decode = first
 
     def refuse(key: int, error: Exception) -> None:
         if isinstance(error, ArgumentError):

@@ -5,9 +5,9 @@
 mod calls;
 mod options;
 
-#[cfg(feature = "runtime")]
-pub(crate) use calls::check_of;
 pub use calls::{CallOptions, Client, ListToolsResult};
-pub(crate) use calls::{Closer, Connected, Guard, Link};
+#[cfg(feature = "runtime")]
+pub(crate) use calls::{Closer, Connected, check_of};
+pub(crate) use calls::{Guard, Link};
 pub(crate) use options::seconds;
 pub use options::{ClientOptions, Stderr, Target};

@@ -11,6 +11,7 @@ pub mod revision;
 
 pub use action::{Action, Call, Facts, Input, Invocation, Opening, Outbound, Payload, Role, Sent};
 pub use connection::Connection;
+#[cfg(feature = "http")]
 pub(crate) use context::HeaderList;
 pub use context::{LogLevel, PeerFacts, RequestContext, Transport};
 pub(crate) use exchange::{Arrival, Head};

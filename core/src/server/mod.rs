@@ -1,6 +1,6 @@
 //! The server's side: what is registered, and how a request finds it.
 //!
-//! **Invariant**: no tasks, no sockets. The driver hands a [`Call`](crate::protocol::Call) and a [`Link`] for the answer.
+//! **Invariant**: no tasks, no sockets. The driver hands a [`Call`](crate::protocol::Call) and a link for the answer.
 
 mod builder;
 mod context;

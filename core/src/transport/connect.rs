@@ -183,7 +183,14 @@ impl Client {
         let peer = Peer::new(connection, options.limits(), service, |_| Arc::new(PipeSink(up.clone())));
         up.connect(&far);
         down.connect(&peer);
-        let closer = Arc::new(MemoryCloser { near: Arc::downgrade(&peer), far });
+        let (watched, server) = (Arc::downgrade(&far), server.clone());
+        let watch = runtime::spawn(async move {
+            server.shared.stop.wait().await;
+            if let Some(far) = watched.upgrade() {
+                far.close("the server was closed");
+            }
+        });
+        let closer = Arc::new(MemoryCloser { near: Arc::downgrade(&peer), far, watch });
         negotiate(Attempt { peer, closer, transport: "memory" }, opened, options, false)
             .await
             .map_err(|(error, _)| error)
@@ -286,6 +293,8 @@ impl Drop for Connected {
 struct MemoryCloser {
     near: Weak<Peer>,
     far: Arc<Peer>,
+    /// Ends the far side with the server.
+    watch: tokio::task::JoinHandle<()>,
 }
 
 impl Closer for MemoryCloser {
@@ -294,6 +303,7 @@ impl Closer for MemoryCloser {
             near.close("the client was closed");
         }
         self.far.close("the client was closed");
+        self.watch.abort();
         Box::pin(std::future::ready(()))
     }
 }

@@ -275,3 +275,14 @@ async fn an_idle_session_ends_by_itself_and_a_busy_one_does_not() {
     drop(stream);
     until("nothing is left", || it.server.usage().sessions == 0).await;
 }
+
+#[tokio::test]
+async fn a_call_whose_client_has_hung_up_does_not_keep_its_session() {
+    let it = Fixture::with(|_| {}, r#"{"session_idle_timeout": 0.05}"#);
+    let id = it.session("2025-11-25").await;
+    let call = legacy(1, "tools/call", &json!({"name": "waits", "arguments": {}, "_meta": {"progressToken": 1}}));
+    drop(it.open(&in_session(&id), &call).await);
+    assert_eq!(it.gate.started(), 1);
+    until("the session is gone", || it.server.usage().sessions == 0).await;
+    until("the handler is told", || it.gate.cancelled() == 1).await;
+}

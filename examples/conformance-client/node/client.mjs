@@ -33,6 +33,8 @@ const scenarios = {
     for (const tool of await client.listTools()) await client.callTool(tool.name);
   },
 
+  "sse-retry": (client) => client.callTool("test_reconnection"),
+
   "json-schema-ref-no-deref": (client) => client.listTools(),
 
   async "json-schema-2020-12-preservation"(client) {

@@ -54,6 +54,11 @@ def sample(schema: dict[str, Any]) -> dict[str, Any]:
     return {name: values.get(properties.get(name, {}).get("type"), "text") for name in schema.get("required", [])}
 
 
+async def reconnect(client: AsyncClient) -> None:
+    """A call whose stream the server closes before it answers."""
+    await client.call_tool("test_reconnection")
+
+
 SCENARIOS = {
     "initialize": only_list,
     "tools_call": add_numbers,
@@ -63,6 +68,7 @@ SCENARIOS = {
     "http-invalid-tool-headers": call_every_tool,
     "json-schema-2020-12-preservation": echo_schema,
     "json-schema-ref-no-deref": only_list,
+    "sse-retry": reconnect,
 }
 
 

@@ -113,7 +113,7 @@ impl Emitter {
 
     fn head(&mut self, name: &str, bases: &str, doc: Option<&str>, fields: &str) {
         self.gap(true);
-        let _ = write!(self.text, "class {name}({bases}):\n");
+        let _ = writeln!(self.text, "class {name}({bases}):");
         if let Some(doc) = doc {
             let _ = write!(self.text, "    \"\"\"{doc}\"\"\"\n\n");
         }

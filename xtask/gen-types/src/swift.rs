@@ -17,7 +17,7 @@ const BUILT_IN: [&str; 2] = ["JSONValue", "JSONObject"];
 
 pub(crate) fn emit(model: &Model) -> Result<String> {
     let mut out = format!(
-        "// {NOTICE}\n\n/// The types of the protocol as they are on the wire; every property is optional that some revision leaves out.\n\
+        "// {NOTICE}\n// swift-format-ignore-file\n\n/// The types of the protocol as they are on the wire; every property is optional that some revision leaves out.\n\
          /// Fields and members of unions that a type does not name are kept: decoding and encoding loses nothing.\n\
          public enum Types {{\n"
     );
@@ -47,8 +47,9 @@ pub(crate) fn emit(model: &Model) -> Result<String> {
 
 /// CorpusTypes.swift: the types of the corpus by name, for the tests.
 pub(crate) fn corpus_types(names: &BTreeSet<&str>) -> String {
-    let mut out =
-        format!("// {NOTICE}\n\n@testable import Tricorn\n\nlet corpusTypes: [String: any WireValue.Type] = [\n");
+    let mut out = format!(
+        "// {NOTICE}\n// swift-format-ignore-file\n\n@testable import Tricorn\n\nlet corpusTypes: [String: any WireValue.Type] = [\n"
+    );
     for name in names {
         let _ = writeln!(out, "    \"{name}\": Types.{name}.self,");
     }

@@ -33,9 +33,10 @@ impl Session {
         &self.lanes
     }
 
-    /// Whether somebody waits for something of it.
+    /// Whether somebody waits for something of it. A call whose client has hung up goes on, because a broken
+    /// connection is no cancellation, but it does not keep the session.
     fn is_busy(&self) -> bool {
-        self.peer.in_flight() > 0 || self.lanes.is_open()
+        self.lanes.is_open()
     }
 
     /// Ends it: its streams end, its running calls are cancelled.

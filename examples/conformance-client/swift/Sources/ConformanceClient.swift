@@ -21,6 +21,17 @@ let scenarios: [String: Scenario] = [
     "http-standard-headers": { client in
         for tool in try await client.listTools() { _ = try await client.callTool(tool.name) }
     },
+    "http-custom-headers": { client in
+        _ = try await client.listTools()
+        let text = ProcessInfo.processInfo.environment["MCP_CONFORMANCE_CONTEXT"] ?? "{}"
+        for call in try JSONValue(parsing: text)["toolCalls"]?.arrayValue ?? [] {
+            _ = try await client.callTool(call["name"]?.stringValue ?? "", call["arguments"] ?? [:])
+        }
+    },
+    "http-invalid-tool-headers": { client in
+        for tool in try await client.listTools() { _ = try await client.callTool(tool.name) }
+    },
+    "sse-retry": { client in _ = try await client.callTool("test_reconnection") },
     "json-schema-ref-no-deref": { client in _ = try await client.listTools() },
     "json-schema-2020-12-preservation": { client in
         let tools = try await client.listTools()

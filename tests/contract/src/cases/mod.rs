@@ -48,8 +48,11 @@ pub fn run(options: &Options, report: &mut Report) -> Outcome {
     outcome
 }
 
-/// Every case as `file/name`, with the languages it is skipped in.
-pub fn names(folder: &Path) -> Outcome<Vec<(String, Vec<(String, String)>)>> {
+/// A case as `file/name`, with the languages it is skipped in and why.
+pub type Named = (String, Vec<(String, String)>);
+
+/// Every case.
+pub fn names(folder: &Path) -> Outcome<Vec<Named>> {
     Ok(file::read_all(folder)?.into_iter().map(|case| (format!("{}/{}", case.file, case.name), case.skips)).collect())
 }
 

@@ -104,7 +104,7 @@ impl Player {
             | Action::End { .. } => Ok(()),
             Action::Request { method, .. } => Err(format!("{method} needs @http")),
             Action::Await { .. } | Action::Stream(_) | Action::NextProcess | Action::Exit => {
-                return Err("this line is for peers".into());
+                Err("this line is for peers".into())
             }
             Action::Close { .. } => Err("! close needs @http".into()),
         }

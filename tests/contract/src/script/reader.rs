@@ -5,6 +5,9 @@ use crate::Outcome;
 use crate::pattern::{MODERN, Strictness};
 use serde_json::Value;
 
+/// Messages that may come in any order, and the title of the group.
+type Group = (Vec<(Value, Strictness)>, Option<String>);
+
 struct Reader<'a> {
     revision: &'a str,
     script: Script,
@@ -12,7 +15,7 @@ struct Reader<'a> {
     applies: bool,
     narrows: bool,
     envelope: bool,
-    group: Option<(Vec<(Value, Strictness)>, Option<String>)>,
+    group: Option<Group>,
     until: Option<Value>,
 }
 
