@@ -84,7 +84,9 @@ func addContractTools(to app: Server) {
         await counts.start()
         context.progress(0, total: Double(input.ms), message: "started")
         do {
-            try await Task.sleep(for: .milliseconds(input.ms))
+            // A cancelled sleep keeps its timer until it is due: one long sleep would keep it for ten minutes.
+            let end = ContinuousClock.now + .milliseconds(input.ms)
+            while case let left = end - .now, left > .zero { try await Task.sleep(for: min(left, .milliseconds(100))) }
         } catch {
             await counts.cancel()
             throw error
