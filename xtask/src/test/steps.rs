@@ -86,7 +86,7 @@ fn deny() -> Step {
     if !cargo_has("deny") {
         return skip(NAME, "cargo-deny is not installed: cargo install --locked cargo-deny");
     }
-    let args = ["deny", "--offline", "check", "bans", "licenses", "sources"];
+    let args = ["deny", "--offline", "--all-features", "check", "bans", "licenses", "sources"];
     step(NAME, tool::cargo(&args), 5, Reader::Status)
 }
 

@@ -46,11 +46,7 @@ impl Load {
 
     fn warm_up(self) -> Self {
         let part = |count: usize| count.div_ceil(WARM_UP);
-        Self {
-            calls: part(self.calls),
-            cancels: part(self.cancels),
-            ..self
-        }
+        Self { calls: part(self.calls), cancels: part(self.cancels), ..self }
     }
 }
 
