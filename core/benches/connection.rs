@@ -9,7 +9,9 @@ use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use tricorn::jsonrpc::{Decoded, Limits, Message, RawJson, decode};
 use tricorn::model::Capabilities;
 use tricorn::protocol::revision::Revision;
-use tricorn::protocol::{Action, Call, CallId, Connection, Facts, Input, Invocation, Payload, Role, Transport};
+use tricorn::protocol::{
+    Action, Call, CallId, Connection, Facts, Input, Invocation, Payload, Role, Structured, Transport,
+};
 
 const NOW: Duration = Duration::from_secs(1);
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
@@ -57,7 +59,7 @@ fn dispatched(actions: Vec<Action>) -> Box<Call> {
 /// A request from its message to its answer's bytes.
 fn answer(connection: &mut Connection, message: Message) -> usize {
     let call = dispatched(connection.handle(NOW, Input::Received(message)));
-    let outcome = Payload::Value { value: RawJson::trusted(r#"{"sum":3}"#), structured: true };
+    let outcome = Payload::Value { value: RawJson::trusted(r#"{"sum":3}"#), structured: Structured::Plain };
     connection.handle(NOW, Input::Completed(call.id, Ok(outcome))).len()
 }
 

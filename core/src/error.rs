@@ -1,5 +1,6 @@
 //! The one error type. Its kind says who is at fault; `code` is there only when a JSON-RPC error is meant.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::jsonrpc::{ErrorObject, RawJson, code};
@@ -151,6 +152,14 @@ impl Error {
             message: self.0.message.clone(),
             data: self.0.data.clone(),
         }
+    }
+}
+
+/// At most `most` characters of what a peer sent, for a message.
+pub(crate) fn shortened(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        None => Cow::Borrowed(text),
+        Some((cut, _)) => Cow::Owned(format!("{}…", &text[..cut])),
     }
 }
 

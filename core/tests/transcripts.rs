@@ -17,7 +17,7 @@ use tricorn::Error;
 use tricorn::jsonrpc::{Decoded, Limits, RawJson, decode};
 use tricorn::model::Capabilities;
 use tricorn::protocol::revision::Revision;
-use tricorn::protocol::{Action, Call, CallId, Connection, Facts, Input, Payload, Role, Transport};
+use tricorn::protocol::{Action, Call, CallId, Connection, Facts, Input, Payload, Role, Structured, Transport};
 
 /// About listing, describing and checking tools, or about what a program prints.
 const NOT_THE_ENGINES: [&str; 11] = [
@@ -113,9 +113,9 @@ impl Engine {
             "" => Ok(Payload::Object(raw(&json!({"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]})))),
             "test_simple_text" => Ok(Payload::Text("This is a simple text response for testing.".into())),
             "echo" => Ok(arguments["text"].as_str().map_or_else(missing, |text| Payload::Text(text.to_owned()))),
-            "any_value" => Ok(Payload::Value { value: raw(&arguments["value"]), structured: true }),
+            "any_value" => Ok(Payload::Value { value: raw(&arguments["value"]), structured: Structured::Plain }),
             "add" => Ok(match (arguments["a"].as_i64(), arguments["b"].as_i64()) {
-                (Some(a), Some(b)) => Payload::Value { value: raw(&json!(a + b)), structured: true },
+                (Some(a), Some(b)) => Payload::Value { value: raw(&json!(a + b)), structured: Structured::Plain },
                 _ => missing(),
             }),
             "fail" => Ok(Payload::Failed("the tool says no".into())),
@@ -133,7 +133,7 @@ impl Engine {
             }
             "test_metrics" => {
                 let counts = json!({"started": self.cancelled, "cancelled": self.cancelled, "finished": 0, "running": self.slow.len()});
-                Ok(Payload::Value { value: raw(&json!({"slow": counts})), structured: true })
+                Ok(Payload::Value { value: raw(&json!({"slow": counts})), structured: Structured::Plain })
             }
             other => Err(Error::rpc(-32602, format!("unknown tool {other:?}"))),
         };

@@ -309,13 +309,13 @@ impl Client {
     /// # Errors
     /// As [`request`](Self::request); [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) when the pages do not end.
     pub async fn list_tools(&self) -> Result<Vec<Map<String, Value>>> {
-        let (mut tools, mut cursor) = (Vec::new(), None);
-        for _ in 0..MAX_PAGES {
-            let page = self.list_tools_page(cursor.as_deref()).await?;
+        let (mut tools, mut seen) = (Vec::new(), Vec::<String>::new());
+        while seen.len() < MAX_PAGES {
+            let page = self.list_tools_page(seen.last().map(String::as_str)).await?;
             tools.extend(page.tools);
             match page.next_cursor {
-                Some(next) if Some(&next) != cursor.as_ref() => cursor = Some(next),
-                Some(_) => break,
+                Some(next) if seen.contains(&next) => break,
+                Some(next) => seen.push(next),
                 None => return Ok(tools),
             }
         }
@@ -355,8 +355,7 @@ impl Client {
     /// # Errors
     /// As [`request`](Self::request).
     pub async fn ping(&self) -> Result<()> {
-        let method = if self.revision() > Revision::NEWEST_LEGACY { "server/discover" } else { "ping" };
-        self.request(method, None, &CallOptions::default()).await.map(drop)
+        self.request("ping", None, &CallOptions::default()).await.map(drop)
     }
 
     /// Requests of this client that wait for an answer.

@@ -37,7 +37,7 @@ pub struct ClientOptions {
     pub max_message_bytes: usize,
     /// The deepest nesting of a message. Default 128.
     pub max_nesting: usize,
-    /// Requests awaited at once, and of the server worked on at once. Default 256.
+    /// Requests awaited at once, further ones wait their turn; and of the server worked on at once. Default 256.
     pub max_in_flight: usize,
     /// Sent with every HTTP request.
     pub headers: BTreeMap<String, String>,

@@ -272,6 +272,7 @@ impl Peer {
                 Action::Abandon(id) => rest.push(Work::Abandon(id)),
                 Action::Unanswered(route) => rest.push(Work::Unanswered(route)),
                 Action::Opened(opening) => rest.push(Work::Opened(opening)),
+                Action::Warn(message) => rest.push(Work::Warn(message)),
                 Action::Close { reason, relaunch } => rest.push(Work::Close(reason, relaunch)),
             }
         }
@@ -291,6 +292,7 @@ impl Peer {
                 Work::Abandon(id) => self.sink.abandon(&id),
                 Work::Unanswered(route) => self.sink.unanswered(route),
                 Work::Opened(opening) => self.service.opened(self, opening),
+                Work::Warn(message) => self.service.warning(&message),
                 Work::Close(reason, relaunch) => {
                     self.sink.close();
                     self.service.closed(self, &reason, relaunch);
@@ -411,6 +413,7 @@ enum Work {
     Abandon(Id),
     Unanswered(Route),
     Opened(Opening),
+    Warn(String),
     Close(Error, bool),
 }
 

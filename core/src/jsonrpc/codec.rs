@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 use super::{ErrorObject, Id, Message, RawJson, code};
+use crate::error::shortened;
 
 /// What one message may cost before it is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,8 +155,9 @@ pub fn decode(frame: &Bytes, limits: &Limits) -> Result<Decoded, DecodeError> {
     }
     let text = text.trim_matches([' ', '\t', '\r', '\n']);
     if memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_some() {
-        // A pretty-printed body. Parts of it may be sent on over a line-based transport, so it becomes one line;
-        // JSON forbids raw line breaks inside strings, so only white space changes.
+        // A pretty-printed body. Parts of it may be sent on over a line-based transport, so it becomes one line. It
+        // has to be JSON before that: a raw line break inside a string must not turn into a space.
+        serde_json::from_str::<&RawValue>(text).map_err(|e| DecodeError::parse(not_json(&e)))?;
         let spaced = text.replace(['\n', '\r'], " ");
         let frame = Bytes::from(spaced);
         return decode(&frame, limits);
@@ -257,12 +259,8 @@ fn message(frame: &ByteString, e: Envelope<'_>) -> Result<Message, DecodeError> 
     }
 }
 
-/// At most 40 characters of a value, for an error message.
 fn shown(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(40) {
-        None => Cow::Borrowed(text),
-        Some((cut, _)) => Cow::Owned(format!("{}…", &text[..cut])),
-    }
+    shortened(text, 40)
 }
 
 /// The deepest nesting of brackets, skipping strings. Linear, allocates nothing.
@@ -297,30 +295,9 @@ fn nesting(text: &[u8]) -> usize {
 
 fn put_id(out: &mut BytesMut, id: &Id) {
     match id {
-        Id::Number(n) => {
-            let mut digits = [0u8; 20];
-            out.put_slice(format_integer(*n, &mut digits));
-        }
+        Id::Number(n) => out.put_slice(itoa::Buffer::new().format(*n).as_bytes()),
         Id::String(s) => put_string(out, s),
     }
-}
-
-fn format_integer(n: i64, digits: &mut [u8; 20]) -> &[u8] {
-    let mut at = digits.len();
-    let mut rest = n.unsigned_abs();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + u8::try_from(rest % 10).unwrap_or(0);
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    if n < 0 {
-        at -= 1;
-        digits[at] = b'-';
-    }
-    &digits[at..]
 }
 
 fn put_string(out: &mut BytesMut, s: &str) {
@@ -368,15 +345,11 @@ pub(crate) fn start_result(id: &Id, capacity: usize) -> String {
     let mut out = String::with_capacity(capacity + 48);
     out.push_str(r#"{"jsonrpc":"2.0","id":"#);
     match id {
-        Id::Number(n) => out.push_str(itoa(*n, &mut [0; 20])),
+        Id::Number(n) => out.push_str(itoa::Buffer::new().format(*n)),
         Id::String(s) => out.push_str(&serde_json::to_string(&**s).unwrap_or_default()),
     }
     out.push_str(r#","result":"#);
     out
-}
-
-fn itoa(n: i64, digits: &mut [u8; 20]) -> &str {
-    std::str::from_utf8(format_integer(n, digits)).unwrap_or("0")
 }
 
 /// The text of a response.

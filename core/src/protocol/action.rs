@@ -34,7 +34,7 @@ pub struct Facts {
     pub instructions: Option<String>,
     /// The revisions spoken, oldest first.
     pub revisions: Vec<Revision>,
-    /// The most requests of the peer worked on at once, and of ours awaited at once.
+    /// The most requests of the peer worked on at once, and of ours awaited at once; further ones of ours wait.
     pub max_in_flight: usize,
 }
 
@@ -102,23 +102,12 @@ pub struct Invocation {
     pub progress: bool,
     /// The peer's request this one belongs to.
     pub related: Option<CallId>,
-    /// It was sent before, in a session that the server no longer knew.
-    pub(crate) resent: bool,
 }
 
 impl Invocation {
     /// A request without timeout and without progress.
     pub fn new(call: CallId, method: impl Into<String>, params: Option<RawJson>) -> Self {
-        Self {
-            call,
-            method: method.into(),
-            params,
-            timeout: None,
-            max_timeout: None,
-            progress: false,
-            related: None,
-            resent: false,
-        }
+        Self { call, method: method.into(), params, timeout: None, max_timeout: None, progress: false, related: None }
     }
 }
 
@@ -134,11 +123,23 @@ pub enum Payload {
     Value {
         /// The value.
         value: RawJson,
-        /// Also as `structuredContent`.
-        structured: bool,
+        /// Whether it is `structuredContent`, too.
+        structured: Structured,
     },
     /// A tool's failure, for the model.
     Failed(String),
+}
+
+/// How a tool's plain value becomes `structuredContent`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Structured {
+    /// Not at all.
+    No,
+    /// As it is; in revisions that know only objects there, anything else as the member `result` of one.
+    Plain,
+    /// In revisions that know only objects there, always as the member `result` of one, as the output schema says.
+    Wrapped,
 }
 
 /// A request of the peer that is to be run.
@@ -151,7 +152,7 @@ pub struct Call {
     pub method: &'static Method,
     /// The parameters object.
     pub params: Option<RawJson>,
-    /// `params.name` or `params.uri`.
+    /// The member of `params` that names what the request is about: see [`Method::name_member`].
     pub name: Option<RawJson>,
     /// `params.arguments`.
     pub arguments: Option<RawJson>,
@@ -228,6 +229,8 @@ pub enum Action {
     Unanswered(Route),
     /// The client's negotiation succeeded.
     Opened(Opening),
+    /// Something about the peer is wrong that is no reason to fail.
+    Warn(String),
     /// The connection ends. `relaunch`: the server died of the probe; connect again and start with `initialize`.
     Close {
         /// Why.

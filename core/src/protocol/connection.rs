@@ -12,7 +12,7 @@ use super::exchange::{self, Arrival, Head, Seen, Session};
 use super::pending::{CallId, Incoming, IncomingTable, Outgoing, OutgoingTable, Route};
 use super::revision::negotiate::{Negotiation, Step};
 use super::revision::{Era, Method, Revision, legacy, modern, shape};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, shortened};
 use crate::jsonrpc::{self, DecodeError, ErrorObject, Id, Message, RawJson, code};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
@@ -57,7 +57,8 @@ pub struct Connection {
     incoming: IncomingTable,
     outgoing: OutgoingTable,
     batches: BTreeMap<u64, Batch>,
-    waiting: VecDeque<Invocation>,
+    /// Requests of ours that cannot be sent yet: the connection is opening, or too many wait for their answers.
+    waiting: VecDeque<Outgoing>,
     seen: Seen,
     last_call: u64,
     /// The inside of our modern envelope.
@@ -125,7 +126,7 @@ impl Connection {
     /// When [`Input::Tick`] is due, if ever.
     #[must_use]
     pub fn next_tick(&self) -> Option<Duration> {
-        self.outgoing.next_due()
+        self.waiting.iter().filter_map(Outgoing::due).chain(self.outgoing.next_due()).min()
     }
 
     /// Starts a client's negotiation.
@@ -164,6 +165,7 @@ impl Connection {
             Input::Tick => self.tick(now, &mut out),
             Input::Closed(reason) => self.closed(&reason, &mut out),
         }
+        self.send_waiting(&mut out);
         out
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::revision::Revision;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{Id, RawJson};
 use crate::model::Capabilities;
 
@@ -50,7 +50,11 @@ impl FromStr for LogLevel {
     fn from_str(name: &str) -> Result<Self> {
         Self::NAMES.iter().find(|(n, _)| *n == name).map(|(_, level)| *level).ok_or_else(|| {
             let known: Vec<_> = Self::NAMES.iter().map(|(n, _)| *n).collect();
-            Error::invalid_params(format!("\"level\": expected one of {}, got {name:?}", known.join(", ")))
+            Error::invalid_params(format!(
+                "\"level\": expected one of {}, got {:?}",
+                known.join(", "),
+                shortened(name, 100)
+            ))
         })
     }
 }

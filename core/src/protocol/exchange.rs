@@ -7,7 +7,7 @@ use super::action::{Facts, Role};
 use super::context::{LogLevel, PeerFacts, Transport};
 use super::pending::Route;
 use super::revision::{Era, Method, Revision, modern};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{Id, RawJson, code, skim};
 use crate::model::Capabilities;
 use crate::model::meta::{self, ParamsHead, RequestMeta};
@@ -155,7 +155,10 @@ impl Seen {
 }
 
 fn not_found(method: &str, revision: Revision) -> Error {
-    Error::rpc(code::METHOD_NOT_FOUND, format!("method {method:?} is not served (revision {revision})"))
+    Error::rpc(
+        code::METHOD_NOT_FOUND,
+        format!("method {:?} is not served (revision {revision})", shortened(method, 100)),
+    )
 }
 
 /// Decides whether a request may run.
@@ -197,7 +200,11 @@ pub(super) fn admit(
         log_level: if revision.era() == Era::Legacy { Some(log_level.unwrap_or(LogLevel::Info)) } else { log_level },
         progress_token,
         meta: head.meta,
-        name: head.name.or(head.uri),
+        name: match row.name_member {
+            Some("uri") => head.uri,
+            Some(_) => head.name,
+            None => None,
+        },
         arguments: head.arguments,
     })
 }

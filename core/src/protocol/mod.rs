@@ -9,7 +9,7 @@ mod exchange;
 mod pending;
 pub mod revision;
 
-pub use action::{Action, Call, Facts, Input, Invocation, Opening, Outbound, Payload, Role, Sent};
+pub use action::{Action, Call, Facts, Input, Invocation, Opening, Outbound, Payload, Role, Sent, Structured};
 pub use connection::Connection;
 #[cfg(feature = "http")]
 pub(crate) use context::HeaderList;

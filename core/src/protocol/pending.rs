@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::action::Invocation;
 use super::revision::Method;
 use super::revision::Revision;
 use crate::jsonrpc::{Id, RawJson};
@@ -92,11 +93,32 @@ pub(super) struct Outgoing {
     /// Not restarted by anything.
     pub(super) hard_deadline: Option<Duration>,
     pub(super) wants_progress: bool,
+    /// The peer's request it belongs to.
+    pub(super) related: Option<CallId>,
     pub(super) resent: bool,
+    /// What was asked for is another method; this one's result means nothing to the caller.
+    pub(super) stands_in: bool,
 }
 
 impl Outgoing {
-    fn due(&self) -> Option<Duration> {
+    /// From now on its time is running.
+    pub(super) fn new(invocation: Invocation, now: Duration) -> Self {
+        let Invocation { call, method, params, timeout, max_timeout, progress, related } = invocation;
+        Self {
+            call,
+            method,
+            params,
+            timeout,
+            deadline: after(now, timeout),
+            hard_deadline: after(now, max_timeout),
+            wants_progress: progress,
+            related,
+            resent: false,
+            stands_in: false,
+        }
+    }
+
+    pub(super) fn due(&self) -> Option<Duration> {
         match (self.deadline, self.hard_deadline) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -104,8 +126,13 @@ impl Outgoing {
     }
 
     pub(super) fn restart(&mut self, now: Duration) {
-        self.deadline = self.timeout.map(|t| now + t);
+        self.deadline = after(now, self.timeout);
     }
+}
+
+/// A time beyond the clock's end never comes.
+fn after(now: Duration, timeout: Option<Duration>) -> Option<Duration> {
+    timeout.and_then(|t| now.checked_add(t))
 }
 
 /// Our requests in flight. Ids are a counter that is never reused on a connection.

@@ -215,16 +215,12 @@ impl Server {
             let name = tool.name();
             return Err(Error::misuse(format!("tool {name:?}: inputSchema: expected \"type\": \"object\" at the top")));
         }
-        self.shared.router.registry.write().unwrap_or_else(PoisonError::into_inner).add_tool(tool, handler)?;
-        self.changed();
-        Ok(())
+        self.shared.router.registry.write().unwrap_or_else(PoisonError::into_inner).add_tool(tool, handler)
     }
 
     /// Removes a tool. Says whether there was one.
     pub fn remove_tool(&self, name: &str) -> bool {
-        let removed = self.shared.router.registry.write().unwrap_or_else(PoisonError::into_inner).remove_tool(name);
-        self.changed();
-        removed
+        self.shared.router.registry.write().unwrap_or_else(PoisonError::into_inner).remove_tool(name)
     }
 
     /// Stops serving everywhere: nothing more is accepted, running calls are cancelled.
@@ -265,12 +261,8 @@ impl Server {
         info.description = options.description;
         info.website_url = options.website_url;
         info.icons = options.icons;
-        let has_tools = self.shared.router.registry.read().unwrap_or_else(PoisonError::into_inner).has_tools();
-        let mut capabilities = serde_json::Map::new();
-        capabilities.insert("logging".into(), json!({}));
-        if has_tools {
-            capabilities.insert("tools".into(), json!({}));
-        }
+        // Tools may come at any time, and what a connection was told when it began holds as long as it does.
+        let capabilities = json!({"logging": {}, "tools": {}});
         let facts = Arc::new(Facts {
             role: Role::Server,
             info: RawJson::from_value(&info),

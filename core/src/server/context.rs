@@ -66,8 +66,13 @@ impl Context {
         &self.0.request
     }
 
-    /// Reports progress. Nothing is sent when the peer did not ask for it or `progress` did not grow.
+    /// Reports progress. Nothing is sent when the peer did not ask for it, `progress` did not grow or a number is
+    /// infinite or none.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        if !progress.is_finite() || total.is_some_and(|total| !total.is_finite()) {
+            eprintln!("tricorn: progress {progress} of {total:?} is not reported: expected finite numbers");
+            return;
+        }
         if self.0.request.progress_token.is_some() {
             let (call, message) = (self.0.call, message.map(str::to_owned));
             self.0.link.clone().input(Input::Progress { call, progress, total, message });

@@ -13,7 +13,7 @@ use super::registry::ToolEntry;
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::{RawJson, code};
 use crate::model::{CallToolResult, Content};
-use crate::protocol::Payload;
+use crate::protocol::{Payload, Structured};
 
 /// Runs requests. Completion style: `call` must not block; the answer goes through `reply`, now or later, from any
 /// thread. Async functions and closures are handlers through [`IntoHandler`].
@@ -44,7 +44,7 @@ impl Reply {
 
     /// A tool's plain value: text, and structured content where there is an output schema or the value is an object.
     pub fn value(self, value: RawJson) {
-        self.send(Ok(Payload::Value { value, structured: true }));
+        self.send(Ok(Payload::Value { value, structured: Structured::Plain }));
     }
 
     /// A tool's plain text.
@@ -65,7 +65,7 @@ impl Reply {
     fn send(mut self, outcome: Result<Payload>) {
         let Some(context) = self.context.take() else { return };
         let outcome = match (&self.tool, outcome) {
-            (Some(tool), Ok(payload)) => Ok(tool.checked(payload)),
+            (Some(tool), Ok(payload)) => Ok(tool.checked(payload, context.request().revision)),
             (_, outcome) => outcome,
         };
         context.link().clone().complete(context.call(), outcome);

@@ -8,8 +8,9 @@ use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::model::Tool;
 use crate::model::mirror::{Mirror, mirrors};
-use crate::protocol::Payload;
-use crate::protocol::revision::{Revision, shape};
+use crate::protocol::revision::shape::{self, Fit};
+use crate::protocol::revision::{Revision, Rules};
+use crate::protocol::{Payload, Structured};
 
 /// A registered tool.
 pub(crate) struct ToolEntry {
@@ -19,6 +20,8 @@ pub(crate) struct ToolEntry {
     serial: u64,
     input: Schema,
     output: Option<Schema>,
+    /// Of the output schema.
+    fit: Option<Fit>,
     /// The arguments that HTTP headers mirror.
     pub(crate) mirrors: Vec<Mirror>,
     /// The definition as each revision carries it, written on first use.
@@ -33,9 +36,10 @@ impl ToolEntry {
         let input =
             schema("inputSchema")?.ok_or_else(|| Error::misuse(format!("tool {name:?}: inputSchema: missing")))?;
         let output = schema("outputSchema")?;
+        let fit = tool.members().get("outputSchema").map(Fit::of);
         let mirrors = tool.members().get("inputSchema").map_or_else(|| Ok(Vec::new()), mirrors);
         let mirrors = mirrors.map_err(|why| Error::misuse(format!("tool {name:?}: inputSchema: {why}")))?;
-        Ok(Self { tool, handler, serial, input, output, mirrors, texts: Default::default() })
+        Ok(Self { tool, handler, serial, input, output, fit, mirrors, texts: Default::default() })
     }
 
     fn text(&self, revision: Revision) -> &RawJson {
@@ -51,8 +55,9 @@ impl ToolEntry {
         self.input.check_text("argument", arguments.get())
     }
 
-    /// Decides whether a value is structured content, and checks it against the output schema.
-    pub(crate) fn checked(&self, payload: Payload) -> Payload {
+    /// Checks what a handler answered against the output schema, and makes it the structured content that the tool's
+    /// definition announces in this revision.
+    pub(crate) fn checked(&self, payload: Payload, revision: Revision) -> Payload {
         let problem = match (&self.output, &payload) {
             (Some(schema), Payload::Value { value, .. }) => schema.check_text("result", value.get()),
             (Some(schema), Payload::Object(result)) => check_structured(schema, result),
@@ -60,22 +65,34 @@ impl ToolEntry {
             (None, Payload::Value { value, .. }) if value.get() == "null" => {
                 return Payload::Object(RawJson::trusted(r#"{"content":[]}"#));
             }
-            (None, Payload::Value { value, .. }) => {
-                let structured = value.is_object();
-                let Payload::Value { value, .. } = payload else {
-                    return payload;
-                };
-                return Payload::Value { value, structured };
-            }
             _ => Ok(()),
         };
         match problem {
-            Ok(()) => payload,
+            Ok(()) => self.structured(payload, revision.rules()),
             Err(text) => {
                 let name = self.tool.name();
                 eprintln!("tricorn: tool {name:?}: the result does not fit the outputSchema: {text}");
                 Payload::Failed(safe_message(name, "the result does not fit the outputSchema"))
             }
+        }
+    }
+
+    fn structured(&self, payload: Payload, rules: &Rules) -> Payload {
+        // Where any value may be structured content, an output schema stays as it is.
+        let fit = if rules.any_structured { self.fit.map(|_| Fit::Object) } else { self.fit };
+        match payload {
+            Payload::Value { value, .. } => {
+                let structured = match fit {
+                    Some(Fit::Object) => Structured::Plain,
+                    Some(Fit::Wrapped) => Structured::Wrapped,
+                    // No schema is announced: objects are worth reading by a program, anything else is text.
+                    Some(Fit::Dropped) | None if value.is_object() => Structured::Plain,
+                    Some(Fit::Dropped) | None => Structured::No,
+                };
+                Payload::Value { value, structured }
+            }
+            Payload::Object(result) if fit == Some(Fit::Wrapped) => Payload::Object(shape::wrap_structured(&result)),
+            payload => payload,
         }
     }
 }
@@ -124,10 +141,6 @@ impl Registry {
         self.by_name.get(name).cloned()
     }
 
-    pub(crate) fn has_tools(&self) -> bool {
-        !self.tools.is_empty()
-    }
-
     /// One page of `tools/list`. A cursor names the last tool seen, so it survives changes of the registry.
     ///
     /// # Errors
@@ -157,5 +170,71 @@ impl Registry {
         }
         out.push('}');
         Ok(RawJson::written(out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::{Context, Reply};
+    use serde_json::{Value, json};
+
+    struct Idle;
+    impl Handler for Idle {
+        fn call(&self, _cx: Context, _params: RawJson, _reply: Reply) {}
+    }
+
+    /// What a tool with this output schema announces, and its structured content for a value and a whole result.
+    fn shaped(revision: &str, schema: Option<Value>, value: &Value) -> [Value; 3] {
+        let revision = Revision::parse(revision).expect("known");
+        let mut tool = Tool::new("t", "");
+        if let Some(schema) = schema {
+            tool = tool.output_schema(schema);
+        }
+        let entry = ToolEntry::new(tool, Arc::new(Idle), 1).expect("a tool");
+        let listed: Value = entry.text(revision).to().expect("json");
+        let method = crate::protocol::revision::Method::find("tools/call").expect("known");
+        let write = |payload: Payload| {
+            let mut out = String::new();
+            let payload = entry.checked(payload, revision);
+            shape::write_result(&mut out, revision.rules(), "{}", method, payload);
+            let result: Value = serde_json::from_str(&out).expect("json");
+            result.get("structuredContent").cloned().unwrap_or_else(|| json!("absent"))
+        };
+        let plain = write(Payload::Value { value: RawJson::from_value(value), structured: Structured::Plain });
+        let whole = write(Payload::Object(RawJson::from_value(&json!({"content": [], "structuredContent": value}))));
+        [listed["outputSchema"].clone(), plain, whole]
+    }
+
+    #[test]
+    fn schema_and_value_are_wrapped_together_or_not_at_all() {
+        let optional = json!({"$defs": {"P": {"type": "object"}}, "anyOf": [{"$ref": "#/$defs/P"}, {"type": "null"}]});
+        let root = json!({"$defs": {"P": {"type": "object"}}, "$ref": "#/$defs/P"});
+        let any = json!({"type": ["object", "null"]});
+        for schema in [optional, root, any] {
+            for value in [json!({"x": 3}), json!({"result": 1})] {
+                for revision in ["2025-06-18", "2025-11-25"] {
+                    let [listed, plain, whole] = shaped(revision, Some(schema.clone()), &value);
+                    assert_eq!((&listed["type"], &listed["required"]), (&json!("object"), &json!(["result"])));
+                    assert_eq!((plain, whole), (json!({"result": value}), json!({"result": value})), "{schema}");
+                }
+                let [listed, plain, whole] = shaped("2026-07-28", Some(schema.clone()), &value);
+                assert_eq!((&listed, &plain, &whole), (&schema, &value, &value));
+            }
+        }
+        let object = json!({"type": "object"});
+        let value = json!({"x": 3});
+        assert_eq!(shaped("2025-06-18", Some(object.clone()), &value), [object, value.clone(), value]);
+    }
+
+    #[test]
+    fn without_a_schema_only_objects_are_structured() {
+        let itself = json!({"anyOf": [{"type": "integer"}, {"type": "object", "additionalProperties": {"$ref": "#"}}]});
+        for schema in [None, Some(itself)] {
+            let [listed, plain, _] = shaped("2025-11-25", schema.clone(), &json!({"x": 3}));
+            assert_eq!((listed, plain), (Value::Null, json!({"x": 3})));
+            assert_eq!(shaped("2025-11-25", schema, &json!(5))[1], "absent");
+        }
+        assert_eq!(shaped("2026-07-28", None, &json!(5))[1], "absent");
     }
 }

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -8,7 +9,7 @@ use serde::Deserialize;
 use super::handler::{BoxFuture, finished, panicked};
 use super::registry::Registry;
 use super::{Context, IntoAnswer, Link, Reply, ToolError};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{RawJson, code};
 use crate::model::meta;
 use crate::protocol::{Call, Payload};
@@ -55,26 +56,25 @@ impl Router {
         };
         let Some(name) = serde_json::from_str::<&serde_json::value::RawValue>(name.get()).ok().and_then(meta::string)
         else {
-            return fail(Error::invalid_params(format!("\"name\": expected a string, got {name}")));
+            return fail(Error::invalid_params(format!("\"name\": expected a string, got {}", shown(name))));
         };
         let entry = self.registry.read().unwrap_or_else(PoisonError::into_inner).tool(&name);
         let Some(entry) = entry else {
-            return fail(Error::invalid_params(format!("unknown tool {name:?}")));
+            return fail(Error::invalid_params(format!("unknown tool {:?}", shortened(&name, 100))));
         };
         let arguments = match call.arguments {
             None => RawJson::empty_object(),
             Some(arguments) if arguments.is_object() => arguments,
             Some(other) => {
-                return fail(Error::invalid_params(format!("\"arguments\": expected an object, got {other}")));
+                return fail(Error::invalid_params(format!(
+                    "\"arguments\": expected an object, got {}",
+                    shown(&other)
+                )));
             }
         };
         if let Err(text) = entry.check_arguments(&arguments) {
-            let outcome = if call.context.revision.rules().argument_errors_are_results {
-                Ok(Payload::Failed(text))
-            } else {
-                Err(Error::invalid_params(text))
-            };
-            return link.clone().complete(call.id, outcome);
+            // The model can mend it, so it is told in every revision.
+            return link.clone().complete(call.id, Ok(Payload::Failed(text)));
         }
         let handler = entry.handler.clone();
         let context = Context::new(call.id, call.context, link.clone(), handler.clone());
@@ -83,6 +83,10 @@ impl Router {
         // A panic that gets here has dropped the reply, which has answered.
         let _ = std::panic::catch_unwind(AssertUnwindSafe(|| handler.call(context, arguments, reply)));
     }
+}
+
+fn shown(value: &RawJson) -> Cow<'_, str> {
+    shortened(value.get(), 60)
 }
 
 /// Runs a handler's future: polled here first, because most are ready at once, and moved to a task when it waits.

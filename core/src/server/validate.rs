@@ -7,7 +7,7 @@ use jsonschema::{Draft, ValidationError, Validator};
 use serde_json::Value;
 
 use super::quick::Quick;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shortened};
 
 /// The deepest nesting of a schema.
 const MAX_DEPTH: usize = 64;
@@ -15,6 +15,10 @@ const MAX_DEPTH: usize = 64;
 const MAX_SUBSCHEMAS: usize = 10_000;
 /// The most problems named in one answer.
 const MAX_PROBLEMS: usize = 10;
+/// The longest name in an answer, in characters.
+const MAX_NAME: usize = 100;
+/// The longest of the validator's own texts, which may hold the whole value.
+const MAX_TEXT: usize = 300;
 
 /// A schema that values can be checked against. Compiled on first use: most tools of a server are never called.
 #[derive(Debug)]
@@ -64,7 +68,7 @@ impl Schema {
     /// Checks a value's text. `noun` is what a member is called: `argument` or `result`.
     ///
     /// # Errors
-    /// All problems (ten at most) in one line.
+    /// The problems (ten at most) in one line.
     pub(crate) fn check_text(&self, noun: &str, text: &str) -> Result<(), String> {
         if self.quick.as_ref().is_some_and(|quick| quick.accepts(text)) {
             return Ok(());
@@ -79,7 +83,7 @@ impl Schema {
             return Ok(());
         }
         let problems: Vec<String> =
-            validator.iter_errors(value).take(MAX_PROBLEMS).flat_map(|e| describe(noun, &e)).collect();
+            validator.iter_errors(value).flat_map(|e| describe(noun, &e)).take(MAX_PROBLEMS).collect();
         Err(problems.join("; "))
     }
 }
@@ -167,17 +171,15 @@ fn path(pointer: &str) -> String {
 }
 
 fn shown(value: &Value) -> String {
-    let text = value.to_string();
-    match text.char_indices().nth(60) {
-        None => text,
-        Some((cut, _)) => format!("{}…", &text[..cut]),
-    }
+    shortened(&value.to_string(), 60).into_owned()
 }
 
 fn describe(noun: &str, error: &ValidationError<'_>) -> Vec<String> {
     let at = path(error.instance_path().as_str());
+    let at = shortened(&at, MAX_NAME);
     let inside = |name: &str| {
-        if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") }
+        let name = shortened(name, MAX_NAME);
+        if at.is_empty() { name.into_owned() } else { format!("{at}.{name}") }
     };
     let here = |text: String| {
         if at.is_empty() { vec![format!("{noun}s: {text}")] } else { vec![format!("{noun} \"{at}\": {text}")] }
@@ -197,7 +199,7 @@ fn describe(noun: &str, error: &ValidationError<'_>) -> Vec<String> {
             vec![format!("{noun} \"{}\": missing (required)", inside(name))]
         }
         ValidationErrorKind::AdditionalProperties { unexpected } => {
-            unexpected.iter().map(|name| format!("{noun} \"{}\": unknown", inside(name))).collect()
+            unexpected.iter().take(MAX_PROBLEMS).map(|name| format!("{noun} \"{}\": unknown", inside(name))).collect()
         }
         ValidationErrorKind::Enum { options } => {
             here(format!("expected one of {}, got {}", shown(options), shown(error.instance())))
@@ -220,7 +222,7 @@ fn describe(noun: &str, error: &ValidationError<'_>) -> Vec<String> {
         ValidationErrorKind::Pattern { pattern } => {
             here(format!("expected a match of the pattern {pattern}, got {}", shown(error.instance())))
         }
-        _ => here(error.to_string()),
+        _ => here(shortened(&error.to_string(), MAX_TEXT).into_owned()),
     }
 }
 
@@ -249,6 +251,17 @@ mod tests {
         assert_eq!(check(nested, json!({"p": [{"x": 3}]})), r#"argument "p[0].x": expected one of [1,2], got 3"#);
         let union = json!({"properties": {"a": {"type": ["string", "null"]}}});
         assert!(check(union, json!({"a": 1})).contains("or"), "both types are named");
+    }
+
+    #[test]
+    fn problems_are_few_and_short() {
+        let none = json!({"properties": {"a": {}}, "additionalProperties": false});
+        let many: serde_json::Map<String, Value> = (0..100_000).map(|n| (n.to_string(), json!(0))).collect();
+        assert_eq!(check(none.clone(), Value::Object(many)).matches("unknown").count(), MAX_PROBLEMS);
+        let long = check(none, json!({"x".repeat(100_000): 0}));
+        assert!(long.len() < 150 && long.contains("xxx…"), "{long}");
+        let either = json!({"anyOf": [{"type": "integer"}, {"type": "boolean"}]});
+        assert!(check(either, json!("x".repeat(100_000))).len() < 400);
     }
 
     #[test]

@@ -124,3 +124,15 @@ fn a_pretty_printed_message_becomes_one_line() {
     assert!(!params.get().contains('\n'));
     assert_eq!(params.to::<serde_json::Value>().expect("json"), serde_json::json!({"a": "x\ny"}));
 }
+
+#[test]
+fn a_line_break_inside_a_string_is_a_parse_error() {
+    for text in [
+        "{\"jsonrpc\":\"2.0\",\"id\":\"a\nb\",\"method\":\"ping\"}",
+        "{\n\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"pi\rng\"}",
+        "[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"p\",\"params\":{\"a\":\"\n\"}}]",
+    ] {
+        let error = decode(&Bytes::from(text), &Limits::default()).expect_err(text);
+        assert_eq!((error.id, error.code), (None, code::PARSE_ERROR), "{text}");
+    }
+}

@@ -83,8 +83,9 @@ impl Connection {
             return;
         };
         let Some(token) = &incoming.progress_token else { return };
-        // The specification wants it to grow; a handler that repeats itself is not worth an error.
-        if progress.is_nan() || progress <= incoming.progress {
+        // JSON has no other numbers. The specification wants it to grow; a handler that repeats itself is not worth
+        // an error.
+        if !progress.is_finite() || total.is_some_and(|t| !t.is_finite()) || progress <= incoming.progress {
             return;
         }
         incoming.progress = progress;

@@ -61,7 +61,15 @@ impl Connection {
             }
             return;
         }
+        if self.answers_nothing() {
+            return out.push(unasked("a request that is no message"));
+        }
         self.respond_error(error.id.as_ref(), &error.to_object(), self.way(batch), out);
+    }
+
+    /// A client whose server is modern sends no responses.
+    fn answers_nothing(&self) -> bool {
+        self.facts.role == Role::Client && matches!(self.phase, Phase::Modern(_))
     }
 
     pub(super) fn request(
@@ -72,8 +80,15 @@ impl Connection {
         batch: Option<u64>,
         out: &mut Vec<Action>,
     ) {
+        if self.answers_nothing() {
+            return out.push(unasked(&format!("the request {:?}", shortened(method, 100))));
+        }
+        if self.facts.role == Role::Client && matches!(self.phase, Phase::Opening(_)) && method == "ping" {
+            return self.respond(&id, &RawJson::empty_object(), self.way(batch), out);
+        }
         if self.incoming.has(&id) {
-            let message = format!("\"id\": {id:?} is already in use by a request in flight");
+            let shown = format!("{id:?}");
+            let message = format!("\"id\": {} is already in use by a request in flight", shortened(&shown, 100));
             let error = Error::rpc(code::INVALID_REQUEST, message);
             return self.respond_error(Some(&id), &error.to_object(), self.way(batch), out);
         }
@@ -91,7 +106,7 @@ impl Connection {
             Err(error) => return self.respond_error(Some(&id), &error.to_object(), self.way(batch), out),
         };
         if self.facts.role == Role::Server && matches!(self.phase, Phase::Unopened) && head.version.is_none() {
-            match self.first_request(&id, method, params.as_ref(), batch, out) {
+            match self.first_request(&id, method, params.as_ref(), out) {
                 Ok(true) => return,
                 Ok(false) => {}
                 Err(error) => return self.respond_error(Some(&id), &error.to_object(), self.way(batch), out),
@@ -153,13 +168,9 @@ impl Connection {
         id: &Id,
         method: &str,
         params: Option<&RawJson>,
-        batch: Option<u64>,
         out: &mut Vec<Action>,
     ) -> Result<bool> {
         match method {
-            "initialize" if batch.is_some() => {
-                Err(Error::rpc(code::INVALID_REQUEST, "\"initialize\" must not be part of a batch"))
-            }
             "initialize" => {
                 let (revision, peer, result) = legacy::answer(&self.facts, params)?;
                 self.phase = Phase::Legacy(Session { revision, peer: Arc::new(peer), log_level: None });
@@ -167,11 +178,12 @@ impl Connection {
                 Ok(true)
             }
             "ping" => {
-                self.respond(id, &RawJson::empty_object(), self.way(batch), out);
+                self.respond(id, &RawJson::empty_object(), self.way(None), out);
                 Ok(true)
             }
             "server/discover" => Ok(false),
             _ if Method::find(method).is_none_or(|m| m.notification) => {
+                let method = shortened(method, 100);
                 Err(Error::rpc(code::METHOD_NOT_FOUND, format!("method {method:?} is not served")))
             }
             _ => {
@@ -269,4 +281,8 @@ impl Connection {
             _ => out.push(Action::Notified(method, params)),
         }
     }
+}
+
+fn unasked(what: &str) -> Action {
+    Action::Warn(format!("the server sent {what}, which this revision does not let it: ignored"))
 }

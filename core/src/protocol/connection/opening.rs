@@ -10,20 +10,12 @@ impl Connection {
                 let params = (method == "initialize").then(|| legacy::question(&self.facts, revision));
                 // A probe without an answer costs its own time, `initialize` the caller's.
                 let timeout = own.or(timeout).or(Some(Duration::from_secs(60)));
-                let deadline = timeout.map(|t| now + t);
-                let outgoing = Outgoing {
-                    call: OPENING,
-                    method: method.into(),
-                    params,
-                    timeout,
-                    deadline,
-                    hard_deadline: None,
-                    wants_progress: false,
-                    resent: false,
-                };
+                let mut invocation = Invocation::new(OPENING, method, params);
+                invocation.timeout = timeout;
+                let outgoing = Outgoing::new(invocation, now);
                 let era = if method == "initialize" { revision } else { Revision::NEWEST.max(revision) };
                 self.envelope.clear();
-                self.transmit(outgoing, era, None, out);
+                self.transmit(outgoing, era, out);
                 self.envelope.clear();
                 let asked = out.iter().rev().find_map(|action| match action {
                     Action::Send(Outbound { sent: Sent::Request { id, .. }, .. }) => Some(id.clone()),
@@ -35,6 +27,13 @@ impl Connection {
             }
             Step::Opened(answer) => {
                 let modern = answer.revision.era() == Era::Modern;
+                if let Phase::Opening(negotiation) = &self.phase {
+                    // The other question needs no answer any more, and must not time out: a client never cancels
+                    // `initialize`.
+                    let asked: Vec<Id> = negotiation.asked_ids().cloned().collect();
+                    let open = asked.into_iter().filter(|id| self.outgoing.remove(id).is_some());
+                    out.extend(open.map(Action::Abandon));
+                }
                 self.phase = if modern {
                     Phase::Modern(answer.revision)
                 } else {
@@ -49,9 +48,6 @@ impl Connection {
                     Opening { revision: answer.revision, peer: answer.peer, instructions: answer.instructions };
                 self.opening = Some(opening.clone());
                 out.push(Action::Opened(opening));
-                for waiting in std::mem::take(&mut self.waiting) {
-                    self.send_request(now, waiting, out);
-                }
             }
             Step::Failed(error) => self.end(&error, false, out),
         }

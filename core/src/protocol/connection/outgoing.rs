@@ -2,50 +2,54 @@
 
 use super::*;
 
+/// So many times the requests that may be awaited at once may wait to be sent.
+const QUEUED: usize = 16;
+
 impl Connection {
     pub(super) fn call(&mut self, now: Duration, invocation: Invocation, out: &mut Vec<Action>) {
-        if self.awaited() >= self.facts.max_in_flight {
-            let message = format!("more than {} requests wait for an answer (max_in_flight)", self.facts.max_in_flight);
-            return out.push(Action::Resolve(invocation.call, Err(Error::misuse(message))));
-        }
-        match &self.phase {
-            Phase::Opening(_) => self.waiting.push_back(invocation),
-            Phase::Legacy(_) | Phase::Modern(_) => self.send_request(now, invocation, out),
-            Phase::Unopened => {
-                out.push(Action::Resolve(invocation.call, Err(Error::misuse("the connection is not open yet"))));
+        let max = self.facts.max_in_flight;
+        let error = match &self.phase {
+            Phase::Unopened => Error::misuse("the connection is not open yet"),
+            Phase::Closed => Error::closed("the connection is closed"),
+            _ if self.waiting.len() >= max.saturating_mul(QUEUED) => {
+                let waiting = max.saturating_mul(QUEUED);
+                let message = format!(
+                    "{max} requests wait for an answer (max_in_flight) and {waiting} more to be sent: the server does not keep up"
+                );
+                Error::new(ErrorKind::Transport, message)
             }
-            Phase::Closed => out.push(Action::Resolve(invocation.call, Err(Error::closed("the connection is closed")))),
+            _ => return self.waiting.push_back(Outgoing::new(invocation, now)),
+        };
+        out.push(Action::Resolve(invocation.call, Err(error)));
+    }
+
+    /// Sends what had to wait, as far as there is room.
+    pub(super) fn send_waiting(&mut self, out: &mut Vec<Action>) {
+        while matches!(self.phase, Phase::Legacy(_) | Phase::Modern(_))
+            && self.outgoing.len() < self.facts.max_in_flight
+            && let Some(next) = self.waiting.pop_front()
+        {
+            self.send_request(next, out);
         }
     }
 
-    pub(super) fn send_request(&mut self, now: Duration, invocation: Invocation, out: &mut Vec<Action>) {
+    fn send_request(&mut self, mut outgoing: Outgoing, out: &mut Vec<Action>) {
         let revision = self.revision().unwrap_or(Revision::NEWEST_LEGACY);
-        if let Some(row) = Method::find(&invocation.method)
+        if let Some(row) = Method::find(&outgoing.method)
             && !row.exists_in(revision)
         {
-            let message = format!("{:?} does not exist in revision {revision}", invocation.method);
-            return out.push(Action::Resolve(invocation.call, Err(Error::new(ErrorKind::Unsupported, message))));
+            let Some(other) = row.stand_in(revision) else {
+                let message = format!("{:?} does not exist in revision {revision}", outgoing.method);
+                return out.push(Action::Resolve(outgoing.call, Err(Error::new(ErrorKind::Unsupported, message))));
+            };
+            outgoing.method = other.name.into();
+            outgoing.stands_in = true;
         }
-        let outgoing = Outgoing {
-            call: invocation.call,
-            method: invocation.method,
-            params: invocation.params,
-            timeout: invocation.timeout,
-            deadline: invocation.timeout.map(|t| now + t),
-            hard_deadline: invocation.max_timeout.map(|t| now + t),
-            wants_progress: invocation.progress,
-            resent: invocation.resent,
-        };
-        self.transmit(outgoing, revision, invocation.related, out);
+        self.transmit(outgoing, revision, out);
     }
 
-    pub(super) fn transmit(
-        &mut self,
-        outgoing: Outgoing,
-        revision: Revision,
-        related: Option<CallId>,
-        out: &mut Vec<Action>,
-    ) {
+    pub(super) fn transmit(&mut self, outgoing: Outgoing, revision: Revision, out: &mut Vec<Action>) {
+        let related = outgoing.related;
         let (method, params, progress) = (outgoing.method.clone(), outgoing.params.clone(), outgoing.wants_progress);
         let id = Id::Number(self.outgoing.insert(outgoing));
         let token = progress.then_some(&id);
@@ -94,6 +98,7 @@ impl Connection {
             Phase::Modern(_) => complete(result),
             _ => Ok(result),
         };
+        let outcome = if outgoing.stands_in { outcome.map(|_| RawJson::empty_object()) } else { outcome };
         out.push(Action::Resolve(outgoing.call, outcome));
     }
 
@@ -112,7 +117,7 @@ impl Connection {
     }
 
     pub(super) fn session_lost(&mut self, now: Duration, id: &Id, out: &mut Vec<Action>) {
-        let Some(outgoing) = self.outgoing.remove(id) else {
+        let Some(mut outgoing) = self.outgoing.remove(id) else {
             return;
         };
         if outgoing.resent {
@@ -120,11 +125,11 @@ impl Connection {
             return out.push(Action::Resolve(outgoing.call, Err(Error::new(ErrorKind::Transport, message))));
         }
         // A 404 says that the request did not run, so it is safe to send again.
-        let (call, timeout, progress) = (outgoing.call, outgoing.timeout, outgoing.wants_progress);
-        let max_timeout = outgoing.hard_deadline.map(|due| due.saturating_sub(now));
-        let (method, params) = (outgoing.method, outgoing.params);
-        let again = Invocation { call, method, params, timeout, max_timeout, progress, related: None, resent: true };
-        self.waiting.push_back(again);
+        let timeout = outgoing.timeout;
+        outgoing.restart(now);
+        outgoing.resent = true;
+        outgoing.related = None;
+        self.waiting.push_back(outgoing);
         if let Phase::Legacy(session) = &self.phase {
             let pinned = Some(session.revision);
             let mut negotiation = Negotiation::new(pinned, Duration::ZERO);
@@ -170,11 +175,19 @@ impl Connection {
                 continue;
             };
             self.tell_cancelled(id, Some("timeout"), out);
-            let seconds = outgoing.timeout.unwrap_or_default().as_secs_f64();
-            let message = format!("no answer to {:?} within {seconds} s (request_timeout)", outgoing.method);
-            out.push(Action::Resolve(outgoing.call, Err(Error::new(ErrorKind::Timeout, message))));
+            out.push(late(&outgoing));
         }
+        let (late, rest): (Vec<_>, _) =
+            std::mem::take(&mut self.waiting).into_iter().partition(|w| w.due().is_some_and(|due| due <= now));
+        self.waiting = rest.into();
+        out.extend(late.iter().map(self::late));
     }
+}
+
+fn late(outgoing: &Outgoing) -> Action {
+    let seconds = outgoing.timeout.unwrap_or_default().as_secs_f64();
+    let message = format!("no answer to {:?} within {seconds} s (request_timeout)", outgoing.method);
+    Action::Resolve(outgoing.call, Err(Error::new(ErrorKind::Timeout, message)))
 }
 
 /// A modern result that is complete; one of another type is nothing this client asked for.

@@ -1,3 +1,5 @@
+mod client;
+
 use super::*;
 use crate::error::ErrorKind;
 use crate::jsonrpc::code;
@@ -234,247 +236,38 @@ fn answers_nobody_asked_for_are_dropped() {
     assert!(feed(&mut c, json!({"jsonrpc": "2.0", "error": {"code": 1, "message": ""}})).is_empty());
 }
 
-// ---- the client's side ------------------------------------------------------------------------------------------
-
-const PROBE: Duration = Duration::from_secs(5);
-
-fn opening(pinned: Option<&str>) -> (Connection, Value) {
-    let mut c = connection(Role::Client);
-    let pinned = pinned.map(|name| Revision::parse(name).expect("known"));
-    let asked = one(&c.open(START, pinned, PROBE, None, false));
-    (c, asked)
-}
-
-fn opened(actions: &[Action]) -> Option<Revision> {
-    actions.iter().find_map(|a| if let Action::Opened(o) = a { Some(o.revision) } else { None })
-}
-
-fn closed(actions: &[Action]) -> Option<(ErrorKind, bool)> {
-    actions
-        .iter()
-        .find_map(|a| if let Action::Close { reason, relaunch } = a { Some((reason.kind(), *relaunch)) } else { None })
-}
-
-fn discovered(id: &Value, versions: Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": id, "result": {"resultType": "complete", "supportedVersions": versions,
-        "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "public"}})
+#[test]
+fn the_name_is_the_member_that_the_method_names() {
+    let mut c = legacy("2025-11-25");
+    let ask = |method: &str, id: u64| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {"uri": "add", "arguments": {"a": 1, "b": 2}}});
+    assert_eq!(dispatched(feed(&mut c, ask("tools/call", 1))).name, None);
+    assert_eq!(dispatched(feed(&mut c, ask("tools/list", 2))).name, None);
+    let mut modern = ask("tools/call", 3);
+    modern["params"]["_meta"] = envelope("2026-07-28");
+    assert_eq!(dispatched(feed(&mut c, modern)).name, None);
+    assert_eq!(dispatched(feed(&mut c, call(4))).name.as_ref().map(RawJson::get), Some("\"add\""));
 }
 
 #[test]
-fn a_client_probes_and_takes_the_modern_answer() {
-    let (mut c, asked) = opening(None);
-    assert_eq!(asked["method"], "server/discover");
-    assert_eq!(asked["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
-    let actions = feed(&mut c, discovered(&asked["id"], json!(["2025-11-25", "2026-07-28"])));
-    assert_eq!(opened(&actions), Some(Revision::NEWEST));
-    let actions = c.handle(START, Input::Call(Invocation::new(CallId(1), "tools/list", None)));
-    assert_eq!(one(&actions)["params"]["_meta"]["io.modelcontextprotocol/clientInfo"]["name"], "n");
-}
-
-#[test]
-fn any_other_answer_and_silence_mean_initialize() {
-    let errors = [code::METHOD_NOT_FOUND, code::INVALID_PARAMS, code::INVALID_REQUEST, -32000, 0];
-    for code in errors {
-        let (mut c, asked) = opening(None);
-        let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": code, "message": "?"}});
-        assert_eq!(one(&feed(&mut c, answer))["method"], "initialize", "{code}");
+fn progress_that_json_cannot_say_is_not_sent() {
+    let mut c = legacy("2025-11-25");
+    let mut request = call(1);
+    request["params"]["_meta"] = json!({"progressToken": 1});
+    let run = dispatched(feed(&mut c, request));
+    for (progress, total) in [(f64::INFINITY, None), (f64::NEG_INFINITY, None), (1.0, Some(f64::NAN))] {
+        let input = Input::Progress { call: run.id, progress, total, message: None };
+        assert!(c.handle(START, input).is_empty(), "{progress} of {total:?}");
     }
-    let (mut c, _) = opening(None);
-    assert!(c.handle(PROBE / 2, Input::Tick).is_empty());
-    assert_eq!(c.next_tick(), Some(PROBE));
-    let asked = one(&c.handle(PROBE, Input::Tick));
-    assert_eq!(asked["method"], "initialize");
-    let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"protocolVersion": "2024-11-05",
-        "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}});
-    let actions = feed(&mut c, answer);
-    assert_eq!(opened(&actions).map(Revision::as_str), Some("2024-11-05"));
-    assert_eq!(one(&actions)["method"], "notifications/initialized");
+    let input = Input::Progress { call: run.id, progress: 1.0, total: Some(2.0), message: None };
+    assert_eq!(sent(&c.handle(START, input)).len(), 1);
 }
 
 #[test]
-fn a_slow_modern_server_is_not_demoted() {
-    let (mut c, asked) = opening(None);
-    assert_eq!(one(&c.handle(PROBE, Input::Tick))["method"], "initialize");
-    assert_eq!(opened(&feed(&mut c, discovered(&asked["id"], json!(["2026-07-28"])))), Some(Revision::NEWEST));
-}
-
-#[test]
-fn a_modern_refusal_stays_modern() {
-    let refuse = |id: &Value, supported: Value| {
-        json!({"jsonrpc": "2.0", "id": id, "error": {"code": modern::UNSUPPORTED_VERSION, "message": "",
-            "data": {"supported": supported, "requested": "2026-07-28"}}})
-    };
-    let (mut c, asked) = opening(None);
-    let again = one(&feed(&mut c, refuse(&asked["id"], json!(["2026-07-28"]))));
-    assert_eq!(again["method"], "server/discover");
-    let (mut c, asked) = opening(None);
-    assert_eq!(one(&feed(&mut c, refuse(&asked["id"], json!(["2025-06-18"]))))["method"], "initialize");
-    let (mut c, asked) = opening(None);
-    assert_eq!(
-        closed(&feed(&mut c, refuse(&asked["id"], json!(["2031-01-01"])))),
-        Some((ErrorKind::Unsupported, false))
-    );
-    for code in [modern::HEADER_MISMATCH, modern::MISSING_CLIENT_CAPABILITY] {
-        let (mut c, asked) = opening(None);
-        let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": code, "message": ""}});
-        assert_eq!(closed(&feed(&mut c, answer)), Some((ErrorKind::Rpc, false)));
-    }
-}
-
-#[test]
-fn http_refusals_are_told_apart() {
-    for (kind, falls_back) in [(ErrorKind::Unsupported, true), (ErrorKind::Auth, false), (ErrorKind::Transport, false)]
-    {
-        let (mut c, _) = opening(None);
-        let actions = c.handle(START, Input::Undelivered(Id::Number(1), Error::new(kind, "HTTP")));
-        assert_eq!(sent(&actions).first().is_some_and(|m| m["method"] == "initialize"), falls_back, "{kind:?}");
-        assert_eq!(closed(&actions).is_none(), falls_back);
-    }
-}
-
-#[test]
-fn a_server_that_dies_of_the_probe_is_launched_again() {
-    let (mut c, _) = opening(None);
-    assert_eq!(closed(&c.handle(START, Input::Closed("exit".into()))), Some((ErrorKind::Closed, true)));
-    let (mut c, _) = opening(Some("2026-07-28"));
-    assert_eq!(closed(&c.handle(START, Input::Closed("exit".into()))), Some((ErrorKind::Closed, false)));
-    let mut c = connection(Role::Client);
-    assert_eq!(one(&c.open(START, None, PROBE, None, true))["method"], "initialize");
-}
-
-#[test]
-fn a_pinned_revision_is_the_only_one() {
-    let (mut c, asked) = opening(Some("2025-03-26"));
-    assert_eq!(asked["params"]["protocolVersion"], "2025-03-26");
-    let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"protocolVersion": "2024-11-05",
-        "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}});
-    assert_eq!(closed(&feed(&mut c, answer)), Some((ErrorKind::Unsupported, false)));
-    let (mut c, asked) = opening(Some("2026-07-28"));
-    let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -32601, "message": ""}});
-    assert_eq!(closed(&feed(&mut c, answer)), Some((ErrorKind::Unsupported, false)));
-}
-
-fn client() -> Connection {
-    let (mut c, asked) = opening(Some("2025-11-25"));
-    let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"protocolVersion": "2025-11-25",
-        "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}});
-    assert!(opened(&feed(&mut c, answer)).is_some());
-    c
-}
-
-fn invoke(c: &mut Connection, call: u64) -> Value {
-    let mut invocation = Invocation::new(CallId(call), "tools/call", Some(RawJson::trusted(r#"{"name":"t"}"#)));
-    invocation.timeout = Some(Duration::from_secs(60));
-    invocation.progress = true;
-    one(&c.handle(START, Input::Call(invocation)))
-}
-
-fn resolved(actions: &[Action]) -> Option<(u64, Result<&str, ErrorKind>)> {
-    actions.iter().find_map(|a| match a {
-        Action::Resolve(call, outcome) => Some((call.0, outcome.as_ref().map(RawJson::get).map_err(Error::kind))),
-        _ => None,
-    })
-}
-
-#[test]
-fn a_timeout_is_restarted_by_progress_and_told_to_the_server() {
-    let mut c = client();
-    let request = invoke(&mut c, 1);
-    let at = Duration::from_secs(50);
-    let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {
-        "progressToken": request["params"]["_meta"]["progressToken"], "progress": 1}});
-    let actions = c.handle(at, Input::Received(message(&progress)));
-    assert!(matches!(&actions[..], [Action::Progress(CallId(1), _)]), "{actions:?}");
-    assert!(c.handle(Duration::from_secs(109), Input::Tick).is_empty());
-    let actions = c.handle(Duration::from_secs(110), Input::Tick);
-    assert_eq!(resolved(&actions), Some((1, Err(ErrorKind::Timeout))));
-    assert_eq!(one(&actions)["params"]["requestId"], request["id"]);
-    assert_eq!(c.awaited(), 0);
-}
-
-#[test]
-fn a_local_cancel_reaches_the_server_and_a_late_answer_is_dropped() {
-    let mut c = client();
-    let request = invoke(&mut c, 1);
-    let actions = c.handle(START, Input::Cancel(CallId(1), Some("why".into())));
-    let note = one(&actions);
-    assert_eq!(
-        (note["method"].as_str(), note["params"]["reason"].as_str()),
-        (Some("notifications/cancelled"), Some("why"))
-    );
-    assert!(feed(&mut c, json!({"jsonrpc": "2.0", "id": request["id"], "result": {}})).is_empty());
-    assert!(c.handle(START, Input::Cancel(CallId(1), None)).is_empty());
-}
-
-#[test]
-fn a_lost_session_is_opened_again_and_the_refused_request_repeated_once() {
-    let mut c = client();
-    let request = invoke(&mut c, 1);
-    let id = |m: &Value| Id::Number(m["id"].as_i64().unwrap_or_default());
-    let asked = one(&c.handle(START, Input::SessionLost(id(&request))));
-    assert_eq!(
-        (asked["method"].as_str(), asked["params"]["protocolVersion"].as_str()),
-        (Some("initialize"), Some("2025-11-25"))
-    );
-    let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"protocolVersion": "2025-11-25",
-        "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}});
-    let messages = sent(&feed(&mut c, answer));
-    assert_eq!(messages[0]["method"], "notifications/initialized");
-    assert_eq!(messages[1]["params"]["name"], "t");
-    let actions = feed(&mut c, json!({"jsonrpc": "2.0", "id": messages[1]["id"], "result": {}}));
-    assert_eq!(resolved(&actions), Some((1, Ok("{}"))));
-}
-
-#[test]
-fn the_end_of_a_connection_settles_everything() {
-    let mut c = client();
-    invoke(&mut c, 1);
-    let actions = c.handle(START, Input::Closed("gone".into()));
-    assert_eq!(resolved(&actions), Some((1, Err(ErrorKind::Closed))));
-    assert_eq!(closed(&actions), Some((ErrorKind::Closed, false)));
-    assert!(c.handle(START, Input::Closed("again".into())).is_empty());
-    let actions = c.handle(START, Input::Call(Invocation::new(CallId(2), "ping", None)));
-    assert_eq!(resolved(&actions), Some((2, Err(ErrorKind::Closed))));
-}
-
-#[test]
-fn an_unknown_result_type_is_the_servers_fault() {
-    let (mut c, asked) = opening(None);
-    feed(&mut c, discovered(&asked["id"], json!(["2026-07-28"])));
-    for (result, outcome) in [
-        (json!({"content": []}), None),
-        (json!({"resultType": "complete"}), None),
-        (json!({"resultType": "later"}), Some(ErrorKind::PeerMisbehaved)),
-        (json!({"resultType": "input_required"}), Some(ErrorKind::Unsupported)),
-    ] {
-        let request = one(&c.handle(START, Input::Call(Invocation::new(CallId(1), "tools/list", None))));
-        let actions = feed(&mut c, json!({"jsonrpc": "2.0", "id": request["id"], "result": result}));
-        assert_eq!(resolved(&actions).and_then(|(_, o)| o.err()), outcome, "{result}");
-    }
-}
-
-#[test]
-fn what_a_revision_lacks_is_not_sent() {
-    let mut c = client();
-    let actions = c.handle(START, Input::Call(Invocation::new(CallId(3), "server/discover", None)));
-    assert_eq!(resolved(&actions), Some((3, Err(ErrorKind::Unsupported))));
-    assert!(sent(&actions).is_empty());
-}
-
-#[test]
-fn a_client_says_nothing_to_what_is_no_message() {
-    let mut c = client();
-    let sent = c.handle(START, Input::Call(Invocation::new(CallId(9), "ping", None)));
-    let id = one(&sent)["id"].clone();
-    let limits = jsonrpc::Limits::default();
-    let invalid = |text: String| Input::Invalid(jsonrpc::decode(&Bytes::from(text), &limits).expect_err("no message"));
-    assert!(c.handle(START, invalid("Listening on port 80".into())).is_empty());
-    // A request deserves its answer all the same.
-    let refused = c.handle(START, invalid(r#"{"jsonrpc":"1.0","id":3,"method":"ping"}"#.into()));
-    assert_eq!(one(&refused)["id"], 3);
-    let failed = c.handle(START, invalid(json!({"jsonrpc": "2.0", "id": id, "result": 5}).to_string()));
-    assert!(
-        matches!(&failed[..], [Action::Resolve(CallId(9), Err(e))] if e.kind() == ErrorKind::PeerMisbehaved),
-        "{failed:?}"
-    );
+fn what_a_peer_sent_is_not_echoed_whole() {
+    let mut c = legacy("2025-11-25");
+    let long = "x".repeat(100_000);
+    let answer = one(&feed(&mut c, json!({"jsonrpc": "2.0", "id": 1, "method": long})));
+    assert_eq!(answer["error"]["code"], code::METHOD_NOT_FOUND);
+    let message = answer["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.len() < 200 && message.contains("xxx…"), "{message}");
 }

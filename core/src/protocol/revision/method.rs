@@ -157,6 +157,13 @@ impl Method {
         (self.since..=self.until).contains(&revision)
     }
 
+    /// What a revision that has dropped this method is asked instead, because any answer to it says as much.
+    #[must_use]
+    pub fn stand_in(&self, revision: Revision) -> Option<&'static Self> {
+        let other = if self.name == "ping" { Self::find("server/discover")? } else { return None };
+        other.exists_in(revision).then_some(other)
+    }
+
     /// Whether a client may send it.
     #[must_use]
     pub fn from_client(&self) -> bool {

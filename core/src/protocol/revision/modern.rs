@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::json;
 
 use super::{Era, Revision};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{Id, RawJson};
 use crate::model::meta;
 use crate::protocol::{Head, LogLevel};
@@ -79,7 +79,7 @@ pub(crate) fn revision(version: &str, served: &[Revision]) -> Result<Revision> {
 pub(crate) fn unsupported(requested: &str, served: &[Revision]) -> Error {
     let modern: Vec<_> = served.iter().rev().filter(|r| r.era() == Era::Modern).collect();
     let supported = if modern.is_empty() { served.iter().rev().collect() } else { modern };
-    Error::rpc(UNSUPPORTED_VERSION, format!("unsupported protocol version {requested:?}"))
+    Error::rpc(UNSUPPORTED_VERSION, format!("unsupported protocol version {:?}", shortened(requested, 100)))
         .with_data(RawJson::from_value(&json!({"supported": supported, "requested": requested})))
 }
 

@@ -66,9 +66,14 @@ impl Negotiation {
         }
     }
 
+    /// The ids of the questions.
+    pub(crate) fn asked_ids(&self) -> impl Iterator<Item = &Id> {
+        self.probe_id.iter().chain(&self.initialize_id)
+    }
+
     /// Whether an answer with this id belongs here.
     pub(crate) fn owns(&self, id: &Id) -> bool {
-        self.probe_id.as_ref() == Some(id) || self.initialize_id.as_ref() == Some(id)
+        self.asked_ids().any(|asked| asked == id)
     }
 
     /// Whether the server has not said anything yet, so that its end may have been the probe's fault.
@@ -82,6 +87,10 @@ impl Negotiation {
     }
 
     fn initialize(&mut self, facts: &Facts) -> Step {
+        if self.initialize_id.is_some() {
+            // Asked already: the probe's answer came late.
+            return Step::Wait;
+        }
         let newest = facts.revisions.iter().rev().copied().find(|r| r.era() == Era::Legacy);
         match self.pinned.filter(|r| r.era() == Era::Legacy).or(newest) {
             Some(revision) => {
@@ -136,11 +145,6 @@ impl Negotiation {
         let Ok(read) = result.borrow::<DiscoverResult<'_>>() else {
             return self.fall_back(facts, "no DiscoverResult");
         };
-        let Stage::Probe { revision: asked, .. } = self.stage else {
-            return self.choose(facts, &read.supported_versions, None, |revision| {
-                Step::Opened(Answer { revision, peer: Arc::default(), instructions: None })
-            });
-        };
         let in_meta = read.meta.and_then(|m| {
             super::shape::members(m.get()).into_iter().find(|(k, _)| k == meta::SERVER_INFO).map(|(_, v)| v)
         });
@@ -149,19 +153,11 @@ impl Negotiation {
             read.capabilities.map_or_else(Capabilities::default, |raw| Capabilities::new(result.slice(raw)));
         let peer = Arc::new(PeerFacts { info, capabilities });
         let instructions = read.instructions.clone();
-        self.choose(facts, &read.supported_versions, Some(asked), |revision| {
-            Step::Opened(Answer { revision, peer, instructions })
-        })
+        self.choose(facts, &read.supported_versions, |revision| Step::Opened(Answer { revision, peer, instructions }))
     }
 
     /// The newest modern revision that both sides speak, else `initialize` when a legacy one is mutual.
-    fn choose(
-        &mut self,
-        facts: &Facts,
-        offered: &[String],
-        asked: Option<Revision>,
-        opened: impl FnOnce(Revision) -> Step,
-    ) -> Step {
+    fn choose(&mut self, facts: &Facts, offered: &[String], opened: impl FnOnce(Revision) -> Step) -> Step {
         let mutual = |era: Era| {
             facts.revisions.iter().rev().copied().find(|r| {
                 r.era() == era
@@ -173,7 +169,7 @@ impl Negotiation {
             (Some(revision), _) => opened(revision),
             (None, Some(_)) => self.initialize(facts),
             (None, None) => {
-                let asked = asked.map_or("any revision of ours", Revision::as_str);
+                let asked = self.pinned.map_or("any revision of ours", Revision::as_str);
                 let offered = offered.join(", ");
                 Step::Failed(Error::new(ErrorKind::Unsupported, format!("the server speaks {offered}, not {asked}")))
             }
@@ -195,9 +191,11 @@ impl Negotiation {
                     let why = if code == code::METHOD_NOT_FOUND { "\"method not found\"" } else { "an error" };
                     self.fall_back(facts, why)
                 }
-                // No JSON-RPC error at all: HTTP said no. Refused authorization and a broken network say nothing
-                // about the era.
-                None if error.kind() == ErrorKind::Unsupported => self.fall_back(facts, error.message()),
+                // No JSON-RPC error at all: HTTP said no, or nothing that a modern server says. Refused
+                // authorization and a broken network say nothing about the era.
+                None if matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::PeerMisbehaved) => {
+                    self.fall_back(facts, error.message())
+                }
                 None => Step::Failed(error),
             };
         }
@@ -218,7 +216,7 @@ impl Negotiation {
         });
         match modern {
             Some(revision) => self.probe(revision, true),
-            None => self.choose(facts, &offer.supported, None, |_| Step::Wait),
+            None => self.choose(facts, &offer.supported, |_| Step::Wait),
         }
     }
 

@@ -39,8 +39,6 @@ pub struct Rules {
     pub batches: bool,
     /// The `MCP-Protocol-Version` header is required after `initialize`.
     pub version_header: bool,
-    /// A broken POST stream of a client may be primed, closed and polled.
-    pub stream_polling: bool,
     /// `ToolAnnotations` exist.
     pub tool_annotations: bool,
     /// `AudioContent` exists.
@@ -57,8 +55,6 @@ pub struct Rules {
     pub progress_message: bool,
     /// An error response may omit the id that could not be read; before, it says `null`.
     pub error_without_id: bool,
-    /// Wrong tool arguments are a tool result (`isError`) and not a protocol error.
-    pub argument_errors_are_results: bool,
     /// Results carry `resultType`, lists and reads `ttlMs` and `cacheScope`.
     pub result_type: bool,
 }
@@ -68,7 +64,6 @@ const OLDEST: Rules = Rules {
     era: Era::Legacy,
     batches: false,
     version_header: false,
-    stream_polling: false,
     tool_annotations: false,
     audio: false,
     structured: false,
@@ -77,25 +72,17 @@ const OLDEST: Rules = Rules {
     any_structured: false,
     progress_message: false,
     error_without_id: false,
-    argument_errors_are_results: true,
     result_type: false,
 };
 const BATCHING: Rules =
     Rules { name: "2025-03-26", batches: true, tool_annotations: true, audio: true, progress_message: true, ..OLDEST };
 const STRUCTURED: Rules =
     Rules { name: "2025-06-18", batches: false, version_header: true, structured: true, ..BATCHING };
-const ICONS: Rules = Rules {
-    name: "2025-11-25",
-    stream_polling: true,
-    icons: true,
-    tool_execution: true,
-    error_without_id: true,
-    ..STRUCTURED
-};
+const ICONS: Rules =
+    Rules { name: "2025-11-25", icons: true, tool_execution: true, error_without_id: true, ..STRUCTURED };
 const STATELESS: Rules = Rules {
     name: "2026-07-28",
     era: Era::Modern,
-    stream_polling: false,
     tool_execution: false,
     any_structured: true,
     result_type: true,
@@ -118,8 +105,6 @@ impl Revision {
     pub const NEWEST_LEGACY: Self = Self::V2025_11_25;
     /// The newest revision.
     pub const NEWEST: Self = Self::V2026_07_28;
-    /// What a legacy HTTP request without a version header is taken for.
-    pub const ASSUMED: Self = Self::V2025_03_26;
 
     /// The revision called `name`, if it is known.
     #[must_use]

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{Method, Rules};
 use crate::jsonrpc::RawJson;
 use crate::model::Tool;
-use crate::protocol::Payload;
+use crate::protocol::{Payload, Structured};
 
 /// The members of an object in their order; empty when `text` is no object.
 pub(crate) fn members(text: &str) -> Vec<(Cow<'_, str>, &RawValue)> {
@@ -113,13 +113,53 @@ pub(crate) fn tool(rules: &Rules, tool: &Tool) -> RawJson {
     RawJson::from_value(&members)
 }
 
+/// What becomes of an output schema, and so of the values, where structured content is always an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fit {
+    /// Every value is an object: nothing changes.
+    Object,
+    /// Schema and value become the member `result` of an object, also a value that is one already.
+    Wrapped,
+    /// There is no such schema: the tool is listed without.
+    Dropped,
+}
+
+impl Fit {
+    pub(crate) fn of(schema: &Value) -> Self {
+        match is_object_schema(schema) {
+            true => Self::Object,
+            false if wrapped_schema(schema).is_some() => Self::Wrapped,
+            false => Self::Dropped,
+        }
+    }
+}
+
 fn is_object_schema(schema: &Value) -> bool {
     schema.get("type").and_then(Value::as_str) == Some("object")
+}
+
+/// Whether something in a schema refers to its top, which wrapping moves.
+fn refers_to_top(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => members.iter().any(|(key, value)| match (key.as_str(), value) {
+            ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(to)) => {
+                to.starts_with('#') && !to.starts_with("#/$defs/") && !to.starts_with("#/definitions/")
+            }
+            // A base of its own, to which the moved definitions no longer belong.
+            ("$id", Value::String(_)) => true,
+            _ => refers_to_top(value),
+        }),
+        Value::Array(items) => items.iter().any(refers_to_top),
+        _ => false,
+    }
 }
 
 /// `{"result": schema}` for revisions whose structured content is always an object. The definitions move to the new
 /// top, where their references still find them; a schema that refers to itself otherwise cannot be wrapped.
 fn wrapped_schema(schema: &Value) -> Option<Value> {
+    if refers_to_top(schema) {
+        return None;
+    }
     let mut inner = schema.clone();
     let mut outer = json!({"type": "object"});
     if let Some(object) = inner.as_object_mut() {
@@ -127,12 +167,6 @@ fn wrapped_schema(schema: &Value) -> Option<Value> {
             if let Some(value) = object.shift_remove(key) {
                 outer[key] = value;
             }
-        }
-        let text = Value::Object(object.clone()).to_string();
-        let refers = text.matches("\"$ref\":\"#").count();
-        let moved = text.matches("\"$ref\":\"#/$defs/").count() + text.matches("\"$ref\":\"#/definitions/").count();
-        if refers != moved {
-            return None;
         }
     }
     outer["properties"] = json!({"result": inner});
@@ -173,9 +207,9 @@ pub(crate) fn write_result(out: &mut String, rules: &Rules, server_info: &str, m
                 push_string(out, value.get());
             }
             out.push_str("}]");
-            if structured && rules.structured {
+            if structured != Structured::No && rules.structured {
                 out.push_str(",\"structuredContent\":");
-                push_structured(out, rules, value.get());
+                push_structured(out, rules, value.get(), structured == Structured::Wrapped);
             }
         }
     }
@@ -191,8 +225,8 @@ pub(crate) fn size_hint(payload: &Payload) -> usize {
     }
 }
 
-fn push_structured(out: &mut String, rules: &Rules, value: &str) {
-    if rules.any_structured || value.starts_with('{') {
+fn push_structured(out: &mut String, rules: &Rules, value: &str, wrapped: bool) {
+    if rules.any_structured || (value.starts_with('{') && !wrapped) {
         out.push_str(value);
     } else {
         out.push_str("{\"result\":");
@@ -235,17 +269,33 @@ fn merge_modern(text: &str, server_info: &str, method: &Method) -> String {
             push_member(&mut out, "cacheScope", "\"private\"");
         }
     }
-    let mut meta = String::from("{");
+    let (mut meta, mut named) = (String::from("{"), false);
     for (key, value) in members.iter().filter(|(k, _)| k == "_meta").flat_map(|(_, v)| self::members(v.get())) {
         push_member(&mut meta, &key, value.get());
+        named |= key == crate::model::meta::SERVER_INFO;
     }
-    if !has(&meta, crate::model::meta::SERVER_INFO) {
+    if !named {
         push_member(&mut meta, crate::model::meta::SERVER_INFO, server_info);
     }
     meta.push('}');
     push_member(&mut out, "_meta", &meta);
     out.push('}');
     out
+}
+
+/// A call's result whose structured content is the member `result` of an object, as a wrapped schema says.
+pub(crate) fn wrap_structured(result: &RawJson) -> RawJson {
+    let mut out = String::with_capacity(result.get().len() + 16);
+    out.push('{');
+    for (key, value) in members(result.get()) {
+        if key == "structuredContent" {
+            push_member(&mut out, &key, &format!("{{\"result\":{}}}", value.get()));
+        } else {
+            push_member(&mut out, &key, value.get());
+        }
+    }
+    out.push('}');
+    RawJson::written(out)
 }
 
 /// `None`: nothing to change.
@@ -263,7 +313,7 @@ fn adapt_call_result(rules: &Rules, object: &RawJson) -> Option<RawJson> {
             "structuredContent" if !rules.structured => {}
             "structuredContent" => {
                 let mut shaped = String::new();
-                push_structured(&mut shaped, rules, value.get());
+                push_structured(&mut shaped, rules, value.get(), false);
                 push_member(&mut out, &key, &shaped);
             }
             "content" if content => {
@@ -313,7 +363,7 @@ mod tests {
 
     #[test]
     fn a_plain_value_is_wrapped_where_only_objects_may_be_structured() {
-        let five = || Payload::Value { value: RawJson::trusted("5"), structured: true };
+        let five = || Payload::Value { value: RawJson::trusted("5"), structured: Structured::Plain };
         let text = json!([{"type": "text", "text": "5"}]);
         assert_eq!(call("2025-03-26", five()), json!({"content": text}));
         assert_eq!(call("2025-11-25", five()), json!({"content": text, "structuredContent": {"result": 5}}));
@@ -360,5 +410,28 @@ mod tests {
         let oldest: Value =
             tool(Revision::parse("2024-11-05").expect("known").rules(), &definition).to().expect("json");
         assert_eq!((oldest.get("title"), oldest.get("outputSchema")), (None, None));
+    }
+
+    #[test]
+    fn a_schema_that_refers_to_its_top_is_not_wrapped() {
+        for schema in [
+            json!({"$ref": "#/$defs/N", "$defs": {"N": {"anyOf": [{"type": "null"}, {"$ref": "#"}]}}}),
+            json!({"type": "array", "items": {"$ref": "#"}}),
+            json!({"type": "array", "items": {"$ref": "#/$defs/P"}, "$defs": {"P": {"items": {"$recursiveRef": "#"}}}}),
+            json!({"$id": "urn:x", "type": "array", "items": {"$ref": "#/$defs/P"}, "$defs": {"P": {}}}),
+        ] {
+            assert_eq!(Fit::of(&schema), Fit::Dropped, "{schema}");
+        }
+        assert_eq!(Fit::of(&json!({"type": "object", "items": {"$ref": "#"}})), Fit::Object);
+        assert_eq!(Fit::of(&json!({"type": ["object", "null"]})), Fit::Wrapped);
+    }
+
+    #[test]
+    fn the_server_names_itself_unless_the_result_does() {
+        let meta = |text: &'static str| call("2026-07-28", Payload::Object(RawJson::trusted(text)))["_meta"].clone();
+        let key = crate::model::meta::SERVER_INFO;
+        assert_eq!(meta(r#"{"content":[],"_meta":{"a":"io.modelcontextprotocol/serverInfo"}}"#)[key]["name"], "s");
+        let own = meta(r#"{"content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"own"}}}"#);
+        assert_eq!(own, json!({key: {"name": "own"}}));
     }
 }
