@@ -72,6 +72,7 @@ export declare function request(
 
 export declare class HttpEndpoint {
   exchange(op: number, head: string, body: Uint8Array): void;
+  written(op: number): void;
 }
 
 export declare function version(): string;

@@ -45,10 +45,10 @@ interface Head {
   readonly headers: readonly (readonly [string, string])[];
 }
 
-/** Where the answer to an exchange goes. */
+/** Where the answer to an exchange goes. `written` asks for the next chunk: not before this one is off. */
 interface Sink {
   head(head: Head): void;
-  chunk(text: string): void;
+  chunk(text: string, written: () => void): void;
 }
 
 /** @param owner is kept as long as the endpoint: its handlers are only weakly referred to */
@@ -57,9 +57,9 @@ export function mount(endpoint: Addon.HttpEndpoint, maxBytes: number, owner: obj
     wait(
       (op) => endpoint.exchange(op, JSON.stringify(head), body),
       signal,
-      (name, params: Head & { readonly text: string }) => {
+      (name, params: Head & { readonly op: number; readonly text: string }) => {
         if (name === "http_head") sink.head(params);
-        else if (name === "http_chunk") sink.chunk(params.text);
+        else if (name === "http_chunk") sink.chunk(params.text, () => endpoint.written(params.op));
       },
     );
   const kept = { owner, exchange };
@@ -110,11 +110,17 @@ async function answerFetch(exchange: Exchange, request: Request, maxBytes: numbe
   const encoder = new TextEncoder();
   return new Promise<Response>((resolve, reject) => {
     let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+    let pending: (() => void) | undefined;
     const sink: Sink = {
       head({ status, headers }) {
         const stream = new ReadableStream<Uint8Array>({
           start(started) {
             controller = started;
+          },
+          pull() {
+            const written = pending;
+            pending = undefined;
+            written?.();
           },
           cancel(reason) {
             controller = undefined;
@@ -125,7 +131,8 @@ async function answerFetch(exchange: Exchange, request: Request, maxBytes: numbe
         const empty = status === 204 || status === 205 || status === 304;
         resolve(new Response(empty ? null : stream, { status, headers: headers as [string, string][] }));
       },
-      chunk(text) {
+      chunk(text, written) {
+        pending = written;
         controller?.enqueue(encoder.encode(text));
       },
     };
@@ -168,8 +175,9 @@ async function answerNode(
         response.writeHead(status, headers.flat());
         response.flushHeaders();
       },
-      chunk(text) {
-        response.write(text);
+      chunk(text, written) {
+        if (response.write(text)) written();
+        else response.once("drain", written);
       },
     };
     await exchange(head, body, sink, away.signal);

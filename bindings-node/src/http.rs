@@ -18,4 +18,10 @@ impl HttpEndpoint {
         // The engine outlives this call, the array may not: one copy, at most one request long.
         self.inner.exchange(op as u64, &head, Bytes::copy_from_slice(&body));
     }
+
+    /// The last `http_chunk` of exchange `op` is written; the next one comes only after this.
+    #[napi(catch_unwind)]
+    pub fn written(&self, op: i64) {
+        self.inner.written(op as u64);
+    }
 }

@@ -21,4 +21,12 @@ impl HttpEndpoint {
             Ok(())
         })
     }
+
+    /// The last chunk of `op` is written; the next one comes only after this.
+    fn written(&self, op: u64) -> PyResult<()> {
+        guarded(|| {
+            self.inner.get()?.written(op);
+            Ok(())
+        })
+    }
 }

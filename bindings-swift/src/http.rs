@@ -14,4 +14,10 @@ impl CoreEndpoint {
         self.0.exchange(op, &head, body.to_vec().into());
         Ok(())
     }
+
+    /// The last chunk of `op` is taken; the next one comes only after this.
+    pub fn written(&self, op: u64) -> Result<(), CoreError> {
+        self.0.written(op);
+        Ok(())
+    }
 }

@@ -35,7 +35,7 @@ async fn what_stands_before_the_body_is_refused_by_its_status() {
         ("POST", "/elsewhere", &[("host", "evil.example.com")], 403, "allowed_hosts"),
         ("POST", "/elsewhere", &[], 404, "/mcp"),
         ("POST", "/", &[], 404, "/mcp"),
-        ("PUT", "/mcp", &[], 405, "POST"),
+        ("PUT", "/mcp", &[], 405, "GET, POST or DELETE"),
         ("HEAD", "/mcp", &[], 405, ""),
         ("OPTIONS", "/mcp", &[], 405, ""),
         ("GET", "/mcp", &[("mcp-protocol-version", MODERN)], 405, "POST"),
@@ -48,8 +48,43 @@ async fn what_stands_before_the_body_is_refused_by_its_status() {
         let answer = it.send(verb, path, headers, body.clone()).await;
         assert_eq!(answer.status, status, "{verb} {path} {headers:?}: {answer:?}");
         assert!(answer.text.contains(says), "{verb} {path} {headers:?}: {answer:?}");
-        assert_eq!(answer.headers.contains_key("allow"), status == 405);
+        let is_modern = headers.iter().any(|(_, value)| *value == MODERN);
+        let allow = if is_modern { "POST" } else { "GET, POST, DELETE" };
+        assert_eq!(answer.header("allow").as_deref(), (status == 405).then_some(allow), "{verb} {path} {headers:?}");
+        assert!(!answer.headers.contains_key("access-control-allow-origin"));
     }
+}
+
+#[tokio::test]
+async fn only_pages_that_the_options_name_may_read_the_answers() {
+    let page = ("origin", "https://app.example.com");
+    let asked =
+        [page, ("access-control-request-method", "POST"), ("access-control-request-headers", "mcp-method, x-a")];
+    let it = Fixture::with(|_| {}, r#"{"allowed_origins": ["https://app.example.com"]}"#);
+    let answer = it.send("OPTIONS", "/mcp", &asked, "").await;
+    assert_eq!((answer.status, &*answer.text), (204, ""));
+    for (name, value) in [
+        ("access-control-allow-origin", page.1),
+        ("access-control-allow-methods", "GET, POST, DELETE"),
+        ("access-control-allow-headers", "mcp-method, x-a"),
+        ("vary", "Origin"),
+    ] {
+        assert_eq!(answer.header(name).as_deref(), Some(value), "{answer:?}");
+    }
+    let answer = it.post(&[page], &initialize("2025-11-25")).await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.header("access-control-allow-origin").as_deref(), Some(page.1));
+    assert_eq!(answer.header("access-control-expose-headers").as_deref(), Some("Mcp-Session-Id"));
+    let others = [("origin", "https://evil.example.com"), asked[1]];
+    let answer = it.send("OPTIONS", "/mcp", &others, "").await;
+    assert_eq!((answer.status, answer.header("access-control-allow-origin")), (403, None));
+    let answer = it.post(&[], &initialize("2025-11-25")).await;
+    assert_eq!((answer.status, answer.header("access-control-allow-origin")), (200, None));
+    // By default pages of this machine may ask, but none may read.
+    let it = Fixture::new();
+    let local = [("origin", "http://localhost:1"), asked[1]];
+    let answer = it.send("OPTIONS", "/mcp", &local, "").await;
+    assert_eq!((answer.status, answer.header("access-control-allow-origin")), (405, None));
 }
 
 #[tokio::test]

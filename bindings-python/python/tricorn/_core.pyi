@@ -61,6 +61,7 @@ class HttpEndpoint:
     """A server's endpoint for a web framework that owns the sockets."""
 
     def exchange(self, op: int, head: str, body: bytes) -> None: ...
+    def written(self, op: int) -> None: ...
 
 @final
 class Client:

@@ -66,7 +66,7 @@ class Application:
         watch = loop.create_task(_gone(receive, parts))
         try:
             self._endpoint.exchange(op, _head(scope, self._path), body)
-            await _answer(parts, finished, send)
+            await _answer(parts, finished, send, lambda: self._endpoint.written(op))
         finally:
             watch.cancel()
             self._server._exchanges.pop(op, None)
@@ -102,7 +102,9 @@ async def _gone(receive: Receive, parts: asyncio.Queue[tuple[str, Any]]) -> None
     parts.put_nowait(("gone", None))
 
 
-async def _answer(parts: asyncio.Queue[tuple[str, Any]], finished: asyncio.Future[Any], send: Send) -> None:
+async def _answer(
+    parts: asyncio.Queue[tuple[str, Any]], finished: asyncio.Future[Any], send: Send, written: Callable[[], None]
+) -> None:
     started = False
     while True:
         name, part = await parts.get()
@@ -112,6 +114,8 @@ async def _answer(parts: asyncio.Queue[tuple[str, Any]], finished: asyncio.Futur
             started = True
         elif name == "http_chunk":
             await send({"type": "http.response.body", "body": part["text"].encode(), "more_body": True})
+            # The server has taken it, at its client's pace: only now is the next chunk made.
+            written()
         elif name == "gone":
             return
         else:

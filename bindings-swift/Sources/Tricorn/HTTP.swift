@@ -123,7 +123,7 @@ public final class HTTPEndpoint: Sendable {
 
     /// Answers one request. When the task is cancelled, or the response's body let go, the client has gone away.
     public func handle(_ request: HTTPRequest) async throws -> HTTPResponse {
-        let (body, chunks) = AsyncThrowingStream.makeStream(of: String.self)
+        let (arriving, chunks) = AsyncThrowingStream.makeStream(of: String.self)
         let (heads, head) = AsyncThrowingStream.makeStream(of: JSONValue.self)
         let op = Host.shared.operation(
             Host.Expected(settled: { outcome in
@@ -156,6 +156,14 @@ public final class HTTPEndpoint: Sendable {
                 let headers = (head["headers"]?.arrayValue ?? []).map { pair in
                     (name: pair[0]?.stringValue ?? "", value: pair[1]?.stringValue ?? "")
                 }
+                let endpoint = endpoint
+                let body = AsyncThrowingStream<String, any Error>(unfolding: {
+                    var chunks = arriving.makeAsyncIterator()
+                    let chunk = try await chunks.next()
+                    // The core makes the next chunk only when this one is taken: a slow reader makes no queue grow.
+                    if chunk != nil { try? endpoint.written(op: op) }
+                    return chunk
+                })
                 return HTTPResponse(status: head["status"]?.intValue ?? 500, headers: headers, body: body)
             }
             try Task.checkCancellation()

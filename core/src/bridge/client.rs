@@ -49,15 +49,15 @@ struct HostEvents {
 impl Events for HostEvents {
     fn notification(&self, method: &str, params: Option<&RawJson>) {
         let params = RawJson::from_value(&json!({"method": method, "params": params}));
-        self.bridge.event(self.source, "notification", params);
+        self.bridge.offer_event(self.source, "notification", params);
     }
 
     fn stderr(&self, line: &str) {
-        self.bridge.event(self.source, "stderr", RawJson::from_value(&json!({"line": line})));
+        self.bridge.offer_event(self.source, "stderr", RawJson::from_value(&json!({"line": line})));
     }
 
     fn warning(&self, message: &str) {
-        self.bridge.event(self.source, "warning", RawJson::from_value(&json!({"message": message})));
+        self.bridge.offer_event(self.source, "warning", RawJson::from_value(&json!({"message": message})));
     }
 
     fn closed(&self, reason: &Error) {
@@ -132,7 +132,7 @@ impl Client {
                 if progress {
                     let bridge = bridge.clone();
                     options.progress =
-                        Some(Arc::new(move |params| bridge.push(super::Delivery::Progress { op, params })));
+                        Some(Arc::new(move |params| bridge.offer(super::Delivery::Progress { op, params })));
                 }
                 let check = client::check_of(method);
                 let done = move |outcome: Result<RawJson>| {

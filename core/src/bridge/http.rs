@@ -1,11 +1,17 @@
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 use serde::Deserialize;
 use serde_json::json;
+use tokio::sync::Notify;
 
-use super::Bridge;
+use super::{Bridge, lock};
 use crate::error::{Error, Result};
-use crate::http::Endpoint;
+use crate::http::{Body, Endpoint};
 use crate::jsonrpc::RawJson;
 
 /// A server mounted in the host's own HTTP server: requests come as text, answers go as events.
@@ -13,19 +19,28 @@ pub struct HttpEndpoint {
     bridge: Bridge,
     source: u32,
     endpoint: Endpoint,
+    exchanges: Exchanges,
 }
+
+/// The exchanges under way, each with what tells it that the host has written the last chunk.
+type Exchanges = Arc<Mutex<HashMap<u64, Arc<Notify>>>>;
+
+/// What is ready when a chunk is made goes into it, up to about this many bytes.
+const CHUNK: usize = 64 << 10;
 
 impl HttpEndpoint {
     pub(super) fn new(bridge: Bridge, source: u32, endpoint: Endpoint) -> Self {
-        Self { bridge, source, endpoint }
+        Self { bridge, source, endpoint, exchanges: Exchanges::default() }
     }
 
     /// Answers one request. `head` is `{"method", "path", "headers": [[name, value], …]}`. The answer arrives as the
     /// event `http_head` `{"op", "status", "headers"}`, any number of `http_chunk` `{"op", "text"}`, and the
-    /// settlement of `op`. Settling `op` early means that the client went away.
+    /// settlement of `op`. The next chunk comes after [`written`](Self::written). Settling `op` early means that the
+    /// client went away.
     pub fn exchange(&self, op: u64, head: &str, body: Bytes) {
         let request = request(head, body);
         let (endpoint, bridge, source) = (self.endpoint.clone(), self.bridge.clone(), self.source);
+        let listed = Listed::new(&self.exchanges, op);
         self.bridge.spawn(op, async move {
             let response = endpoint.handle(request?).await;
             let headers: Vec<(&str, &str)> = response
@@ -36,15 +51,67 @@ impl HttpEndpoint {
             let head = json!({"op": op, "status": response.status().as_u16(), "headers": headers});
             bridge.event(source, "http_head", RawJson::from_value(&head));
             let mut body = response.into_body();
-            while let Some(frame) = body.frame().await {
-                let Ok(frame) = frame;
-                if let Ok(data) = frame.into_data() {
-                    let chunk = json!({"op": op, "text": String::from_utf8_lossy(&data)});
-                    bridge.event(source, "http_chunk", RawJson::from_value(&chunk));
+            while let Some(text) = chunk(&mut body).await {
+                let chunk = json!({"op": op, "text": String::from_utf8_lossy(&text)});
+                bridge.event(source, "http_chunk", RawJson::from_value(&chunk));
+                if http_body::Body::is_end_stream(&body) {
+                    break;
                 }
+                listed.written.notified().await;
             }
             Ok(RawJson::empty_object())
         });
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_idle(&self) -> bool {
+        lock(&self.exchanges).is_empty()
+    }
+
+    /// The host has written the last chunk of exchange `op` and can do with another.
+    pub fn written(&self, op: u64) {
+        if let Some(written) = lock(&self.exchanges).get(&op) {
+            written.notify_one();
+        }
+    }
+}
+
+/// What the body has ready, once it has something.
+async fn chunk(body: &mut Body) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    std::future::poll_fn(|cx| {
+        while text.len() < CHUNK {
+            match http_body::Body::poll_frame(pin!(&mut *body), cx) {
+                Poll::Ready(Some(Ok(frame))) => text.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
+                Poll::Ready(None) => break,
+                Poll::Pending if text.is_empty() => return Poll::Pending,
+                Poll::Pending => break,
+            }
+        }
+        Poll::Ready(())
+    })
+    .await;
+    (!text.is_empty()).then_some(text)
+}
+
+/// An exchange that is listed for as long as it runs.
+struct Listed {
+    exchanges: Exchanges,
+    op: u64,
+    written: Arc<Notify>,
+}
+
+impl Listed {
+    fn new(exchanges: &Exchanges, op: u64) -> Self {
+        let written = Arc::new(Notify::new());
+        lock(exchanges).insert(op, written.clone());
+        Self { exchanges: exchanges.clone(), op, written }
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        lock(&self.exchanges).remove(&self.op);
     }
 }
 

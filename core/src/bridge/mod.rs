@@ -5,24 +5,28 @@
 //! **Invariant**: knows no language. A binding adds types and nothing else.
 
 mod client;
+mod cork;
 #[cfg(feature = "http")]
 mod http;
 mod server;
+#[cfg(all(test, feature = "runtime"))]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
 
 pub use client::Client;
 #[cfg(feature = "http")]
 pub use http::HttpEndpoint;
 pub use server::Server;
 
+use cork::Cork;
+
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::protocol::LogLevel;
-use crate::server::{Context, Handler, Link, Reply};
+use crate::server::{Context, Handler, Reply};
 
 /// The host's side of the queue.
 pub trait Host: Send + Sync + 'static {
@@ -105,7 +109,8 @@ pub struct BridgeMetrics {
     pub dropped: u64,
 }
 
-/// The most events that wait for a host; calls and operations have bounds of their own.
+/// The most events that wait for a host, of those that the peer makes. Calls, operations and exchanges have bounds of
+/// their own, and what a host waits for is never dropped.
 const MAX_EVENTS: usize = 4096;
 
 /// One host loop's connection to the engine. A clone is the same bridge.
@@ -117,18 +122,9 @@ struct Shared {
     queue: Mutex<Queue>,
     calls: Mutex<HashMap<u64, (Context, Reply)>>,
     ops: Mutex<HashMap<u64, Option<Op>>>,
-    corked: Mutex<Option<Corked>>,
+    cork: Mutex<Cork>,
     last_key: AtomicU64,
 }
-
-/// The links whose answers the host holds back, and until when at most.
-struct Corked {
-    until: Instant,
-    links: Vec<Arc<dyn Link>>,
-}
-
-/// A batch of calls that takes longer than this is no longer answered all at once.
-const MAX_CORKED: Duration = Duration::from_millis(1);
 
 /// Dropped before the operation is finished, it cancels.
 type Op = Box<dyn Send + Sync>;
@@ -155,7 +151,7 @@ impl Bridge {
             queue: Mutex::default(),
             calls: Mutex::default(),
             ops: Mutex::default(),
-            corked: Mutex::default(),
+            cork: Mutex::default(),
             last_key: AtomicU64::new(0),
         }))
     }
@@ -175,17 +171,13 @@ impl Bridge {
     }
 
     fn push(&self, delivery: Delivery) {
-        let mut queue = lock(&self.0.queue);
-        if queue.closed {
-            return;
+        let queue = lock(&self.0.queue);
+        if !queue.closed {
+            self.push_into(queue, delivery);
         }
-        if matches!(delivery, Delivery::Event { .. } | Delivery::Progress { .. }) {
-            if queue.events >= MAX_EVENTS {
-                queue.dropped += 1;
-                return;
-            }
-            queue.events += 1;
-        }
+    }
+
+    fn push_into(&self, mut queue: MutexGuard<'_, Queue>, delivery: Delivery) {
         queue.deliveries.push(delivery);
         if !std::mem::replace(&mut queue.awake, true) {
             drop(queue);
@@ -193,44 +185,31 @@ impl Bridge {
         }
     }
 
+    /// Pushes what the host can do without, unless too much of that waits already.
+    fn offer(&self, delivery: Delivery) {
+        let mut queue = lock(&self.0.queue);
+        if queue.closed {
+            return;
+        }
+        if queue.events >= MAX_EVENTS {
+            queue.dropped += 1;
+            return;
+        }
+        queue.events += 1;
+        self.push_into(queue, delivery);
+    }
+
+    /// Something that happens once, or that the host asks for.
     fn event(&self, source: u32, name: &'static str, params: RawJson) {
         self.push(Delivery::Event { source, name, params });
     }
 
+    /// Something that a peer can cause as often as it likes.
+    fn offer_event(&self, source: u32, name: &'static str, params: RawJson) {
+        self.offer(Delivery::Event { source, name, params });
+    }
+
     // ---- running calls ----------------------------------------------------------------------------------------
-
-    /// Holds answers back until [`uncork`](Self::uncork), for a millisecond at most: a host that runs a batch of
-    /// handlers one after the other answers them with one write.
-    pub fn cork(&self) {
-        let until = Instant::now() + MAX_CORKED;
-        lock(&self.0.corked).get_or_insert(Corked { until, links: Vec::new() });
-    }
-
-    /// Sends the answers that were held back.
-    pub fn uncork(&self) {
-        let Some(corked) = lock(&self.0.corked).take() else {
-            return;
-        };
-        corked.links.iter().for_each(|link| link.uncork());
-    }
-
-    /// Corks the link of an answer, if answers are held back at present.
-    fn hold(&self, context: &Context) {
-        let mut corked = lock(&self.0.corked);
-        let Some(Corked { until, links }) = corked.as_mut() else {
-            return;
-        };
-        if Instant::now() > *until {
-            drop(corked);
-            return self.uncork();
-        }
-        let link = context.link();
-        if !links.iter().any(|known| Arc::ptr_eq(known, link)) {
-            links.push(link.clone());
-            // Under the lock, or an `uncork` on another thread could come before it.
-            link.cork();
-        }
-    }
 
     /// Answers a call. `false`: it was cancelled, answered before or never made.
     pub fn complete(&self, key: u64, answer: Answer) -> bool {
@@ -297,10 +276,14 @@ impl Bridge {
 
     /// Runs `start`, which gets a function to finish the operation with, and keeps what it returns until then.
     fn operation(&self, op: u64, start: impl FnOnce(Finish) -> Op) {
-        if lock(&self.0.queue).closed {
+        // Under the queue's lock, or `close` could come between: what it does not see would never end.
+        let queue = lock(&self.0.queue);
+        if queue.closed {
             return;
         }
-        if lock(&self.0.ops).insert(op, None).is_some() {
+        let before = lock(&self.0.ops).insert(op, None);
+        drop(queue);
+        if before.is_some() {
             return self.finish(op, Err(Error::misuse(format!("operation {op} is already running"))));
         }
         let guard = start(Finish { bridge: Arc::downgrade(&self.0), op });
@@ -389,17 +372,27 @@ impl Handler for HostHandler {
         let shared = &self.bridge.0;
         let key = shared.last_key.fetch_add(1, Ordering::Relaxed) + 1;
         cx.tag().store(key, Ordering::Release);
-        if lock(&shared.queue).closed {
+        let queue = lock(&shared.queue);
+        if queue.closed {
+            drop(queue);
             // The reply answers as it is dropped.
             return;
         }
-        lock(&shared.calls).insert(key, (cx, reply));
-        self.bridge.push(Delivery::Call { key, handler: self.handler, params });
+        // Under the queue's lock: `close` comes before this or sees it, and `Cancel` comes after `Call`.
+        lock(&shared.calls).insert(key, (cx.clone(), reply));
+        self.bridge.push_into(queue, Delivery::Call { key, handler: self.handler, params });
+        // A cancellation that came before the insert found nothing.
+        if cx.is_cancelled() {
+            self.cancel(&cx, None);
+        }
     }
 
     fn cancel(&self, cx: &Context, reason: Option<&str>) {
+        let mut calls = lock(&self.bridge.0.calls);
+        // Looked up under the lock that the insert takes, or both could miss each other.
         let key = cx.tag().load(Ordering::Acquire);
-        let cancelled = lock(&self.bridge.0.calls).remove(&key);
+        let cancelled = calls.remove(&key);
+        drop(calls);
         if cancelled.is_some() {
             self.bridge.push(Delivery::Cancel { key, reason: reason.map(str::to_owned) });
         }

@@ -9,6 +9,8 @@ mod peer;
 #[cfg(feature = "runtime")]
 pub(crate) mod runtime;
 mod service;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use clock::now;
 pub(crate) use peer::{Peer, Service, Sink, Waiter};

@@ -50,9 +50,12 @@ pub(crate) struct Waiter {
 struct State {
     connection: Connection,
     outbox: Vec<Outbound>,
+    /// The bytes in it.
+    held: usize,
     /// Somebody is sending; whoever finds this set leaves its messages in the outbox.
     flushing: bool,
     corked: bool,
+    end: End,
     waiters: BTreeMap<CallId, Waiter>,
     /// A list, because it is short and lives long.
     running: Vec<Context>,
@@ -67,7 +70,23 @@ struct State {
     stuck: bool,
 }
 
+/// How far the end of the sink is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    No,
+    /// As soon as the outbox is empty.
+    Due,
+    Done,
+}
+
+/// With more bytes than this, messages are no longer held back.
+const MAX_HELD: usize = 256 << 10;
+
 impl State {
+    fn must_wait(&self) -> bool {
+        self.corked && self.held < MAX_HELD && self.end == End::No
+    }
+
     fn stop_running(&mut self, call: CallId) -> Option<Context> {
         let place = self.running.iter().position(|context| context.call() == call)?;
         let context = self.running.swap_remove(place);
@@ -98,8 +117,10 @@ impl Peer {
             state: Mutex::new(State {
                 connection,
                 outbox: Vec::new(),
+                held: 0,
                 flushing: false,
                 corked: false,
+                end: End::No,
                 waiters: BTreeMap::new(),
                 running: Vec::new(),
                 last_call: 0,
@@ -166,7 +187,7 @@ impl Peer {
     }
 
     /// Tells the user of something that is wrong but no reason to fail.
-    #[cfg(feature = "http")]
+    #[cfg(any(feature = "http", feature = "client-process"))]
     pub(crate) fn warn(&self, message: &str) {
         self.service.warning(message);
     }
@@ -251,7 +272,10 @@ impl Peer {
         let mut rest: Vec<Work> = Vec::new();
         for action in actions {
             match action {
-                Action::Send(outbound) => state.outbox.push(outbound),
+                Action::Send(outbound) => {
+                    state.held += outbound.frame.len();
+                    state.outbox.push(outbound);
+                }
                 Action::Dispatch(call) => rest.push(Work::Dispatch(call)),
                 Action::Abort(call, reason) => {
                     if let Some(context) = state.stop_running(call) {
@@ -273,7 +297,12 @@ impl Peer {
                 Action::Unanswered(route) => rest.push(Work::Unanswered(route)),
                 Action::Opened(opening) => rest.push(Work::Opened(opening)),
                 Action::Warn(message) => rest.push(Work::Warn(message)),
-                Action::Close { reason, relaunch } => rest.push(Work::Close(reason, relaunch)),
+                Action::Close { reason, relaunch } => {
+                    if state.end == End::No {
+                        state.end = End::Due;
+                    }
+                    rest.push(Work::Close(reason, relaunch));
+                }
             }
         }
         if state.watched {
@@ -293,32 +322,36 @@ impl Peer {
                 Work::Unanswered(route) => self.sink.unanswered(route),
                 Work::Opened(opening) => self.service.opened(self, opening),
                 Work::Warn(message) => self.service.warning(&message),
-                Work::Close(reason, relaunch) => {
-                    self.sink.close();
-                    self.service.closed(self, &reason, relaunch);
-                }
+                Work::Close(reason, relaunch) => self.service.closed(self, &reason, relaunch),
             }
         }
     }
 
-    /// Sends what is in the outbox, unless somebody else is at it already.
+    /// Sends what is in the outbox and closes the sink when that is due, unless somebody else is at it already.
     fn flush<'a>(&'a self, mut state: MutexGuard<'a, State>) {
-        if state.flushing || state.corked || state.outbox.is_empty() {
+        if state.flushing {
             return;
         }
         state.flushing = true;
-        loop {
+        while !state.outbox.is_empty() && !state.must_wait() {
+            state.held = 0;
             let batch = std::mem::take(&mut state.outbox);
             drop(state);
             self.sink.send(batch);
             state = self.lock();
-            if state.outbox.is_empty() || state.corked {
-                state.flushing = false;
-                if state.watched {
-                    self.changed.notify_all();
-                }
-                return;
-            }
+        }
+        state.flushing = false;
+        // Only now: what was answered before the end is not lost to it.
+        let ends = state.end == End::Due;
+        if ends {
+            state.end = End::Done;
+        }
+        if state.watched {
+            self.changed.notify_all();
+        }
+        drop(state);
+        if ends {
+            self.sink.close();
         }
     }
 
@@ -354,8 +387,14 @@ impl Peer {
 }
 
 impl Link for Peer {
-    fn started(&self, context: &Context) {
-        self.lock().running.push(context.clone());
+    fn started(&self, context: &Context) -> bool {
+        let mut state = self.lock();
+        // A cancellation that came before this found nothing to cancel.
+        let wanted = state.connection.is_awaiting(context.call());
+        if wanted {
+            state.running.push(context.clone());
+        }
+        wanted
     }
 
     fn complete(self: Arc<Self>, call: CallId, outcome: Result<Payload>) {

@@ -111,6 +111,11 @@ impl Connection {
         self.incoming.len()
     }
 
+    /// Whether this request of the peer still waits for its answer.
+    pub(crate) fn is_awaiting(&self, call: CallId) -> bool {
+        self.incoming.has_call(call)
+    }
+
     /// Whether no further request should be read until one is finished.
     #[must_use]
     pub fn is_full(&self) -> bool {

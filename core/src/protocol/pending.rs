@@ -49,6 +49,10 @@ impl IncomingTable {
         self.calls.iter().any(|(_, incoming)| incoming.id == *id)
     }
 
+    pub(super) fn has_call(&self, call: CallId) -> bool {
+        self.calls.iter().any(|(c, _)| *c == call)
+    }
+
     pub(super) fn insert(&mut self, call: CallId, incoming: Incoming) {
         self.calls.push((call, incoming));
     }

@@ -13,8 +13,8 @@ use crate::signal::Signal;
 
 /// The way back to the peer, whatever moves the bytes.
 pub(crate) trait Link: Send + Sync {
-    /// The request runs from now on, and can be cancelled through its context.
-    fn started(&self, context: &Context);
+    /// The request runs from now on, and can be cancelled through its context. `false`: it was cancelled already.
+    fn started(&self, context: &Context) -> bool;
     /// The request is finished.
     fn complete(self: Arc<Self>, call: CallId, outcome: Result<Payload>);
     /// Anything else that a handler does.

@@ -78,7 +78,9 @@ impl Router {
         }
         let handler = entry.handler.clone();
         let context = Context::new(call.id, call.context, link.clone(), handler.clone());
-        link.started(&context);
+        if !link.started(&context) {
+            return;
+        }
         let reply = Reply::new(context.clone(), Some(entry));
         // A panic that gets here has dropped the reply, which has answered.
         let _ = std::panic::catch_unwind(AssertUnwindSafe(|| handler.call(context, arguments, reply)));

@@ -14,7 +14,8 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
 use super::connect::Events;
-use super::stdio::{Line, LineSink, Lines};
+use super::lines::{Line, Lines, answered};
+use super::sink::{Backlog, LineSink};
 use crate::client::{ClientOptions, Closer, Stderr, Target};
 use crate::driver::{Peer, Service, Sink, runtime};
 use crate::error::{Error, ErrorKind, Result};
@@ -22,6 +23,9 @@ use crate::protocol::{Connection, Input, Outbound, Transport};
 
 /// The longest line of standard error that is passed on in one piece.
 const MAX_STDERR_LINE: usize = 64 << 10;
+
+/// As good as for ever.
+const MAX_GRACE: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// The child's standard input. Closed by dropping it, which is the first step of shutting down.
 struct Stdin(Mutex<Option<Arc<LineSink>>>);
@@ -91,17 +95,19 @@ pub(super) fn launch(
     let child = program.spawn().map_err(|e| failed(&format!("cannot start {command:?}"), &e))?;
     // The command keeps the child's ends of the pipes; without them gone there is no end of file.
     drop(program);
-    let sink = Arc::new(LineSink::new(our_in.into()));
+    let sink = Arc::new(LineSink::new(our_in.into(), usize::MAX));
+    let backlog = sink.backlog();
     let stdin = Arc::new(Stdin(Mutex::new(Some(sink))));
     let connection = Connection::new(Arc::new(options.facts()), Arc::new(Transport::new("stdio")));
     let limits = options.limits();
     let peer = Peer::new(connection, limits, service, |_| stdin.clone());
     let output = pipe::Receiver::from_owned_fd(our_out).map_err(|e| failed("pipe", &e))?;
-    let grace = crate::client::seconds("shutdown_grace", options.shutdown_grace)?;
+    // A clock that is asked for more than it holds panics.
+    let grace = crate::client::seconds("shutdown_grace", options.shutdown_grace)?.min(MAX_GRACE);
     let (exited, exit) = watch::channel(None);
     let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     runtime::spawn(reap(child, exited));
-    runtime::spawn(read(output, peer.clone(), limits.max_message_bytes, exit.clone()));
+    runtime::spawn(read(output, peer.clone(), backlog, limits.max_message_bytes, exit.clone()));
     if let Some(reader) = our_err {
         let reader = pipe::Receiver::from_owned_fd(reader).map_err(|e| failed("pipe", &e))?;
         runtime::spawn(read_stderr(reader, events.clone()));
@@ -120,10 +126,24 @@ async fn reap(mut child: Child, exited: watch::Sender<Option<String>>) {
 }
 
 /// Reads the child's output to its end.
-async fn read(output: pipe::Receiver, peer: Arc<Peer>, limit: usize, mut exit: watch::Receiver<Option<String>>) {
+async fn read(
+    output: pipe::Receiver,
+    peer: Arc<Peer>,
+    backlog: Arc<Backlog>,
+    limit: usize,
+    mut exit: watch::Receiver<Option<String>>,
+) {
     let mut lines = Lines::new(limit);
     loop {
-        if output.readable().await.is_err() {
+        // What it asks for and does not read must not pile up.
+        if backlog.is_full() {
+            backlog.room().await;
+        }
+        let readable = tokio::select! {
+            readable = output.readable() => readable,
+            () = backlog.stalled() => return peer.close("the server does not read its input"),
+        };
+        if readable.is_err() {
             break;
         }
         match lines.fill(Nonblocking(&output)) {
@@ -136,9 +156,7 @@ async fn read(output: pipe::Receiver, peer: Arc<Peer>, limit: usize, mut exit: w
         while let Some(line) = lines.next() {
             match line {
                 Line::Frame(frame) => peer.receive(&frame),
-                Line::TooLong => peer.handle(Input::Closed(format!(
-                    "the server sent a message longer than the limit of {limit} bytes (max_message_bytes)"
-                ))),
+                Line::TooLong(beginning) => too_long(&peer, &beginning, limit),
             }
         }
         peer.uncork();
@@ -153,6 +171,15 @@ async fn read(output: pipe::Receiver, peer: Arc<Peer>, limit: usize, mut exit: w
         _ => "the server closed its output".to_owned(),
     };
     peer.close(&reason);
+}
+
+/// The server's message is left out; whoever waits for it is told.
+fn too_long(peer: &Arc<Peer>, beginning: &[u8], limit: usize) {
+    let message = format!("the server sent a message longer than the limit of {limit} bytes (max_message_bytes)");
+    match answered(beginning) {
+        Some(id) => peer.handle(Input::Undelivered(id, Error::new(ErrorKind::PeerMisbehaved, message))),
+        None => peer.warn(&message),
+    }
 }
 
 struct Nonblocking<'a>(&'a pipe::Receiver);
@@ -178,7 +205,7 @@ async fn read_stderr(reader: pipe::Receiver, events: Arc<dyn Events>) {
         while let Some(line) = lines.next() {
             match line {
                 Line::Frame(text) => events.stderr(&String::from_utf8_lossy(&text)),
-                Line::TooLong => events.stderr("(a line longer than 64 KiB was left out)"),
+                Line::TooLong(_) => events.stderr("(a line longer than 64 KiB was left out)"),
             }
         }
     }

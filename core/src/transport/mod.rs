@@ -8,8 +8,12 @@ mod child;
 pub(crate) mod connect;
 #[cfg(feature = "http")]
 pub mod http;
+#[cfg(feature = "client-process")]
+mod lines;
 pub(crate) mod memory;
 #[cfg(feature = "runtime")]
 mod run;
+#[cfg(feature = "client-process")]
+mod sink;
 #[cfg(feature = "client-process")]
 pub(crate) mod stdio;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body as HttpBody;
 
 use super::body::Body;
@@ -18,7 +18,7 @@ use super::origin::Allowed;
 use super::outlet::{End, Outlet};
 use super::reply::{self, Refusal};
 use super::sessions::Sessions;
-use super::{legacy, modern};
+use super::{cors, legacy, modern};
 use crate::driver::{Peer, now, runtime};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{self, Decoded, Limits, Message, code};
@@ -103,12 +103,18 @@ impl Endpoint {
         B: HttpBody<Data = Bytes>,
     {
         let (head, body) = request.into_parts();
-        match self.inner.admit(&head) {
+        let page = self.inner.page(&head.headers).cloned();
+        let mut response = match self.inner.admit(&head) {
             Ok(Verb::Post(accepts)) => self.inner.post(head.headers, body, accepts).await,
             Ok(Verb::Get) => legacy::get(&self.inner, &head.headers),
             Ok(Verb::Delete) => legacy::delete(&self.inner, &head.headers),
+            Ok(Verb::Preflight) => cors::preflight(&head.headers),
             Err(refusal) => refusal.into(),
+        };
+        if let Some(page) = page {
+            cors::allow(&mut response, page);
         }
+        response
     }
 
     /// Ends every session, stream and running call. Later requests are refused.
@@ -142,9 +148,15 @@ enum Verb {
     Post(Accepts),
     Get,
     Delete,
+    Preflight,
 }
 
 impl Inner {
+    /// The origin of the page that asks, if the options name it.
+    fn page<'a>(&self, headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
+        headers.get(http::header::ORIGIN).filter(|origin| origin.to_str().is_ok_and(|o| self.allowed.names(o)))
+    }
+
     /// Checks all that stands before the body.
     fn admit(&self, head: &Parts) -> Result<Verb, Refusal> {
         let headers = &head.headers;
@@ -176,9 +188,17 @@ impl Inner {
             Method::GET | Method::DELETE if !names_modern(headers) => {
                 return Ok(if head.method == Method::GET { Verb::Get } else { Verb::Delete });
             }
+            // Only a browser asks, and only for pages that the options name.
+            Method::OPTIONS if cors::is_preflight(headers) && self.page(headers).is_some() => {
+                return Ok(Verb::Preflight);
+            }
             _ => {
-                let why = format!("method {} is not served here: this revision has POST only", head.method);
-                return refuse(StatusCode::METHOD_NOT_ALLOWED, &why);
+                let (era, allow) = if names_modern(headers) {
+                    ("this revision has POST only", "POST")
+                } else {
+                    ("expected GET, POST or DELETE", "GET, POST, DELETE")
+                };
+                return Err(Refusal::method(format!("method {} is not served here: {era}", head.method), allow));
             }
         }
         if !headers::is_json(headers) {

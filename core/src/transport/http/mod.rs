@@ -3,6 +3,7 @@ pub(crate) mod client;
 
 mod activity;
 mod body;
+mod cors;
 mod endpoint;
 mod exchange;
 mod headers;

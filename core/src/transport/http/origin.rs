@@ -56,6 +56,11 @@ impl Allowed {
         }
     }
 
+    /// Whether the options name this origin: its pages may read the answers.
+    pub(super) fn names(&self, origin: &str) -> bool {
+        self.origins.iter().flatten().any(|o| o == "*" || o.eq_ignore_ascii_case(origin))
+    }
+
     /// Checks a request's `Origin`. One without comes from no page.
     ///
     /// # Errors
@@ -63,7 +68,7 @@ impl Allowed {
     pub(super) fn origin(&self, origin: Option<&str>) -> Result<(), String> {
         let Some(origin) = origin else { return Ok(()) };
         let allowed = match &self.origins {
-            Some(origins) => origins.iter().any(|o| o == "*" || o.eq_ignore_ascii_case(origin)),
+            Some(_) => self.names(origin),
             None => origin.split_once("://").is_some_and(|(scheme, authority)| {
                 matches!(scheme, "http" | "https") && self.hosts.contains_page(authority)
             }),

@@ -19,24 +19,32 @@ pub(super) struct Refusal {
     id: Option<Id>,
     error: ErrorObject,
     null_id: bool,
+    /// The methods that are served, for the answer to one that is not.
+    allow: Option<&'static str>,
 }
 
 impl Refusal {
     /// HTTP says no; the body says why in JSON-RPC's words.
     pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
         let error = ErrorObject { code: code::INVALID_REQUEST, message: message.into(), data: None };
-        Self { status, id: None, error, null_id: false }
+        Self { status, id: None, error, null_id: false, allow: None }
+    }
+
+    /// A method that is not served, and those that are.
+    pub(super) fn method(message: String, allow: &'static str) -> Self {
+        Self { allow: Some(allow), ..Self::new(StatusCode::METHOD_NOT_ALLOWED, message) }
     }
 
     /// A JSON-RPC error in the answer to a bad request.
     pub(super) fn bad(id: Option<&Id>, error: &Error) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, id: id.cloned(), error: error.to_object(), null_id: false }
+        Self { status: StatusCode::BAD_REQUEST, id: id.cloned(), error: error.to_object(), null_id: false, allow: None }
     }
 
     /// A body that is no message. `rules` of the revision that its sender says it speaks.
     pub(super) fn undecodable(error: &DecodeError, rules: Option<&Rules>) -> Self {
         let null_id = !rules.is_some_and(|r| r.error_without_id);
-        Self { status: StatusCode::BAD_REQUEST, id: error.id.clone(), error: error.to_object(), null_id }
+        let error_object = error.to_object();
+        Self { status: StatusCode::BAD_REQUEST, id: error.id.clone(), error: error_object, null_id, allow: None }
     }
 
     pub(super) fn with_id(mut self, id: Option<&Id>) -> Self {
@@ -49,14 +57,11 @@ impl From<Refusal> for Response<Body> {
     fn from(refusal: Refusal) -> Self {
         let text = jsonrpc::encode_error(refusal.id.as_ref(), &refusal.error, refusal.null_id);
         let mut response = json(refusal.status, text);
-        match refusal.status {
-            StatusCode::METHOD_NOT_ALLOWED => {
-                response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, POST, DELETE"));
-            }
-            StatusCode::SERVICE_UNAVAILABLE => {
-                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-            }
-            _ => {}
+        if let Some(allow) = refusal.allow {
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+        }
+        if refusal.status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
         response
     }

@@ -15,21 +15,25 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::activity::{Activity, Sockets, Watched};
+use super::activity::{Activity, Metered, Sockets, Watched};
 use super::body::Quiet;
 use super::endpoint::Endpoint;
 use super::options::HttpOptions;
-use crate::driver::runtime;
+use crate::driver::{now, runtime};
 use crate::error::{Error, ErrorKind, Result};
 use crate::server::Server;
 use crate::signal::Signal;
 
 /// How long a client may take for a request's head, also between two requests on one connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
-/// How often the sockets are looked at for that.
+/// How long a client may take nothing of what it is sent.
+const WRITE_TIMEOUT: Duration = HEAD_TIMEOUT;
+/// How often the sockets are looked at for both.
 const SWEEP: Duration = Duration::from_secs(10);
 /// How long a client may be silent in the middle of a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+/// What a body that takes longer than that has to bring, in bytes a second.
+const SLOWEST: u64 = 4096;
 /// The longest head of a request.
 const MAX_HEAD: usize = 64 << 10;
 /// What answers that are on their way have when the server closes.
@@ -141,7 +145,7 @@ async fn accept(listener: TcpListener, endpoint: Endpoint, server: Server, closi
                 let counted = Counted::new(server.clone(), permit);
                 runtime::spawn(connection(stream, endpoint.clone(), closing.clone(), sockets.add(), counted));
             },
-            _ = sweep.tick() => sockets.sweep(HEAD_TIMEOUT),
+            _ = sweep.tick() => sockets.sweep(WRITE_TIMEOUT),
         }
     }
     drop(listener);
@@ -186,15 +190,23 @@ async fn connection(
             Ok::<_, Infallible>(response.map(|body| Watched { body, _busy: busy }))
         }
     });
+    let socket = Metered { socket: stream, activity: activity.clone() };
     let mut builder = http1::Builder::new();
     // hyper's own timer would be set and cleared for each request.
     builder.header_read_timeout(None).max_header_size(MAX_HEAD);
-    let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let (mut closing, mut over) = (std::pin::pin!(closing.wait()), std::pin::pin!(activity.over.wait()));
-    let ended = std::future::poll_fn(|cx| match serving.as_mut().poll(cx) {
-        Poll::Ready(_) => Poll::Ready(true),
-        Poll::Pending if over.as_mut().poll(cx).is_ready() => Poll::Ready(true),
-        Poll::Pending => closing.as_mut().poll(cx).map(|()| false),
+    let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(socket), service));
+    let (mut closing, mut look) = (std::pin::pin!(closing.wait()), std::pin::pin!(activity.look.notified()));
+    let ended = std::future::poll_fn(|cx| {
+        if serving.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(true);
+        }
+        while look.as_mut().poll(cx).is_ready() {
+            if activity.is_due(WRITE_TIMEOUT) {
+                return Poll::Ready(true);
+            }
+            look.set(activity.look.notified());
+        }
+        closing.as_mut().poll(cx).map(|()| false)
     })
     .await;
     if !ended {
@@ -207,11 +219,32 @@ async fn connection(
 struct Patient {
     body: hyper::body::Incoming,
     quiet: Quiet,
+    pace: Pace,
 }
 
 impl Patient {
     fn new(body: hyper::body::Incoming) -> Self {
-        Self { body, quiet: Quiet::new(BODY_TIMEOUT) }
+        Self { body, quiet: Quiet::new(BODY_TIMEOUT), pace: Pace::default() }
+    }
+}
+
+/// How fast a body comes. Asked for the time only when it does not come at once.
+#[derive(Debug, Default)]
+struct Pace {
+    started: Option<Duration>,
+    bytes: u64,
+}
+
+impl Pace {
+    fn waits(&mut self, now: impl Fn() -> Duration) {
+        self.started.get_or_insert_with(now);
+    }
+
+    /// Whether the body comes too slowly, now that so much of it has come.
+    fn is_slow(&mut self, bytes: usize, now: impl Fn() -> Duration) -> bool {
+        self.bytes += bytes as u64;
+        let allowed = BODY_TIMEOUT + Duration::from_secs(self.bytes / SLOWEST);
+        self.started.is_some_and(|started| now().saturating_sub(started) > allowed)
     }
 }
 
@@ -226,9 +259,16 @@ impl HttpBody for Patient {
         match Pin::new(&mut self.body).poll_frame(cx) {
             Poll::Ready(frame) => {
                 self.quiet.restart();
+                let bytes = frame.iter().flatten().filter_map(Frame::data_ref).map(Bytes::len).sum();
+                if frame.is_some() && self.pace.is_slow(bytes, now) {
+                    return Poll::Ready(Some(Err(BrokenOff)));
+                }
                 Poll::Ready(frame.map(|f| f.map_err(|_| BrokenOff)))
             }
-            Poll::Pending => self.quiet.poll(cx).map(|()| Some(Err(BrokenOff))),
+            Poll::Pending => {
+                self.pace.waits(now);
+                self.quiet.poll(cx).map(|()| Some(Err(BrokenOff)))
+            }
         }
     }
 
@@ -238,5 +278,24 @@ impl HttpBody for Patient {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_has_a_minute_and_what_its_size_takes() {
+        let at = |seconds| move || Duration::from_secs(seconds);
+        let mut trickle = Pace::default();
+        assert!(!trickle.is_slow(1, at(0)), "it came at once");
+        trickle.waits(at(10));
+        assert!(!trickle.is_slow(1, at(69)));
+        assert!(trickle.is_slow(1, at(128)));
+        let mut large = Pace::default();
+        large.waits(at(0));
+        assert!(!large.is_slow(4 << 20, at(1000)));
+        assert!(large.is_slow(1, at(1100)));
     }
 }

@@ -16,7 +16,6 @@ mod target;
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -128,35 +127,9 @@ struct Shared {
     state: Mutex<State>,
 }
 
-/// Ids are our own counter, so that nobody can choose them to collide.
-#[derive(Default)]
-struct IdHasher(u64);
-
-impl Hasher for IdHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
-    }
-
-    fn write_u64(&mut self, n: u64) {
-        self.0 = (self.0.rotate_left(5) ^ n).wrapping_mul(0x517c_c1b7_2722_0a95);
-    }
-
-    fn write_i64(&mut self, n: i64) {
-        self.write_u64(n.cast_unsigned());
-    }
-
-    fn write_isize(&mut self, n: isize) {
-        self.write_u64(n.cast_unsigned() as u64);
-    }
-}
-
 #[derive(Default)]
 struct State {
-    running: HashMap<Id, AbortHandle, BuildHasherDefault<IdHasher>>,
+    running: HashMap<Id, AbortHandle>,
     session: Option<HeaderValue>,
     /// The negotiated revision.
     revision: Option<Revision>,

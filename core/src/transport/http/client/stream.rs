@@ -21,6 +21,8 @@ use crate::protocol::revision::Revision;
 
 /// The pause before a stream is asked for again when the server names none.
 const RETRY: Duration = Duration::from_secs(1);
+/// A server that names none at all is not to be asked without a pause.
+const SHORTEST_RETRY: Duration = Duration::from_millis(100);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
 /// How often a stream that brings nothing is asked for before it is given up.
 const MAX_FUTILE: u32 = 8;
@@ -43,7 +45,7 @@ impl Cursor {
 
     /// The pause before the next attempt, after so many that brought nothing.
     fn pause(&self, futile: u32) -> Duration {
-        let retry = self.retry.unwrap_or(RETRY);
+        let retry = self.retry.unwrap_or(RETRY).max(SHORTEST_RETRY);
         retry.saturating_mul(1 << futile.min(10)).min(LONGEST_RETRY.max(retry))
     }
 }
@@ -248,5 +250,18 @@ pub(super) async fn listen(
             return;
         }
         tokio::time::sleep(cursor.pause(futile.saturating_sub(1))).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_always_a_pause() {
+        let pause = |retry, futile| Cursor { last_id: None, retry }.pause(futile).as_millis();
+        assert_eq!((pause(Some(Duration::ZERO), 0), pause(Some(Duration::ZERO), 1)), (100, 200));
+        assert_eq!((pause(None, 0), pause(None, 10)), (1000, 30_000));
+        assert_eq!(pause(Some(Duration::from_secs(60)), 3), 60_000);
     }
 }

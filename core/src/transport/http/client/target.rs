@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
+use percent_encoding::percent_decode_str;
 
 use super::headers;
 use crate::error::{Error, Result};
@@ -40,7 +41,8 @@ impl Target {
         headers.insert(HOST, HeaderValue::from_str(place.as_str()).map_err(|_| bad("expected a host"))?);
         headers.insert(USER_AGENT, HeaderValue::from_static(concat!("tricorn/", env!("CARGO_PKG_VERSION"))));
         if let Some(credentials) = credentials {
-            let mut value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(decoded(credentials))))
+            let credentials: Vec<u8> = percent_decode_str(credentials).collect();
+            let mut value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(credentials)))
                 .map_err(|_| bad("expected user:password"))?;
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
@@ -89,25 +91,6 @@ impl Target {
 fn port(uri: &Uri, scheme: Option<&Scheme>) -> u16 {
     let scheme = uri.scheme().or(scheme);
     uri.port_u16().unwrap_or_else(|| if scheme == Some(&Scheme::HTTPS) { 443 } else { 80 })
-}
-
-/// Percent-encoding undone.
-fn decoded(text: &str) -> Vec<u8> {
-    let (bytes, mut out, mut at) = (text.as_bytes(), Vec::with_capacity(text.len()), 0);
-    while at < bytes.len() {
-        let escaped = (bytes[at] == b'%').then(|| text.get(at + 1..at + 3)).flatten();
-        match escaped.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                out.push(byte);
-                at += 3;
-            }
-            None => {
-                out.push(bytes[at]);
-                at += 1;
-            }
-        }
-    }
-    out
 }
 
 #[cfg(test)]

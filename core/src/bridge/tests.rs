@@ -1,0 +1,174 @@
+use serde_json::{Value, json};
+use tokio::sync::{Notify, oneshot};
+
+use super::*;
+use crate::client::{CallOptions, ClientOptions};
+
+struct Waking(Arc<Notify>);
+
+impl Host for Waking {
+    fn wake(&self) {
+        self.0.notify_one();
+    }
+}
+
+/// A bridge, and what its host would do.
+struct Fixture {
+    bridge: Bridge,
+    woken: Arc<Notify>,
+    server: Server,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let woken = Arc::new(Notify::new());
+        let bridge = Bridge::new(Waking(woken.clone()));
+        let server = Server::new(&bridge, 1, r#"{"name": "s"}"#).expect("a server");
+        server.add_tool(r#"{"name": "t", "inputSchema": {"type": "object"}}"#, 7).expect("a tool");
+        Self { bridge, woken, server }
+    }
+
+    async fn next(&self) -> Vec<Delivery> {
+        loop {
+            let batch = self.bridge.take();
+            if !batch.is_empty() {
+                return batch;
+            }
+            self.woken.notified().await;
+        }
+    }
+
+    async fn next_call(&self) -> u64 {
+        match &self.next().await[..] {
+            [Delivery::Call { key, handler: 7, .. }] => *key,
+            other => panic!("expected a call, got {other:?}"),
+        }
+    }
+
+    /// Lets every task run that can.
+    async fn settle(&self) {
+        for _ in 0..32 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Starts a call of the tool through memory.
+    async fn call(&self) -> (crate::client::Client, crate::client::Guard, oneshot::Receiver<Result<RawJson>>) {
+        let options = ClientOptions::default();
+        let client = crate::client::Client::in_memory(&self.server.server, &options).await.expect("connected");
+        let (send, outcome) = oneshot::channel();
+        let done = Box::new(move |answer| drop(send.send(answer)));
+        let params = RawJson::from_value(&json!({"name": "t"}));
+        let guard = client.start("tools/call", Some(params), &CallOptions::default(), done);
+        (client, guard, outcome)
+    }
+}
+
+fn text(params: &RawJson) -> Value {
+    params.to().expect("JSON")
+}
+
+#[test]
+fn only_what_a_host_can_do_without_is_dropped() {
+    let it = Fixture::new();
+    let empty = RawJson::empty_object;
+    for _ in 0..MAX_EVENTS + 3 {
+        it.bridge.offer_event(1, "stderr", empty());
+    }
+    for name in ["http_head", "http_chunk", "listening", "closed"] {
+        it.bridge.event(1, name, empty());
+    }
+    assert_eq!(it.bridge.metrics().dropped, 3);
+    let last: Vec<_> = it.bridge.take().split_off(MAX_EVENTS);
+    assert_eq!(last.len(), 4, "{last:?}");
+}
+
+#[cfg(feature = "http")]
+#[tokio::test]
+async fn a_chunk_is_made_when_the_last_one_is_written() {
+    let it = Fixture::new();
+    let endpoint = it.server.http("").expect("an endpoint");
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "progressToken": 1,
+    });
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "t", "_meta": meta}});
+    let head = json!({"method": "POST", "path": "/mcp", "headers": [
+        ["host", "localhost"], ["content-type", "application/json"], ["mcp-protocol-version", "2026-07-28"],
+        ["mcp-method", "tools/call"], ["mcp-name", "t"], ["accept", "application/json, text/event-stream"],
+    ]});
+    endpoint.exchange(5, &head.to_string(), body.to_string().into());
+    let key = it.next_call().await;
+    let chunks = |batch: Vec<Delivery>| -> Vec<String> {
+        let part = |delivery| match delivery {
+            Delivery::Event { name: "http_chunk", params, .. } => text(&params)["text"].as_str().map(str::to_owned),
+            Delivery::Settle { op: 5, outcome: Ok(_) } => Some("end".to_owned()),
+            _ => None,
+        };
+        batch.into_iter().filter_map(part).collect()
+    };
+    it.bridge.progress(key, 1.0, None, None);
+    it.settle().await;
+    let first = chunks(it.bridge.take());
+    assert!(first.len() == 1 && first[0].contains("progress"), "{first:?}");
+    it.bridge.progress(key, 2.0, None, None);
+    it.bridge.complete(key, Answer::Text("done".into()));
+    it.settle().await;
+    assert!(it.bridge.take().is_empty(), "the first chunk is not written yet");
+    endpoint.written(5);
+    it.settle().await;
+    let rest = chunks(it.bridge.take());
+    assert!(rest.len() == 2 && rest[0].contains("done") && rest[1] == "end", "{rest:?}");
+    assert!(endpoint.is_idle());
+}
+
+#[tokio::test]
+async fn an_answer_is_not_held_back_by_a_host_that_is_busy() {
+    let it = Fixture::new();
+    let (_client, _guard, outcome) = it.call().await;
+    let key = it.next_call().await;
+    it.bridge.cork();
+    it.bridge.complete(key, Answer::Text("fast".into()));
+    // The host does something else and does not come back.
+    assert!(outcome.await.is_ok_and(|answer| answer.is_ok()));
+}
+
+/// Cancels each call at the worst moment.
+struct Late(HostHandler);
+
+impl Handler for Late {
+    fn call(&self, cx: Context, params: RawJson, reply: Reply) {
+        cx.cancel(None);
+        self.0.call(cx, params, reply);
+    }
+
+    fn cancel(&self, cx: &Context, reason: Option<&str>) {
+        self.0.cancel(cx, reason);
+    }
+}
+
+#[tokio::test]
+async fn a_cancellation_before_the_call_is_known_is_not_lost() {
+    let it = Fixture::new();
+    it.server.remove_tool("t");
+    let tool = crate::model::Tool::parse(r#"{"name": "t", "inputSchema": {"type": "object"}}"#).expect("a tool");
+    let handler = Late(HostHandler { bridge: it.bridge.clone(), handler: 7 });
+    it.server.server.add_tool(tool, Arc::new(handler)).expect("added");
+    let (_client, _guard, outcome) = it.call().await;
+    let batch = it.next().await;
+    assert!(matches!(batch[..], [Delivery::Call { .. }, Delivery::Cancel { .. }]), "{batch:?}");
+    assert_eq!(it.bridge.metrics().calls, 0);
+    assert!(outcome.await.is_ok_and(|answer| answer.is_err()), "the dropped reply has answered");
+}
+
+#[tokio::test]
+async fn a_call_after_the_end_is_answered() {
+    let it = Fixture::new();
+    it.bridge.close();
+    let (_client, _guard, outcome) = it.call().await;
+    assert!(outcome.await.is_ok());
+    it.bridge.operation(1, |_| panic!("nothing starts"));
+    let metrics = it.bridge.metrics();
+    assert_eq!((metrics.calls, metrics.ops, metrics.queued), (0, 0, 0));
+}

@@ -1,0 +1,86 @@
+use std::sync::{Arc, Mutex, OnceLock};
+
+use bytes::Bytes;
+
+use super::{Peer, Service, Sink};
+use crate::error::Error;
+use crate::model::Tool;
+use crate::protocol::{Call, Connection, Outbound, Transport};
+use crate::server::{Context, Handler, Link, Reply, Server};
+
+#[derive(Default)]
+struct Log(Mutex<Vec<String>>);
+
+impl Log {
+    fn add(&self, line: &str) {
+        self.0.lock().expect("lock").push(line.to_owned());
+    }
+}
+
+impl Sink for Log {
+    fn send(&self, batch: Vec<Outbound>) {
+        batch.iter().for_each(|outbound| self.add(&String::from_utf8_lossy(&outbound.frame)));
+    }
+
+    fn close(&self) {
+        self.add("closed");
+    }
+}
+
+/// Cancels each request before it is started.
+#[derive(Default)]
+struct Late(OnceLock<bool>);
+
+struct Nothing;
+
+impl Handler for Nothing {
+    fn call(&self, _: Context, _: crate::jsonrpc::RawJson, _: Reply) {}
+}
+
+impl Service for Late {
+    fn dispatch(&self, peer: &Arc<Peer>, call: Box<Call>) {
+        peer.receive(&Bytes::from(
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"late"}}"#,
+        ));
+        let context = Context::new(call.id, call.context, peer.clone(), Arc::new(Nothing));
+        let _ = self.0.set(peer.started(&context));
+    }
+
+    fn closed(&self, _peer: &Arc<Peer>, _reason: &Error, _relaunch: bool) {}
+}
+
+fn peer(service: Arc<dyn Service>) -> (Arc<Peer>, Arc<Log>) {
+    let server = Server::new("s");
+    let tool = Tool::parse(r#"{"name":"t","inputSchema":{"type":"object"}}"#).expect("a tool");
+    server.add_tool(tool, Arc::new(Nothing)).expect("added");
+    let log = Arc::new(Log::default());
+    let connection = Connection::new(server.facts(), Arc::new(Transport::new("test")));
+    let sink = log.clone();
+    (Peer::new(connection, server.limits(), service, |_| sink), log)
+}
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
+
+#[test]
+fn what_was_answered_before_the_end_is_sent() {
+    let (peer, log) = peer(Arc::new(Late::default()));
+    peer.cork();
+    peer.receive(&Bytes::from(INITIALIZE));
+    assert!(log.0.lock().expect("lock").is_empty());
+    peer.close("the end");
+    peer.close("the end");
+    peer.uncork();
+    let log = log.0.lock().expect("lock");
+    assert!(log.len() == 2 && log[0].contains("serverInfo") && log[1] == "closed", "{log:?}");
+}
+
+#[test]
+fn a_request_that_was_cancelled_on_its_way_does_not_start() {
+    let service = Arc::new(Late::default());
+    let (peer, _) = peer(service.clone());
+    peer.receive(&Bytes::from(INITIALIZE));
+    peer.receive(&Bytes::from(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#));
+    peer.receive(&Bytes::from(r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t"}}"#));
+    assert_eq!(service.0.get(), Some(&false));
+    assert_eq!(peer.in_flight(), 0);
+}

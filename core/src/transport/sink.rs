@@ -1,0 +1,405 @@
+//! Lines to a pipe, written without ever waiting for its reader, and the bound on what waits for that reader.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::sync::Notify;
+
+use crate::driver::Sink;
+use crate::protocol::{Outbound, Sent};
+use crate::signal::Signal;
+
+/// A descriptor to write to without ever blocking the writer, and without changing what others see of it.
+enum Out {
+    /// A pipe, opened anew: its own file description may be non-blocking.
+    Pipe(File),
+    /// A socket, written to with a flag.
+    Socket(File),
+    /// A file or a terminal: writes do not wait for a peer.
+    Plain(File),
+}
+
+impl Out {
+    fn new(file: File) -> Self {
+        use rustix::fs::{FileType, Mode, OFlags};
+        let Ok(stat) = rustix::fs::fstat(&file) else {
+            return Self::Plain(file);
+        };
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Socket => Self::Socket(file),
+            FileType::Fifo => {
+                let path = format!("/dev/fd/{}", file.as_raw_fd());
+                let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+                match rustix::fs::open(path, flags, Mode::empty()) {
+                    Ok(own) => Self::Pipe(File::from(own)),
+                    Err(_) => Self::Plain(file),
+                }
+            }
+            _ => Self::Plain(file),
+        }
+    }
+
+    fn file(&self) -> &File {
+        match self {
+            Self::Pipe(file) | Self::Socket(file) | Self::Plain(file) => file,
+        }
+    }
+
+    fn write_now(&self, bytes: &[u8]) -> std::io::Result<usize> {
+        use rustix::net::{SendFlags, send};
+        match self {
+            Self::Socket(file) => Ok(send(file, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?),
+            Self::Pipe(file) | Self::Plain(file) => (&*file).write(bytes),
+        }
+    }
+}
+
+/// With more bytes than this waiting for a peer that does not read, nothing is read from it either.
+pub(super) const MAX_BACKLOG: usize = 4 << 20;
+
+/// A peer that takes nothing for so long while that much waits is given up.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// With more bytes than this waiting, progress and log messages are dropped.
+const MAX_WAITING: usize = 1 << 20;
+
+/// A frame of this length is worth a second system call to save a copy.
+const LARGE: usize = 32 << 10;
+
+/// How much waits for a peer that does not read. Outlives the sink, and does not keep its pipe open.
+#[derive(Default)]
+pub(super) struct Backlog {
+    bytes: AtomicUsize,
+    /// Nothing more will be written.
+    over: AtomicBool,
+    drained: Notify,
+    stalled: Signal,
+}
+
+impl Backlog {
+    /// Whether nothing more should be read from the peer.
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes.load(Ordering::Acquire) > MAX_BACKLOG && !self.over.load(Ordering::Acquire)
+    }
+
+    /// Waits until half of what may wait is written, or nothing more will be.
+    pub(super) async fn room(&self) {
+        loop {
+            let mut drained = pin!(self.drained.notified());
+            drained.as_mut().enable();
+            if self.over.load(Ordering::Acquire) || self.bytes.load(Ordering::Acquire) <= MAX_BACKLOG / 2 {
+                return;
+            }
+            drained.await;
+        }
+    }
+
+    /// Waits until the peer is given up.
+    pub(super) async fn stalled(&self) {
+        self.stalled.wait().await;
+    }
+
+    fn add(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::AcqRel);
+    }
+
+    fn remove(&self, bytes: usize) {
+        let before = self.bytes.fetch_sub(bytes, Ordering::AcqRel);
+        if before > MAX_BACKLOG / 2 && before - bytes <= MAX_BACKLOG / 2 {
+            self.drained.notify_waiters();
+        }
+    }
+
+    fn end(&self) {
+        self.over.store(true, Ordering::Release);
+        self.drained.notify_waiters();
+    }
+}
+
+/// Writes lines to a pipe. Whoever has something to say writes it; only when the pipe is full does a thread take over.
+pub(crate) struct LineSink {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    out: Out,
+    queue: Mutex<Queue>,
+    backlog: Arc<Backlog>,
+    max_notifications: usize,
+    patience: Duration,
+    /// Signalled when the queue got empty or the pipe broke.
+    idle: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    /// What the writer thread has not written yet. Empty while there is no thread.
+    bytes: Vec<u8>,
+    /// The progress and log messages that wait or are being written.
+    notifications: usize,
+    /// Those of them that no thread has taken yet.
+    fresh: usize,
+    thread: bool,
+    broken: bool,
+    closing: bool,
+}
+
+impl LineSink {
+    /// `max_notifications`: the most progress and log messages that wait.
+    pub(crate) fn new(file: File, max_notifications: usize) -> Self {
+        Self::with_patience(file, max_notifications, PATIENCE)
+    }
+
+    fn with_patience(file: File, max_notifications: usize, patience: Duration) -> Self {
+        let shared = Shared {
+            out: Out::new(file),
+            queue: Mutex::default(),
+            backlog: Arc::default(),
+            max_notifications,
+            patience,
+            idle: Condvar::new(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    pub(super) fn backlog(&self) -> Arc<Backlog> {
+        self.shared.backlog.clone()
+    }
+
+    /// Waits until everything is written, the pipe broke or `patience` is over.
+    pub(crate) fn drain(&self, patience: Duration) {
+        let end = Instant::now() + patience;
+        let mut queue = self.shared.lock();
+        while queue.thread && !queue.broken {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            queue = self.shared.idle.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes what the pipe takes at once. Returns how much that was.
+    fn write_ready(&self, bytes: &[u8]) -> std::io::Result<usize> {
+        let mut done = 0;
+        while done < bytes.len() {
+            match self.out.write_now(&bytes[done..]) {
+                Ok(0) => return Err(std::io::ErrorKind::WriteZero.into()),
+                Ok(n) => done += n,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => return Ok(done),
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(done)
+    }
+
+    /// Writes a frame and its line break, as much as the pipe takes at once.
+    fn write_frame(&self, frame: &[u8]) -> std::io::Result<usize> {
+        let done = self.write_ready(frame)?;
+        if done < frame.len() {
+            return Ok(done);
+        }
+        Ok(done + self.write_ready(b"\n")?)
+    }
+
+    /// The writer thread: lives from the first byte that did not fit to the last that was queued.
+    fn write_queued(&self) {
+        loop {
+            let (bytes, notifications) = {
+                let mut queue = self.lock();
+                if queue.bytes.is_empty() || queue.broken {
+                    queue.thread = false;
+                    self.idle.notify_all();
+                    return;
+                }
+                (std::mem::take(&mut queue.bytes), std::mem::take(&mut queue.fresh))
+            };
+            let outcome = self.write_all(&bytes);
+            let mut queue = self.lock();
+            queue.notifications -= notifications;
+            if outcome.is_err() {
+                queue.broken = true;
+                queue.bytes = Vec::new();
+                self.backlog.end();
+            }
+        }
+    }
+
+    fn write_all(&self, mut bytes: &[u8]) -> std::io::Result<()> {
+        loop {
+            let done = self.write_ready(bytes)?;
+            self.backlog.remove(done);
+            bytes = &bytes[done..];
+            if bytes.is_empty() {
+                return Ok(());
+            }
+            self.wait()?;
+        }
+    }
+
+    /// Waits until the pipe takes more.
+    fn wait(&self) -> std::io::Result<()> {
+        let patience = Timespec::try_from(self.patience).ok();
+        loop {
+            let mut pipe = [PollFd::new(self.out.file(), PollFlags::OUT)];
+            match poll(&mut pipe, patience.as_ref()) {
+                Ok(0) if self.backlog.is_full() => {
+                    self.backlog.stalled.set();
+                    return Err(std::io::ErrorKind::TimedOut.into());
+                }
+                // Little waits: it may take its time.
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => return Ok(()),
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+
+    /// Leaves a batch to the writer thread, except for what `done` bytes of it are written already.
+    fn enqueue(&self, queue: &mut Queue, batch: &[Outbound], done: usize) {
+        let before = queue.bytes.len();
+        for outbound in batch {
+            if is_droppable(outbound) {
+                if done == 0 && (queue.notifications >= self.max_notifications || queue.bytes.len() > MAX_WAITING) {
+                    continue;
+                }
+                queue.notifications += 1;
+                queue.fresh += 1;
+            }
+            append(&mut queue.bytes, outbound);
+        }
+        queue.bytes.drain(before..before + done);
+        self.backlog.add(queue.bytes.len() - before);
+    }
+}
+
+fn append(bytes: &mut Vec<u8>, outbound: &Outbound) {
+    bytes.extend_from_slice(&outbound.frame);
+    bytes.push(b'\n');
+}
+
+/// What a handler tells meanwhile. Answers are bounded by the peer's own requests, this is not.
+fn is_droppable(outbound: &Outbound) -> bool {
+    outbound.related.is_some() && outbound.sent == Sent::Notification
+}
+
+impl Sink for LineSink {
+    fn send(&self, batch: Vec<Outbound>) {
+        let mut queue = self.shared.lock();
+        if queue.broken || queue.closing {
+            return;
+        }
+        if queue.thread {
+            return self.shared.enqueue(&mut queue, &batch, 0);
+        }
+        drop(queue);
+        // One caller at a time: the peer sends its batches in order.
+        let (total, written) = if let [one] = &batch[..]
+            && one.frame.len() >= LARGE
+        {
+            (one.frame.len() + 1, self.shared.write_frame(&one.frame))
+        } else {
+            let mut bytes = Vec::with_capacity(batch.iter().map(|o| o.frame.len() + 1).sum());
+            batch.iter().for_each(|outbound| append(&mut bytes, outbound));
+            (bytes.len(), self.shared.write_ready(&bytes))
+        };
+        match written {
+            Ok(done) if done == total => {}
+            Ok(done) => {
+                let mut queue = self.shared.lock();
+                self.shared.enqueue(&mut queue, &batch, done);
+                queue.thread = true;
+                drop(queue);
+                let shared = self.shared.clone();
+                let started =
+                    std::thread::Builder::new().name("tricorn-out".into()).spawn(move || shared.write_queued());
+                if started.is_err() {
+                    self.shared.write_queued();
+                }
+            }
+            Err(_) => {
+                self.shared.lock().broken = true;
+                self.shared.backlog.end();
+            }
+        }
+    }
+
+    fn close(&self) {
+        self.shared.lock().closing = true;
+        self.shared.backlog.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+    use crate::protocol::CallId;
+
+    fn message(text: &str, sent: Sent) -> Outbound {
+        Outbound { frame: text.to_owned().into(), related: Some(CallId(1)), route: None, sent }
+    }
+
+    fn pipe() -> (File, File) {
+        let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
+        (reader.into(), writer.into())
+    }
+
+    /// More than any pipe holds.
+    fn large() -> Outbound {
+        message(&"x".repeat(MAX_BACKLOG + (2 << 20)), Sent::Response(None))
+    }
+
+    #[tokio::test]
+    async fn what_waits_is_bounded_and_written_even_after_the_end() {
+        let (mut reader, writer) = pipe();
+        let sink = LineSink::new(writer, 2);
+        sink.send(vec![large()]);
+        for n in 0..5 {
+            sink.send(vec![message(&format!("note {n}"), Sent::Notification)]);
+        }
+        sink.send(vec![message("answer", Sent::Response(None))]);
+        let backlog = sink.backlog();
+        assert!(backlog.is_full());
+        let read = std::thread::spawn(move || {
+            let mut text = String::new();
+            reader.read_to_string(&mut text).map(|_| text)
+        });
+        backlog.room().await;
+        assert!(!backlog.is_full());
+        sink.close();
+        sink.send(vec![message("too late", Sent::Response(None))]);
+        sink.drain(Duration::from_secs(60));
+        drop(sink);
+        let text = read.join().expect("a thread").expect("text");
+        let short: Vec<_> = text.lines().filter(|line| line.len() < 100).collect();
+        assert!(short.last() == Some(&"answer") && short.len() <= 3, "{short:?}");
+        assert_eq!(text.len(), MAX_BACKLOG + (2 << 20) + 1 + short.iter().map(|line| line.len() + 1).sum::<usize>());
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_takes_nothing_is_given_up() {
+        let (reader, writer) = pipe();
+        let sink = LineSink::with_patience(writer, 2, Duration::ZERO);
+        let backlog = sink.backlog();
+        sink.send(vec![large()]);
+        backlog.stalled().await;
+        backlog.room().await;
+        assert!(!backlog.is_full());
+        drop(reader);
+    }
+}
