@@ -26,7 +26,7 @@ function load(): typeof Addon {
   );
 }
 
-/** Something that runs when the engine delivers a call. It must not throw. */
+/** Something that runs when the engine delivers a call. */
 export interface Handler {
   run(params: unknown, key: number): void;
 }
@@ -186,7 +186,7 @@ function deliver(delivery: Delivery): void {
   switch (delivery[0]) {
     case 0: {
       const handler = handlers.get(delivery[1])?.deref();
-      if (handler) handler.run(delivery[3], delivery[2]);
+      if (handler) guarded(() => handler.run(delivery[3], delivery[2]));
       else addon.answerFailed(handle, delivery[2], "the tool is gone");
       return;
     }
@@ -202,22 +202,22 @@ function deliver(delivery: Delivery): void {
     case 4: {
       const params = delivery[3] as { readonly op?: number };
       const listener = params.op === undefined ? sources.get(delivery[1]) : ops.get(params.op)?.listener;
-      if (listener) guarded(listener, delivery[2], delivery[3]);
+      if (listener) guarded(() => listener(delivery[2], delivery[3]));
       else if (delivery[2] === "warning") warn((params as { message?: string }).message ?? "");
       return;
     }
     case 5: {
       const listener = ops.get(delivery[1])?.listener;
-      if (listener) guarded(listener, "progress", delivery[2]);
+      if (listener) guarded(() => listener("progress", delivery[2]));
       return;
     }
   }
 }
 
-/** A listener of the user that throws is an uncaught exception, but never the end of the batch. */
-function guarded(listener: OpListener, name: string, params: never): void {
+/** A function of the user that throws is an uncaught exception, but never the end of the batch. */
+function guarded(run: () => void): void {
   try {
-    listener(name, params);
+    run();
   } catch (error) {
     setImmediate(() => {
       throw error;
