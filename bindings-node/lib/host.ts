@@ -186,8 +186,12 @@ function deliver(delivery: Delivery): void {
   switch (delivery[0]) {
     case 0: {
       const handler = handlers.get(delivery[1])?.deref();
-      if (handler) guarded(() => handler.run(delivery[3], delivery[2]));
-      else addon.answerFailed(handle, delivery[2], "the tool is gone");
+      try {
+        if (handler) handler.run(delivery[3], delivery[2]);
+        else addon.answerFailed(handle, delivery[2], "the tool is gone");
+      } catch (error) {
+        uncaught(error);
+      }
       return;
     }
     case 1:
@@ -202,27 +206,31 @@ function deliver(delivery: Delivery): void {
     case 4: {
       const params = delivery[3] as { readonly op?: number };
       const listener = params.op === undefined ? sources.get(delivery[1]) : ops.get(params.op)?.listener;
-      if (listener) guarded(() => listener(delivery[2], delivery[3]));
+      if (listener) guarded(listener, delivery[2], delivery[3]);
       else if (delivery[2] === "warning") warn((params as { message?: string }).message ?? "");
       return;
     }
     case 5: {
       const listener = ops.get(delivery[1])?.listener;
-      if (listener) guarded(() => listener("progress", delivery[2]));
+      if (listener) guarded(listener, "progress", delivery[2]);
       return;
     }
   }
 }
 
-/** A function of the user that throws is an uncaught exception, but never the end of the batch. */
-function guarded(run: () => void): void {
+function guarded(listener: OpListener, name: string, params: never): void {
   try {
-    run();
+    listener(name, params);
   } catch (error) {
-    setImmediate(() => {
-      throw error;
-    });
+    uncaught(error);
   }
+}
+
+/** What a function of the user throws is an uncaught exception, but never the end of the batch. */
+function uncaught(error: unknown): void {
+  setImmediate(() => {
+    throw error;
+  });
 }
 
 /** Shows a warning of the engine the way Node shows its own. */
