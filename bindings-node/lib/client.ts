@@ -54,8 +54,8 @@ export interface ClientOptions {
   readonly icons?: readonly Icon[];
   /** Speak exactly this protocol revision. Default: the newest the server knows. */
   readonly revision?: string;
-  /** Longest wait for an answer, counted anew at each sign of progress. Default one minute. */
-  readonly requestTimeout?: number;
+  /** Longest wait for an answer, counted anew at each sign of progress; null or 0: no limit. Default one minute. */
+  readonly requestTimeout?: number | null;
   /** Longest wait for the first sign of a modern server. Default 5 seconds. */
   readonly probeTimeout?: number;
   readonly maxMessageBytes?: number;
@@ -83,10 +83,10 @@ export interface Progress {
 }
 
 export interface RequestOptions {
-  /** Milliseconds without an answer or progress; null waits for ever. Default: the client's. */
+  /** Milliseconds without an answer or progress; null or 0: no limit. Default: the client's. */
   readonly timeout?: number | null;
-  /** Milliseconds in all, progress or not. Default: no limit. */
-  readonly maxTimeout?: number;
+  /** Milliseconds in all, progress or not; null or 0: no limit. Default: no limit. */
+  readonly maxTimeout?: number | null;
   /** Aborting it rejects with its reason and cancels the request at the server. */
   readonly signal?: AbortSignal;
   readonly onProgress?: (progress: Progress) => void;
@@ -140,6 +140,9 @@ export class ToolResult<T = unknown> {
   }
 }
 
+/** Pages of one list; a server that sends more of them never ends. */
+const MAX_PAGES = 1000;
+
 /**
  * Connected clients, each with its server when that is in this process: it lives as long as they do.
  * The program closes them when it has nothing else to do.
@@ -177,9 +180,14 @@ export class Client {
 
   /** @internal */
   constructor(target: Target, options: ClientOptions) {
-    const { onNotification, onClose, server, ...rest } = options;
+    const { onNotification, onClose, server, requestTimeout, ...rest } = options;
     const user = userPackage();
-    const engine = toEngine({ name: user.name ?? "client", version: user.version ?? "0.0.0", ...rest });
+    const engine = toEngine({
+      name: user.name ?? "client",
+      version: user.version ?? "0.0.0",
+      ...rest,
+      requestTimeout: requestTimeout === undefined ? undefined : (limit(requestTimeout) ?? 0),
+    });
     let onStderr: ((line: string) => void) | undefined;
     if (target instanceof Server) {
       this.#transport = "memory";
@@ -241,10 +249,11 @@ export class Client {
     for (let cursor: string | undefined; ; ) {
       const page = await this.listToolsPage(cursor, options);
       tools.push(...page.tools);
-      cursor = page.nextCursor;
+      cursor = page.nextCursor ?? undefined;
       if (cursor === undefined) return tools;
-      if (seen.has(cursor)) throw new PeerMisbehavedError(`tools/list: the cursor ${cursor} came twice`);
-      seen.add(cursor);
+      if (seen.has(cursor)) throw new PeerMisbehavedError(`tools/list never ends: the cursor "${cursor}" came twice`);
+      if (seen.add(cursor).size < MAX_PAGES) continue;
+      throw new PeerMisbehavedError(`tools/list never ends: there are more than ${MAX_PAGES} pages`);
     }
   }
 
@@ -290,7 +299,11 @@ export class Client {
     const engine =
       timeout === undefined && maxTimeout === undefined && !onProgress
         ? ""
-        : toEngine({ timeout, maxTimeout, progress: onProgress && true });
+        : toEngine({
+            timeout: timeout === undefined ? undefined : limit(timeout),
+            maxTimeout: limit(maxTimeout) ?? undefined,
+            progress: onProgress && true,
+          });
     const text = params && JSON.stringify(params);
     const listener = onProgress && ((_name: string, progress: Progress) => onProgress(progress));
     try {
@@ -343,6 +356,11 @@ export class Client {
     listen(this.#source, undefined);
     if (open.delete(this) && open.size === 0) process.off("beforeExit", closeAll);
   }
+}
+
+/** A time limit as the engine takes it: null for none, however that was said. */
+function limit(milliseconds: number | null | undefined): number | null {
+  return milliseconds === 0 || milliseconds === Number.POSITIVE_INFINITY ? null : (milliseconds ?? null);
 }
 
 type ClientEvent = {

@@ -26,7 +26,7 @@ function load(): typeof Addon {
   );
 }
 
-/** Something that runs when the engine delivers a call. It must not throw. */
+/** Something that runs when the engine delivers a call. */
 export interface Handler {
   run(params: unknown, key: number): void;
 }
@@ -186,8 +186,12 @@ function deliver(delivery: Delivery): void {
   switch (delivery[0]) {
     case 0: {
       const handler = handlers.get(delivery[1])?.deref();
-      if (handler) handler.run(delivery[3], delivery[2]);
-      else addon.answerFailed(handle, delivery[2], "the tool is gone");
+      try {
+        if (handler) handler.run(delivery[3], delivery[2]);
+        else addon.answerFailed(handle, delivery[2], "the tool is gone");
+      } catch (error) {
+        uncaught(error);
+      }
       return;
     }
     case 1:
@@ -214,15 +218,19 @@ function deliver(delivery: Delivery): void {
   }
 }
 
-/** A listener of the user that throws is an uncaught exception, but never the end of the batch. */
 function guarded(listener: OpListener, name: string, params: never): void {
   try {
     listener(name, params);
   } catch (error) {
-    setImmediate(() => {
-      throw error;
-    });
+    uncaught(error);
   }
+}
+
+/** What a function of the user throws is an uncaught exception, but never the end of the batch. */
+function uncaught(error: unknown): void {
+  setImmediate(() => {
+    throw error;
+  });
 }
 
 /** Shows a warning of the engine the way Node shows its own. */

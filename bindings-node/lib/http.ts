@@ -16,6 +16,8 @@ export interface MountOptions {
   readonly sessionIdleTimeout?: number;
   /** Milliseconds between signs of life on a silent stream. Default 15 seconds. */
   readonly keepAliveInterval?: number;
+  /** Sockets at once, and stateless requests running at once. Default 4096. */
+  readonly maxConnections?: number;
 }
 
 /** Where to listen, and what may reach it. All optional. */
@@ -33,7 +35,10 @@ export interface HttpOptions extends MountOptions {
 /** A listener as `node:http` and Express know it. */
 export type NodeListener = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** An endpoint without a socket. */
+/** Where the engine has its endpoint. Whatever path a mounted one is reached at, the engine shall find it there. */
+export const PATH = "/mcp";
+
+/** An endpoint without a socket. Which paths lead to it is for its host to decide. */
 export interface HttpMount {
   /** Answers one request. Aborting its signal or cancelling the body cancels what runs for it. */
   readonly fetch: (request: Request) => Promise<Response>;
@@ -136,7 +141,7 @@ async function answerFetch(exchange: Exchange, request: Request, maxBytes: numbe
         controller?.enqueue(encoder.encode(text));
       },
     };
-    const head = { method: request.method, path: url.pathname + url.search, headers };
+    const head = { method: request.method, path: PATH, headers };
     exchange(head, body.bytes, sink, away.signal)
       .then(
         () => controller?.close(),
@@ -152,7 +157,7 @@ async function answerFetch(exchange: Exchange, request: Request, maxBytes: numbe
 
 async function answerNode(
   exchange: Exchange,
-  request: IncomingMessage & { readonly body?: unknown; readonly originalUrl?: string },
+  request: IncomingMessage & { readonly body?: unknown },
   response: ServerResponse,
   maxBytes: number,
 ): Promise<void> {
@@ -164,12 +169,7 @@ async function answerNode(
   }
   try {
     const body = await bodyOf(request, maxBytes);
-    const head = {
-      method: request.method ?? "GET",
-      path: request.originalUrl ?? request.url ?? "/",
-      headers,
-      remote: request.socket.remoteAddress,
-    };
+    const head = { method: request.method ?? "GET", path: PATH, headers };
     const sink: Sink = {
       head({ status, headers }) {
         response.writeHead(status, headers.flat());

@@ -5,7 +5,7 @@ import { isMainThread } from "node:worker_threads";
 import type * as Addon from "./addon.js";
 import { MisuseError, native } from "./errors.js";
 import { addon, bridge, listen, newSource, register, wait, warn } from "./host.js";
-import { type HttpMount, type HttpOptions, type MountOptions, mount, type NodeListener } from "./http.js";
+import { type HttpMount, type HttpOptions, type MountOptions, mount, type NodeListener, PATH } from "./http.js";
 import { toEngine, withOptions } from "./options.js";
 import { userPackage } from "./package.js";
 import type { Schema } from "./schema.js";
@@ -88,7 +88,7 @@ export class Server {
     const { onError, ...rest } = options;
     const user = userPackage();
     this.name = name ?? user.name ?? "server";
-    this.#home = { scope: undefined, onError: onError ?? logError };
+    this.#home = { scope: undefined, running: 0, onError: onError ?? logError };
     this.#maxMessageBytes = options.maxMessageBytes ?? 4 << 20;
     const engine = toEngine({ version: user.version ?? "0.0.0", ...rest, name: this.name });
     this.#native = withOptions(() => new addon.Server(bridge, this.#source, engine));
@@ -131,10 +131,11 @@ export class Server {
    *
    * HTTP is asked for here (true, a port, `"host:port"`, options) or on the command line by
    * `--http [HOST:PORT]`; `ready <url>` then appears on stderr. SIGTERM and Ctrl-C close the server
-   * and settle this; the exit status after Ctrl-C is 130.
+   * and settle this; the exit status after Ctrl-C is 130. A handler that goes on although it was
+   * cancelled keeps the program for half a second only.
    */
   async run(http: boolean | number | string | HttpOptions = askedFor(process.argv.slice(2))): Promise<void> {
-    const signals = closeOnSignal(this);
+    const signals = closeOnSignal(this, this.#home);
     try {
       if (http === false) await this.serveStdio();
       else await this.serveHttp({ onListening: (url) => console.error(`ready ${url}`), ...address(http) });
@@ -162,10 +163,10 @@ export class Server {
     await this.#serve((op) => withOptions(() => this.#native.serveHttp(toEngine(rest), op)), onListening);
   }
 
-  /** An HTTP endpoint without a socket, to be mounted in a server you already have. */
+  /** An HTTP endpoint without a socket, to be mounted in a server you already have, at any path. */
   http(options: MountOptions = {}): HttpMount {
     this.#capture();
-    const endpoint = withOptions(() => this.#native.http(toEngine(options)));
+    const endpoint = withOptions(() => this.#native.http(toEngine({ ...options, path: PATH })));
     return mount(endpoint, this.#maxMessageBytes, this);
   }
 
@@ -242,8 +243,11 @@ function address(http: true | number | string | HttpOptions): HttpOptions {
   return { ...(host && { host: host.replace(/^\[|\]$/g, "") }), port: Number(port) };
 }
 
+/** Milliseconds a handler may go on after a signal has cancelled it. */
+const STUBBORN = 500;
+
 /** The first SIGINT or SIGTERM closes the server in order, the next one does what it always does. */
-function closeOnSignal(server: Server): { done(): void } {
+function closeOnSignal(server: Server, home: Home): { done(): void } {
   // Signals exist on the main thread only.
   if (!isMainThread) return { done() {} };
   const signals = ["SIGINT", "SIGTERM"] as const;
@@ -254,6 +258,9 @@ function closeOnSignal(server: Server): { done(): void } {
     done();
     if (signal === "SIGINT") process.exitCode ??= 130;
     void server.close();
+    setTimeout(() => {
+      if (home.running > 0) process.exit();
+    }, STUBBORN).unref();
   };
   for (const signal of signals) process.on(signal, onSignal);
   return { done };

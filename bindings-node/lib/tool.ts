@@ -51,6 +51,8 @@ export type AnyOptions = ToolOptions<Schema | undefined, Schema | undefined>;
 export interface Home {
   /** Where serving began: what `AsyncLocalStorage` held there, it holds in handlers. */
   scope: AsyncResource | undefined;
+  /** Handlers that have not settled yet. */
+  running: number;
   readonly onError: (error: unknown, tool: string) => void;
 }
 
@@ -78,9 +80,10 @@ export class Tool implements Handler {
         return;
       }
       calls.set(key, ctx);
+      this.#home.running++;
       value.then(
         (settled) => {
-          calls.delete(key);
+          this.#settled(key);
           try {
             this.#answer(key, settled);
           } catch (error) {
@@ -88,13 +91,18 @@ export class Tool implements Handler {
           }
         },
         (error: unknown) => {
-          calls.delete(key);
+          this.#settled(key);
           this.#fail(key, ctx, error);
         },
       );
     } catch (error) {
       this.#fail(key, ctx, error);
     }
+  }
+
+  #settled(key: number): void {
+    calls.delete(key);
+    this.#home.running--;
   }
 
   #answer(key: number, value: unknown): void {

@@ -11,7 +11,7 @@ pub struct HttpEndpoint {
 
 #[napi]
 impl HttpEndpoint {
-    /// Starts exchange `op`. `head` is JSON: `{"method","path","headers":[[name,value]],"remote"?}`.
+    /// Starts exchange `op`. `head` is JSON: `{"method","path","headers":[[name,value]]}`.
     /// The answer comes as the events `http_head` and `http_chunk` and ends with the settled `op`.
     #[napi(catch_unwind)]
     pub fn exchange(&self, op: i64, head: String, body: Uint8Array) {

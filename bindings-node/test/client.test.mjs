@@ -11,6 +11,7 @@ import {
   ClosedError,
   connect,
   MisuseError,
+  PeerMisbehavedError,
   RpcError,
   Server,
   TimeoutError,
@@ -207,6 +208,69 @@ test("a listener that throws is an uncaught exception, and the call goes on", as
     assert.equal((await client.callTool("f", {}, { onProgress })).text, "answered");
     assert.equal((await within(thrown.promise, "the exception")).message, "from the listener");
   });
+});
+
+test("onError that throws stops nothing", async (t) => {
+  const thrown = [];
+  const seen = process.listeners("uncaughtException");
+  process.removeAllListeners("uncaughtException");
+  const onUncaught = (error) => thrown.push(error.message);
+  process.on("uncaughtException", onUncaught);
+  t.after(() => {
+    process.off("uncaughtException", onUncaught);
+    for (const listener of seen) process.on("uncaughtException", listener);
+  });
+  const onError = (error) => {
+    throw new Error(`about ${error.message}`);
+  };
+  const fail = () => {
+    throw new Error("the tool");
+  };
+  const app = new Server("failing", { onError }).tool("fail", fail).tool("work", () => "worked");
+  await withClient(app, async (client) => {
+    for (let round = 0; round < 3; round++) {
+      const names = ["fail", "work", "fail", "work"];
+      const answers = await within(Promise.all(names.map((name) => client.callTool(name))), "the answers");
+      assert.deepEqual(
+        answers.map(({ text }) => text),
+        ['tool "fail" failed: Error', "worked", 'tool "fail" failed: Error', "worked"],
+      );
+    }
+  });
+  await sleep(10);
+  assert.deepEqual(thrown, Array(6).fill("about the tool"));
+});
+
+test("null, 0 and Infinity are no limit", async () => {
+  const app = new Server("restful").tool("nap", async () => {
+    await sleep(300);
+    return "rested";
+  });
+  for (const none of [null, 0, Number.POSITIVE_INFINITY]) {
+    const impatient = await connect(app, { requestTimeout: 50 });
+    await assert.rejects(impatient.callTool("nap"), TimeoutError);
+    assert.equal((await impatient.callTool("nap", {}, { timeout: none, maxTimeout: none })).text, "rested");
+    await impatient.close();
+    const patient = await connect(app, { requestTimeout: none });
+    assert.equal((await patient.callTool("nap")).text, "rested");
+    await patient.close();
+  }
+});
+
+test("lists without end", async () => {
+  const run = (next) => ({ command: node, args: [path("endless"), next] });
+  for (const [next, reason] of [
+    ["circle", /^tools\/list never ends: the cursor "b" came twice$/],
+    ["on", /^tools\/list never ends: there are more than 1000 pages$/],
+  ]) {
+    const client = await connect(run(next), { revision: "2025-11-25" });
+    await assert.rejects(within(client.listTools(), "the list"), (error) => {
+      assert.ok(error instanceof PeerMisbehavedError);
+      assert.match(error.message, reason);
+      return true;
+    });
+    await client.close();
+  }
 });
 
 test("the server's end is told, and pending calls fail", async () => {

@@ -113,6 +113,32 @@ test("fetch, below a server of somebody else", async (t) => {
   mounted.closeAllConnections();
 });
 
+test("a mount is reached at whatever path its host gives it", async (t) => {
+  const mounted = app("anywhere");
+  const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "test", version: "1" } };
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params });
+  for (const { fetch: answer } of [mounted, mounted.http(), mounted.http({ path: "/elsewhere" })]) {
+    for (const url of ["http://localhost/api/mcp", "http://localhost/", "http://localhost/mcp?key=1"]) {
+      const given = await answer(new Request(url, { ...post, body }));
+      assert.match(await given.text(), /"protocolVersion":"2025-11-25"/);
+    }
+  }
+  const listener = mounted.listener();
+  const host = createServer((request, response) => {
+    if (request.url === "/api/mcp") listener(request, response);
+    else response.writeHead(404).end();
+  });
+  t.after(() => host.close());
+  host.listen(0, "127.0.0.1");
+  await once(host, "listening");
+  await exercise(`http://127.0.0.1:${host.address().port}/api/mcp`);
+  host.closeAllConnections();
+});
+
+test("maxConnections is passed on", () => {
+  assert.throws(() => new Server("x").http({ maxConnections: 0 }), /"maxConnections": expected at least 1/);
+});
+
 async function collect(stream) {
   const chunks = [];
   for await (const chunk of stream) chunks.push(chunk);

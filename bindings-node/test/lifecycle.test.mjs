@@ -48,6 +48,15 @@ for (const [signal, code] of [
     assert.match(program.stderr, /forever saw AbortError/);
     assert.match(program.stderr, /served/);
   });
+
+  test(`${signal} ends a server whose handler takes no notice`, async (t) => {
+    const program = start(t, "server");
+    program.send(...initialize(), call(1, "stubborn"));
+    await program.says("stubborn started");
+    program.child.kill(signal);
+    assert.deepEqual(await program.exit(), { code, signal: null });
+    assert.match(program.stderr, /served/);
+  });
 }
 
 for (const tool of ["reject", "throw_later"]) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import queue
 import sys
@@ -22,6 +23,7 @@ from tricorn import (
     Context,
     Error,
     MisuseError,
+    PeerMisbehavedError,
     Progress,
     RpcError,
     Server,
@@ -288,6 +290,88 @@ async def test_a_killed_server(command: list[str]) -> None:
             await client.call_tool("die")
 
 
+async def test_no_limit() -> None:
+    app = Server("restful")
+
+    @app.tool
+    async def nap() -> str:
+        await asyncio.sleep(0.3)
+        return "rested"
+
+    for unlimited in (None, 0, math.inf):
+        async with connect(app, request_timeout=0.05) as client:
+            with pytest.raises(TimeoutError):
+                await client.call_tool("nap")
+            assert (await client.call_tool("nap", timeout=unlimited, max_timeout=unlimited)).text == "rested"
+        async with connect(app, request_timeout=unlimited) as client:
+            assert (await client.call_tool("nap")).text == "rested"
+
+
+async def test_options_of_every_request(command: list[str]) -> None:
+    seen: list[Progress] = []
+    async with connect(command, revision="2025-11-25") as client:
+        assert len(await client.list_tools(timeout=10, max_timeout=20, on_progress=seen.append)) == 6
+        assert (await client.list_tools_page(timeout=None))[1] is not None
+        await client.ping(timeout=10)
+        await client.request("tools/call", {"name": "count"}, max_timeout=20, on_progress=seen.append)
+        assert [p.progress for p in seen] == [0, 1, 2]
+        with pytest.raises(TimeoutError):
+            await client.request("tools/call", {"name": "slow"}, max_timeout=0.2)
+        with pytest.raises(TypeError, match="timout"):
+            await client.ping(timout=10)  # type: ignore[call-arg]
+
+
+async def test_the_end_of_a_connection_is_told(command: list[str]) -> None:
+    told: asyncio.Queue[str] = asyncio.Queue()
+    async with connect(command, on_close=told.put_nowait) as client:
+        with pytest.raises((ClosedError, TransportError)):
+            await client.call_tool("die")
+        assert await asyncio.wait_for(told.get(), 10)
+    async with connect(command, on_close=told.put_nowait):
+        pass
+    await asyncio.sleep(0.05)
+    assert told.empty()
+
+
+ENDLESS = """
+import json, sys
+
+next_cursor = eval(sys.argv[1])
+page = 0
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    if message["method"] == "initialize":
+        result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
+        result["serverInfo"] = {"name": "endless", "version": "1"}
+    else:
+        page += 1
+        result = {"tools": [], "nextCursor": next_cursor(page)}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("cursors", "reason"),
+    [("lambda page: 'ab'[page % 2]", 'the cursor "b" came twice'), ("str", "there are more than 1000 pages")],
+)
+async def test_lists_without_end(tmp_path: Path, cursors: str, reason: str) -> None:
+    path = tmp_path / "endless.py"
+    path.write_text(ENDLESS, encoding="utf-8")
+    command = [sys.executable, str(path), cursors]
+    async with connect(command, revision="2025-11-25") as client:
+        with pytest.raises(PeerMisbehavedError, match=f"^tools/list never ends: {reason}$"):
+            await client.list_tools()
+
+    def synchronous() -> None:
+        with Client(command, revision="2025-11-25") as client:
+            client.list_tools()
+
+    with pytest.raises(PeerMisbehavedError, match=reason):
+        await asyncio.to_thread(synchronous)
+
+
 # -- synchronous
 
 
@@ -306,6 +390,13 @@ def test_the_synchronous_client(client: Client) -> None:
     assert seen == [(n, threading.current_thread()) for n in range(3)]
     with pytest.raises(TimeoutError):
         client.call_tool("slow", timeout=0.3)
+    with pytest.raises(TimeoutError):
+        client.request("tools/call", {"name": "slow"}, max_timeout=0.3)
+    assert len(client.list_tools(timeout=10, max_timeout=None)) == 6
+    client.request(
+        "tools/call", {"name": "count"}, on_progress=lambda p: seen.append((p.progress, threading.current_thread()))
+    )
+    assert seen[3:] == seen[:3]
     with pytest.raises(RpcError):
         client.call_tool("missing")
 

@@ -32,6 +32,10 @@ app.tool("forever", async (_, ctx) => {
     throw error;
   }
 });
+app.tool("stubborn", async () => {
+  console.error("stubborn started");
+  await sleep(3_600_000);
+});
 app.tool("gated", async () => {
   console.error("gated started");
   await gate.promise;

@@ -52,7 +52,7 @@ from .errors import (
 from .server import HttpOptions, Server, ServerOptions, ToolOptions
 
 if TYPE_CHECKING:
-    from .client import AsyncClient, ClientOptions, connect
+    from .client import AsyncClient, ClientOptions, RequestOptions, connect
     from .sync import Client
 
 __version__ = version()
@@ -78,6 +78,7 @@ __all__ = [
     "PeerMisbehavedError",
     "Progress",
     "RequestInfo",
+    "RequestOptions",
     "ResourceContents",
     "ResourceLink",
     "RpcError",
@@ -96,7 +97,13 @@ __all__ = [
     "connect",
 ]
 
-_CLIENT = {"AsyncClient": "client", "ClientOptions": "client", "connect": "client", "Client": "sync"}
+_CLIENT = {
+    "AsyncClient": "client",
+    "Client": "sync",
+    "ClientOptions": "client",
+    "RequestOptions": "client",
+    "connect": "client",
+}
 
 
 def __getattr__(name: str) -> Any:

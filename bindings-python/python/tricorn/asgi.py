@@ -75,10 +75,7 @@ class Application:
 
 def _head(scope: MutableMapping[str, Any], path: str) -> str:
     headers = [[name.decode("latin-1"), value.decode("latin-1")] for name, value in scope["headers"]]
-    head: dict[str, Any] = {"method": scope["method"], "path": path, "headers": headers}
-    if scope.get("client"):
-        head["remote"] = str(scope["client"][0])
-    return json.dumps(head)
+    return json.dumps({"method": scope["method"], "path": path, "headers": headers})
 
 
 async def _body(receive: Receive, limit: int) -> bytes | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -28,6 +29,9 @@ arguments, or the path of a host's `mcp.json`."""
 
 OnProgress = Callable[[Progress], object]
 
+MAX_PAGES = 1000
+"""Pages of one list; a server that sends more of them never ends."""
+
 
 class ClientOptions(Identity, total=False):
     """Options of a client; times in seconds."""
@@ -37,7 +41,7 @@ class ClientOptions(Identity, total=False):
     revision: str | None
     """Speak this protocol revision only, such as `"2025-11-25"`; by default the newest both know."""
     request_timeout: float | None
-    """Without answer or progress; 60."""
+    """Without answer or progress; 60. None or 0: no limit."""
     probe_timeout: float
     """For finding out which revisions an old server speaks; 5."""
     max_message_bytes: int
@@ -54,6 +58,18 @@ class ClientOptions(Identity, total=False):
     """Called with method and parameters of every notification from the server."""
     on_stderr: Callable[[str], object]
     """Called with every line a child process writes to standard error, which otherwise goes to this process's."""
+    on_close: Callable[[str], object]
+    """Called with the reason when the connection ended, but not by `close`."""
+
+
+class RequestOptions(TypedDict, total=False):
+    """Options of one request; times in seconds."""
+
+    timeout: float | None
+    """Without answer or progress; the client's `request_timeout`. None or 0: no limit."""
+    max_timeout: float | None
+    """With progress, too; None or 0: no limit, as when not given."""
+    on_progress: OnProgress | None
 
 
 def connect(target: Target, **options: Unpack[ClientOptions]) -> AsyncClient:
@@ -78,12 +94,13 @@ class AsyncClient:
 
     def __init__(self, target: Target, **options: Unpack[ClientOptions]) -> None:
         introduce(options, sys._getframe(1).f_globals)
-        settings: dict[str, Any] = {
-            key: value for key, value in options.items() if value is not None or key == "request_timeout"
-        }
+        settings: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
+        if "request_timeout" in options:
+            settings["request_timeout"] = limit(options["request_timeout"]) or 0
         which = settings.pop("server", None)
         self._on_notification: Callable[[str, dict[str, Any]], object] | None = settings.pop("on_notification", None)
         self._on_stderr: Callable[[str], object] | None = settings.pop("on_stderr", None)
+        self._on_close: Callable[[str], object] | None = settings.pop("on_close", None)
         self._host = Host()
         self._peer = target if isinstance(target, Server) else None
         self._info: dict[str, Any] | None = None
@@ -186,19 +203,21 @@ class AsyncClient:
 
     # -- requests
 
-    async def list_tools(self) -> list[Tool]:
-        """All tools, from as many pages as there are."""
-        tools, cursor = await self.list_tools_page()
+    async def list_tools(self, **options: Unpack[RequestOptions]) -> list[Tool]:
+        """All tools, from as many pages as there are; the options hold for each page."""
+        tools, cursor = await self.list_tools_page(**options)
         seen = set[str]()
         while cursor is not None:
             check_cursor(cursor, seen)
-            more, cursor = await self.list_tools_page(cursor)
+            more, cursor = await self.list_tools_page(cursor, **options)
             tools += more
         return tools
 
-    async def list_tools_page(self, cursor: str | None = None) -> tuple[list[Tool], str | None]:
+    async def list_tools_page(
+        self, cursor: str | None = None, **options: Unpack[RequestOptions]
+    ) -> tuple[list[Tool], str | None]:
         """One page of tools and the cursor of the next, None after the last."""
-        return read_page(await self._host.wait(self._start("tools/list", cursor_params(cursor), "")))
+        return read_page(await self._wait("tools/list", cursor_params(cursor), options))
 
     async def call_tool(
         self,
@@ -212,7 +231,7 @@ class AsyncClient:
     ) -> ToolResult:
         """Calls a tool. A tool that fails is a result with `is_error`, not an exception.
 
-        `timeout` is in seconds without progress (default: the client's `request_timeout`, None: no limit),
+        `timeout` is in seconds without progress (default: the client's `request_timeout`; None or 0: no limit),
         `max_timeout` with. `on_progress` is called on the event loop. Cancelling the task cancels the call.
         """
         start = self._start(
@@ -221,16 +240,15 @@ class AsyncClient:
         progress = None if on_progress is None else progress_sink(on_progress)
         return ToolResult.from_wire(await self._host.wait(start, progress))
 
-    async def ping(self) -> None:
+    async def ping(self, **options: Unpack[RequestOptions]) -> None:
         """Asks for a sign of life."""
-        await self._host.wait(self._start("ping", None, ""))
+        await self._wait("ping", None, options)
 
     async def request(
-        self, method: str, params: Mapping[str, Any] | None = None, *, timeout: float | UnsetType | None = UNSET
+        self, method: str, params: Mapping[str, Any] | None = None, **options: Unpack[RequestOptions]
     ) -> dict[str, Any]:
         """Any request by name; the result object as it is on the wire."""
-        text = None if params is None else encode(params)
-        answer = await self._host.wait(self._start(method, text, request_options(timeout, None, None)))
+        answer = await self._wait(method, None if params is None else encode(params), options)
         return cast("dict[str, Any]", msgspec.json.decode(answer))
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
@@ -240,6 +258,11 @@ class AsyncClient:
     def metrics(self) -> dict[str, Any]:
         """Gauges: requests in flight, queued messages."""
         return cast("dict[str, Any]", msgspec.json.decode(self._core.metrics()))
+
+    async def _wait(self, method: str, params: bytes | None, options: RequestOptions) -> bytes:
+        on_progress = options.get("on_progress")
+        progress = None if on_progress is None else progress_sink(on_progress)
+        return await self._host.wait(self._start(method, params, request_options(**options)), progress)
 
     def _start(self, method: str, params: bytes | None, options: str) -> Callable[[int], None]:
         if self._info is None or self._closing is not None:
@@ -258,6 +281,8 @@ class AsyncClient:
             self._on_notification(value["method"], value.get("params") or {})
         elif name == "stderr" and self._on_stderr is not None:
             self._on_stderr(msgspec.json.decode(params)["line"])
+        elif name == "closed" and self._on_close is not None and self._closing is None:
+            self._on_close(msgspec.json.decode(params)["reason"])
 
     def __repr__(self) -> str:
         state = "closed" if self._closing else "new" if self._info is None else self.protocol_version
@@ -282,10 +307,12 @@ def read_page(answer: bytes) -> tuple[list[Tool], str | None]:
 
 
 def check_cursor(cursor: str, seen: set[str]) -> None:
-    """Raises when a list runs in circles."""
+    """Raises when a list runs in circles, or on and on; `cursor` is what the next page is asked with."""
     if cursor in seen:
-        raise PeerMisbehavedError(f"tools/list never ends: the cursor {cursor!r} came twice")
+        raise PeerMisbehavedError(f"tools/list never ends: the cursor {json.dumps(cursor)} came twice")
     seen.add(cursor)
+    if len(seen) >= MAX_PAGES:
+        raise PeerMisbehavedError(f"tools/list never ends: there are more than {MAX_PAGES} pages")
 
 
 def call_params(name: str, arguments: Mapping[str, Any] | None, meta: Mapping[str, Any] | None) -> bytes:
@@ -296,12 +323,19 @@ def call_params(name: str, arguments: Mapping[str, Any] | None, meta: Mapping[st
     return encode(params)
 
 
-def request_options(timeout: float | UnsetType | None, max_timeout: float | None, on_progress: object) -> str:
+def limit(seconds: float | None) -> float | None:
+    """A time limit as the engine takes it: None for no limit, however that was said."""
+    return None if seconds is None or seconds == 0 or seconds == math.inf else seconds
+
+
+def request_options(
+    timeout: float | UnsetType | None = UNSET, max_timeout: float | None = None, on_progress: OnProgress | None = None
+) -> str:
     """The options of one request for the engine; empty when there are none."""
     options: dict[str, Any] = {}
     if timeout is not UNSET:
-        options["timeout"] = timeout
-    if max_timeout is not None:
+        options["timeout"] = limit(timeout)
+    if limit(max_timeout) is not None:
         options["max_timeout"] = max_timeout
     if on_progress is not None:
         options["progress"] = True

@@ -72,6 +72,8 @@ class HttpOptions(TypedDict, total=False):
     """After which an idle legacy session goes; 1800."""
     keep_alive_interval: float
     """Between two keep-alive comments on a silent stream; 15."""
+    max_connections: int
+    """Sockets at once, and stateless requests at work at once; 4096."""
 
 
 class ToolOptions(TypedDict, total=False):

@@ -20,6 +20,7 @@ from .client import (
     AsyncClient,
     ClientOptions,
     OnProgress,
+    RequestOptions,
     Target,
     call_params,
     check_cursor,
@@ -135,7 +136,8 @@ class Client:
         with Client("python server.py") as client:
             print(client.call_tool("add", {"a": 1, "b": 2}).structured)
 
-    Any number of threads may use one client at once. Callbacks run in the thread that waits.
+    Any number of threads may use one client at once. `on_progress` is called in the thread that waits, the callbacks
+    of the connection in one of the library's own.
     """
 
     def __init__(self, target: Target, **options: Unpack[ClientOptions]) -> None:
@@ -194,19 +196,23 @@ class Client:
         """The session of a legacy HTTP connection, as it was when connecting."""
         return self._async.session_id
 
-    def list_tools(self) -> list[Tool]:
-        """All tools, from as many pages as there are."""
-        tools, cursor = self.list_tools_page()
+    def list_tools(self, **options: Unpack[RequestOptions]) -> list[Tool]:
+        """All tools, from as many pages as there are; the options hold for each page."""
+        tools, cursor = self.list_tools_page(**options)
         seen = set[str]()
         while cursor is not None:
             check_cursor(cursor, seen)
-            more, cursor = self.list_tools_page(cursor)
+            more, cursor = self.list_tools_page(cursor, **options)
             tools += more
         return tools
 
-    def list_tools_page(self, cursor: str | None = None) -> tuple[list[Tool], str | None]:
+    def list_tools_page(
+        self, cursor: str | None = None, **options: Unpack[RequestOptions]
+    ) -> tuple[list[Tool], str | None]:
         """One page of tools and the cursor of the next, None after the last."""
-        return read_page(self._wait("tools/list", cursor_params(cursor)))
+        return read_page(
+            self._wait("tools/list", cursor_params(cursor), request_options(**options), options.get("on_progress"))
+        )
 
     def call_tool(
         self,
@@ -220,22 +226,22 @@ class Client:
     ) -> ToolResult:
         """Calls a tool. A tool that fails is a result with `is_error`, not an exception.
 
-        `timeout` is in seconds without progress (default: the client's `request_timeout`, None: no limit),
+        `timeout` is in seconds without progress (default: the client's `request_timeout`; None or 0: no limit),
         `max_timeout` with. `on_progress` is called in this thread. Ctrl-C cancels the call at the server.
         """
         options = request_options(timeout, max_timeout, on_progress)
         return ToolResult.from_wire(self._wait("tools/call", call_params(name, arguments, meta), options, on_progress))
 
-    def ping(self) -> None:
+    def ping(self, **options: Unpack[RequestOptions]) -> None:
         """Asks for a sign of life."""
-        self._wait("ping", None)
+        self._wait("ping", None, request_options(**options), options.get("on_progress"))
 
     def request(
-        self, method: str, params: Mapping[str, Any] | None = None, *, timeout: float | UnsetType | None = UNSET
+        self, method: str, params: Mapping[str, Any] | None = None, **options: Unpack[RequestOptions]
     ) -> dict[str, Any]:
         """Any request by name; the result object as it is on the wire."""
         text = None if params is None else encode(params)
-        answer = self._wait(method, text, request_options(timeout, None, None))
+        answer = self._wait(method, text, request_options(**options), options.get("on_progress"))
         return cast("dict[str, Any]", msgspec.json.decode(answer))
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
@@ -246,9 +252,7 @@ class Client:
         """Gauges: requests in flight, queued messages."""
         return self._async.metrics()
 
-    def _wait(
-        self, method: str, params: bytes | None, options: str = "", on_progress: OnProgress | None = None
-    ) -> bytes:
+    def _wait(self, method: str, params: bytes | None, options: str, on_progress: OnProgress | None) -> bytes:
         start = self._async._start(method, params, options)
         host = self._async._host
         if self._peer is not None:

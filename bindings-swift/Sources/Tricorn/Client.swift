@@ -47,7 +47,7 @@ public enum Target: Sendable, Hashable {
 }
 
 /// How a client behaves; every option has the core's default.
-public struct ClientOptions: Sendable, Hashable {
+public struct ClientOptions: Sendable {
     public var name: String?
     public var version: String?
     public var title: String?
@@ -56,7 +56,7 @@ public struct ClientOptions: Sendable, Hashable {
     public var icons: [JSONValue]?
     /// Pins a revision, such as `2025-11-25`; otherwise the newest that both know.
     public var revision: String?
-    /// Without an answer or progress for so long, a request fails (60 s).
+    /// Without an answer or progress for so long, a request fails (60 s); `.zero`: no limit.
     public var requestTimeout: Duration?
     /// For how long a server may be silent when asked whether it is modern (5 s).
     public var probeTimeout: Duration?
@@ -69,6 +69,8 @@ public struct ClientOptions: Sendable, Hashable {
     public var shutdownGrace: Duration?
     /// The capabilities to declare, as the protocol has them.
     public var capabilities: JSONValue?
+    /// Told why the connection ended, once, when that was not by `Client.close`.
+    public var onClose: (@Sendable (_ reason: String) -> Void)?
 
     public init(revision: String? = nil) { self.revision = revision }
 
@@ -95,9 +97,10 @@ public struct ClientOptions: Sendable, Hashable {
 
 /// How one request behaves.
 public struct RequestOptions: Sendable {
-    /// Without an answer or progress for so long, the request fails; the client's `requestTimeout` when nil.
+    /// Without an answer or progress for so long, the request fails; the client's `requestTimeout` when nil, no limit
+    /// when `.zero`.
     public var timeout: Duration?
-    /// A limit that progress does not move; none when nil.
+    /// A limit that progress does not move; none when nil or `.zero`.
     public var maxTimeout: Duration?
     /// Called with every progress report, in order, before the request returns.
     public var onProgress: (@Sendable (Progress) -> Void)?
@@ -122,9 +125,29 @@ public struct RequestOptions: Sendable {
         if timeout == nil, maxTimeout == nil, onProgress == nil { return "" }
         var options = OptionsText()
         options.set("timeout", duration: timeout)
-        options.set("max_timeout", duration: maxTimeout)
+        // In the core's words, zero is at once and null is never.
+        if timeout == .zero { options.set("timeout", JSONValue.null) }
+        if maxTimeout != .zero { options.set("max_timeout", duration: maxTimeout) }
         if onProgress != nil { options.set("progress", true) }
         return options.json.description
+    }
+}
+
+/// Follows the pages of a listing, of which a peer could make no end.
+struct Pages {
+    static let most = 1000
+    private var seen = Set<String>()
+
+    /// Where to go on after a page that names `cursor`; nil after the last.
+    mutating func next(_ cursor: String?) throws -> String? {
+        guard let cursor else { return nil }
+        guard seen.insert(cursor).inserted else {
+            throw TricornError.peerMisbehaved("tools/list never ends: the cursor \"\(cursor)\" came twice")
+        }
+        guard seen.count < Self.most else {
+            throw TricornError.peerMisbehaved("tools/list never ends: there are more than \(Self.most) pages")
+        }
+        return cursor
     }
 }
 
@@ -146,9 +169,11 @@ public final class Client: Sendable {
     private let server: Server?
     private let opening = Locked(JSONValue.null)
 
-    private init(server: Server?, _ make: (CoreBridge, UInt32) throws -> CoreClient) throws {
+    private init(
+        server: Server?, _ options: ClientOptions, _ make: (CoreBridge, UInt32) throws -> CoreClient
+    ) throws {
         self.server = server
-        let streams = Streams()
+        let streams = Streams(onClose: options.onClose)
         self.streams = streams
         source = Host.shared.listen { name, params in streams.event(name, params) }
         do {
@@ -166,7 +191,7 @@ public final class Client: Sendable {
     }
 
     static func open(_ target: Target, _ options: ClientOptions) async throws -> Client {
-        let client = try Client(server: nil) { bridge, source in
+        let client = try Client(server: nil, options) { bridge, source in
             try CoreClient(
                 bridge: bridge, source: source, target: target.json.description, options: options.json.description)
         }
@@ -175,7 +200,7 @@ public final class Client: Sendable {
 
     static func open(_ server: Server, _ options: ClientOptions) async throws -> Client {
         try server.check()
-        let client = try Client(server: server) { bridge, source in
+        let client = try Client(server: server, options) { bridge, source in
             try CoreClient.inMemory(
                 bridge: bridge, source: source, server: server.core, options: options.json.description)
         }
@@ -211,14 +236,11 @@ public final class Client: Sendable {
     /// All tools, in the server's order; as many requests as the listing has pages.
     public func listTools(_ options: RequestOptions = .init()) async throws -> [ToolDefinition] {
         var tools: [ToolDefinition] = []
-        var cursor: String?
+        var pages = Pages(), cursor: String?
         repeat {
             let page = try await listToolsPage(cursor: cursor, options)
             tools += page.tools
-            if let next = page.nextCursor, next == cursor {
-                throw TricornError.peerMisbehaved("tools/list repeats the cursor \"\(next)\"")
-            }
-            cursor = page.nextCursor
+            cursor = try pages.next(page.nextCursor)
         } while cursor != nil
         return tools
     }
@@ -233,27 +255,33 @@ public final class Client: Sendable {
     /// Calls a tool with `arguments` that encode to a JSON object.
     ///
     /// A tool that fails is a result with `isError`; `decode(as:)` and `orThrow()` make an error of it.
+    ///
+    /// - Parameter meta: the request's `_meta`.
     public func callTool(
-        _ name: String, _ arguments: some Encodable, _ options: RequestOptions = .init()
+        _ name: String, _ arguments: some Encodable, _ options: RequestOptions = .init(), meta: JSONValue? = nil
     ) async throws -> CallResult {
-        try await call(name, options) { $0.append(try JSONWriter.encode(arguments)) }
+        try await call(name, options, meta) { $0.append(try JSONWriter.encode(arguments)) }
     }
 
     /// Calls a tool: `try await client.callTool("add", ["a": 1, "b": 2])`.
     public func callTool(
-        _ name: String, _ arguments: JSONValue = [:], _ options: RequestOptions = .init()
+        _ name: String, _ arguments: JSONValue = [:], _ options: RequestOptions = .init(), meta: JSONValue? = nil
     ) async throws -> CallResult {
-        try await call(name, options) { $0.append(arguments) }
+        try await call(name, options, meta) { $0.append(arguments) }
     }
 
     private func call(
-        _ name: String, _ options: RequestOptions, _ arguments: (JSONWriter) throws -> Void
+        _ name: String, _ options: RequestOptions, _ meta: JSONValue?, _ arguments: (JSONWriter) throws -> Void
     ) async throws -> CallResult {
         let writer = JSONWriter()
         writer.append(literal: #"{"name":"#)
         writer.append(name)
         writer.append(literal: #","arguments":"#)
         try arguments(writer)
+        if let meta {
+            writer.append(literal: #","_meta":"#)
+            writer.append(meta)
+        }
         writer.append(literal: "}")
         return try CallResult(try await perform("tools/call", writer, options))
     }
@@ -317,6 +345,7 @@ public final class Client: Sendable {
 
     /// Closes the connection: ends the session, or the launched process. Waiting requests fail with `closed`.
     public func close() async {
+        streams.close()
         _ = try? await Host.shared.perform { op in try core.close(op: op) }
         streams.finish()
     }

@@ -23,11 +23,13 @@ public struct HTTPOptions: Sendable, Hashable {
     public var sessionIdleTimeout: Duration?
     /// Between comments on silent streams (15 s).
     public var keepAliveInterval: Duration?
+    /// Sockets at once, and stateless requests at work at once (4096).
+    public var maxConnections: Int?
 
     public init(
         host: String? = nil, port: Int? = nil, path: String? = nil, allowedHosts: [String]? = nil,
         allowedOrigins: [String]? = nil, maxSessions: Int? = nil, sessionIdleTimeout: Duration? = nil,
-        keepAliveInterval: Duration? = nil
+        keepAliveInterval: Duration? = nil, maxConnections: Int? = nil
     ) {
         self.host = host
         self.port = port
@@ -37,6 +39,7 @@ public struct HTTPOptions: Sendable, Hashable {
         self.maxSessions = maxSessions
         self.sessionIdleTimeout = sessionIdleTimeout
         self.keepAliveInterval = keepAliveInterval
+        self.maxConnections = maxConnections
     }
 
     /// From `[HOST:]PORT`. Throws `TricornError.misuse` when it is something else.
@@ -59,6 +62,7 @@ public struct HTTPOptions: Sendable, Hashable {
         options.set("max_sessions", number: maxSessions)
         options.set("session_idle_timeout", duration: sessionIdleTimeout)
         options.set("keep_alive_interval", duration: keepAliveInterval)
+        options.set("max_connections", number: maxConnections)
         return options.json.description
     }
 }

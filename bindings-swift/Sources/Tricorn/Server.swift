@@ -112,8 +112,7 @@ public final class Server: Sendable {
             }
             do {
                 try Tricorn.core { try core.addTool(definition: definition.description, handler: handler) }
-                let replaced = registered.with { $0.handlers.updateValue(handler, forKey: name) }
-                if let replaced { Host.shared.removeHandlers([replaced]) }
+                registered.with { $0.handlers[name] = handler }
             } catch {
                 Host.shared.removeHandlers([handler])
                 throw error
@@ -128,7 +127,7 @@ public final class Server: Sendable {
         }
     }
 
-    /// Removes a tool and tells the clients. False when there is none of that name.
+    /// Removes a tool; clients see that when they list again. False when there is none of that name.
     @discardableResult
     public func removeTool(_ name: String) -> Bool {
         guard (try? core.removeTool(name: name)) == true else { return false }

@@ -7,10 +7,15 @@ final class Streams: Sendable {
         var notifications: [Int: AsyncStream<PeerNotification>.Continuation] = [:]
         var lines: [Int: AsyncStream<String>.Continuation] = [:]
         var finished = false
+        /// Ended by this side, or told already.
+        var closed = false
     }
 
     private static let waiting = 1024
     private let state = Locked(State())
+    private let onClose: (@Sendable (String) -> Void)?
+
+    init(onClose: (@Sendable (String) -> Void)? = nil) { self.onClose = onClose }
 
     func event(_ name: String, _ params: CorePayload) {
         switch name {
@@ -23,7 +28,12 @@ final class Streams: Sendable {
             let listeners = state.with { Array($0.lines.values) }
             guard !listeners.isEmpty, let line = Self.value(params)?["line"]?.stringValue else { return }
             for listener in listeners { listener.yield(line) }
-        case "closed": finish()
+        case "closed":
+            finish()
+            guard close(), let onClose else { return }
+            let reason = Self.value(params)?["reason"]?.stringValue ?? ""
+            // The caller's code: not on the core's thread.
+            Task { onClose(reason) }
         default: break
         }
     }
@@ -55,6 +65,16 @@ final class Streams: Sendable {
             _ = self?.state.with { $0[keyPath: table].removeValue(forKey: number) }
         }
         return stream
+    }
+
+    /// False when the connection had been closed before.
+    @discardableResult
+    func close() -> Bool {
+        state.with {
+            let open = !$0.closed
+            $0.closed = true
+            return open
+        }
     }
 
     func finish() {

@@ -59,6 +59,42 @@ import Testing
         }
     }
 
+    @Test func zeroIsNoLimit() async throws {
+        let app = Server("test")
+        app.tool("nap") { () async throws -> String in
+            try await Task.sleep(for: .milliseconds(300))
+            return "rested"
+        }
+        var options = ClientOptions()
+        options.requestTimeout = .milliseconds(50)
+        try await withClient(of: app, options) { client in
+            await #expect(throws: TricornError.self) { try await client.callTool("nap") }
+            let unlimited = RequestOptions(timeout: .zero, maxTimeout: .zero)
+            let result = try await client.callTool("nap", [:], unlimited)
+            #expect(result.text == "rested")
+        }
+        options.requestTimeout = .zero
+        try await withClient(of: app, options) { client in
+            let result = try await client.callTool("nap")
+            #expect(result.text == "rested")
+        }
+    }
+
+    @Test func theEndOfAConnectionIsTold() async throws {
+        let closed = Event(), unheard = Event()
+        var options = ClientOptions()
+        options.onClose = { reason in Task { await closed.set(reason) } }
+        let app = Server("test")
+        let client = try await connect(to: app, options)
+        options.onClose = { reason in Task { await unheard.set(reason) } }
+        let other = try await connect(to: app, options)
+        await other.close()
+        app.close()
+        #expect(await closed.value()?.isEmpty == false)
+        #expect(await unheard.value(within: .milliseconds(50)) == nil)
+        await client.close()
+    }
+
     @Test func closingTheServerCancelsHandlers() async throws {
         let started = Event(), ended = Event()
         let app = waiting(started, ended)

@@ -177,6 +177,35 @@ private struct Trouble: Error {}
         }
     }
 
+    @Test func listingsHaveAnEnd() throws {
+        var pages = Pages()
+        #expect(try pages.next(nil) == nil)
+        #expect(try pages.next("a") == "a")
+        #expect(try pages.next("b") == "b")
+        #expect(throws: TricornError.peerMisbehaved("tools/list never ends: the cursor \"a\" came twice")) {
+            try pages.next("a")
+        }
+        var endless = Pages()
+        for page in 1..<1000 { _ = try endless.next("\(page)") }
+        #expect(throws: TricornError.peerMisbehaved("tools/list never ends: there are more than 1000 pages")) {
+            try endless.next("1000")
+        }
+    }
+
+    @Test(arguments: ["2025-11-25", "2026-07-28"])
+    func aCallCarriesMeta(revision: String) async throws {
+        let app = Server("test")
+        app.tool("meta") { (_: NoArguments, context) in context.request?.meta?["com.example/n"]?.description ?? "none" }
+        try await withClient(of: app, ClientOptions(revision: revision)) { client in
+            let without = try await client.callTool("meta")
+            #expect(without.text == "none")
+            let with = try await client.callTool("meta", meta: ["com.example/n": 1])
+            #expect(with.text == "1")
+            let typed = try await client.callTool("meta", Add(a: 1, b: 2), meta: ["com.example/n": 2])
+            #expect(typed.text == "2")
+        }
+    }
+
     @Test func manyCallsAtOnce() async throws {
         try await withClient(of: server()) { client in
             try await withThrowingTaskGroup(of: Bool.self) { group in

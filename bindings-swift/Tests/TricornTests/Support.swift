@@ -20,10 +20,10 @@ actor Event {
         await withCheckedContinuation { waiting.append($0) }
     }
 
-    /// What was set; nil when nothing was within ten seconds.
-    func value() async -> String? {
+    /// What was set; nil when nothing was in time.
+    func value(within time: Duration = .seconds(10)) async -> String? {
         let limit = Task {
-            try await Task.sleep(for: .seconds(10))
+            try await Task.sleep(for: time)
             self.giveUp()
         }
         await happen()

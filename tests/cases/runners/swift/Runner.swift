@@ -151,16 +151,7 @@ actor Runner {
             }
         }()
         defer { report.finish() }
-        if let meta = command["meta"] {
-            // The typed call has no `_meta`; any request can be sent by its name.
-            let json = try await client.request(
-                "tools/call", ["name": .string(name), "arguments": arguments, "_meta": meta], options)
-            return known([
-                    ("text", json["content"]?[0]?["text"] ?? ""), ("is_error", json["isError"] ?? false),
-                    ("content", json["content"]), ("meta", json["_meta"] ?? [:]), ("structured", json["structuredContent"]),
-                ])
-        }
-        let result = try await client.callTool(name, arguments, options)
+        let result = try await client.callTool(name, arguments, options, meta: command["meta"])
         report.finish()
         await reported
         return known([
