@@ -49,3 +49,18 @@ async fn closing_the_server_ends_its_calls_and_its_clients() {
         assert_eq!(dropped.load(Ordering::SeqCst), 1, "{revision}");
     }
 }
+
+#[tokio::test]
+async fn a_tool_that_comes_later_is_served_on_open_connections() {
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let server = Server::new("memory");
+        let mut options = ClientOptions::default();
+        options.revision = Some(revision.into());
+        let client = Client::in_memory(&server, &options).await.expect("connected");
+        client.ping().await.expect("alive");
+        assert_eq!(client.list_tools().await.expect("an empty list").len(), 0, "{revision}");
+        let _server = server.tool("late", "", |_: Nothing| async { Ok("here".to_owned()) });
+        assert_eq!(client.list_tools().await.expect("a list").len(), 1, "{revision}");
+        assert!(!client.call_tool("late", json!({})).await.expect("an answer").is_error, "{revision}");
+    }
+}
