@@ -434,6 +434,11 @@ void uniffi_tricorn_swift_fn_free_coreendpoint(uint64_t handle, RustCallStatus *
 void uniffi_tricorn_swift_fn_method_coreendpoint_exchange(uint64_t ptr, uint64_t op, RustBuffer head, ForeignBytes body, RustCallStatus *_Nonnull out_status
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREENDPOINT_WRITTEN
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREENDPOINT_WRITTEN
+void uniffi_tricorn_swift_fn_method_coreendpoint_written(uint64_t ptr, uint64_t op, RustCallStatus *_Nonnull out_status
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_CLONE_CORESERVER
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_CLONE_CORESERVER
 uint64_t uniffi_tricorn_swift_fn_clone_coreserver(uint64_t handle, RustCallStatus *_Nonnull out_status
@@ -890,6 +895,12 @@ uint16_t uniffi_tricorn_swift_checksum_method_corepayload_length(void
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREENDPOINT_EXCHANGE
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREENDPOINT_EXCHANGE
 uint16_t uniffi_tricorn_swift_checksum_method_coreendpoint_exchange(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREENDPOINT_WRITTEN
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREENDPOINT_WRITTEN
+uint16_t uniffi_tricorn_swift_checksum_method_coreendpoint_written(void
 
 );
 #endif

@@ -1119,6 +1119,11 @@ public protocol CoreEndpointProtocol: AnyObject, Sendable {
      */
     func exchange(op: UInt64, head: String, body: Data) throws
 
+    /**
+     * The last chunk of `op` is taken; the next one comes only after this.
+     */
+    func written(op: UInt64) throws
+
 }
 open class CoreEndpoint: CoreEndpointProtocol, @unchecked Sendable {
     fileprivate let handle: UInt64
@@ -1186,6 +1191,18 @@ open func exchange(op: UInt64, head: String, body: Data)throws   {try rustCallWi
         bodyFb,uniffiCallStatus
     )
         }
+}
+}
+
+    /**
+     * The last chunk of `op` is taken; the next one comes only after this.
+     */
+open func written(op: UInt64)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreendpoint_written(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(op),uniffiCallStatus
+    )
 }
 }
 
@@ -2227,6 +2244,9 @@ private let initializationResult: InitializationResult = {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_coreendpoint_exchange() != 23692) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coreendpoint_written() != 40300) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_coreserver_add_tool() != 49272) {
