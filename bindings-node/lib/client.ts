@@ -282,7 +282,7 @@ export class Client {
   /**
    * Asks whether the server is still there.
    *
-   * @throws {UnsupportedError} in revisions without `ping`
+   * Where the revision has no `ping`, `server/discover` is asked instead.
    */
   async ping(options?: RequestOptions): Promise<void> {
     await this.request("ping", undefined, options);

@@ -6,6 +6,7 @@
 //! ordinary JavaScript errors.
 
 #![allow(unsafe_code, reason = "`#[napi]` expands to the glue of Node-API; the code written here has none of its own")]
+#![cfg_attr(test, allow(dead_code, reason = "`#[napi]` registers nothing in tests"))]
 #![allow(missing_docs, reason = "napi-derive adds registration items of its own")]
 
 mod client;
