@@ -46,11 +46,10 @@ pub(crate) trait Closer: Send + Sync {
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct CallOptions {
-    /// Time without an answer or progress after which the request is given up; `None` is the client's default.
+    /// Time without an answer or progress after which the request is given up; `None` is the client's default, zero
+    /// is no limit.
     pub timeout: Option<Duration>,
-    /// Never give up because of `timeout`.
-    pub no_timeout: bool,
-    /// Time after which the request is given up, progress or not.
+    /// Time after which the request is given up, progress or not; `None` and zero are no limit.
     pub max_timeout: Option<Duration>,
     /// Asks for progress: called with `{progress, total?, message?}`, from any thread.
     pub progress: Option<Arc<dyn Fn(RawJson) + Send + Sync>>,
@@ -63,7 +62,7 @@ impl CallOptions {
         Self::default()
     }
 
-    /// Gives up after this time without an answer or progress.
+    /// Gives up after this time without an answer or progress; never, when it is zero.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -104,7 +103,7 @@ impl CallOptions {
                 super::options::seconds(&name, number)
             };
             match name.as_str() {
-                "timeout" if value.is_null() => options.no_timeout = true,
+                "timeout" if value.is_null() => options.timeout = Some(Duration::ZERO),
                 "timeout" => options.timeout = Some(time()?),
                 "max_timeout" if value.is_null() => {}
                 "max_timeout" => options.max_timeout = Some(time()?),
@@ -272,9 +271,8 @@ impl Client {
         done: Box<dyn FnOnce(Result<RawJson>) + Send>,
     ) -> Guard {
         let mut options = options.clone();
-        if options.timeout.is_none() && !options.no_timeout {
-            options.timeout = self.connected.timeout;
-        }
+        options.timeout = options.timeout.or(self.connected.timeout).filter(|timeout| !timeout.is_zero());
+        options.max_timeout = options.max_timeout.filter(|timeout| !timeout.is_zero());
         self.connected.link.clone().request(method, params, &options, done)
     }
 
@@ -314,12 +312,16 @@ impl Client {
             let page = self.list_tools_page(seen.last().map(String::as_str)).await?;
             tools.extend(page.tools);
             match page.next_cursor {
-                Some(next) if seen.contains(&next) => break,
+                Some(next) if seen.contains(&next) => {
+                    let message = format!("tools/list never ends: the cursor {next:?} came twice");
+                    return Err(Error::new(ErrorKind::PeerMisbehaved, message));
+                }
                 Some(next) => seen.push(next),
                 None => return Ok(tools),
             }
         }
-        Err(Error::new(ErrorKind::PeerMisbehaved, "tools/list: the pages do not end"))
+        let message = format!("tools/list never ends: there are more than {MAX_PAGES} pages");
+        Err(Error::new(ErrorKind::PeerMisbehaved, message))
     }
 
     /// Calls a tool. A tool that fails is a result with `is_error`, not an error.

@@ -127,10 +127,10 @@ pub(crate) struct Shared {
 }
 
 impl Server {
-    /// A server called `name`, with every option at its default.
+    /// A server called `name`, with every option at its default. Say its [`version`](Self::version), most simply as
+    /// `env!("CARGO_PKG_VERSION")`; it is `0.0.0` else.
     pub fn new(name: impl Into<String>) -> Self {
-        let version = std::env::var("CARGO_PKG_VERSION").unwrap_or_else(|_| "0.0.0".into());
-        Self::with_options(ServerOptions { name: name.into(), version, ..ServerOptions::default() })
+        Self::with_options(ServerOptions { name: name.into(), ..ServerOptions::default() })
     }
 
     /// A server with these options.

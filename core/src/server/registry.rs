@@ -116,7 +116,7 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    /// Adds a tool, or replaces the one of the same name in its place.
+    /// Adds a tool.
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) when a schema is bad or the name is taken.
