@@ -11,6 +11,10 @@ use crate::setup::{self, State};
 use crate::{interop, process, tidy, tool};
 use anyhow::Result;
 use parse::Read;
+use std::collections::VecDeque;
+use std::sync::mpsc::channel;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 use steps::Step;
 
@@ -68,14 +72,7 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
     for step in steps::shared() {
         session.step(step);
     }
-    for lang in &ready {
-        for step in steps::contract(*lang) {
-            session.step(step);
-        }
-        for role in [Role::Server, Role::Client] {
-            session.call(&format!("{lang} conformance {}", role.name()), || suite(*lang, role));
-        }
-    }
+    session.side_by_side(ready.iter().flat_map(|lang| jobs(*lang)).collect());
     if whole || !ready.is_empty() {
         session.call("all interop", || {
             let outcome = interop::run(&ready)?;
@@ -83,6 +80,64 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
         });
     }
     Ok(session.end())
+}
+
+/// What is measured against a language's programs from outside, and does not build anything.
+fn jobs(lang: Lang) -> Vec<Job> {
+    let steps = steps::contract(lang).into_iter().map(|step| Job {
+        name: step.name.clone(),
+        what: Box::new(move || run_step(step)),
+    });
+    let suites = [Role::Server, Role::Client].map(|role| {
+        let name = format!("{lang} conformance {}", role.name());
+        Job { name: name.clone(), what: Box::new(move || run_call(&name, || suite(lang, role))) }
+    });
+    steps.chain(suites).collect()
+}
+
+/// A step that may run beside others.
+struct Job {
+    name: String,
+    what: Box<dyn FnOnce() -> Finished + Send>,
+}
+
+/// A step that ran.
+struct Finished {
+    name: String,
+    read: Read,
+    took: Duration,
+    /// Where all of its output is, if it has any.
+    log: String,
+}
+
+fn run_step(step: Step) -> Finished {
+    report::step(&step.name);
+    let started = Instant::now();
+    let log = place::log(&format!("test {}", step.name));
+    let (read, log) = match step.what {
+        Ok((command, limit, reader)) => match process::run(command, limit, Some(&log)) {
+            Ok(done) => {
+                let mut read = parse::read(reader, &done);
+                if reader == parse::Reader::Status && !done.ok() {
+                    let said = done.text();
+                    let lines: Vec<&str> = said.lines().filter(|l| !l.trim().is_empty()).collect();
+                    let tail = lines[lines.len().saturating_sub(SHOWN)..].iter().map(|l| (*l).to_owned());
+                    read.failures = tail.chain(std::iter::once(done.why())).collect();
+                }
+                (read, place::short(&log))
+            }
+            Err(error) => (Read::failed(format!("{error:#}")), String::new()),
+        },
+        Err(why) => (Read::skipped(why), String::new()),
+    };
+    Finished { name: step.name, read, took: started.elapsed(), log }
+}
+
+fn run_call(name: &str, what: impl FnOnce() -> Result<Read>) -> Finished {
+    report::step(name);
+    let started = Instant::now();
+    let read = what().unwrap_or_else(|error| Read::failed(format!("{error:#}")));
+    Finished { name: name.to_owned(), read, took: started.elapsed(), log: String::new() }
 }
 
 /// The official suite on the newest legacy and the modern revision, without what is expected to fail.
@@ -100,46 +155,57 @@ impl Session {
         self.only.as_ref().is_none_or(|only| name.contains(only.as_str()))
     }
 
+    /// Whether to run a step now; one that is left out is counted.
+    fn starts(&mut self, name: &str) -> bool {
+        if !self.wants(name) {
+            return false;
+        }
+        let left_out = gaps::left_out(name);
+        if let Some(why) = &left_out {
+            self.add(name, &Read::skipped(why.clone()), None);
+        }
+        left_out.is_none()
+    }
+
     fn step(&mut self, step: Step) {
-        if !self.wants(&step.name) {
-            return;
+        if self.starts(&step.name) {
+            let finished = run_step(step);
+            self.finished(&finished);
         }
-        if let Some(why) = gaps::left_out(&step.name) {
-            return self.add(&step.name, &Read::skipped(why), None);
-        }
-        report::step(&step.name);
-        let started = Instant::now();
-        let log = place::log(&format!("test {}", step.name));
-        let read = match step.what {
-            Ok((command, limit, reader)) => match process::run(command, limit, Some(&log)) {
-                Ok(done) => {
-                    let mut read = parse::read(reader, &done);
-                    if reader == parse::Reader::Status && !done.ok() {
-                        let said = done.text();
-                        let lines: Vec<&str> = said.lines().filter(|l| !l.trim().is_empty()).collect();
-                        let tail = lines[lines.len().saturating_sub(SHOWN)..].iter().map(|l| (*l).to_owned());
-                        read.failures = tail.chain(std::iter::once(done.why())).collect();
-                    }
-                    read
-                }
-                Err(error) => Read::failed(format!("{error:#}")),
-            },
-            Err(why) => Read::skipped(why),
-        };
-        self.add(&step.name, &read, Some((started.elapsed(), &place::short(&log))));
     }
 
     fn call(&mut self, name: &str, what: impl FnOnce() -> Result<Read>) {
-        if !self.wants(name) {
-            return;
+        if self.starts(name) {
+            let finished = run_call(name, what);
+            self.finished(&finished);
         }
-        if let Some(why) = gaps::left_out(name) {
-            return self.add(name, &Read::skipped(why), None);
-        }
-        report::step(name);
-        let started = Instant::now();
-        let read = what().unwrap_or_else(|error| Read::failed(format!("{error:#}")));
-        self.add(name, &read, Some((started.elapsed(), "")));
+    }
+
+    /// Runs jobs as many at a time as there are cores, up to four: they wait for processes most of the time.
+    fn side_by_side(&mut self, jobs: Vec<Job>) {
+        let jobs: VecDeque<Job> = jobs.into_iter().filter(|job| self.starts(&job.name)).collect();
+        let workers = thread::available_parallelism().map_or(1, usize::from).min(4);
+        let queue = Mutex::new(jobs);
+        let (sender, results) = channel();
+        thread::scope(|scope| {
+            for sender in std::iter::repeat_n(sender, workers) {
+                let queue = &queue;
+                scope.spawn(move || {
+                    loop {
+                        let job = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+                        let Some(job) = job else { return };
+                        if sender.send((job.what)()).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+            results.iter().for_each(|finished| self.finished(&finished));
+        });
+    }
+
+    fn finished(&mut self, finished: &Finished) {
+        self.add(&finished.name, &finished.read, Some((finished.took, &finished.log)));
     }
 
     fn add(&mut self, name: &str, read: &Read, ran: Option<(Duration, &str)>) {
