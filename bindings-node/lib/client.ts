@@ -14,7 +14,7 @@ import type { ClientCapabilities, Icon, Implementation, MetaObject, ServerCapabi
 export interface HttpTarget {
   /** `http:` or `https:`, with the path of the endpoint. */
   readonly url: string | URL;
-  /** Sent with every request, after those of {@link ClientOptions.headers}. */
+  /** Sent with every request; each wins over one of that name in {@link ClientOptions.headers}. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
