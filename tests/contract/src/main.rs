@@ -4,13 +4,15 @@
 use contract::options::Options;
 use contract::replay::{self, BAD};
 use contract::report::Report;
-use contract::{Outcome, bad, cases, coverage, leaks, peer};
+use contract::{Outcome, bad, cases, coverage, launchers, leaks, peer};
 use std::process::ExitCode;
 
-const USAGE: &str = "contract transcripts|bad-input|leaks|cases --lang rust|python|node|swift [--transport stdio|http]
+const USAGE: &str =
+    "contract transcripts|bad-input|launchers|leaks|cases --lang rust|python|node|swift [--transport stdio|http]
          [--only GLOB] [--server COMMAND] [--timeout SECONDS] [--verbose]
   transcripts   replay tests/transcripts against the fixture server
   bad-input     tests/transcripts/bad and broken HTTP: an error each, and life goes on
+  launchers     servers start with a ready line and end on EOF and SIGTERM
   leaks         [--calls N --cancels N --sessions N --kills N --orphans N]
   cases         tests/cases against a runner of the language [--against LANG]
 contract coverage [--write FILE]
@@ -37,7 +39,7 @@ fn dispatch(command: &str, arguments: impl Iterator<Item = String>) -> Outcome<E
         "coverage" => &["write"],
         "peer" => return peer::main(arguments),
         "victim" => return leaks::victim::main(arguments),
-        "transcripts" | "bad-input" => &[],
+        "transcripts" | "bad-input" | "launchers" => &[],
         _ => return Err(format!("what to do?\n{USAGE}")),
     };
     let options = Options::parse(arguments, own)?;
@@ -45,6 +47,7 @@ fn dispatch(command: &str, arguments: impl Iterator<Item = String>) -> Outcome<E
     match command {
         "transcripts" => replay::run(&options, |name| !name.starts_with(BAD), &mut report)?,
         "bad-input" => bad::run(&options, &mut report)?,
+        "launchers" => launchers::run(&options, &mut report)?,
         "leaks" => leaks::run(&options, &mut report)?,
         "cases" => cases::run(&options, &mut report)?,
         _ => coverage::run(&options, &mut report)?,

@@ -127,7 +127,15 @@ fn node() -> Vec<Step> {
 
 fn swift() -> Vec<Step> {
     let swift = |args: &[&str]| setup::swift_command(args);
-    let places = ["bindings-swift/Sources/Tricorn", "bindings-swift/Tests", "examples", "tests/interop/ours/swift"];
+    let places = [
+        "Package.swift",
+        "bindings-swift/Sources/Tricorn",
+        "bindings-swift/Sources/TricornCore/NSLock.swift",
+        "bindings-swift/Tests",
+        "examples",
+        "tests/cases/runners/swift",
+        "tests/interop/ours/swift",
+    ];
     let format = [&["swift", "format", "lint", "--strict", "--recursive"][..], &places].concat();
     vec![
         match tool::ask(swift(&["swift", "format", "--version"])) {
@@ -151,7 +159,7 @@ pub(super) fn shared() -> Vec<Step> {
 /// The contract against a language's fixture server and clients.
 pub(super) fn contract(lang: Lang) -> Vec<Step> {
     let name = lang.name();
-    ["transcripts", "bad-input", "cases", "leaks"]
+    ["transcripts", "bad-input", "launchers", "cases", "leaks"]
         .into_iter()
         .map(|what| step(&format!("{name} contract {what}"), suite(&[what, "--lang", name]), 10, Reader::Own))
         .collect()

@@ -15,7 +15,7 @@ const WORKERS: usize = 4;
 pub(super) const LEGACY: &str = "2025-11-25";
 
 /// One client: a connection that is kept, and a session in the legacy era.
-pub(super) struct Client {
+pub(crate) struct Client {
     endpoint: Endpoint,
     connection: Option<Connection>,
     session: Option<String>,
@@ -26,7 +26,7 @@ pub(super) struct Client {
 
 impl Client {
     /// Connect and, in the legacy era, open a session.
-    pub(super) fn open(endpoint: &Endpoint, modern: bool, limit: Duration) -> Outcome<Self> {
+    pub(crate) fn open(endpoint: &Endpoint, modern: bool, limit: Duration) -> Outcome<Self> {
         let mut client = Self { endpoint: endpoint.clone(), connection: None, session: None, modern, limit, last: 0 };
         if !modern {
             let params = json!({"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "contract", "version": "1"}});
@@ -80,7 +80,7 @@ impl Client {
     }
 
     /// Start a call that takes ten minutes; it is running when this returns.
-    pub(super) fn start_slow(&mut self) -> Outcome<Exchange> {
+    pub(crate) fn start_slow(&mut self) -> Outcome<Exchange> {
         let token = self.last + 1;
         let params = json!({"name": "slow", "arguments": {"ms": 600_000}, "_meta": {"progressToken": token}});
         let mut exchange = self.send("tools/call", params, true)?;

@@ -2,7 +2,7 @@
 //! clients killed in the middle. After a warm-up of the same mix the server's footprint is
 //! measured, after the full load it has to come back to within the tolerance.
 
-mod http;
+pub(crate) mod http;
 mod pipe;
 pub mod victim;
 
