@@ -8,7 +8,7 @@ use crate::conformance::{self, Plan, Role};
 use crate::place::{self, Lang};
 use crate::report::{self, Counts};
 use crate::setup::{self, State};
-use crate::{interop, process, tidy, tool};
+use crate::{demo, interop, process, tidy, tool};
 use anyhow::Result;
 use parse::Read;
 use std::collections::VecDeque;
@@ -88,11 +88,13 @@ fn jobs(lang: Lang, first: bool) -> Vec<Job> {
     let steps = steps::contract(lang)
         .into_iter()
         .map(|step| Job { name: step.name.clone(), what: Box::new(move || run_step(step)) });
+    let name = format!("{lang} quickstart");
+    let quickstart = Job { name: name.clone(), what: Box::new(move || run_call(&name, || Ok(quickstart(lang)))) };
     let suites = [Role::Server, Role::Client].map(|role| {
         let name = format!("{lang} conformance {}", role.name());
         Job { name: name.clone(), what: Box::new(move || run_call(&name, || suite(lang, role, !first))) }
     });
-    steps.chain(suites).collect()
+    std::iter::once(quickstart).chain(steps).chain(suites).collect()
 }
 
 /// A step that may run beside others.
@@ -138,6 +140,12 @@ fn run_call(name: &str, what: impl FnOnce() -> Result<Read>) -> Finished {
     let started = Instant::now();
     let read = what().unwrap_or_else(|error| Read::failed(format!("{error:#}")));
     Finished { name: name.to_owned(), read, took: started.elapsed(), log: String::new() }
+}
+
+fn quickstart(lang: Lang) -> Read {
+    let (calls, failures) = demo::quickstart(lang);
+    let failed = failures.len();
+    Read { counts: Counts::new(calls - failed, failed, 0), failures, skips: Vec::new() }
 }
 
 /// The official suite on the newest legacy and the modern revision.

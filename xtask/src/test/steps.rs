@@ -49,6 +49,7 @@ fn rust() -> Vec<Step> {
     vec![
         check("rust format", &["fmt", "--all", "--check"], 2),
         check("rust format of benches", &["fmt", "--all", "--check", "--manifest-path", "benches/Cargo.toml"], 2),
+        check("rust format of peers", &["fmt", "--check", "--manifest-path", "tests/interop/rmcp/Cargo.toml"], 2),
         check("rust clippy", &["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"], 20),
         step("rust cargo test", tests, 30, Reader::Cargo),
         step("rust documentation", docs, 10, Reader::Status),
@@ -106,6 +107,7 @@ fn python() -> Vec<Step> {
         },
         check("python stubtest", at("stubtest"), &["tricorn._core", "--mypy-config-file", "pyproject.toml"]),
         step("python pytest", program(at("pytest"), &pytest), 10, Reader::Pytest),
+        package("python"),
     ]
 }
 
@@ -122,7 +124,14 @@ fn node() -> Vec<Step> {
         check("node types", bin("tsc"), &["-p", "bindings-node", "--noEmit"]),
         check("node types of tests", bin("tsc"), &["-p", "bindings-node/test", "--noEmit"]),
         step("node test", tests, 10, Reader::Tap),
+        package("node"),
     ]
+}
+
+/// The package that a user installs, from what is compiled already.
+fn package(lang: &str) -> Step {
+    let script = program(place::root().join("xtask/package-check.sh"), &[lang]);
+    step(&format!("{lang} package"), script, 10, Reader::Status)
 }
 
 fn swift() -> Vec<Step> {
