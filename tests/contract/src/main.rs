@@ -15,8 +15,8 @@ const USAGE: &str =
   launchers     servers start with a ready line and end on EOF and SIGTERM
   leaks         [--calls N --cancels N --sessions N --kills N --orphans N]
   cases         tests/cases against a runner of the language [--against LANG]
-contract coverage [--write FILE]
-  tests/requirements.yaml: every requirement proved in every language, or a reason
+contract coverage [write]
+  tests/requirements.yaml: every requirement proved in every language, or a reason; docs/parity.md says the same
 contract peer SCRIPT --stdio | --http HOST:PORT
   play the server's side of a script (used by cases)";
 
@@ -36,10 +36,9 @@ fn dispatch(command: &str, arguments: impl Iterator<Item = String>) -> Outcome<E
     let own: &[&str] = match command {
         "leaks" => &["calls", "cancels", "sessions", "kills", "orphans"],
         "cases" => &["against"],
-        "coverage" => &["write"],
         "peer" => return peer::main(arguments),
         "victim" => return leaks::victim::main(arguments),
-        "transcripts" | "bad-input" | "launchers" => &[],
+        "transcripts" | "bad-input" | "launchers" | "coverage" => &[],
         _ => return Err(format!("what to do?\n{USAGE}")),
     };
     let options = Options::parse(arguments, own)?;
