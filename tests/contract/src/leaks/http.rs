@@ -127,8 +127,8 @@ impl Client {
     }
 }
 
-/// The whole mix.
-pub(super) fn apply(server: &Listening, load: Load, limit: Duration) -> Outcome {
+/// The whole mix; `tell` hears of each part that is done.
+pub(super) fn apply(server: &Listening, load: Load, limit: Duration, tell: impl Fn(&str)) -> Outcome {
     spread(load.calls, |_, modern, count| {
         let mut client = Client::open(&server.endpoint, modern, limit)?;
         for number in 0..count {
@@ -141,17 +141,20 @@ pub(super) fn apply(server: &Listening, load: Load, limit: Duration) -> Outcome 
         Ok(())
     })
     .map_err(|reason| format!("calls: {reason}"))?;
+    tell("calls");
     spread(load.cancels, |_, modern, count| {
         let mut client = Client::open(&server.endpoint, modern, limit)?;
         (0..count).try_for_each(|_| client.cancel_slow())
     })
     .map_err(|reason| format!("cancelled calls: {reason}"))?;
+    tell("cancelled calls");
     spread(load.sessions, |worker, _, count| {
         (0..count).try_for_each(|number| {
             Client::open(&server.endpoint, false, limit)?.abandon((worker + number).is_multiple_of(2))
         })
     })
     .map_err(|reason| format!("abandoned sessions: {reason}"))?;
+    tell("abandoned sessions");
     spread(load.kills, |_, modern, count| victim::kill(&server.url, modern, count))
         .map_err(|reason| format!("killed clients: {reason}"))
 }
