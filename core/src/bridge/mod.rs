@@ -212,6 +212,28 @@ impl Bridge {
         }
     }
 
+    /// As [`push_into`](Self::push_into). Where several calls run and more are being read from sockets, those that the
+    /// runtime is about to read come in the same batch: waking a host costs more than looking.
+    fn push_call(&self, mut queue: MutexGuard<'_, Queue>, delivery: Delivery, several: bool) {
+        #[cfg(feature = "runtime")]
+        if several
+            && !queue.awake
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            queue.awake = true;
+            queue.deliveries.push(delivery);
+            drop(queue);
+            let shared = self.0.clone();
+            runtime.spawn(async move {
+                tokio::task::yield_now().await;
+                shared.host.wake();
+            });
+            return;
+        }
+        let _ = several;
+        self.push_into(queue, delivery);
+    }
+
     /// Pushes what the host can do without, unless too much of that waits already.
     fn offer(&self, delivery: Delivery) {
         let mut queue = lock(&self.0.queue);
@@ -417,8 +439,11 @@ impl Handler for HostHandler {
             return;
         }
         // Under the queue's lock: `close` comes before this or sees it, and `Cancel` comes after `Call`.
-        lock(&shared.calls).insert(key, (cx.clone(), reply));
-        self.bridge.push_into(queue, Delivery::Call { key, handler: self.handler, params });
+        let mut calls = lock(&shared.calls);
+        calls.insert(key, (cx.clone(), reply));
+        let several = calls.len() > 1;
+        drop(calls);
+        self.bridge.push_call(queue, Delivery::Call { key, handler: self.handler, params }, several);
         // A cancellation that came before the insert found nothing.
         if cx.is_cancelled() {
             self.cancel(&cx, None);
