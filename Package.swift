@@ -47,5 +47,9 @@ let package = Package(
         .target(name: "Tricorn", dependencies: ["TricornCore"], path: "bindings-swift/Sources/Tricorn"),
         .testTarget(
             name: "TricornTests", dependencies: ["Tricorn", "TricornCore"], path: "bindings-swift/Tests/TricornTests"),
-    ] + programs.map { .executableTarget(name: $0.0, dependencies: ["Tricorn"], path: $0.1) }
+    ]
+        + programs.map {
+            .executableTarget(
+                name: $0.0, dependencies: ["Tricorn"], path: $0.1, exclude: $0.0 == "case-runner" ? ["run"] : [])
+        }
 )

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# package-check.sh python|node: install the repository as a user would, in a fresh place, and make one call there.
+# package-check.sh python|node: pack the repository as for a user, install that in a fresh place, and make one call there.
+# After `cargo xtask setup`, whose tools and compiled library it uses.
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 place="$root/target/package/$1"
@@ -8,8 +9,11 @@ mkdir -p "$place"
 
 case $1 in
 python)
-    "${PYTHON:-python3}" -m venv "$place/venv"
-    "$place/venv/bin/python" -m pip install --quiet "$root"
+    tools="$root/target/venv/bin"
+    export PATH="$tools:$PATH" PIP_DISABLE_PIP_VERSION_CHECK=1
+    "$tools/python" -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir "$place" "$root"
+    "$tools/python" -m venv --without-pip "$place/venv"
+    "$tools/python" -m pip --python "$place/venv/bin/python" install --quiet "$place"/tricorn-*.whl
     cd "$place"
     "$place/venv/bin/python" - <<'PY'
 import asyncio

@@ -6,29 +6,27 @@ import { ClosedError, MisuseError, native, PeerMisbehavedError, TricornError } f
 import { addon, bridge, listen, newSource, wait, warn } from "./host.js";
 import { toEngine, withOptions } from "./options.js";
 import { userPackage } from "./package.js";
+import { CallToolResult } from "./result.js";
 import { type Metrics, nativeServer, Server } from "./server.js";
-import type {
-  ClientCapabilities,
-  ContentBlock,
-  Icon,
-  Implementation,
-  MetaObject,
-  ServerCapabilities,
-  Tool,
-} from "./types.js";
+import type { ClientCapabilities, Icon, Implementation, MetaObject, ServerCapabilities, Tool } from "./types.js";
 
 /** A server behind a URL. */
 export interface HttpTarget {
+  /** `http:` or `https:`, with the path of the endpoint. */
   readonly url: string | URL;
+  /** Sent with every request; each wins over one of that name in {@link ClientOptions.headers}. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** A server that is a program; it is started, and stopped on close with everything it started. */
 export interface CommandTarget {
+  /** A path, or a name to be found on PATH. No shell reads it. */
   readonly command: string;
+  /** Default: none. */
   readonly args?: readonly string[];
   /** Added to this program's environment; null removes a variable. */
   readonly env?: Readonly<Record<string, string | null>>;
+  /** Default: this program's working directory. */
   readonly cwd?: string;
   /** Where its stderr goes: to ours (default), nowhere, or line by line to a function. */
   readonly stderr?: "inherit" | "discard" | ((line: string) => void);
@@ -36,21 +34,26 @@ export interface CommandTarget {
 
 /** The contents of an `mcp.json`. */
 export interface ConfigTarget {
+  /** By name; see {@link ClientOptions.server}. */
   readonly mcpServers: Readonly<Record<string, HttpTarget | CommandTarget>>;
 }
 
 /** A URL, a command line, the path of an `mcp.json`, a server in this process, or one of these spelt out. */
 export type Target = string | URL | Server | HttpTarget | CommandTarget | ConfigTarget;
 
-/** All optional. Durations are milliseconds. */
+/** All optional. Durations are milliseconds, sizes bytes. */
 export interface ClientOptions {
   /** Default: the name in your package.json. */
   readonly name?: string;
   /** Default: the version in your package.json. */
   readonly version?: string;
+  /** A name for people. */
   readonly title?: string;
+  /** What the program is, for people. */
   readonly description?: string;
+  /** Where to read about it. */
   readonly websiteUrl?: string;
+  /** Pictures for people, best first. */
   readonly icons?: readonly Icon[];
   /** Speak exactly this protocol revision. Default: the newest the server knows. */
   readonly revision?: string;
@@ -58,8 +61,11 @@ export interface ClientOptions {
   readonly requestTimeout?: number | null;
   /** Longest wait for the first sign of a modern server. Default 5 seconds. */
   readonly probeTimeout?: number;
+  /** Largest message accepted. Default 4 MiB. */
   readonly maxMessageBytes?: number;
+  /** Deepest JSON accepted. Default 128. */
   readonly maxNesting?: number;
+  /** Requests awaiting an answer at once, further ones wait their turn; at least 1. Default 256. */
   readonly maxInFlight?: number;
   /** Sent with every HTTP request. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -77,11 +83,15 @@ export interface ClientOptions {
 
 /** How far a call is. */
 export interface Progress {
+  /** Grows with every report. */
   readonly progress: number;
+  /** Where progress ends, when the server knows. */
   readonly total?: number;
+  /** What the server is doing, for people. */
   readonly message?: string;
 }
 
+/** What holds for one request. All optional. */
 export interface RequestOptions {
   /** Milliseconds without an answer or progress; null or 0: no limit. Default: the client's. */
   readonly timeout?: number | null;
@@ -89,15 +99,19 @@ export interface RequestOptions {
   readonly maxTimeout?: number | null;
   /** Aborting it rejects with its reason and cancels the request at the server. */
   readonly signal?: AbortSignal;
+  /** Hears of progress until the answer comes. What it throws is an uncaught exception. */
   readonly onProgress?: (progress: Progress) => void;
 }
 
+/** What holds for one call of a tool. All optional. */
 export interface CallOptions extends RequestOptions {
   /** The request's `_meta`. */
   readonly meta?: MetaObject;
 }
 
+/** One page of `tools/list`. */
 export interface ToolPage {
+  /** In the server's order. */
   readonly tools: readonly Tool[];
   /** Where the next page starts; undefined on the last. */
   readonly nextCursor?: string;
@@ -110,34 +124,6 @@ interface Connected {
   readonly capabilities?: ServerCapabilities;
   readonly instructions?: string;
   readonly sessionId?: string;
-}
-
-/** What a tool answered. A tool that failed answers too: look at {@link isError}. */
-export class ToolResult<T = unknown> {
-  readonly content: readonly ContentBlock[];
-  /** The answer for programs (`structuredContent`); undefined when the tool has none. */
-  readonly structured: T | undefined;
-  readonly isError: boolean;
-  /** The result's `_meta`; empty when it has none. */
-  readonly meta: MetaObject;
-  /** The result as it came. */
-  readonly raw: Readonly<Record<string, unknown>>;
-
-  /** @internal */
-  constructor(raw: Readonly<Record<string, unknown>>) {
-    this.raw = raw;
-    this.content = (raw["content"] as readonly ContentBlock[] | undefined) ?? [];
-    this.structured = raw["structuredContent"] as T | undefined;
-    this.isError = raw["isError"] === true;
-    this.meta = (raw["_meta"] as MetaObject | undefined) ?? {};
-  }
-
-  /** All text blocks, one per line. */
-  get text(): string {
-    const first = this.content[0];
-    if (this.content.length === 1 && first?.type === "text") return first.text;
-    return this.content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
-  }
 }
 
 /** Pages of one list; a server that sends more of them never ends. */
@@ -220,14 +206,17 @@ export class Client {
     return this.#info.era;
   }
 
+  /** How the server is reached; `memory` is one in this process. */
   get transport(): "stdio" | "http" | "memory" {
     return this.#transport;
   }
 
+  /** Name, version and more, when the server said so. */
   get serverInfo(): Implementation | undefined {
     return this.#info.serverInfo;
   }
 
+  /** What the server can do, as in the protocol; empty when it declared nothing. */
   get capabilities(): ServerCapabilities {
     return this.#info.capabilities ?? {};
   }
@@ -274,9 +263,9 @@ export class Client {
     name: string,
     args: Readonly<Record<string, unknown>> = {},
     options?: CallOptions,
-  ): Promise<ToolResult<T>> {
+  ): Promise<CallToolResult<T>> {
     const params = { name, arguments: args, ...(options?.meta && { _meta: options.meta }) };
-    return new ToolResult<T>(await this.request("tools/call", params, options));
+    return new CallToolResult<T>(await this.request("tools/call", params, options));
   }
 
   /**
@@ -288,7 +277,13 @@ export class Client {
     await this.request("ping", undefined, options);
   }
 
-  /** Sends any request and returns its result object. */
+  /**
+   * Sends any request and returns its result object.
+   *
+   * @throws {RpcError} when the server answered with an error
+   * @throws {TimeoutError} when no answer came; the server has been told
+   * @throws {ClosedError} when the connection is closed or ends meanwhile
+   */
   async request(
     method: string,
     params?: Readonly<Record<string, unknown>>,
@@ -315,7 +310,11 @@ export class Client {
     }
   }
 
-  /** Sends a notification. */
+  /**
+   * Sends a notification.
+   *
+   * @throws {ClosedError} when the connection is closed
+   */
   notify(method: string, params?: Readonly<Record<string, unknown>>): void {
     native(() => this.#native.notify(method, params && JSON.stringify(params)));
   }
@@ -326,6 +325,7 @@ export class Client {
     return this.#closing;
   }
 
+  /** {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }

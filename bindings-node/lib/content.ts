@@ -14,7 +14,9 @@ import type {
 
 /** Options of every content block. */
 export interface ContentOptions {
+  /** Whom it is for, how much it matters, when it changed. */
   readonly annotations?: Annotations;
+  /** The block's `_meta`. */
   readonly meta?: MetaObject;
 }
 
@@ -76,9 +78,13 @@ export interface CompleteResult extends CallToolResult {
 
 /** Makes a whole tool result: what the model reads, and besides it what programs read. */
 export function result(parts: {
+  /** The blocks for the model. Default: none. */
   readonly content?: ContentBlock[];
+  /** The value for programs (`structuredContent`), anything that is JSON. Default: none. */
   readonly structured?: unknown;
+  /** True for a failure that the content explains. Default false. */
   readonly isError?: boolean;
+  /** The result's `_meta`. */
   readonly meta?: MetaObject;
 }): CompleteResult {
   const made: CallToolResult = {

@@ -31,18 +31,22 @@ export interface RequestInfo {
   readonly progressToken: ProgressToken | undefined;
   /** The least severe level the client wants to hear of. */
   readonly logLevel: LoggingLevel | undefined;
+  /** How the request came; `memory` is a client in this process. */
   readonly transport: "stdio" | "http" | "memory";
   /** The `Mcp-Session-Id` of a legacy HTTP client. */
   readonly sessionId: string | undefined;
-  /** The HTTP headers, names in lower case; empty on other transports. */
+  /** The HTTP headers, names in lower case, repeated ones joined by `, `; empty on other transports. */
   readonly headers: { readonly [name: string]: string };
   /** All of it as the engine tells it, with names this version may not know. */
   readonly raw: { readonly [name: string]: unknown };
 }
 
 /** How the engine tells it: members without a value are left out. */
-type Wire = Partial<Omit<RequestInfo, "id" | "raw">> &
-  Pick<RequestInfo, "method" | "protocolVersion" | "era" | "transport"> & { readonly requestId: RequestId };
+type Wire = Partial<Omit<RequestInfo, "id" | "headers" | "raw">> &
+  Pick<RequestInfo, "method" | "protocolVersion" | "era" | "transport"> & {
+    readonly requestId: RequestId;
+    readonly headers?: readonly (readonly [name: string, value: string])[];
+  };
 
 /** The optional second argument of every handler. Good for this one call. */
 export class Context {
@@ -137,7 +141,17 @@ function read(key: number): RequestInfo {
     logLevel: wire.logLevel,
     transport: wire.transport,
     sessionId: wire.sessionId,
-    headers: wire.headers ?? {},
+    headers: joined(wire.headers ?? []),
     raw: wire,
   };
+}
+
+function joined(pairs: NonNullable<Wire["headers"]>): RequestInfo["headers"] {
+  const headers = new Map<string, string>();
+  for (const [name, value] of pairs) {
+    const key = name.toLowerCase();
+    const before = headers.get(key);
+    headers.set(key, before === undefined ? value : `${before}, ${value}`);
+  }
+  return Object.fromEntries(headers);
 }

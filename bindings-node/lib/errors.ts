@@ -14,6 +14,7 @@ export type ErrorKind =
 
 /** What all errors of the engine have in common. Catch a subclass, or look at {@link kind}. */
 export class TricornError extends Error {
+  /** Who is at fault. */
   readonly kind: ErrorKind;
 
   constructor(kind: ErrorKind, message: string, options?: ErrorOptions) {

@@ -156,6 +156,16 @@ function release(): void {
 }
 
 function wake(): void {
+  try {
+    takeAll();
+  } catch (error) {
+    // The engine has not been asked to the end and will not call again.
+    setImmediate(wake);
+    uncaught(error);
+  }
+}
+
+function takeAll(): void {
   for (;;) {
     const batch = addon.take(handle);
     if (batch === null) {
@@ -163,7 +173,13 @@ function wake(): void {
       return;
     }
     const deliveries = JSON.parse(batch) as Delivery[];
-    for (const delivery of deliveries) deliver(delivery);
+    for (const delivery of deliveries) {
+      try {
+        deliver(delivery);
+      } catch (error) {
+        uncaught(error);
+      }
+    }
     if (++turns >= BATCHES_PER_TURN) {
       turns = 0;
       addon.flush(handle);
@@ -186,12 +202,8 @@ function deliver(delivery: Delivery): void {
   switch (delivery[0]) {
     case 0: {
       const handler = handlers.get(delivery[1])?.deref();
-      try {
-        if (handler) handler.run(delivery[3], delivery[2]);
-        else addon.answerFailed(handle, delivery[2], "the tool is gone");
-      } catch (error) {
-        uncaught(error);
-      }
+      if (handler) handler.run(delivery[3], delivery[2]);
+      else addon.answerFailed(handle, delivery[2], "the tool is gone");
       return;
     }
     case 1:
@@ -206,23 +218,13 @@ function deliver(delivery: Delivery): void {
     case 4: {
       const params = delivery[3] as { readonly op?: number };
       const listener = params.op === undefined ? sources.get(delivery[1]) : ops.get(params.op)?.listener;
-      if (listener) guarded(listener, delivery[2], delivery[3]);
+      if (listener) listener(delivery[2], delivery[3]);
       else if (delivery[2] === "warning") warn((params as { message?: string }).message ?? "");
       return;
     }
-    case 5: {
-      const listener = ops.get(delivery[1])?.listener;
-      if (listener) guarded(listener, "progress", delivery[2]);
+    case 5:
+      ops.get(delivery[1])?.listener?.("progress", delivery[2]);
       return;
-    }
-  }
-}
-
-function guarded(listener: OpListener, name: string, params: never): void {
-  try {
-    listener(name, params);
-  } catch (error) {
-    uncaught(error);
   }
 }
 
@@ -238,14 +240,19 @@ export function warn(message: string): void {
   process.emitWarning(message, "TricornWarning");
 }
 
-/** Deliveries queued, calls running, operations pending; and events dropped because nobody took them in time. */
+/** What is between the engine and JavaScript at present. */
 export interface BridgeMetrics {
+  /** Deliveries that JavaScript has not taken yet. */
   readonly queued: number;
+  /** Calls that have not answered. */
   readonly calls: number;
+  /** Operations that have not settled. */
   readonly ops: number;
+  /** Events dropped, ever, because nobody took them in time. */
   readonly dropped: number;
 }
 
+/** What is going on between the engine and JavaScript: all zero once everything has settled. */
 export function bridgeMetrics(): BridgeMetrics {
   return JSON.parse(bridge.metrics()) as BridgeMetrics;
 }

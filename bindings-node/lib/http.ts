@@ -2,6 +2,7 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type * as Addon from "./addon.js";
+import { MisuseError } from "./errors.js";
 import { wait } from "./host.js";
 
 /** What may reach an endpoint. All optional. */
@@ -42,6 +43,7 @@ export const PATH = "/mcp";
 export interface HttpMount {
   /** Answers one request. Aborting its signal or cancelling the body cancels what runs for it. */
   readonly fetch: (request: Request) => Promise<Response>;
+  /** The same for `node:http`. Mount it before what reads bodies, or leave the body in `request.body`. */
   readonly listener: NodeListener;
 }
 
@@ -162,7 +164,9 @@ async function answerNode(
   maxBytes: number,
 ): Promise<void> {
   const away = new AbortController();
-  response.once("close", () => away.abort(new DOMException("the client went away", "AbortError")));
+  const onClose = (): void => away.abort(new DOMException("the client went away", "AbortError"));
+  if (response.destroyed) onClose();
+  else response.once("close", onClose);
   const headers: [string, string][] = [];
   for (let index = 0; index < request.rawHeaders.length; index += 2) {
     headers.push([request.rawHeaders[index] as string, request.rawHeaders[index + 1] as string]);
@@ -192,11 +196,9 @@ async function answerNode(
 
 /** The body, also when a framework has read (and parsed) it already. */
 async function bodyOf(request: IncomingMessage & { readonly body?: unknown }, maxBytes: number): Promise<Uint8Array> {
-  const { body } = request;
-  if (body !== undefined && request.readableEnded) {
-    if (body instanceof Uint8Array) return body;
-    return Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
-  }
+  if (request.readableEnded) return bodyRead(request);
+  // Neither `end` nor `close` would come any more.
+  if (request.destroyed) throw gone();
   return new Promise((resolve, reject) => {
     const read = new Body(maxBytes);
     // Not `for await`: leaving that early would close the socket before anything is answered.
@@ -206,7 +208,21 @@ async function bodyOf(request: IncomingMessage & { readonly body?: unknown }, ma
       resolve(read.bytes);
     });
     request.once("end", () => resolve(read.bytes));
-    request.once("close", () => reject(new Error("the client went away in the middle of its request")));
+    request.once("close", () => reject(gone()));
     request.once("error", reject);
   });
+}
+
+function bodyRead({ body, headers }: IncomingMessage & { readonly body?: unknown }): Uint8Array {
+  if (body instanceof Uint8Array) return body;
+  if (body !== undefined) return Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
+  const { "content-length": length = "0", "transfer-encoding": coding } = headers;
+  if (coding === undefined && Number(length) === 0) return new Uint8Array();
+  throw new MisuseError(
+    "the body was read before the request came here, and it is not in `request.body`: mount the listener before what reads bodies",
+  );
+}
+
+function gone(): Error {
+  return new Error("the client went away in the middle of its request");
 }

@@ -14,7 +14,6 @@ export {
   type RequestOptions,
   type Target,
   type ToolPage,
-  ToolResult,
 } from "./client.js";
 export {
   audio,
@@ -42,6 +41,7 @@ export {
   UnsupportedError,
 } from "./errors.js";
 export type { HttpMount, HttpOptions, MountOptions, NodeListener } from "./http.js";
+export { CallToolResult } from "./result.js";
 export {
   type Infer,
   type InferInput,
@@ -57,7 +57,6 @@ export type { Arguments, Returns, ToolHandler, ToolOptions } from "./tool.js";
 export type {
   Annotations,
   AudioContent,
-  CallToolResult,
   ContentBlock,
   EmbeddedResource,
   Icon,

@@ -4,21 +4,28 @@ import { MisuseError } from "./errors.js";
 
 /** What went wrong with one value. */
 export interface StandardIssue {
+  /** For people. */
   readonly message: string;
+  /** From the whole value to the part that is wrong: names and indices, bare or as `{key}`. Default: the whole. */
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
+/** What a check came to: the value after defaults and transforms, or what is wrong with it. */
 export type StandardResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly StandardIssue[] };
 
 /** The part of a Standard Schema used here. Zod 4, Valibot, ArkType and others have it. */
 export interface StandardSchema<Input = unknown, Output = Input> {
+  /** Everything is in here, so that it clashes with nothing. */
   readonly "~standard": {
     readonly version: 1;
+    /** The library, such as `zod`. */
     readonly vendor: string;
     readonly validate: (value: unknown) => StandardResult<Output> | Promise<StandardResult<Output>>;
+    /** For the compiler only. */
     readonly types?: { readonly input: Input; readonly output: Output } | undefined;
+    /** Standard JSON Schema, where the library has it. */
     readonly jsonSchema?: {
       readonly input: (options: { readonly target: "draft-2020-12" }) => Record<string, unknown>;
       readonly output: (options: { readonly target: "draft-2020-12" }) => Record<string, unknown>;
@@ -100,18 +107,19 @@ function convert(schema: StandardSchema, direction: "input" | "output", subject:
 /**
  * The issues as the text a model reads, in the shape the engine uses for its own.
  *
+ * @param part what the parts of the value are called, `whole` what the value is
  * @internal
  */
-export function describe(issues: readonly StandardIssue[]): string {
-  return issues.map(({ path, message }) => `${subject(path)}: ${message}`).join("; ");
+export function describe(issues: readonly StandardIssue[], part: string, whole: string): string {
+  return issues.map(({ path, message }) => `${subject(path, part, whole)}: ${message}`).join("; ");
 }
 
-function subject(path: StandardIssue["path"]): string {
+function subject(path: StandardIssue["path"], part: string, whole: string): string {
   let text = "";
-  for (const part of path ?? []) {
-    const key = typeof part === "object" ? part.key : part;
+  for (const step of path ?? []) {
+    const key = typeof step === "object" ? step.key : step;
     if (typeof key === "number") text += `[${key}]`;
     else text += text ? `.${String(key)}` : String(key);
   }
-  return text ? `argument "${text}"` : "arguments";
+  return text ? `${part} "${text}"` : whole;
 }

@@ -26,8 +26,11 @@ export interface ServerOptions {
   readonly version?: string;
   /** A name for people. */
   readonly title?: string;
+  /** What the server is, for people. */
   readonly description?: string;
+  /** Where to read about it. */
   readonly websiteUrl?: string;
+  /** Pictures for people, best first. */
   readonly icons?: readonly Icon[];
   /** How to use this server, for the model. */
   readonly instructions?: string;
@@ -67,6 +70,7 @@ export let nativeServer: (server: Server) => Addon.Server;
  * ```
  */
 export class Server {
+  /** As clients see it. */
   readonly name: string;
   readonly #native: Addon.Server;
   readonly #source = newSource();
@@ -108,6 +112,7 @@ export class Server {
     options: ToolOptions<Input, Output>,
     handler: ToolHandler<Input, Output>,
   ): this;
+  /** Adds a tool that takes any object and says nothing about itself. */
   tool(name: string, handler: ToolHandler<undefined, undefined>): this;
   tool(name: string, first: AnyOptions | AnyHandler, second?: AnyHandler): this {
     const [options, run] = typeof first === "function" ? [{}, first] : [first, second];
@@ -187,6 +192,7 @@ export class Server {
     await Promise.allSettled(this.#serves);
   }
 
+  /** {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }

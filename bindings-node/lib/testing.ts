@@ -1,7 +1,7 @@
 /** For tests of servers: the real protocol, no process and no socket. */
 
 import { type Client, type ClientOptions, connect } from "./client.js";
-import { bridgeMetrics } from "./host.js";
+import { type BridgeMetrics, bridgeMetrics } from "./host.js";
 import type { Server } from "./server.js";
 
 /**
@@ -22,5 +22,4 @@ export async function withClient<T>(
   }
 }
 
-/** What is going on between the engine and JavaScript: all zero once everything has settled. */
-export { bridgeMetrics };
+export { type BridgeMetrics, bridgeMetrics };

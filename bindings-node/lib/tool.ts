@@ -8,6 +8,7 @@ import { addon, calls, type Handler, handle } from "./host.js";
 import { describe, type Infer, isStandard, type JsonSchema, type Schema, toJsonSchema } from "./schema.js";
 import type { Icon, MetaObject, ToolAnnotations } from "./types.js";
 
+/** What a tool is, beside its name and its handler. All optional. */
 export interface ToolOptions<Input extends Schema | undefined, Output extends Schema | undefined> {
   /** What the tool does, for the model. */
   readonly description?: string;
@@ -21,7 +22,9 @@ export interface ToolOptions<Input extends Schema | undefined, Output extends Sc
   readonly inputSchema?: JsonSchema;
   /** The JSON Schema of the result, likewise. */
   readonly outputSchema?: JsonSchema;
+  /** Hints about what it does, such as `readOnlyHint`. */
   readonly annotations?: ToolAnnotations;
+  /** Pictures for people, best first. */
   readonly icons?: readonly Icon[];
   /** The tool's `_meta`. */
   readonly meta?: MetaObject;
@@ -134,7 +137,7 @@ export class Tool implements Handler {
 /** The engine has checked the JSON Schema; this adds what only the library knows: defaults, transforms, refinements. */
 function validated(schema: StandardProperties, handler: AnyHandler): AnyHandler {
   const checked = (outcome: Outcome, ctx: Context): unknown => {
-    if (outcome.issues) throw new ToolError(describe(outcome.issues));
+    if (outcome.issues) throw new ToolError(describe(outcome.issues, "argument", "arguments"));
     return handler(outcome.value, ctx);
   };
   return (args, ctx) => {

@@ -15,10 +15,12 @@ import {
   RpcError,
   Server,
   TimeoutError,
+  ToolError,
   TransportError,
   TricornError,
 } from "tricorn";
 import { bridgeMetrics, withClient } from "tricorn/testing";
+import { z } from "zod";
 import { path, within } from "./program.mjs";
 
 const node = process.execPath;
@@ -208,6 +210,31 @@ test("a listener that throws is an uncaught exception, and the call goes on", as
   });
 });
 
+test("a batch that cannot be read is an uncaught exception, and the next one comes", async (t) => {
+  const thrown = deferred();
+  const seen = process.listeners("uncaughtException");
+  process.removeAllListeners("uncaughtException");
+  process.once("uncaughtException", thrown.resolve);
+  t.after(() => {
+    for (const listener of seen) process.on("uncaughtException", listener);
+  });
+  await withClient(
+    new Server("unreadable").tool("f", () => "answered"),
+    async (client) => {
+      const controller = new AbortController();
+      const parse = t.mock.method(JSON, "parse", () => {
+        parse.mock.restore();
+        throw new Error("too long");
+      });
+      const lost = client.callTool("f", {}, { signal: controller.signal });
+      assert.equal((await within(thrown.promise, "the exception")).message, "too long");
+      controller.abort();
+      await assert.rejects(lost, { name: "AbortError" });
+      assert.equal((await within(client.callTool("f"), "the next answer")).text, "answered");
+    },
+  );
+});
+
 test("onError that throws stops nothing", async (t) => {
   const thrown = [];
   const seen = process.listeners("uncaughtException");
@@ -237,6 +264,43 @@ test("onError that throws stops nothing", async (t) => {
   });
   await sleep(10);
   assert.deepEqual(thrown, Array(6).fill("about the tool"));
+});
+
+test("a result read with a schema", async () => {
+  const app = new Server("typed")
+    .tool("sum", { output: z.object({ sum: z.string() }) }, () => ({ sum: "3" }))
+    .tool("count", { output: z.int() }, () => 3)
+    .tool("text", () => "no structure")
+    .tool("fail", () => {
+      throw new ToolError("no such city");
+    });
+  for (const revision of ["2026-07-28", "2025-06-18"]) {
+    await withClient(
+      app,
+      async (client) => {
+        const sum = await client.callTool("sum");
+        assert.deepEqual(await sum.to(z.object({ sum: z.string().transform(Number) })), { sum: 3 });
+        assert.deepEqual(await sum.to(z.object({ sum: z.string().refine(async () => true) })), { sum: "3" });
+        await assert.rejects(sum.to(z.object({ sum: z.boolean() })), (error) => {
+          assert.ok(error instanceof PeerMisbehavedError);
+          assert.match(error.message, /^structuredContent: member "sum": /);
+          return true;
+        });
+        // The older revision wraps it: {"result": 3}.
+        const count = await client.callTool("count");
+        assert.deepEqual(count.structured, revision === "2025-06-18" ? { result: 3 } : 3);
+        assert.equal(await count.to(z.int()), 3);
+        await assert.rejects(count.to(z.string()), /^PeerMisbehavedError: structuredContent: value: /);
+        await assert.rejects((await client.callTool("text")).to(z.string()), PeerMisbehavedError);
+        await assert.rejects((await client.callTool("fail")).to(z.string()), new ToolError("no such city"));
+      },
+      { revision },
+    );
+  }
+  const other = new Server("other").tool("more", () => ({ result: 3, unit: "m" }));
+  await withClient(other, async (client) => {
+    await assert.rejects((await client.callTool("more")).to(z.int()), PeerMisbehavedError);
+  });
 });
 
 test("null, 0 and Infinity are no limit", async () => {

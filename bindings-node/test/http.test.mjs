@@ -1,9 +1,13 @@
 // Streamable HTTP: our own listener, `fetch` and `node:http` mounts, all called by our client.
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { createServer } from "node:http";
+import { getEventListeners, once } from "node:events";
+import { createServer, request as httpRequest } from "node:http";
 import { test } from "node:test";
-import { connect, RpcError, Server } from "tricorn";
+import { connect, RpcError, Server, TimeoutError } from "tricorn";
+import { bridgeMetrics, withClient } from "tricorn/testing";
+import { abandon } from "../dist/host.js";
+import { mount, PATH } from "../dist/http.js";
+import { nativeServer } from "../dist/server.js";
 import { within } from "./program.mjs";
 
 function app(name) {
@@ -133,6 +137,108 @@ test("a mount is reached at whatever path its host gives it", async (t) => {
   await once(host, "listening");
   await exercise(`http://127.0.0.1:${host.address().port}/api/mcp`);
   host.closeAllConnections();
+});
+
+async function mounted(t, listener) {
+  const host = createServer(listener);
+  t.after(() => {
+    host.closeAllConnections();
+    host.close();
+  });
+  host.listen(0, "127.0.0.1");
+  await once(host, "listening");
+  return `http://127.0.0.1:${host.address().port}/mcp`;
+}
+
+test("handlers see the headers of the request", async (t) => {
+  const app = new Server("headers").tool("headers", (_, ctx) => ctx.request.headers);
+  const listener = app.listener();
+  const url = await mounted(t, (request, response) => {
+    request.rawHeaders.push("X-Twice", "a", "x-twice", "b", "__proto__", "no trap");
+    listener(request, response);
+  });
+  const client = await connect(url, { headers: { Authorization: "Bearer secret" } });
+  const headers = JSON.parse((await client.callTool("headers")).text);
+  assert.equal(headers["authorization"], "Bearer secret");
+  assert.equal(headers["x-twice"], "a, b");
+  assert.equal(Object.getOwnPropertyDescriptor(headers, "__proto__")?.value, "no trap");
+  assert.equal(headers["host"], new URL(url).host);
+  await client.close();
+  await withClient(app, async (client) => assert.equal((await client.callTool("headers")).text, "{}"));
+});
+
+test("a body that somebody else has read", async (t) => {
+  const listener = app("read").listener();
+  const url = await mounted(t, async (request, response) => {
+    const body = Buffer.concat(await collect(request));
+    if (request.url === "/mcp?bytes") request.body = body;
+    if (request.url === "/mcp?text") request.body = body.toString();
+    if (request.url === "/mcp?parsed") request.body = JSON.parse(body);
+    listener(request, response);
+  });
+  for (const kept of ["bytes", "text", "parsed"]) {
+    const client = await connect(`${url}?${kept}`);
+    assert.equal((await client.callTool("add", { a: 1, b: 2 })).text, "3");
+    await client.close();
+  }
+  const logged = t.mock.method(console, "error", () => {});
+  const lost = await within(fetch(url, { ...post, body: "{}" }), "the answer to a body that is lost");
+  assert.equal(lost.status, 500);
+  assert.match(String(logged.mock.calls[0]?.arguments[1]), /MisuseError: the body was read before/);
+  // There was none: what the engine makes of that is not about bodies.
+  const none = await within(fetch(url, { method: "DELETE" }), "the answer to no body");
+  assert.equal(none.status, 400);
+});
+
+test("a client that left while somebody else held its request", async (t) => {
+  let left;
+  const gone = new Promise((resolve) => {
+    left = resolve;
+  });
+  const listener = app("late").listener();
+  const url = await mounted(t, async (request, response) => {
+    client.destroy();
+    await once(response, "close");
+    listener(request, response);
+    left(response);
+  });
+  const client = httpRequest(url, { method: "POST", headers: { "content-length": "10" } });
+  client.on("error", () => {});
+  client.flushHeaders();
+  const response = await within(gone, "the end of the connection");
+  assert.ok(response.destroyed);
+  assert.equal(bridgeMetrics().ops, 0);
+});
+
+test("an exchange that the engine gives up errors the body and leaves nothing behind", async () => {
+  const server = app("given up");
+  const exchanges = [];
+  const native = nativeServer(server).http(JSON.stringify({ path: PATH }));
+  const endpoint = {
+    exchange(op, head, body) {
+      exchanges.push(op);
+      native.exchange(op, head, body);
+    },
+    written: (op) => native.written(op),
+  };
+  const signal = new AbortController().signal;
+  const version = "2026-07-28";
+  const headers = { ...post.headers, "mcp-protocol-version": version, "mcp-method": "tools/call", "mcp-name": "wait" };
+  const meta = {
+    "io.modelcontextprotocol/protocolVersion": version,
+    "io.modelcontextprotocol/clientInfo": { name: "test", version: "1" },
+    "io.modelcontextprotocol/clientCapabilities": {},
+    progressToken: 1,
+  };
+  const params = { name: "wait", arguments: {}, _meta: meta };
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
+  const request = new Request("http://localhost/mcp", { ...post, headers, body, signal });
+  const answer = await within(mount(endpoint, 1 << 20, server).fetch(request), "the progress");
+  assert.equal(answer.headers.get("content-type"), "text/event-stream");
+  abandon(exchanges[0], new TimeoutError("nobody reads"));
+  await assert.rejects(within(answer.text(), "the error"), TimeoutError);
+  assert.equal(getEventListeners(request.signal, "abort").length, 0);
+  assert.equal(bridgeMetrics().ops, 0);
 });
 
 test("maxConnections is passed on", () => {

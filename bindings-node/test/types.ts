@@ -1,6 +1,7 @@
 // Compiled, never run: what the types promise to users, and what they refuse.
 
 import {
+  type CallToolResult,
   type Context,
   connect,
   image,
@@ -8,7 +9,6 @@ import {
   result,
   Server,
   type StandardSchema,
-  type ToolResult,
 } from "tricorn";
 import type { withClient } from "tricorn/testing";
 import { z } from "zod";
@@ -82,9 +82,11 @@ async function client(): Promise<void> {
     { a: 1 },
     { timeout: null, onProgress: ({ progress }) => void progress },
   );
-  same<typeof typed, ToolResult<{ sum: number }>>(true);
+  same<typeof typed, CallToolResult<{ sum: number }>>(true);
   same<typeof typed.structured, { sum: number } | undefined>(true);
   same<typeof typed.text, string>(true);
+  const checked = await typed.to(z.object({ sum: z.string().transform(Number) }));
+  same<typeof checked, { sum: number }>(true);
   const untyped = await client.callTool("add");
   same<typeof untyped.structured, unknown>(true);
   await connect({ command: "node", args: ["x"], env: { A: "1", B: null }, stderr: (line) => void line.length });

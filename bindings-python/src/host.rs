@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pyo3::exceptions::{PyException, PyTypeError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PySystemExit, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 use tricorn::bridge::{self, Answer, Delivery, Host};
@@ -120,6 +120,11 @@ impl<'py> Callbacks<'_, 'py> {
     }
 }
 
+/// An event loop lets these two out. Any other exception, CancelledError too, is the callback's own affair.
+fn ends_the_loop(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<PySystemExit>(py) || error.is_instance_of::<PyKeyboardInterrupt>(py)
+}
+
 #[pymethods]
 impl Bridge {
     #[new]
@@ -158,7 +163,8 @@ impl Bridge {
     /// Hands over what is queued; False when nothing was left, which also re-arms the wake-up.
     ///
     /// `table[handler](params, key)`, `cancel(key, reason)`, `settle(op, value, error)`, `progress(op, params)`,
-    /// `event(source, name, params)`. When one of them raises KeyboardInterrupt or SystemExit the rest stays queued.
+    /// `event(source, name, params)`. When one of them raises KeyboardInterrupt or SystemExit the rest stays queued,
+    /// and the wake-up is armed for a loop that goes on all the same.
     fn poll(
         &self,
         py: Python<'_>,
@@ -180,12 +186,13 @@ impl Bridge {
                 while let Some(delivery) = rest.next() {
                     match callbacks.deliver(py, delivery) {
                         Ok(()) => {}
-                        // One broken callback must not cost the others their delivery.
-                        Err(error) if error.is_instance_of::<PyException>(py) => error.write_unraisable(py, None),
-                        Err(error) => {
+                        Err(error) if ends_the_loop(py, &error) => {
                             bridge.put_back(rest.collect());
+                            self.wake.set();
                             return Err(error);
                         }
+                        // One broken callback must not cost the others their delivery.
+                        Err(error) => error.write_unraisable(py, None),
                     }
                 }
             }
@@ -256,6 +263,11 @@ impl Bridge {
             self.inner.get()?.settle(op);
             Ok(())
         })
+    }
+
+    /// Panics. For the test that a panic is an ordinary error on the other side.
+    fn panic(&self, message: &str) -> PyResult<()> {
+        guarded(|| panic!("{message}"))
     }
 
     /// The host is gone: every call gets an error, every operation is dropped, no more wake-ups.

@@ -1,7 +1,8 @@
-"""What several test files need: programs run as processes, with every wait bounded."""
+"""What several test files need: a server to fill, and programs run as processes, with every wait bounded."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import queue
@@ -16,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from tricorn import CallToolResult, Server, testing
+
 PATIENCE = 30.0
 """Seconds until something that should have happened counts as hanging."""
 
@@ -25,6 +28,17 @@ INITIALIZE = {
     "method": "initialize",
     "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
 }
+
+
+async def call(app: Server, name: str, /, **arguments: Any) -> CallToolResult:
+    """One call of a client in memory."""
+    async with testing.connect(app) as client:
+        return await client.call_tool(name, arguments)
+
+
+@pytest.fixture
+def app() -> Server:
+    return Server("test", "1.2.3")
 
 
 class Program:
@@ -139,3 +153,77 @@ def script(tmp_path: Path) -> Callable[[str], str]:
         return done.stdout
 
     return run
+
+
+CHILD = """
+import asyncio, os, sys
+from tricorn import Context, Server
+
+app = Server("child", "7", page_size=2)
+
+@app.tool
+async def add(a: int, b: int) -> int:
+    return a + b
+
+@app.tool
+async def environment(name: str) -> str:
+    return os.environ.get(name, "-") + " " + os.path.basename(os.getcwd())
+
+@app.tool
+async def count(ctx: Context) -> str:
+    for n in range(3):
+        ctx.progress(n, 3)
+    return "counted"
+
+@app.tool
+async def slow() -> str:
+    print("slow started", file=sys.stderr, flush=True)
+    try:
+        await asyncio.sleep(600)
+    except asyncio.CancelledError:
+        print("slow cancelled", file=sys.stderr, flush=True)
+        raise
+    return "?"
+
+@app.tool
+async def die() -> None:
+    os._exit(3)
+
+@app.tool
+async def complain() -> str:
+    print("this is a complaint", file=sys.stderr, flush=True)
+    return "complained"
+
+app.run()
+"""
+
+
+@pytest.fixture(scope="session")
+def server_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("server") / "server.py"
+    path.write_text(CHILD, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def command(server_file: Path) -> list[str]:
+    return [sys.executable, str(server_file)]
+
+
+class Heard:
+    """What a child says on standard error, to wait for in coroutines and threads."""
+
+    def __init__(self) -> None:
+        self.lines: queue.Queue[str] = queue.Queue()
+
+    def wait(self, text: str) -> None:
+        while text not in self.lines.get(timeout=30):
+            pass
+
+    async def hear(self, text: str) -> None:
+        await asyncio.to_thread(self.wait, text)
+
+
+@pytest.fixture
+def heard() -> Heard:
+    return Heard()

@@ -1,4 +1,4 @@
-"""The clients: targets, paging, timeouts, progress, cancelling, closing; asynchronous and synchronous."""
+"""The asynchronous client: targets, paging, timeouts, progress, cancelling, closing."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ import asyncio
 import json
 import math
 import os
-import queue
 import sys
-import threading
-from collections.abc import Generator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -32,78 +28,7 @@ from tricorn import (
     testing,
 )
 
-SERVER = """
-import asyncio, os, sys
-from tricorn import Context, Server
-
-app = Server("child", "7", page_size=2)
-
-@app.tool
-async def add(a: int, b: int) -> int:
-    return a + b
-
-@app.tool
-async def environment(name: str) -> str:
-    return os.environ.get(name, "-") + " " + os.path.basename(os.getcwd())
-
-@app.tool
-async def count(ctx: Context) -> str:
-    for n in range(3):
-        ctx.progress(n, 3)
-    return "counted"
-
-@app.tool
-async def slow() -> str:
-    print("slow started", file=sys.stderr, flush=True)
-    try:
-        await asyncio.sleep(600)
-    except asyncio.CancelledError:
-        print("slow cancelled", file=sys.stderr, flush=True)
-        raise
-    return "?"
-
-@app.tool
-async def die() -> None:
-    os._exit(3)
-
-@app.tool
-async def complain() -> str:
-    print("this is a complaint", file=sys.stderr, flush=True)
-    return "complained"
-
-app.run()
-"""
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("server") / "server.py"
-    path.write_text(SERVER, encoding="utf-8")
-    return path
-
-
-@pytest.fixture
-def command(server: Path) -> list[str]:
-    return [sys.executable, str(server)]
-
-
-class Heard:
-    """What a child says on standard error, to wait for in coroutines and threads."""
-
-    def __init__(self) -> None:
-        self.lines: queue.Queue[str] = queue.Queue()
-
-    def wait(self, text: str) -> None:
-        while text not in self.lines.get(timeout=30):
-            pass
-
-    async def hear(self, text: str) -> None:
-        await asyncio.to_thread(self.wait, text)
-
-
-@pytest.fixture
-def heard() -> Heard:
-    return Heard()
+from .conftest import Heard
 
 
 async def check(client: AsyncClient) -> None:
@@ -111,10 +36,11 @@ async def check(client: AsyncClient) -> None:
         assert (await client.call_tool("add", {"a": 1, "b": 2})).text == "3"
         assert client.server_info is not None
         assert client.server_info.name == "child"
+        assert client.transport == "stdio"
 
 
-async def test_command_lines(server: Path) -> None:
-    await check(connect(f"'{sys.executable}' '{server}'"))
+async def test_command_lines(server_file: Path) -> None:
+    await check(connect(f"'{sys.executable}' '{server_file}'"))
 
 
 async def test_lists_of_arguments(command: list[str]) -> None:
@@ -156,6 +82,7 @@ async def test_urls() -> None:
         for revision in ("2025-11-25", "2026-07-28"):
             async with connect(url, revision=revision, headers={"X-Mine": "yes"}) as client:
                 assert client.protocol_version == revision
+                assert client.transport == "http"
                 assert client.era == ("legacy" if revision < "2026" else "modern")
                 assert (client.session_id is not None) == (revision < "2026")
                 assert (await client.call_tool("session")).text == "http yes"
@@ -370,103 +297,3 @@ async def test_lists_without_end(tmp_path: Path, cursors: str, reason: str) -> N
 
     with pytest.raises(PeerMisbehavedError, match=reason):
         await asyncio.to_thread(synchronous)
-
-
-# -- synchronous
-
-
-@pytest.fixture
-def client(command: list[str]) -> Generator[Client]:
-    with Client(command) as client:
-        yield client
-
-
-def test_the_synchronous_client(client: Client) -> None:
-    assert client.call_tool("add", {"a": 1, "b": 2}).text == "3"
-    assert len(client.list_tools()) == 6
-    assert client.server_info is not None
-    seen: list[tuple[float, threading.Thread]] = []
-    client.call_tool("count", on_progress=lambda p: seen.append((p.progress, threading.current_thread())))
-    assert seen == [(n, threading.current_thread()) for n in range(3)]
-    with pytest.raises(TimeoutError):
-        client.call_tool("slow", timeout=0.3)
-    with pytest.raises(TimeoutError):
-        client.request("tools/call", {"name": "slow"}, max_timeout=0.3)
-    assert len(client.list_tools(timeout=10, max_timeout=None)) == 6
-    client.request(
-        "tools/call", {"name": "count"}, on_progress=lambda p: seen.append((p.progress, threading.current_thread()))
-    )
-    assert seen[3:] == seen[:3]
-    with pytest.raises(RpcError):
-        client.call_tool("missing")
-
-
-def test_many_threads_share_a_synchronous_client(client: Client) -> None:
-    with ThreadPoolExecutor(8) as pool:
-        results = list(pool.map(lambda n: client.call_tool("add", {"a": n, "b": n}).text, range(200)))
-    assert results == [str(2 * n) for n in range(200)]
-
-
-def test_a_callback_may_call_again(client: Client) -> None:
-    inner: list[str] = []
-    client.call_tool("count", on_progress=lambda _: inner.append(client.call_tool("add", {"a": 1, "b": 1}).text))
-    assert inner == ["2", "2", "2"]
-
-
-async def test_the_synchronous_client_beside_a_running_loop(command: list[str]) -> None:
-    def work() -> str:
-        with Client(command) as client:
-            return client.call_tool("add", {"a": 1, "b": 2}).text
-
-    assert await asyncio.to_thread(work) == "3"
-    assert work() == "3"  # blocks this loop, as in a notebook, and still works
-
-
-def test_the_synchronous_client_of_a_server_object() -> None:
-    app = Server("memory")
-
-    @app.tool
-    async def add(a: int, b: int) -> int:
-        await asyncio.sleep(0)
-        return a + b
-
-    with Client(app) as client, Client(app) as other:
-        assert client.call_tool("add", {"a": 1, "b": 2}).text == "3"
-        assert other.call_tool("add", {"a": 2, "b": 2}).text == "4"
-
-
-async def test_a_synchronous_client_does_not_block_its_own_server() -> None:
-    app = Server("memory")
-
-    @app.tool
-    async def hello() -> str:
-        return "hello"
-
-    async with testing.connect(app) as client:
-        with pytest.raises(MisuseError, match="block"), Client(app):
-            pass
-        assert (await client.call_tool("hello")).text == "hello"
-        # Another thread may block as long as it likes.
-        text = await asyncio.to_thread(lambda: testing.call(app, "hello").text)
-        assert text == "hello"
-
-
-def test_closing_a_synchronous_client_from_another_thread(command: list[str], heard: Heard) -> None:
-    client = Client(command, on_stderr=heard.lines.put).connect()
-    outcome: list[BaseException] = []
-
-    def wait() -> None:
-        try:
-            client.call_tool("slow")
-        except Error as error:
-            outcome.append(error)
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    heard.wait("slow started")
-    client.close()
-    thread.join(10)
-    assert not thread.is_alive()
-    assert isinstance(outcome[0], ClosedError)
-    with pytest.raises(ClosedError):
-        client.call_tool("add", {"a": 1, "b": 2})

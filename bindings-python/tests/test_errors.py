@@ -41,3 +41,8 @@ def test_a_broken_call_into_the_engine_raises() -> None:
     with pytest.raises(TypeError, match="bytes or str"):
         tricorn._core.Bridge().value(1, 5)  # type: ignore[arg-type]
     assert tricorn._core.Bridge().value(1, b"5") is False
+
+
+def test_a_panic_is_an_ordinary_error() -> None:
+    with pytest.raises(tricorn.Error, match="on purpose"):
+        tricorn._core.Bridge().panic("on purpose")

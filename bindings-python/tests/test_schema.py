@@ -14,7 +14,7 @@ import msgspec
 import pydantic
 import pytest
 
-from tricorn import Context, Image, MisuseError, Text, ToolResult, schema
+from tricorn import CallToolResult, Context, Image, MisuseError, Text, schema
 
 
 def arguments(function: Callable[..., Any]) -> dict[str, Any]:
@@ -269,7 +269,7 @@ def test_integral_floats_are_integers_as_in_json_schema() -> None:
         (Text, ("any", None)),
         (list[Image], ("any", None)),
         (list[str | Image], ("any", None)),
-        (ToolResult, ("any", None)),
+        (CallToolResult, ("any", None)),
         (object, ("any", None)),
         (int, ("value", {"type": "integer"})),
         (list[int], ("value", {"type": "array", "items": {"type": "integer"}})),

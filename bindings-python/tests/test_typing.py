@@ -18,7 +18,7 @@ PROGRAM = """
 
     from msgspec import Meta
 
-    from tricorn import Client, Context, Image, Server, ToolResult, connect
+    from tricorn import Client, Context, Image, Server, CallToolResult, connect
 
     app = Server("demo", page_size=10, title="Demo")
 
@@ -38,7 +38,7 @@ PROGRAM = """
         total: int = await add(1, ctx=...)  # type: ignore[arg-type]
         picture("x")  # type: ignore[arg-type]
         async with connect("python x.py", revision="2025-11-25") as client:
-            result: ToolResult = await client.call_tool("add", {"a": total}, timeout=None)
+            result: CallToolResult = await client.call_tool("add", {"a": total}, timeout=None)
         with Client({"url": "https://example.com"}) as sync:
             return result.to(int) + sync.call_tool("add").to(int)
 

@@ -324,6 +324,7 @@ async fn too_many_calls_are_asked_to_come_back() {
     let running = it.open(&[], &call).await;
     let answer = it.post(&[], &call).await;
     assert_eq!((answer.status, answer.header("retry-after").as_deref()), (503, Some("1")), "{answer:?}");
+    assert_eq!(answer.json["error"]["code"], -32603, "the server's fault, and temporary: {answer:?}");
     drop(running);
     assert_eq!(it.post(&[], &modern(1, "tools/list", json!({}))).await.status, 200);
     let session = it.session("2025-11-25").await;
@@ -357,4 +358,28 @@ async fn closing_the_server_ends_everything_that_runs() {
     assert_eq!(it.post(&[], &modern(1, "tools/list", json!({}))).await.status, 503);
     drop(stream);
     assert_eq!(it.server.usage(), tricorn::server::Usage::default());
+}
+
+#[tokio::test]
+async fn a_mounted_endpoint_of_a_closed_server_answers_nothing() {
+    let it = Fixture::new();
+    it.server.close();
+    assert_eq!(it.post(&[], &modern(1, "tools/list", json!({}))).await.status, 503);
+    assert_eq!(it.post(&[], &modern(2, "tools/call", tool("waits", json!({})))).await.status, 503);
+    assert_eq!(it.gate.started(), 0);
+}
+
+#[tokio::test]
+async fn a_refusal_says_back_only_so_much() {
+    let it = Fixture::new();
+    let long = "x".repeat(100_000);
+    let mut call = modern(1, "tools/call", tool(&long, json!({})));
+    let head = [("mcp-name", "-")];
+    let answer = it.post(&head, &call).await;
+    assert!(answer.status == 400 && answer.text.len() < 1000, "{} bytes", answer.text.len());
+    call["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(long);
+    let answer = it.post(&[], &call).await;
+    assert!(answer.status == 400 && answer.text.len() < 1000, "{} bytes", answer.text.len());
+    let answer = it.post(&[("origin", &long)], &call).await;
+    assert!(answer.status == 403 && answer.text.len() < 1000, "{} bytes", answer.text.len());
 }

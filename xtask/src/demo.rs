@@ -64,6 +64,14 @@ pub(crate) fn main() -> Result<bool> {
     Ok(failures.is_empty())
 }
 
+/// A language's quickstart client against its own server: how many calls there were, and which failed.
+pub(crate) fn quickstart(lang: Lang) -> (usize, Vec<String>) {
+    let mut failures = Vec::new();
+    let served = serve(lang);
+    let calls = cell(lang, lang, &served, &mut failures).len();
+    (calls, failures)
+}
+
 fn program(lang: Lang, which: &str) -> PathBuf {
     place::root().join(format!("examples/quickstart/{lang}/run-{which}"))
 }

@@ -22,6 +22,7 @@ from ._core import version
 from .content import (
     Annotations,
     Audio,
+    CallToolResult,
     Content,
     EmbeddedResource,
     Icon,
@@ -33,7 +34,6 @@ from .content import (
     Text,
     Tool,
     ToolAnnotations,
-    ToolResult,
 )
 from .context import Context, RequestInfo
 from .errors import (
@@ -62,6 +62,7 @@ __all__ = [
     "AsyncClient",
     "Audio",
     "AuthError",
+    "CallToolResult",
     "CancelledError",
     "Client",
     "ClientOptions",
@@ -90,7 +91,6 @@ __all__ = [
     "ToolAnnotations",
     "ToolError",
     "ToolOptions",
-    "ToolResult",
     "TransportError",
     "UnsupportedError",
     "__version__",

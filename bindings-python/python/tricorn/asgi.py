@@ -26,6 +26,7 @@ class Application:
         # Whatever path the framework mounts this at, the engine shall find its own.
         self._path = options.get("path", "/mcp")
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._user: object = None
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """One ASGI connection."""
@@ -45,7 +46,7 @@ class Application:
             elif message["type"] == "lifespan.shutdown":
                 if self._loop is asyncio.get_running_loop():
                     self._loop = None
-                    self._server._host.detach()
+                    self._server._host.detach(self._user)
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
@@ -56,7 +57,7 @@ class Application:
         host = self._server._host
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
-            host.attach()
+            self._user = host.attach()
             self._loop = loop
         parts: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
         finished: asyncio.Future[Any] = loop.create_future()

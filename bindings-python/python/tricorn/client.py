@@ -8,13 +8,13 @@ import math
 import os
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from . import _core
-from .content import Implementation, Progress, Tool, ToolResult
+from .content import CallToolResult, Implementation, Progress, Tool
 from .errors import ClosedError, MisuseError, PeerMisbehavedError
 from .host import Host
 from .server import Identity, Server, caller
@@ -37,7 +37,9 @@ class ClientOptions(Identity, total=False):
     """Options of a client; times in seconds."""
 
     name: str
+    """What the server is told; the name of the package, or the file, that makes the client."""
     version: str
+    """That package's version."""
     revision: str | None
     """Speak this protocol revision only, such as `"2025-11-25"`; by default the newest both know."""
     request_timeout: float | None
@@ -45,17 +47,25 @@ class ClientOptions(Identity, total=False):
     probe_timeout: float
     """For finding out which revisions an old server speaks; 5."""
     max_message_bytes: int
+    """Longest message accepted, in bytes; 4 MiB."""
     max_nesting: int
+    """Deepest JSON accepted; 128."""
     max_in_flight: int
+    """Requests awaited at once, further ones wait their turn; 256."""
     headers: Mapping[str, str]
-    """HTTP headers sent with every request."""
+    """HTTP headers sent with every request; none."""
     shutdown_grace: float
     """How long a child process may take to end by itself; 2."""
     capabilities: Mapping[str, Any]
+    """What the server is told this client can do, such as `{"sampling": {}}`; nothing."""
     server: str
     """Which server of an `mcp.json` with several."""
     on_notification: Callable[[str, dict[str, Any]], object]
-    """Called with method and parameters of every notification from the server."""
+    """Called with method and parameters of every notification from the server.
+
+    This and the other callbacks run on the event loop, those of a `Client` in a thread of the library's own, where any
+    `Client` raises `MisuseError`. They must not block.
+    """
     on_stderr: Callable[[str], object]
     """Called with every line a child process writes to standard error, which otherwise goes to this process's."""
     on_close: Callable[[str], object]
@@ -105,7 +115,8 @@ class AsyncClient:
         self._peer = target if isinstance(target, Server) else None
         self._info: dict[str, Any] | None = None
         self._closing: asyncio.Task[None] | None = None
-        self._lends_loop = False
+        self._user: object = None
+        self._lent: object = None
         source = self._host.source(self._event)
         text = encode(settings).decode()
         if isinstance(target, Server):
@@ -122,10 +133,10 @@ class AsyncClient:
         """Starts or reaches the server and agrees on a protocol revision."""
         if self._info is not None or self._closing is not None:
             raise MisuseError("this client was connected before; make a new one")
-        self._host.attach()
+        self._user = self._host.attach()
         try:
             if self._peer is not None:
-                self._lends_loop = self._peer._host.lend()
+                self._lent = self._peer._host.lend()
             self._info = cast("dict[str, Any]", msgspec.json.decode(await self._host.wait(self._core.connect)))
         except BaseException:
             await self.close()
@@ -134,23 +145,28 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Ends the connection, and the child process if there is one; waiting calls raise `ClosedError`."""
-        loop = self._host.loop
-        if loop is None or loop.is_closed():
+        loop, here = self._host.loop, asyncio.get_running_loop()
+        if loop is None:
             self._host.bridge.close()
-        elif loop is asyncio.get_running_loop():
-            if self._closing is None:
-                self._closing = loop.create_task(self._shut())
-            await asyncio.shield(self._closing)
-        else:
-            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.close(), loop))
+            return
+        if loop is not here:
+            if loop.is_running():
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.close(), loop))
+                return
+            # That loop was stopped or closed under the client: nothing there would bring this to its end.
+            self._user = self._host.attach()
+            self._closing = None
+        if self._closing is None:
+            self._closing = here.create_task(self._shut())
+        await asyncio.shield(self._closing)
 
     async def _shut(self) -> None:
         try:
             await self._host.wait(self._core.close)
         finally:
-            if self._lends_loop and self._peer is not None:
-                self._peer._host.detach()
-            self._host.detach()
+            if self._peer is not None:
+                self._peer._host.detach(self._lent)
+            self._host.detach(self._user)
             self._host.bridge.close()
 
     async def __aenter__(self) -> Self:
@@ -179,6 +195,11 @@ class AsyncClient:
     def era(self) -> str:
         """`"legacy"` (with a handshake) or `"modern"` (stateless)."""
         return cast(str, self._agreed["era"])
+
+    @property
+    def transport(self) -> Literal["stdio", "http", "memory"]:
+        """How the server is reached; `"memory"` for a server of this process."""
+        return cast(Literal["stdio", "http", "memory"], self._agreed["transport"])
 
     @property
     def server_info(self) -> Implementation | None:
@@ -228,7 +249,7 @@ class AsyncClient:
         max_timeout: float | None = None,
         on_progress: OnProgress | None = None,
         meta: Mapping[str, Any] | None = None,
-    ) -> ToolResult:
+    ) -> CallToolResult:
         """Calls a tool. A tool that fails is a result with `is_error`, not an exception.
 
         `timeout` is in seconds without progress (default: the client's `request_timeout`; None or 0: no limit),
@@ -238,7 +259,7 @@ class AsyncClient:
             "tools/call", call_params(name, arguments, meta), request_options(timeout, max_timeout, on_progress)
         )
         progress = None if on_progress is None else progress_sink(on_progress)
-        return ToolResult.from_wire(await self._host.wait(start, progress))
+        return CallToolResult.from_wire(await self._host.wait(start, progress))
 
     async def ping(self, **options: Unpack[RequestOptions]) -> None:
         """Asks for a sign of life."""

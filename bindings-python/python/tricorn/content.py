@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 
-from .errors import PeerMisbehavedError
+from .errors import PeerMisbehavedError, ToolError
 
 T = TypeVar("T")
 
@@ -131,11 +131,11 @@ class Progress(msgspec.Struct):
     message: str | None = None
 
 
-class ToolResult:
+class CallToolResult:
     """The whole result of a tool call.
 
     A client receives it, and a tool may return one to set everything itself, or to pass on another server's result
-    without loss. `structured` is None both for a missing value and for JSON `null`; `raw` can tell them apart.
+    without loss. `structured` then is any JSON value, None meaning `null`; left out, there is none.
     """
 
     __slots__ = ("_raw", "_wire")
@@ -162,7 +162,7 @@ class ToolResult:
         self._wire: bytes | None = None
 
     @classmethod
-    def from_wire(cls, wire: bytes) -> ToolResult:
+    def from_wire(cls, wire: bytes) -> CallToolResult:
         """The result a peer sent, as JSON text; it is parsed when first looked at."""
         self = cls.__new__(cls)
         self._raw = None
@@ -192,8 +192,16 @@ class ToolResult:
 
     @property
     def structured(self) -> Any:
-        """The structured content, None when there is none."""
+        """The structured content: any JSON value. None is JSON `null`, or that there is none: see `has_structured`.
+
+        Legacy revisions have objects only; their servers wrap anything else as `{"result": value}`, which `to` undoes.
+        """
         return self.raw.get("structuredContent")
+
+    @property
+    def has_structured(self) -> bool:
+        """Whether there is structured content; it may be `null`, which `structured` shows as None."""
+        return "structuredContent" in self.raw
 
     @property
     def text(self) -> str:
@@ -211,11 +219,25 @@ class ToolResult:
         return self.raw.get("_meta") or {}
 
     def to(self, type: type[T]) -> T:  # noqa: A002 - the natural word here
-        """The structured content as a value of `type` (a dataclass, TypedDict, Struct, ...)."""
-        return msgspec.convert(self.structured, type)
+        """The structured content, or else the text read as JSON, as a value of `type` (a dataclass, TypedDict, ...).
+
+        A value that a legacy server wrapped as `{"result": value}` is unwrapped. Raises `ToolError` with the text when
+        the tool failed, `msgspec.DecodeError` when the value is something else.
+        """
+        if self.is_error:
+            raise ToolError(self.text)
+        if not self.has_structured:
+            return cast(T, self.text) if type is str else msgspec.json.decode(self.text, type=type)
+        value = self.structured
+        try:
+            return msgspec.convert(value, type)
+        except msgspec.ValidationError:
+            if isinstance(value, dict) and cast("dict[str, Any]", value).keys() == {"result"}:
+                return msgspec.convert(value["result"], type)
+            raise
 
     def __repr__(self) -> str:
-        return f"ToolResult({self.raw!r})"
+        return f"CallToolResult({self.raw!r})"
 
 
 class Tool:

@@ -59,7 +59,7 @@ class Host:
         self.sinks: dict[int, EventSink] = {}
         self.loop: asyncio.AbstractEventLoop | None = None
         self._ready_queue: Any = None
-        self._users = 0
+        self._users: set[object] = set()
         self._ops = itertools.count(1)
         self._sources = itertools.count(1)
 
@@ -73,8 +73,8 @@ class Host:
 
     # -- the event loop
 
-    def attach(self) -> None:
-        """Works on the running loop from now on, until as many `detach` as `attach` were called."""
+    def attach(self) -> object:
+        """Works on the running loop from now on, until everything that this returned was given to `detach`."""
         loop = asyncio.get_running_loop()
         if self.loop is not loop:
             if self.loop is not None:
@@ -87,21 +87,25 @@ class Host:
                 *(self.table, self._cancel, self._settle, self._progress, self._event, self._again),
             )
             self._again()  # what an earlier loop left behind
-        self._users += 1
+        user = object()
+        self._users.add(user)
+        return user
 
-    def detach(self) -> None:
+    def detach(self, user: object) -> None:
         """The counterpart of `attach`: the last one stops all handlers and answers their calls."""
-        self._users -= 1
-        if self._users == 0 and self.loop is not None:
-            self.loop.remove_reader(self.bridge.fileno())
+        if user not in self._users:  # the host has moved to another loop, whose users are others
+            return
+        self._users.discard(user)
+        if not self._users and self.loop is not None:
+            if not self.loop.is_closed():
+                self.loop.remove_reader(self.bridge.fileno())
             self._abandon()
 
-    def lend(self) -> bool:
-        """Attaches to the running loop unless the host already works on a live one; True when `detach` is due."""
+    def lend(self) -> object | None:
+        """Attaches to the running loop unless the host already works on a live one; gives what `detach` is due for."""
         if self.loop is not None and self.loop is not asyncio.get_running_loop() and self.loop.is_running():
-            return False
-        self.attach()
-        return True
+            return None
+        return self.attach()
 
     def must_not_block(self) -> None:
         """Refuses to block the very loop that would have to answer."""
@@ -118,11 +122,15 @@ class Host:
         # That loop ended without a word, or was closed early: nothing of it will ever run again.
         if not loop.is_closed():
             loop.remove_reader(self.bridge.fileno())
-        self._users = 0
+        self._users.clear()
         self._abandon()
 
     def _abandon(self) -> None:
         loop, self.loop = self.loop, None
+        if loop is not None and loop.is_closed():
+            for op, waiter in list(self.waiting.items()):
+                if isinstance(waiter, asyncio.Future):  # it cannot be told any more
+                    self.forget(op)
         # One more round, so that settled operations are delivered and queued calls are refused, not forgotten.
         refuse: list[Handler] = [self._refuse] * len(self.table)
         for _ in range(LAST_POLLS):
@@ -158,6 +166,9 @@ class Host:
         if handler is None:
             return
         self.cancelled.add(key)
+        if key not in self.running:  # a worker thread was done with it just now
+            self.cancelled.discard(key)
+            return
         handler.cancel(reason or "cancelled by the client")
         if not isinstance(handler, ThreadCall):
             # A task cancelled before its first step never reaches its own `finally`.

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, cast
 
 import msgspec
 
-from .content import BLOCKS, ToolResult
+from .content import BLOCKS, CallToolResult
 from .context import Context
 from .errors import MisuseError
 
@@ -337,7 +337,7 @@ def result(hint: Any) -> tuple[Returns, Schema | None]:
 
 
 def _is_content(hint: Any) -> bool:
-    if hint is ToolResult or hint in BLOCKS:
+    if hint is CallToolResult or hint in BLOCKS:
         return True
     if typing.get_origin(hint) in _UNIONS and set(typing.get_args(hint)) <= {str, type(None)}:
         return True

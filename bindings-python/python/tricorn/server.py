@@ -17,7 +17,7 @@ from . import _core, schema
 from .content import Icon, ToolAnnotations
 from .errors import MisuseError
 from .host import Host, Threads
-from .tool import answering, encode, handler
+from .tool import OnError, answering, encode, handler, log_error
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -32,19 +32,23 @@ BODY_LIMIT = 4 * 1024 * 1024
 
 
 class Identity(TypedDict, total=False):
-    """How a server or client presents itself."""
+    """How a server or client presents itself to the other side; what is not given is not told."""
 
     title: str
+    """The name to show to people."""
     description: str
+    """What it is for, in a sentence or two."""
     website_url: str
+    """Where people can read more."""
     icons: Sequence[Icon | Mapping[str, Any]]
+    """Images for user interfaces, such as `Icon("https://example.com/i.png", "image/png", ["48x48"])`."""
 
 
 class ServerOptions(Identity, total=False):
     """Options of a server; sizes in bytes, every limit has a safe default."""
 
     instructions: str
-    """What the model should know about this server."""
+    """What the model should know about this server; nothing."""
     page_size: int
     """Entries on one page of a list; 250."""
     max_message_bytes: int
@@ -80,15 +84,21 @@ class ToolOptions(TypedDict, total=False):
     """Options of a tool; everything not given is read off the function."""
 
     name: str
+    """What clients call it by; the function's name."""
     title: str
+    """The name to show to people; none."""
     description: str
+    """What it does, for the model; the function's docstring."""
     annotations: ToolAnnotations | Mapping[str, Any]
+    """Hints about its behaviour, such as `ToolAnnotations(read_only_hint=True)`; none."""
     icons: Sequence[Icon | Mapping[str, Any]]
+    """Images for user interfaces; none."""
     meta: Mapping[str, Any]
+    """The definition's `_meta`; none."""
     input_schema: Mapping[str, Any]
     """JSON Schema of the arguments, instead of the one made from the signature."""
     output_schema: Mapping[str, Any] | None
-    """JSON Schema of the structured content; None for a tool without."""
+    """JSON Schema of the structured content, instead of the one of the return type; None for a tool without."""
     definition: Mapping[str, Any]
     """The whole Tool object as clients shall see it; nothing is read off the function then."""
     run_in_thread: bool
@@ -108,7 +118,9 @@ class Server:
         app.run()
 
     `name` and `version` default to those of the package, or the file, that calls this. `max_threads` bounds the
-    worker threads for plain functions (32).
+    worker threads for plain functions (32). `on_error(error, tool)` hears of what handlers raise, other than
+    `ToolError` and a protocol error of their own, in the thread of the handler; by default the logger `tricorn` gets
+    it. The model only ever learns the type of such an exception.
     """
 
     def __init__(
@@ -117,6 +129,7 @@ class Server:
         version: str | None = None,
         *,
         max_threads: int = 32,
+        on_error: OnError | None = None,
         **options: Unpack[ServerOptions],
     ) -> None:
         own_name, own_version = caller(sys._getframe(1).f_globals, version is None)
@@ -124,6 +137,7 @@ class Server:
         self.version = version or own_version
         self._host = Host()
         self._threads = Threads(max_threads)
+        self._on_error = on_error or log_error
         self._body_limit = int(options.get("max_message_bytes", BODY_LIMIT))
         settings = {"name": self.name, "version": self.version, **options}
         source = self._host.source(self._event)
@@ -145,8 +159,9 @@ class Server:
         The name, description and schemas come from the function: its docstring describes it, `Annotated[int,
         msgspec.Meta(description=...)]`, pydantic's `Field` or an `Args:` section describe the parameters. A parameter
         annotated `Context` receives the call's context. What it returns is the answer: a plain value, content blocks
-        (`Text`, `Image`, ...), a list of them, or a whole `ToolResult`. `ToolError` tells the model what went wrong,
-        `RpcError` answers with a protocol error; of any other exception the model sees the type only, the log all.
+        (`Text`, `Image`, ...), a list of them, or a whole `CallToolResult`. `ToolError` tells the model what went
+        wrong, `RpcError` answers with a protocol error; of any other exception the model sees the type only, the
+        server's `on_error` all.
 
         Plain functions run in worker threads, `async def` on the event loop.
         """
@@ -180,7 +195,7 @@ class Server:
         answer = answering(self._host, returns, "outputSchema" in definition)
         threads = self._threads if options.get("run_in_thread", True) else None
         name = definition.get("name")
-        entry = handler(self._host, str(name), signature, make, answer, threads)
+        entry = handler(self._host, str(name), signature, make, answer, threads, self._on_error)
         self._core.add_tool(encode(definition).decode(), self._host.add(entry))
 
     def remove_tool(self, name: str) -> bool:
@@ -191,7 +206,7 @@ class Server:
 
     async def serve_stdio(self) -> None:
         """Serves standard input and output until end of file; answers of running handlers are still written."""
-        self._host.attach()
+        user = self._host.attach()
         try:
             printed: object = sys.stdout
             if isinstance(printed, io.TextIOWrapper):
@@ -199,7 +214,7 @@ class Server:
                 printed.reconfigure(line_buffering=True)
             await self._host.wait(self._core.serve_stdio)
         finally:
-            self._host.detach()
+            self._host.detach(user)
 
     async def serve_http(
         self,
@@ -211,7 +226,7 @@ class Server:
     ) -> None:
         """Serves HTTP until cancelled or closed. Port 0 takes any free one; `on_listening` is told the URL."""
         settings = encode({"host": host, "port": port, **options}).decode()
-        self._host.attach()
+        user = self._host.attach()
         if on_listening is not None:
             self._listening.append(on_listening)
         try:
@@ -219,7 +234,7 @@ class Server:
         finally:
             if on_listening is not None and on_listening in self._listening:
                 self._listening.remove(on_listening)
-            self._host.detach()
+            self._host.detach(user)
 
     def run(self, http: str | int | bool | None = None, **options: Unpack[HttpOptions]) -> None:
         """Serves until the client or the user ends it: standard input and output, unless HTTP is asked for.

@@ -11,7 +11,7 @@ import threading
 import weakref
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent import futures
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -30,7 +30,8 @@ from .client import (
     read_page,
     request_options,
 )
-from .content import Implementation, Tool, ToolResult
+from .content import CallToolResult, Implementation, Tool
+from .errors import MisuseError
 from .server import Server
 from .tool import encode
 
@@ -49,7 +50,8 @@ class _Background:
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
         self.clients: weakref.WeakSet[Client] = weakref.WeakSet()
-        threading.Thread(target=self.loop.run_forever, name="tricorn-clients", daemon=True).start()
+        self.thread = threading.Thread(target=self.loop.run_forever, name="tricorn-clients", daemon=True)
+        self.thread.start()
         atexit.register(self.close_all)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -79,6 +81,14 @@ def _the_background() -> _Background:
         if _background is None:
             _background = _Background()
         return _background
+
+
+def _must_not_block() -> None:
+    if _background is not None and threading.get_ident() == _background.thread.ident:
+        raise MisuseError(
+            "a synchronous client cannot be used in its own callbacks, nor in a server that runs on its thread: "
+            "waiting there would block what brings the answer; let another thread do it"
+        )
 
 
 def _forget_background() -> None:
@@ -147,6 +157,7 @@ class Client:
 
     def connect(self) -> Self:
         """Starts or reaches the server and agrees on a protocol revision."""
+        _must_not_block()
         if self._peer is not None:
             self._peer._host.must_not_block()
         background = _the_background()
@@ -156,6 +167,7 @@ class Client:
 
     def close(self) -> None:
         """Ends the connection, and the child process if there is one; waiting calls raise `ClosedError`."""
+        _must_not_block()
         background = _the_background()
         background.clients.discard(self)
         background.run(self._async.close())
@@ -175,6 +187,11 @@ class Client:
     def era(self) -> str:
         """`"legacy"` (with a handshake) or `"modern"` (stateless)."""
         return self._async.era
+
+    @property
+    def transport(self) -> Literal["stdio", "http", "memory"]:
+        """How the server is reached; `"memory"` for a server of this process."""
+        return self._async.transport
 
     @property
     def server_info(self) -> Implementation | None:
@@ -223,14 +240,15 @@ class Client:
         max_timeout: float | None = None,
         on_progress: OnProgress | None = None,
         meta: Mapping[str, Any] | None = None,
-    ) -> ToolResult:
+    ) -> CallToolResult:
         """Calls a tool. A tool that fails is a result with `is_error`, not an exception.
 
         `timeout` is in seconds without progress (default: the client's `request_timeout`; None or 0: no limit),
         `max_timeout` with. `on_progress` is called in this thread. Ctrl-C cancels the call at the server.
         """
         options = request_options(timeout, max_timeout, on_progress)
-        return ToolResult.from_wire(self._wait("tools/call", call_params(name, arguments, meta), options, on_progress))
+        answer = self._wait("tools/call", call_params(name, arguments, meta), options, on_progress)
+        return CallToolResult.from_wire(answer)
 
     def ping(self, **options: Unpack[RequestOptions]) -> None:
         """Asks for a sign of life."""
@@ -255,6 +273,7 @@ class Client:
     def _wait(self, method: str, params: bytes | None, options: str, on_progress: OnProgress | None) -> bytes:
         start = self._async._start(method, params, options)
         host = self._async._host
+        _must_not_block()
         if self._peer is not None:
             self._peer._host.must_not_block()
         answer = _Answer()

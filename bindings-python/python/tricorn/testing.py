@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from .client import AsyncClient, ClientOptions, introduce
-from .content import ToolResult
+from .content import CallToolResult
 from .server import HttpOptions, Server
 from .sync import Client
 
@@ -27,7 +27,7 @@ def connect(server: Server, /, **options: Unpack[ClientOptions]) -> AsyncClient:
 
 def call(
     server: Server, name: str, arguments: Mapping[str, Any] | None = None, /, **options: Unpack[ClientOptions]
-) -> ToolResult:
+) -> CallToolResult:
     """One tool call from a plain test function: `assert testing.call(app, "add", {"a": 1, "b": 2}).text == "3"`."""
     with Client(server, **options) as client:
         return client.call_tool(name, arguments)

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import msgspec
 
-from .content import BLOCKS, Text, ToolResult
+from .content import BLOCKS, CallToolResult, Text
 from .context import Context
 from .errors import RpcError, ToolError
 from .host import Handler, Host, ThreadCall, Threads
@@ -20,9 +20,10 @@ log = logging.getLogger("tricorn")
 
 encode = msgspec.json.Encoder(enc_hook=encode_hook).encode
 Answer = Callable[[int, Any], object]
+OnError = Callable[[Exception, str], object]
 
 _NOTHING = b'{"content":[]}'
-_SPECIAL = frozenset((ToolResult, *BLOCKS))
+_SPECIAL = frozenset((CallToolResult, *BLOCKS))
 
 
 def answering(host: Host, returns: Returns, declared: bool) -> Answer:
@@ -31,8 +32,8 @@ def answering(host: Host, returns: Returns, declared: bool) -> Answer:
 
     def anything(key: int, value: object) -> object:
         kind = type(value)
-        if kind is ToolResult:
-            return bridge.result(key, cast(ToolResult, value).to_wire())
+        if kind is CallToolResult:
+            return bridge.result(key, cast(CallToolResult, value).to_wire())
         if kind in _SPECIAL:
             return bridge.result(key, encode({"content": [value]}))
         if kind in (list, tuple):
@@ -69,7 +70,12 @@ def answering(host: Host, returns: Returns, declared: bool) -> Answer:
     return text if returns == "text" and not declared else anything
 
 
-def failing(host: Host, name: str) -> Callable[[int, BaseException], None]:
+def log_error(error: Exception, tool: str) -> None:
+    """What becomes of a handler's exception unless the server has an `on_error`."""
+    log.error("tool %r failed", tool, exc_info=error)
+
+
+def failing(host: Host, name: str, on_error: OnError) -> Callable[[int, BaseException], None]:
     """What turns a function's exception into the call's answer."""
     bridge = host.bridge
 
@@ -81,11 +87,15 @@ def failing(host: Host, name: str) -> Callable[[int, BaseException], None]:
             data = None if error.data is None else encode(error.data)
             bridge.error(key, error.message, error.code, data)
             return
-        # The model sees the type only: a message may hold secrets, and the log below has all of it.
+        # The model sees the type only: a message may hold secrets, and `on_error` gets all of it.
         bridge.failed(key, f'tool "{name}" failed: {type(error).__name__}')
         if isinstance(error, Exception):
-            log.error("tool %r failed", name, exc_info=error)
-        elif isinstance(error, (SystemExit, KeyboardInterrupt)):
+            try:
+                on_error(error, name)
+            except BaseException as second:  # the handler's thread or task must go on
+                error = second
+                log.error("on_error failed for tool %r", name, exc_info=second)
+        if isinstance(error, (SystemExit, KeyboardInterrupt)):
             host.quit(error)
 
     return failed
@@ -98,11 +108,12 @@ def handler(
     make: Callable[[], Decode],
     answer: Answer,
     threads: Threads | None,
+    on_error: OnError,
 ) -> Handler:
     """The entry of the handler table. `make` builds the decoder, which is put off until the first call."""
     call, context = signature.call, signature.context
     bridge = host.bridge
-    failed = failing(host, name)
+    failed = failing(host, name, on_error)
 
     decode: Decode
 
@@ -113,7 +124,7 @@ def handler(
 
     decode = first
 
-    def refuse(key: int, error: Exception) -> None:
+    def refuse(key: int, error: BaseException) -> None:
         if isinstance(error, ArgumentError):
             bridge.failed(key, str(error))
         else:
@@ -154,7 +165,7 @@ def handler(
             if context is not None:
                 arguments[context] = Context(host, key)
             coroutine = call(**arguments)
-        except Exception as error:  # noqa: BLE001 - all of them are answered
+        except BaseException as error:  # noqa: BLE001 - all of them are answered
             refuse(key, error)
         else:
             host.spawn(key, wait(coroutine, key), name)
@@ -162,7 +173,7 @@ def handler(
     def plain(raw: bytes, key: int) -> None:
         try:
             arguments = decode(raw)
-        except Exception as error:  # noqa: BLE001 - all of them are answered
+        except BaseException as error:  # noqa: BLE001 - all of them are answered
             refuse(key, error)
             host.done(key)
             return

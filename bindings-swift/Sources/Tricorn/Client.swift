@@ -10,23 +10,30 @@ public enum Target: Sendable, Hashable {
     /// A Streamable HTTP endpoint.
     case url(String, headers: [String: String] = [:])
     /// A program, given its standard input and output. `environment` is merged into this process's own; nil removes.
+    /// Its standard error is `.inherit` by default, `.event` when `ClientOptions.onStderr` is set.
     case command(
         String, arguments: [String] = [], environment: [String: String?] = [:], directory: String? = nil,
-        standardError: StandardErrorOutput = .inherit)
+        standardError: StandardErrorOutput? = nil)
     /// A URL, or one command line with POSIX quoting.
     case parse(String)
 
     /// Where a launched server's standard error goes.
     public enum StandardErrorOutput: String, Sendable, Hashable {
+        /// To this process's own.
         case inherit
-        /// To `Client.standardErrorLines`.
+        /// To `ClientOptions.onStderr` and `Client.standardErrorLines`.
         case event
+        /// Nowhere.
         case discard
     }
 
-    var json: JSONValue {
+    /// - Parameter heard: somebody listens to the program's standard error.
+    func json(heard: Bool) -> JSONValue {
         switch self {
-        case .parse(let text): return .string(text)
+        case .parse(let text):
+            let isURL = ["http://", "https://"].contains { text.drop(while: \.isWhitespace).hasPrefix($0) }
+            // Without arguments the core reads the command as a whole command line.
+            return heard && !isURL ? ["command": .string(text), "stderr": "event"] : .string(text)
         case .url(let url, let headers):
             var target = OptionsText()
             target.set("url", text: url)
@@ -40,19 +47,27 @@ public enum Target: Sendable, Hashable {
             for (name, value) in environment { variables[name] = value.map { .string($0) } ?? .null }
             target.set("env", .object(variables))
             target.set("cwd", text: directory)
-            target.set("stderr", text: standardError.rawValue)
+            target.set("stderr", text: (standardError ?? (heard ? .event : .inherit)).rawValue)
             return target.json
         }
     }
 }
 
 /// How a client behaves; every option has the core's default.
+///
+/// Callbacks run one after the other, in a thread of their own; 1024 wait for a slow one, further ones are dropped.
 public struct ClientOptions: Sendable {
+    /// Who the client says it is (`tricorn`).
     public var name: String?
+    /// The version of that (the library's).
     public var version: String?
+    /// The name for people.
     public var title: String?
+    /// What the client is, in a sentence.
     public var description: String?
+    /// Where to read about it.
     public var websiteURL: String?
+    /// Its icons, as the protocol has them.
     public var icons: [JSONValue]?
     /// Pins a revision, such as `2025-11-25`; otherwise the newest that both know.
     public var revision: String?
@@ -60,8 +75,11 @@ public struct ClientOptions: Sendable {
     public var requestTimeout: Duration?
     /// For how long a server may be silent when asked whether it is modern (5 s).
     public var probeTimeout: Duration?
+    /// Bytes of one message (4 MiB).
     public var maxMessageBytes: Int?
+    /// Depth of its JSON (128).
     public var maxNesting: Int?
+    /// Requests at once (256); more wait.
     public var maxInFlight: Int?
     /// Sent with every HTTP request.
     public var headers: [String: String]?
@@ -71,7 +89,16 @@ public struct ClientOptions: Sendable {
     public var capabilities: JSONValue?
     /// Told why the connection ended, once, when that was not by `Client.close`.
     public var onClose: (@Sendable (_ reason: String) -> Void)?
+    /// Hears every notification of the server, from the start of connecting.
+    public var onNotification: (@Sendable (PeerNotification) -> Void)?
+    /// Hears every line that a launched server writes to its standard error, from the start; without this, they go to
+    /// this process's own.
+    public var onStderr: (@Sendable (_ line: String) -> Void)?
+    /// Hears what is wrong but no reason to fail, such as a tool that is left out for a bad `x-mcp-header`. To standard
+    /// error by default.
+    public var onWarning: @Sendable (_ message: String) -> Void = { StandardError.write("\($0)\n") }
 
+    /// The core's defaults, `revision` excepted.
     public init(revision: String? = nil) { self.revision = revision }
 
     var json: JSONValue {
@@ -102,9 +129,10 @@ public struct RequestOptions: Sendable {
     public var timeout: Duration?
     /// A limit that progress does not move; none when nil or `.zero`.
     public var maxTimeout: Duration?
-    /// Called with every progress report, in order, before the request returns.
+    /// Called with progress reports, in order, before the request returns; the newest 1024 wait for a slow callback.
     public var onProgress: (@Sendable (Progress) -> Void)?
 
+    /// Every option has its default.
     public init(
         timeout: Duration? = nil, maxTimeout: Duration? = nil, onProgress: (@Sendable (Progress) -> Void)? = nil
     ) {
@@ -115,8 +143,11 @@ public struct RequestOptions: Sendable {
 
     /// How far the peer is.
     public struct Progress: Sendable, Hashable {
+        /// Grows with every report.
         public var progress: Double
+        /// What `progress` grows to, when that is known.
         public var total: Double?
+        /// What is going on, for people.
         public var message: String?
     }
 
@@ -153,7 +184,9 @@ struct Pages {
 
 /// A message from the peer that wants no answer.
 public struct PeerNotification: Sendable, Hashable {
+    /// Such as `notifications/message`.
     public var method: String
+    /// Its parameters, nil when it has none.
     public var params: JSONValue?
 }
 
@@ -173,7 +206,7 @@ public final class Client: Sendable {
         server: Server?, _ options: ClientOptions, _ make: (CoreBridge, UInt32) throws -> CoreClient
     ) throws {
         self.server = server
-        let streams = Streams(onClose: options.onClose)
+        let streams = Streams(options)
         self.streams = streams
         source = Host.shared.listen { name, params in streams.event(name, params) }
         do {
@@ -185,15 +218,21 @@ public final class Client: Sendable {
     }
 
     deinit {
-        try? core.close(op: Host.shared.operation())
-        Host.shared.replaceListener(source, nil)
-        streams.finish()
+        streams.close()
+        // Until then: what a launched server says while it ends.
+        let ended: @Sendable () -> Void = { [source, streams] in
+            Host.shared.replaceListener(source, nil)
+            streams.finish()
+        }
+        let op = Host.shared.operation(Host.Expected(settled: { _ in ended() }))
+        do { try core.close(op: op) } catch { ended() }
     }
 
     static func open(_ target: Target, _ options: ClientOptions) async throws -> Client {
+        let target = target.json(heard: options.onStderr != nil)
         let client = try Client(server: nil, options) { bridge, source in
             try CoreClient(
-                bridge: bridge, source: source, target: target.json.description, options: options.json.description)
+                bridge: bridge, source: source, target: target.description, options: options.json.description)
         }
         return try await client.opened()
     }
@@ -224,9 +263,11 @@ public final class Client: Sendable {
     public var era: String { opening("era")?.stringValue ?? "" }
     /// The server's name, version and so on, when it has told.
     public var serverInfo: JSONValue? { opening("serverInfo") }
+    /// What the server has declared, as the protocol has it.
     public var capabilities: JSONValue { opening("capabilities") ?? [:] }
     /// How to use the server, for the model.
     public var instructions: String? { opening("instructions")?.stringValue }
+    /// The `Mcp-Session-Id` of a legacy HTTP connection.
     public var sessionID: String? { opening("sessionId")?.stringValue }
     /// `stdio`, `http` or `memory`.
     public var transport: String { opening("transport")?.stringValue ?? "" }
@@ -234,8 +275,8 @@ public final class Client: Sendable {
     // MARK: - tools
 
     /// All tools, in the server's order; as many requests as the listing has pages.
-    public func listTools(_ options: RequestOptions = .init()) async throws -> [ToolDefinition] {
-        var tools: [ToolDefinition] = []
+    public func listTools(_ options: RequestOptions = .init()) async throws -> [Tool] {
+        var tools: [Tool] = []
         var pages = Pages(), cursor: String?
         repeat {
             let page = try await listToolsPage(cursor: cursor, options)
@@ -259,20 +300,20 @@ public final class Client: Sendable {
     /// - Parameter meta: the request's `_meta`.
     public func callTool(
         _ name: String, _ arguments: some Encodable, _ options: RequestOptions = .init(), meta: JSONValue? = nil
-    ) async throws -> CallResult {
+    ) async throws -> CallToolResult {
         try await call(name, options, meta) { $0.append(try JSONWriter.encode(arguments)) }
     }
 
     /// Calls a tool: `try await client.callTool("add", ["a": 1, "b": 2])`.
     public func callTool(
         _ name: String, _ arguments: JSONValue = [:], _ options: RequestOptions = .init(), meta: JSONValue? = nil
-    ) async throws -> CallResult {
+    ) async throws -> CallToolResult {
         try await call(name, options, meta) { $0.append(arguments) }
     }
 
     private func call(
         _ name: String, _ options: RequestOptions, _ meta: JSONValue?, _ arguments: (JSONWriter) throws -> Void
-    ) async throws -> CallResult {
+    ) async throws -> CallToolResult {
         let writer = JSONWriter()
         writer.append(literal: #"{"name":"#)
         writer.append(name)
@@ -283,7 +324,7 @@ public final class Client: Sendable {
             writer.append(meta)
         }
         writer.append(literal: "}")
-        return try CallResult(try await perform("tools/call", writer, options))
+        return CallToolResult(try await perform("tools/call", writer, options))
     }
 
     // MARK: - anything else
@@ -317,7 +358,8 @@ public final class Client: Sendable {
             return try JSONText(try await Host.shared.perform(start))
         }
         // The callback is the caller's code: it runs in the caller's tasks, not on the core's thread.
-        let (reports, report) = AsyncStream.makeStream(of: RequestOptions.Progress.self)
+        let (reports, report) = AsyncStream.makeStream(
+            of: RequestOptions.Progress.self, bufferingPolicy: .bufferingNewest(1024))
         async let reported: Void = {
             for await progress in reports { onProgress(progress) }
         }()
@@ -340,7 +382,8 @@ public final class Client: Sendable {
     /// 1024 wait for a slow reader.
     public func notifications() -> AsyncStream<PeerNotification> { streams.notifications() }
 
-    /// Lines that a launched server prints to its standard error, with `Target.command(standardError: .event)`.
+    /// Lines that a launched server prints to its standard error from now on, with `ClientOptions.onStderr` or
+    /// `Target.command(standardError: .event)`.
     public func standardErrorLines() -> AsyncStream<String> { streams.lines() }
 
     /// Closes the connection: ends the session, or the launched process. Waiting requests fail with `closed`.

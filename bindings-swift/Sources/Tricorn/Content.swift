@@ -6,11 +6,15 @@ import Foundation
 
 /// One block of a tool's result. A handler may return one, or an array of them, instead of a plain value.
 public enum Content: Sendable, Hashable {
+    /// Text for the model.
     case text(String, Extras = .init())
     /// The picture's bytes, not their base64.
     case image(Data, mimeType: String, Extras = .init())
+    /// A recording's bytes, not their base64.
     case audio(Data, mimeType: String, Extras = .init())
+    /// A resource to be read by its URI.
     case resourceLink(ResourceLink)
+    /// A resource and what it holds.
     case resource(EmbeddedResource, Extras = .init())
     /// A block of a type that this version does not know, as it came.
     case other(JSONValue)
@@ -22,6 +26,7 @@ public enum Content: Sendable, Hashable {
         /// The block's `_meta`.
         public var meta: JSONValue?
 
+        /// What is nil is not sent.
         public init(annotations: JSONValue? = nil, meta: JSONValue? = nil) {
             self.annotations = annotations
             self.meta = meta
@@ -30,15 +35,22 @@ public enum Content: Sendable, Hashable {
 
     /// A resource that can be read by its URI; it need not be listed.
     public struct ResourceLink: Sendable, Hashable {
+        /// Where it can be read.
         public var uri: String
+        /// What it is called.
         public var name: String
+        /// The name for people.
         public var title: String?
+        /// What it is, for the model.
         public var description: String?
+        /// Such as `text/plain`, when known.
         public var mimeType: String?
         /// Bytes.
         public var size: Int?
+        /// Annotations and `_meta`.
         public var extras: Extras
 
+        /// What is nil is not sent.
         public init(
             uri: String, name: String, title: String? = nil, description: String? = nil, mimeType: String? = nil,
             size: Int? = nil, extras: Extras = .init()
@@ -55,20 +67,29 @@ public enum Content: Sendable, Hashable {
 
     /// A resource together with what it holds.
     public struct EmbeddedResource: Sendable, Hashable {
+        /// What a resource holds.
         public enum Body: Sendable, Hashable {
+            /// Text, as it is.
             case text(String)
+            /// Bytes, not their base64.
             case blob(Data)
         }
 
+        /// Where it can be read.
         public var uri: String
+        /// Such as `text/plain`, when known.
         public var mimeType: String?
+        /// What it holds.
         public var body: Body
+        /// The resource's own `_meta`, not that of the block.
         public var meta: JSONValue?
 
+        /// A resource of text.
         public init(uri: String, mimeType: String? = nil, text: String, meta: JSONValue? = nil) {
             self.init(uri: uri, mimeType: mimeType, body: .text(text), meta: meta)
         }
 
+        /// A resource of bytes.
         public init(uri: String, mimeType: String? = nil, blob: Data, meta: JSONValue? = nil) {
             self.init(uri: uri, mimeType: mimeType, body: .blob(blob), meta: meta)
         }
@@ -196,10 +217,12 @@ extension Content.EmbeddedResource {
 }
 
 extension Content: Codable {
+    /// From what is on the wire; a block of an unknown type becomes `.other`.
     public init(from decoder: any Decoder) throws {
         let value = try JSONValue(from: decoder)
         self = Content(known: value) ?? .other(value)
     }
 
+    /// As on the wire.
     public func encode(to encoder: any Encoder) throws { try json.encode(to: encoder) }
 }

@@ -74,24 +74,32 @@ public struct RequestInfo: Sendable, Hashable {
 
     /// The JSON-RPC id, a string or a number.
     public var id: JSONValue { json["requestId"] ?? .null }
+    /// `tools/call`.
     public var method: String { json["method"]?.stringValue ?? "" }
+    /// The revision in force, such as `2025-11-25`.
     public var protocolVersion: String { json["protocolVersion"]?.stringValue ?? "" }
     /// `legacy` for revisions opened by `initialize`, `modern` for later ones.
     public var era: String { json["era"]?.stringValue ?? "" }
     /// The client's name, version and so on.
     public var clientInfo: JSONValue? { json["clientInfo"] }
+    /// What the client has declared, as the protocol has it.
     public var clientCapabilities: JSONValue { json["clientCapabilities"] ?? [:] }
+    /// Nil when the client wants no progress.
     public var progressToken: JSONValue? { json["progressToken"] }
+    /// The least level of log messages that the client wants; nil when it has not said.
     public var logLevel: Context.LogLevel? { json["logLevel"]?.stringValue.flatMap(Context.LogLevel.init) }
     /// The request's `_meta`.
     public var meta: JSONValue? { json["meta"] }
     /// `stdio`, `http` or `memory`.
     public var transport: String { json["transport"]?.stringValue ?? "" }
+    /// The `Mcp-Session-Id` of a legacy HTTP connection.
     public var sessionID: String? { json["sessionId"]?.stringValue }
-    /// The HTTP request's headers, names in lower case.
+    /// The HTTP request's headers, names in lower case, values of repeated ones joined with `, `.
     public var headers: [String: String] {
-        guard let headers = json["headers"]?.objectValue else { return [:] }
-        return Dictionary(headers.map { ($0.key.lowercased(), $0.value.stringValue ?? "") }) { first, _ in first }
+        let pairs = (json["headers"]?.arrayValue ?? []).map { pair in
+            ((pair[0]?.stringValue ?? "").lowercased(), pair[1]?.stringValue ?? "")
+        }
+        return Dictionary(pairs) { "\($0), \($1)" }
     }
 }
 

@@ -38,6 +38,7 @@ public enum TricornError: Error, Sendable, Hashable {
         }
     }
 
+    /// What went wrong, for people.
     public var message: String {
         switch self {
         case .rpc(_, let message, _), .peerMisbehaved(let message), .unsupported(let message), .timeout(let message),
@@ -55,6 +56,7 @@ public enum TricornError: Error, Sendable, Hashable {
 }
 
 extension TricornError: CustomStringConvertible {
+    /// Kind and message; of a JSON-RPC error message and code.
     public var description: String {
         if case .rpc(let code, let message, _) = self { return "\(message) (JSON-RPC error \(code))" }
         return "\(kind): \(message)"
@@ -65,10 +67,13 @@ extension TricornError: CustomStringConvertible {
 ///
 /// The text of every other error stays on this side: the model learns only its type.
 public struct ToolError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// What the model reads.
     public var message: String
 
+    /// An error with this text.
     public init(_ message: String) { self.message = message }
 
+    /// The text.
     public var description: String { message }
 }
 

@@ -26,6 +26,7 @@ public struct HTTPOptions: Sendable, Hashable {
     /// Sockets at once, and stateless requests at work at once (4096).
     public var maxConnections: Int?
 
+    /// What is nil has the core's default.
     public init(
         host: String? = nil, port: Int? = nil, path: String? = nil, allowedHosts: [String]? = nil,
         allowedOrigins: [String]? = nil, maxSessions: Int? = nil, sessionIdleTimeout: Duration? = nil,
@@ -94,12 +95,16 @@ extension Server {
 
 /// An HTTP request for a mounted server, as the host's own web framework has it.
 public struct HTTPRequest: Sendable {
+    /// Such as `POST`.
     public var method: String
     /// Path and query.
     public var path: String
+    /// In order; names in any case.
     public var headers: [(name: String, value: String)]
+    /// Empty when there is none.
     public var body: [UInt8]
 
+    /// A request that has arrived whole.
     public init(method: String, path: String, headers: [(name: String, value: String)], body: [UInt8] = []) {
         self.method = method
         self.path = path
@@ -110,8 +115,11 @@ public struct HTTPRequest: Sendable {
 
 /// The answer of a mounted server. Send each part of the body at once: it may be an event stream.
 public struct HTTPResponse: Sendable {
+    /// Such as 200.
     public var status: Int
+    /// In order; names in lower case.
     public var headers: [(name: String, value: String)]
+    /// Parts as they come; ends with the response.
     public var body: AsyncThrowingStream<String, any Error>
 }
 

@@ -27,7 +27,10 @@ final class Host: Sendable {
 
     private let tables = Locked(Tables())
     private let tasks = Locked([UInt64: Task<Void, Never>]())
-    private let made = Result { try CoreBridge(host: Waker()) }
+    private let made = Result {
+        outliveBrokenPipes()
+        return try CoreBridge(host: Waker())
+    }
 
     var bridge: CoreBridge { get throws { try made.get() } }
 

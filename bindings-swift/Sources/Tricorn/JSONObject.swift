@@ -5,8 +5,10 @@ public struct JSONObject: Sendable {
     private var positions: [String: Int]?
     private static let few = 12
 
+    /// A member.
     public typealias Element = (key: String, value: JSONValue)
 
+    /// An object without members.
     public init() {}
 
     /// Of members with the same name the last one counts.
@@ -42,21 +44,28 @@ public struct JSONObject: Sendable {
         positions = Dictionary(uniqueKeysWithValues: members.enumerated().map { ($0.element.key, $0.offset) })
     }
 
+    /// The names, in order.
     public var keys: [String] { members.map(\.key) }
+    /// The values, in order.
     public var values: [JSONValue] { members.map(\.value) }
 }
 
 extension JSONObject: RandomAccessCollection {
+    /// 0.
     public var startIndex: Int { 0 }
+    /// The number of members.
     public var endIndex: Int { members.count }
+    /// The member at `position`.
     public subscript(position: Int) -> Element { members[position] }
 }
 
 extension JSONObject: Hashable {
+    /// True for the same members in whatever order.
     public static func == (left: Self, right: Self) -> Bool {
         left.count == right.count && left.allSatisfy { right[$0.key] == $0.value }
     }
 
+    /// Does not depend on the members' order.
     public func hash(into hasher: inout Hasher) {
         var sum = 0
         for (key, value) in members {
@@ -70,12 +79,14 @@ extension JSONObject: Hashable {
 }
 
 extension JSONObject: ExpressibleByDictionaryLiteral {
+    /// Of members with the same name the last one counts.
     public init(dictionaryLiteral members: (String, JSONValue)...) {
         self.init(members.lazy.map { (key: $0.0, value: $0.1) })
     }
 }
 
 extension JSONObject: Codable {
+    /// Any JSON object, from any decoder.
     public init(from decoder: any Decoder) throws {
         if let reader = decoder as? JSONReader {
             guard case .object(let object) = JSONValue(reader.text, reader.index) else {
@@ -88,6 +99,7 @@ extension JSONObject: Codable {
         for key in container.allKeys { self[key.stringValue] = try container.decode(JSONValue.self, forKey: key) }
     }
 
+    /// The members in their order, where the encoder keeps one.
     public func encode(to encoder: any Encoder) throws {
         if let slot = encoder as? JSONSlot {
             slot.write(.object(self))

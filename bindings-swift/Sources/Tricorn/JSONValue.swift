@@ -86,8 +86,10 @@ extension JSONValue {
         return elements[index]
     }
 
+    /// True for JSON's null.
     public var isNull: Bool { self == .null }
 
+    /// The truth value; nil when this is none.
     public var boolValue: Bool? { if case .bool(let value) = self { value } else { nil } }
 
     /// The number as a whole one; `2.0` is 2.
@@ -99,6 +101,7 @@ extension JSONValue {
         }
     }
 
+    /// The number; nil when this is none.
     public var doubleValue: Double? {
         switch self {
         case .int(let value): Double(value)
@@ -107,10 +110,13 @@ extension JSONValue {
         }
     }
 
+    /// The string; nil when this is none.
     public var stringValue: String? { if case .string(let value) = self { value } else { nil } }
 
+    /// The elements; nil when this is no array.
     public var arrayValue: [JSONValue]? { if case .array(let value) = self { value } else { nil } }
 
+    /// The members; nil when this is no object.
     public var objectValue: JSONObject? { if case .object(let value) = self { value } else { nil } }
 }
 
@@ -127,18 +133,26 @@ extension JSONValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, Expre
     ExpressibleByFloatLiteral, ExpressibleByStringInterpolation, ExpressibleByArrayLiteral,
     ExpressibleByDictionaryLiteral
 {
+    /// `nil` is JSON's null.
     public init(nilLiteral: ()) { self = .null }
+    /// `true` and `false`.
     public init(booleanLiteral value: Bool) { self = .bool(value) }
+    /// A whole number.
     public init(integerLiteral value: Int) { self = .int(value) }
+    /// A number with a fraction.
     public init(floatLiteral value: Double) { self = .double(value) }
+    /// A string.
     public init(stringLiteral value: String) { self = .string(value) }
+    /// `[1, "two", nil]`.
     public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
+    /// `["a": 1]`: an object, its members in this order.
     public init(dictionaryLiteral members: (String, JSONValue)...) {
         self = .object(JSONObject(members.lazy.map { (key: $0.0, value: $0.1) }))
     }
 }
 
 extension JSONValue: Codable {
+    /// Any JSON value, from any decoder.
     public init(from decoder: any Decoder) throws {
         if let reader = decoder as? JSONReader {
             self.init(reader.text, reader.index)
@@ -162,6 +176,7 @@ extension JSONValue: Codable {
         }
     }
 
+    /// The value as it is, for any encoder.
     public func encode(to encoder: any Encoder) throws {
         if let slot = encoder as? JSONSlot {
             slot.write(self)

@@ -1,7 +1,7 @@
 internal import TricornCore
 
 /// What a tool came to: for a client the answer to a call, for a handler what it returns to decide every detail.
-public struct CallResult: Sendable {
+public struct CallToolResult: Sendable {
     /// The blocks for the model.
     public var content: [Content]
     /// The value for programs. On a client: as it came, whether or not the tool has declared a schema for it.
@@ -21,6 +21,7 @@ public struct CallResult: Sendable {
     private var structuredText: (text: JSONText, index: Int)?
     private var whole: JSONText?
 
+    /// - Parameter structured: the value for programs, of the tool's output schema when it has one.
     public init(content: [Content], structured: JSONValue? = nil, isError: Bool = false, meta: JSONValue? = nil) {
         self.content = content
         self.structuredValue = structured
@@ -28,15 +29,14 @@ public struct CallResult: Sendable {
         self.meta = meta
     }
 
-    init(_ text: JSONText) throws {
-        guard let list = text.member("content", of: 0), text.tokens[list].kind == .array else {
-            throw TricornError.peerMisbehaved("a tools/call result without content")
-        }
+    init(_ text: JSONText) {
         var content: [Content] = []
-        var at = list + 1
-        while at < Int(text.tokens[list].next) {
-            content.append(Content(text, at))
-            at = Int(text.tokens[at].next)
+        if let list = text.member("content", of: 0), text.tokens[list].kind == .array {
+            var at = list + 1
+            while at < Int(text.tokens[list].next) {
+                content.append(Content(text, at))
+                at = Int(text.tokens[at].next)
+            }
         }
         self.content = content
         structuredText = text.member("structuredContent", of: 0).map { (text, $0) }
@@ -56,7 +56,7 @@ public struct CallResult: Sendable {
 
     /// This result, unless the tool failed: then `ToolError` with its text.
     @discardableResult
-    public func orThrow() throws -> CallResult {
+    public func orThrow() throws -> CallToolResult {
         if isError { throw ToolError(text) }
         return self
     }
@@ -89,7 +89,8 @@ public struct CallResult: Sendable {
     }
 }
 
-extension CallResult: Encodable {
+extension CallToolResult: Encodable {
+    /// As on the wire.
     public func encode(to encoder: any Encoder) throws {
         var result = OptionsText()
         result.set("content", list: content.map(\.json))
@@ -101,23 +102,32 @@ extension CallResult: Encodable {
 }
 
 /// A tool as a server lists it.
-public struct ToolDefinition: Sendable, Hashable {
+public struct Tool: Sendable, Hashable {
     /// Every member as it came, those that this version does not know, too.
     public let json: JSONValue
 
+    /// What `callTool` takes.
     public var name: String { json["name"]?.stringValue ?? "" }
+    /// A name for people.
     public var title: String? { json["title"]?.stringValue }
+    /// What the tool does, for the model.
     public var description: String? { json["description"]?.stringValue }
+    /// The JSON Schema of the arguments.
     public var inputSchema: JSONValue { json["inputSchema"] ?? [:] }
+    /// The JSON Schema of `CallToolResult.structured`.
     public var outputSchema: JSONValue? { json["outputSchema"] }
-    public var annotations: ToolHints? { json["annotations"].flatMap { try? $0.decode() } }
+    /// Hints about what the tool does; not to be trusted from a server one does not trust.
+    public var annotations: ToolAnnotations? { json["annotations"].flatMap { try? $0.decode() } }
+    /// Icons, as the protocol has them.
     public var icons: [JSONValue] { json["icons"]?.arrayValue ?? [] }
+    /// The tool's `_meta`.
     public var meta: JSONValue? { json["_meta"] }
 }
 
 /// One page of a listing of tools.
 public struct ToolsPage: Sendable, Hashable {
-    public var tools: [ToolDefinition]
+    /// In the server's order.
+    public var tools: [Tool]
     /// Names the next page; nil on the last one.
     public var nextCursor: String?
     /// Every member of the page as it came.
@@ -125,7 +135,7 @@ public struct ToolsPage: Sendable, Hashable {
 
     init(_ text: JSONText) {
         json = JSONValue(text, 0)
-        tools = (json["tools"]?.arrayValue ?? []).map(ToolDefinition.init)
+        tools = (json["tools"]?.arrayValue ?? []).map(Tool.init)
         nextCursor = json["nextCursor"]?.stringValue
     }
 }

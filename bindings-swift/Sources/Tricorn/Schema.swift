@@ -10,11 +10,13 @@ import Foundation
 /// dictionaries by string, optionals, and Foundation's `Date`, `URL`, `UUID`, `Data`, `Decimal`: their schema is
 /// found by letting them decode from a probe.
 public protocol SchemaProviding {
+    /// The schema, as JSON.
     static var jsonSchema: JSONValue { get }
 }
 
 /// A type that describes its properties to the model, by coding key.
 public protocol DescribedProperties {
+    /// What each property means, by coding key; those left out are not described.
     static var propertyDescriptions: [String: String] { get }
 }
 

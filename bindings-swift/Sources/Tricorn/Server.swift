@@ -19,7 +19,9 @@ public final class Server: Sendable {
     let core: CoreServer
     let source: UInt32
     private let registered = Locked(Registered())
-    private let log: @Sendable (String) -> Void
+    private let onError: @Sendable (any Error, String) -> Void
+    private let onWarning: @Sendable (String) -> Void
+    private let callbacks = Callbacks()
     let listening = Locked([(number: UInt64, callback: @Sendable (String) -> Void)]())
     let exchanges = Locked([UInt64: Exchange]())
 
@@ -37,13 +39,18 @@ public final class Server: Sendable {
     ///   - maxNesting: depth of its JSON (128).
     ///   - maxInFlight: requests at work for one connection (256); more wait.
     ///   - maxQueuedNotifications: notifications waiting for a slow peer (256).
-    ///   - log: where a line goes that is for the operator: a handler's error, a warning. Standard error by default.
+    ///   - onError: hears what handlers throw, other than `ToolError` and `TricornError.rpc`, and the tool's name. To
+    ///     standard error by default; the model only ever learns the type of such an error.
+    ///   - onWarning: hears what is wrong but no reason to fail. To standard error by default.
     public init(
         _ name: String, version: String? = nil, title: String? = nil, description: String? = nil,
         websiteURL: String? = nil, icons: [JSONValue]? = nil, instructions: String? = nil, pageSize: Int? = nil,
         maxMessageBytes: Int? = nil, maxNesting: Int? = nil, maxInFlight: Int? = nil,
         maxQueuedNotifications: Int? = nil,
-        log: @escaping @Sendable (String) -> Void = { StandardError.write("\($0)\n") }
+        onError: @escaping @Sendable (any Error, String) -> Void = { error, tool in
+            StandardError.write("tool \"\(tool)\" failed: \(type(of: error)): \(error)\n")
+        },
+        onWarning: @escaping @Sendable (String) -> Void = { StandardError.write("\($0)\n") }
     ) {
         var options = OptionsText()
         options.set("name", text: name)
@@ -58,7 +65,8 @@ public final class Server: Sendable {
         options.set("max_nesting", number: maxNesting)
         options.set("max_in_flight", number: maxInFlight)
         options.set("max_queued_notifications", number: maxQueuedNotifications)
-        self.log = log
+        self.onError = onError
+        self.onWarning = onWarning
         source = Host.shared.listen()
         let source = source
         var failure: TricornError?
@@ -89,8 +97,10 @@ public final class Server: Sendable {
         case "listening":
             let url = value["url"]?.stringValue ?? ""
             let next = listening.with { $0.isEmpty ? nil : $0.removeFirst() }
-            next?.callback(url)
-        case "warning": log(value["message"]?.stringValue ?? value.description)
+            if let next { callbacks.run { next.callback(url) } }
+        case "warning":
+            let message = value["message"]?.stringValue ?? value.description
+            callbacks.offer { [onWarning] in onWarning(message) }
         case "http_head", "http_chunk": exchangeEvent(name, value)
         default: break
         }
@@ -104,10 +114,10 @@ public final class Server: Sendable {
         do {
             let schemas = try schemas()
             let definition = tool.definition(input: schemas.input, output: schemas.output)
-            let name = tool.name, log = log
+            let name = tool.name, onError = onError
             let handler = Host.shared.add { key, params in
                 let context = Context(key: key)
-                let answer = await Answer.of(tool: name, log: log) { try await run(params, context) }
+                let answer = await Answer.of(tool: name, onError) { try await run(params, context) }
                 context.answer(with: answer)
             }
             do {
@@ -147,7 +157,9 @@ public final class Server: Sendable {
 
     /// What `run` serves over.
     public enum Transport: Sendable, Hashable {
+        /// Standard input and output.
         case stdio
+        /// Streamable HTTP.
         case http(HTTPOptions)
 
         /// HTTP when `--http [[HOST:]PORT]` is among the program's arguments, else standard input and output.
@@ -164,8 +176,8 @@ public final class Server: Sendable {
     /// Serves over standard input and output, or over HTTP when that is asked for: by `transport`, or by
     /// `--http [[HOST:]PORT]` among the program's arguments.
     ///
-    /// Returns when standard input ends, `close` is called, or SIGTERM or SIGINT arrives. Over HTTP it prints
-    /// `ready URL` to standard error when it listens.
+    /// Returns when standard input ends, `close` is called, or SIGTERM arrives. SIGINT (Ctrl-C) closes the server, too,
+    /// and then ends the process with status 130. Over HTTP it prints `ready URL` to standard error when it listens.
     public func run(_ transport: Transport? = nil) async throws {
         let signals = Signals { [self] in close() }
         defer { signals.stop() }
@@ -173,6 +185,7 @@ public final class Server: Sendable {
         case .stdio: try await serveStdio()
         case .http(let options): try await serveHTTP(options) { StandardError.write("ready \($0)\n") }
         }
+        signals.exitIfInterrupted()
     }
 
     /// Serves one client over standard input and output until the input ends. What the program prints to standard

@@ -13,27 +13,34 @@ final class Streams: Sendable {
 
     private static let waiting = 1024
     private let state = Locked(State())
-    private let onClose: (@Sendable (String) -> Void)?
+    private let callbacks = Callbacks()
+    private let options: ClientOptions
 
-    init(onClose: (@Sendable (String) -> Void)? = nil) { self.onClose = onClose }
+    init(_ options: ClientOptions) { self.options = options }
 
     func event(_ name: String, _ params: CorePayload) {
         switch name {
         case "notification":
             let listeners = state.with { Array($0.notifications.values) }
-            guard !listeners.isEmpty, let value = Self.value(params) else { return }
+            guard !listeners.isEmpty || options.onNotification != nil, let value = Self.value(params) else { return }
             let notification = PeerNotification(method: value["method"]?.stringValue ?? "", params: value["params"])
             for listener in listeners { listener.yield(notification) }
+            if let heard = options.onNotification { callbacks.offer { heard(notification) } }
         case "stderr":
             let listeners = state.with { Array($0.lines.values) }
-            guard !listeners.isEmpty, let line = Self.value(params)?["line"]?.stringValue else { return }
+            guard !listeners.isEmpty || options.onStderr != nil,
+                let line = Self.value(params)?["line"]?.stringValue
+            else { return }
             for listener in listeners { listener.yield(line) }
+            if let heard = options.onStderr { callbacks.offer { heard(line) } }
+        case "warning":
+            let message = Self.value(params)?["message"]?.stringValue ?? ""
+            callbacks.offer { [heard = options.onWarning] in heard(message) }
         case "closed":
             finish()
-            guard close(), let onClose else { return }
+            guard close(), let heard = options.onClose else { return }
             let reason = Self.value(params)?["reason"]?.stringValue ?? ""
-            // The caller's code: not on the core's thread.
-            Task { onClose(reason) }
+            callbacks.run { heard(reason) }
         default: break
         }
     }

@@ -7,11 +7,13 @@ internal import TricornCore
 
 /// For tools without arguments that want their context: `{ (_: NoArguments, context) in … }`.
 public struct NoArguments: Codable, Sendable, Hashable {
+    /// Nothing.
     public init() {}
 }
 
 /// Hints about a tool's behaviour; all are advice, none is to be trusted from a server one does not trust.
-public struct ToolHints: Sendable, Hashable, Codable {
+public struct ToolAnnotations: Sendable, Hashable, Codable {
+    /// A name for people; the tool's own `title` comes first.
     public var title: String?
     /// Changes nothing.
     public var readOnlyHint: Bool?
@@ -22,6 +24,7 @@ public struct ToolHints: Sendable, Hashable, Codable {
     /// Deals with the world outside.
     public var openWorldHint: Bool?
 
+    /// Hints that are nil are not sent.
     public init(
         title: String? = nil, readOnlyHint: Bool? = nil, destructiveHint: Bool? = nil, idempotentHint: Bool? = nil,
         openWorldHint: Bool? = nil
@@ -40,7 +43,7 @@ struct ToolOptions: Sendable {
     var name: String
     var description: String?
     var title: String?
-    var annotations: ToolHints?
+    var annotations: ToolAnnotations?
     var icons: [JSONValue]?
     var meta: JSONValue?
 
@@ -66,11 +69,11 @@ extension Server {
     ///   - inputSchema: derived from `Input` when nil; see `SchemaProviding` for what can be.
     ///   - outputSchema: derived from `Output` when nil and possible; there is none for text and content blocks.
     ///   - handler: runs in a task of its own, which is cancelled when the client cancels the call. It returns a
-    ///     value that encodes to JSON, a `String`, a `Content` block or an array of them, or a `CallResult`. What it
+    ///     value that encodes to JSON, a `String`, a `Content` block or an array of them, or a `CallToolResult`. What it
     ///     throws becomes a result with `isError`: the text of a `ToolError`, only the type's name of any other
     ///     error; `TricornError.rpc` becomes a JSON-RPC error.
     public func tool<Input: Decodable & Sendable, Output: Encodable & Sendable>(
-        _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolHints? = nil,
+        _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
         icons: [JSONValue]? = nil, meta: JSONValue? = nil, inputSchema: JSONValue? = nil,
         outputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable (Input, Context) async throws -> Output
@@ -88,7 +91,7 @@ extension Server {
 
     /// Adds a tool that does not look at its context.
     public func tool<Input: Decodable & Sendable, Output: Encodable & Sendable>(
-        _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolHints? = nil,
+        _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
         icons: [JSONValue]? = nil, meta: JSONValue? = nil, inputSchema: JSONValue? = nil,
         outputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable (Input) async throws -> Output
@@ -102,7 +105,7 @@ extension Server {
 
     /// Adds a tool without arguments.
     public func tool<Output: Encodable & Sendable>(
-        _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolHints? = nil,
+        _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
         icons: [JSONValue]? = nil, meta: JSONValue? = nil, inputSchema: JSONValue? = nil,
         outputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable () async throws -> Output
@@ -116,7 +119,7 @@ extension Server {
 
     /// Adds a tool that returns nothing.
     public func tool<Input: Decodable & Sendable>(
-        _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolHints? = nil,
+        _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
         icons: [JSONValue]? = nil, meta: JSONValue? = nil, inputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable (Input, Context) async throws -> Void
     ) {
@@ -158,7 +161,7 @@ private enum Arguments<Input: Decodable & Sendable> {
 private enum Outcome<Output: Encodable & Sendable> {
     static func schema() throws -> JSONValue? {
         if Output.self == String.self || Output.self == Content.self || Output.self == [Content].self
-            || Output.self == CallResult.self || Output.self == JSONValue.self
+            || Output.self == CallToolResult.self || Output.self == JSONValue.self
         {
             return nil
         }
@@ -169,9 +172,9 @@ private enum Outcome<Output: Encodable & Sendable> {
 
     static var encoder: @Sendable (Output) throws -> Answer {
         if Output.self == String.self { return { .text($0 as! String) } }
-        if Output.self == Content.self { return { .result(CallResult(content: [$0 as! Content])) } }
-        if Output.self == [Content].self { return { .result(CallResult(content: $0 as! [Content])) } }
-        if Output.self == CallResult.self { return { .result($0 as! CallResult) } }
+        if Output.self == Content.self { return { .result(CallToolResult(content: [$0 as! Content])) } }
+        if Output.self == [Content].self { return { .result(CallToolResult(content: $0 as! [Content])) } }
+        if Output.self == CallToolResult.self { return { .result($0 as! CallToolResult) } }
         return { .value(try JSONWriter.encode($0)) }
     }
 }
@@ -180,12 +183,12 @@ private enum Outcome<Output: Encodable & Sendable> {
 enum Answer: Sendable {
     case text(String)
     case value(JSONWriter)
-    case result(CallResult)
+    case result(CallToolResult)
     case failed(String)
     case error(code: Int, message: String, data: JSONValue?)
 
     static func of(
-        tool name: String, log: @Sendable (String) -> Void, _ body: () async throws -> Answer
+        tool name: String, _ onError: @Sendable (any Error, String) -> Void, _ body: () async throws -> Answer
     ) async -> Answer {
         do {
             return try await body()
@@ -194,11 +197,8 @@ enum Answer: Sendable {
         } catch TricornError.rpc(let code, let message, let data) {
             return .error(code: code, message: message, data: data)
         } catch {
-            let type = String(describing: Swift.type(of: error))
-            if !(error is CancellationError && Task.isCancelled) {
-                log("tool \"\(name)\" failed: \(type): \(error)")
-            }
-            return .failed("tool \"\(name)\" failed: \(type)")
+            if !(error is CancellationError && Task.isCancelled) { onError(error, name) }
+            return .failed("tool \"\(name)\" failed: \(type(of: error))")
         }
     }
 }

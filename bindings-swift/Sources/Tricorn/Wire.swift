@@ -3,12 +3,15 @@ public protocol WireType: Codable, Hashable, Sendable {
     /// Throws `DecodingError` when a field that the schema requires is missing or a field has the wrong type.
     init(json: JSONValue) throws
 
+    /// The value as on the wire.
     var json: JSONValue { get }
 }
 
 extension WireType {
+    /// Throws `DecodingError` as `init(json:)` does.
     public init(from decoder: any Decoder) throws { try self.init(json: JSONValue(from: decoder)) }
 
+    /// As on the wire.
     public func encode(to encoder: any Encoder) throws { try json.encode(to: encoder) }
 }
 
@@ -16,17 +19,22 @@ extension WireType {
 /// unknown fields, explicit nulls, the order of the fields and the spelling of numbers stay as they were. Two are equal
 /// when they are the same JSON value; the order of the fields does not count.
 public protocol WireObject: WireType {
+    /// What the schema requires of the fields.
     static var rules: [WireRule] { get }
+    /// The fields as they came.
     var fields: WireFields { get }
+    /// Of fields that obey `rules`.
     init(fields: WireFields)
 }
 
 extension WireObject {
+    /// Throws `DecodingError` when the value breaks a rule of the schema.
     public init(json: JSONValue) throws {
         try Self.check(json)
         self.init(checked: json)
     }
 
+    /// All fields, also those that the schema does not name.
     public var json: JSONValue { .object(fields.object) }
 
     /// The fields that the schema does not name. Assigning replaces them; names of the schema are ignored.
@@ -51,18 +59,23 @@ extension WireObject {
 
 /// One of several types of the protocol. Members that the schema does not name become `.other`.
 public protocol WireUnion: WireType {
+    /// The types that this may be.
     static var members: WireMembers { get }
+    /// Of a value that is one of `members`.
     init(_ match: WireMatch)
 }
 
 extension WireUnion {
+    /// Throws `DecodingError` when the value breaks a rule of the schema.
     public init(json: JSONValue) throws {
         try Self.check(json)
         self.init(checked: json)
     }
 
+    /// True for the same JSON value.
     public static func == (left: Self, right: Self) -> Bool { left.json == right.json }
 
+    /// By the JSON value.
     public func hash(into hasher: inout Hasher) { json.hash(into: &hasher) }
 
     static func check(_ json: JSONValue) throws { try members.check(json, of: "\(Self.self)") }
@@ -72,17 +85,21 @@ extension WireUnion {
 
 /// A string of which the schema lists the values it knows; any other is kept.
 public protocol WireString: WireType, RawRepresentable, ExpressibleByStringLiteral where RawValue == String {
+    /// Any string, also one that the schema does not list.
     init(rawValue: String)
 }
 
 extension WireString {
+    /// The string.
     public init(stringLiteral value: String) { self.init(rawValue: value) }
 
+    /// Throws `DecodingError` when the value breaks a rule of the schema.
     public init(json: JSONValue) throws {
         try Self.check(json)
         self.init(checked: json)
     }
 
+    /// The string as a value.
     public var json: JSONValue { .string(rawValue) }
 
     static func check(_ json: JSONValue) throws { try String.check(json) }
@@ -92,15 +109,20 @@ extension WireString {
 
 /// A string or a whole number: the ids of requests and of progress.
 public protocol WireScalar: WireType, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral {
+    /// A string.
     static func string(_ value: String) -> Self
+    /// A whole number.
     static func int(_ value: Int) -> Self
 }
 
 extension WireScalar {
+    /// The string.
     public init(stringLiteral value: String) { self = .string(value) }
 
+    /// The number.
     public init(integerLiteral value: Int) { self = .int(value) }
 
+    /// Throws `DecodingError` when the value breaks a rule of the schema.
     public init(json: JSONValue) throws {
         try Self.check(json)
         self.init(checked: json)

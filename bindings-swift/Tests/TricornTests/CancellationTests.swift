@@ -6,7 +6,7 @@ import Testing
 @Suite struct CancellationTests {
     /// A server whose tool `wait` says when it has begun and how it ended.
     private func waiting(_ started: Event, _ ended: Event) -> Server {
-        let app = Server("test", log: { _ in })
+        let app = Server("test", onError: { _, _ in })
         app.tool("wait") { (_: NoArguments, context) in
             await started.set()
             do {
@@ -137,7 +137,7 @@ import Testing
     }
 
     @Test func aStormOfCancelledCallsLeavesNothingBehind() async throws {
-        let app = Server("test", log: { _ in })
+        let app = Server("test", onError: { _, _ in })
         let running = Locked(0)
         app.tool("nap") { (input: Wait, _) in
             running.with { $0 += 1 }

@@ -12,7 +12,7 @@ private struct Trouble: Error {}
 
 @Suite struct ServerTests {
     private func server() -> Server {
-        let app = Server("test", version: "1.2.3", instructions: "Be kind.", log: { _ in })
+        let app = Server("test", version: "1.2.3", instructions: "Be kind.", onError: { _, _ in })
         app.tool("add", "Add two numbers") { (input: Add, _) in input.a + input.b }
         app.tool("greet") { (input: [String: String]) in "hello \(input["name"] ?? "you")" }
         app.tool("weather", outputSchema: nil) { () in Weather(city: "Oslo", degrees: -3.5) }
@@ -23,7 +23,7 @@ private struct Trouble: Error {}
         }
         app.tool("nothing") { (_: NoArguments, _) in }
         app.tool("blocks") { [Content.text("a"), .image(Data([1, 2]), mimeType: "image/png"), .text("b")] }
-        app.tool("whole") { CallResult(content: [.text("x")], structured: ["n": 1], isError: true, meta: ["m": 2]) }
+        app.tool("whole") { CallToolResult(content: [.text("x")], structured: ["n": 1], isError: true, meta: ["m": 2]) }
         app.tool("null") { () -> JSONValue in .null }
         return app
     }

@@ -2,6 +2,7 @@ use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -10,7 +11,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 
 use super::{Bridge, lock};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind};
 use crate::http::{Body, Endpoint};
 use crate::jsonrpc::RawJson;
 
@@ -42,7 +43,10 @@ impl HttpEndpoint {
         let (endpoint, bridge, source) = (self.endpoint.clone(), self.bridge.clone(), self.source);
         let listed = Listed::new(&self.exchanges, op);
         self.bridge.spawn(op, async move {
-            let response = endpoint.handle(request?).await;
+            let response = match request {
+                Ok(request) => endpoint.handle(request).await,
+                Err(why) => endpoint.malformed(&why),
+            };
             let headers: Vec<(&str, &str)> = response
                 .headers()
                 .iter()
@@ -57,7 +61,10 @@ impl HttpEndpoint {
                 if http_body::Body::is_end_stream(&body) {
                     break;
                 }
-                listed.written.notified().await;
+                // A host that keeps a response and never reads on is as good as gone.
+                if tokio::time::timeout(WRITE_TIMEOUT, listed.written.notified()).await.is_err() {
+                    return Err(Error::new(ErrorKind::Timeout, "the response was not read on for a minute"));
+                }
             }
             Ok(RawJson::empty_object())
         });
@@ -94,6 +101,9 @@ async fn chunk(body: &mut Body) -> Option<Vec<u8>> {
     (!text.is_empty()).then_some(text)
 }
 
+/// How long the host may take to write one chunk.
+const WRITE_TIMEOUT: Duration = if cfg!(test) { Duration::from_millis(500) } else { Duration::from_secs(60) };
+
 /// An exchange that is listed for as long as it runs.
 struct Listed {
     exchanges: Exchanges,
@@ -115,17 +125,18 @@ impl Drop for Listed {
     }
 }
 
-fn request(head: &str, body: Bytes) -> Result<http::Request<Full<Bytes>>> {
+/// The request; what is no HTTP is the sender's fault.
+fn request(head: &str, body: Bytes) -> Result<http::Request<Full<Bytes>>, String> {
     #[derive(Deserialize)]
     struct Head {
         method: String,
         path: String,
         headers: Vec<(String, String)>,
     }
-    let head: Head = serde_json::from_str(head).map_err(|e| Error::misuse(format!("HTTP request head: {e}")))?;
+    let head: Head = serde_json::from_str(head).map_err(|e| e.to_string())?;
     let mut request = http::Request::builder().method(head.method.as_str()).uri(head.path);
     for (name, value) in head.headers {
         request = request.header(name, value);
     }
-    request.body(Full::new(body)).map_err(|e| Error::misuse(format!("HTTP request head: {e}")))
+    request.body(Full::new(body)).map_err(|e| e.to_string())
 }

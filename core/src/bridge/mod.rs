@@ -24,7 +24,7 @@ pub use server::Server;
 use cork::Cork;
 
 use crate::error::{Error, Result};
-use crate::jsonrpc::RawJson;
+use crate::jsonrpc::{RawJson, code};
 use crate::protocol::LogLevel;
 use crate::server::{Context, Handler, Reply};
 
@@ -95,6 +95,18 @@ pub enum Answer {
     Error(Error),
 }
 
+impl Delivery {
+    fn size(&self) -> usize {
+        match self {
+            Self::Call { params, .. } | Self::Progress { params, .. } | Self::Event { params, .. } => {
+                params.get().len()
+            }
+            Self::Settle { outcome: Ok(result), .. } => result.get().len(),
+            Self::Settle { .. } | Self::Cancel { .. } => 0,
+        }
+    }
+}
+
 /// How much waits in a bridge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -112,6 +124,9 @@ pub struct BridgeMetrics {
 /// The most events that wait for a host, of those that the peer makes. Calls, operations and exchanges have bounds of
 /// their own, and what a host waits for is never dropped.
 const MAX_EVENTS: usize = 4096;
+
+/// The most bytes that a host is given at once, but for one delivery that is longer: some hosts make one string of it.
+const MAX_BATCH: usize = 16 << 20;
 
 /// One host loop's connection to the engine. A clone is the same bridge.
 #[derive(Clone)]
@@ -156,13 +171,25 @@ impl Bridge {
         }))
     }
 
-    /// Everything in the queue. Nothing means that the next delivery wakes the host again: take until nothing is left.
+    /// What is in the queue, at most about 16 MiB of it. Nothing means that the next delivery wakes the host again:
+    /// take until nothing is left.
     #[must_use]
     pub fn take(&self) -> Vec<Delivery> {
         let mut queue = lock(&self.0.queue);
         queue.awake = !queue.deliveries.is_empty();
-        queue.events = 0;
-        std::mem::take(&mut queue.deliveries)
+        let mut room = MAX_BATCH;
+        let fits = queue.deliveries.iter().take_while(|delivery| {
+            let before = room;
+            room = room.saturating_sub(delivery.size());
+            before > 0
+        });
+        let (fitting, all) = (fits.count(), queue.deliveries.len());
+        if fitting == all {
+            queue.events = 0;
+            return std::mem::take(&mut queue.deliveries);
+        }
+        let rest = queue.deliveries.split_off(fitting);
+        std::mem::replace(&mut queue.deliveries, rest)
     }
 
     /// Puts deliveries back to the front that the host could not look at.
@@ -355,9 +382,20 @@ struct Finish {
 
 impl Finish {
     fn with(self, outcome: Result<RawJson>) {
+        self.settle(outcome);
+    }
+
+    fn settle(&self, outcome: Result<RawJson>) {
         if let Some(shared) = self.bridge.upgrade() {
             Bridge(shared).finish(self.op, outcome);
         }
+    }
+}
+
+impl Drop for Finish {
+    // Finds something to settle only when the operation panicked, or was dropped unfinished.
+    fn drop(&mut self) {
+        self.settle(Err(Error::rpc(code::INTERNAL_ERROR, "internal error: the operation ended without an outcome")));
     }
 }
 

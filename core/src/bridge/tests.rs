@@ -3,6 +3,7 @@ use tokio::sync::{Notify, oneshot};
 
 use super::*;
 use crate::client::{CallOptions, ClientOptions};
+use crate::error::ErrorKind;
 
 struct Waking(Arc<Notify>);
 
@@ -83,11 +84,37 @@ fn only_what_a_host_can_do_without_is_dropped() {
     assert_eq!(last.len(), 4, "{last:?}");
 }
 
-#[cfg(feature = "http")]
-#[tokio::test]
-async fn a_chunk_is_made_when_the_last_one_is_written() {
+#[test]
+fn a_host_is_given_so_much_at_once() {
     let it = Fixture::new();
-    let endpoint = it.server.http("").expect("an endpoint");
+    let large = RawJson::from_value(&"x".repeat(6 << 20));
+    for _ in 0..5 {
+        it.bridge.event(1, "http_chunk", large.clone());
+    }
+    let batches: Vec<usize> = std::iter::from_fn(|| Some(it.bridge.take().len()).filter(|n| *n > 0)).collect();
+    assert_eq!(batches, [3, 2]);
+    let huge = RawJson::from_value(&"x".repeat(20 << 20));
+    it.bridge.event(1, "http_chunk", huge);
+    assert_eq!(it.bridge.take().len(), 1, "one that is longer comes alone");
+}
+
+#[tokio::test]
+async fn an_operation_that_panics_is_settled() {
+    let it = Fixture::new();
+    it.bridge.spawn(3, async { panic!("a bug") });
+    match &it.next().await[..] {
+        [Delivery::Settle { op: 3, outcome: Err(error) }] => assert_eq!(error.code(), Some(code::INTERNAL_ERROR)),
+        other => panic!("expected a settlement, got {other:?}"),
+    }
+    it.bridge.spawn(4, std::future::pending());
+    it.bridge.settle(4);
+    it.settle().await;
+    assert!(it.bridge.take().is_empty(), "nobody waits for it any more");
+}
+
+/// A modern call of the tool as HTTP, with its progress wanted.
+#[cfg(feature = "http")]
+fn post() -> (Value, Value) {
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -98,6 +125,47 @@ async fn a_chunk_is_made_when_the_last_one_is_written() {
         ["host", "localhost"], ["content-type", "application/json"], ["mcp-protocol-version", "2026-07-28"],
         ["mcp-method", "tools/call"], ["mcp-name", "t"], ["accept", "application/json, text/event-stream"],
     ]});
+    (head, body)
+}
+
+#[cfg(feature = "http")]
+#[tokio::test]
+async fn a_response_that_nobody_reads_on_is_given_up() {
+    let it = Fixture::new();
+    let endpoint = it.server.http("").expect("an endpoint");
+    let (head, body) = post();
+    endpoint.exchange(5, &head.to_string(), body.to_string().into());
+    let key = it.next_call().await;
+    it.bridge.progress(key, 1.0, None, None);
+    it.settle().await;
+    assert!(!it.bridge.take().is_empty());
+    let settled =
+        |d: &Delivery| matches!(d, Delivery::Settle { op: 5, outcome: Err(e) } if e.kind() == ErrorKind::Timeout);
+    let mut batch = it.next().await;
+    while !(batch.iter().any(settled) && batch.iter().any(|d| matches!(d, Delivery::Cancel { .. }))) {
+        batch.extend(it.next().await);
+    }
+    assert!(endpoint.is_idle());
+}
+
+#[cfg(feature = "http")]
+#[tokio::test]
+async fn what_is_no_http_is_a_bad_request() {
+    let it = Fixture::new();
+    let endpoint = it.server.http("").expect("an endpoint");
+    let head = json!({"method": "POST", "path": "/mcp", "headers": [["x", "a\u{1}b"]]});
+    endpoint.exchange(5, &head.to_string(), "".into());
+    let batch = it.next().await;
+    let [Delivery::Event { name: "http_head", params, .. }, ..] = &batch[..] else { panic!("{batch:?}") };
+    assert_eq!(text(params)["status"], 400);
+}
+
+#[cfg(feature = "http")]
+#[tokio::test]
+async fn a_chunk_is_made_when_the_last_one_is_written() {
+    let it = Fixture::new();
+    let endpoint = it.server.http("").expect("an endpoint");
+    let (head, body) = post();
     endpoint.exchange(5, &head.to_string(), body.to_string().into());
     let key = it.next_call().await;
     let chunks = |batch: Vec<Delivery>| -> Vec<String> {

@@ -60,8 +60,9 @@ struct State {
     /// A list, because it is short and lives long.
     running: Vec<Context>,
     last_call: u64,
-    /// When the earliest timer that is set goes off.
-    timer: Option<Duration>,
+    /// The one timer that is set, and when it goes off.
+    #[cfg(feature = "runtime")]
+    timer: Option<(Duration, tokio::task::AbortHandle)>,
     /// A request of ours began, which may be due before that.
     began: bool,
     /// A thread waits for `changed`.
@@ -124,6 +125,7 @@ impl Peer {
                 waiters: BTreeMap::new(),
                 running: Vec::new(),
                 last_call: 0,
+                #[cfg(feature = "runtime")]
                 timer: None,
                 began: false,
                 watched: false,
@@ -363,23 +365,25 @@ impl Peer {
         let Some(due) = state.connection.next_tick() else {
             return;
         };
-        if state.timer.is_some_and(|set| set <= due) {
-            return;
+        match &state.timer {
+            Some((set, _)) if *set <= due => return,
+            Some((_, later)) => later.abort(),
+            None => {}
         }
-        state.timer = Some(due);
         let peer = Arc::downgrade(self);
-        super::runtime::spawn(async move {
+        let timer = super::runtime::spawn(async move {
             tokio::time::sleep(due.saturating_sub(now())).await;
             if let Some(peer) = peer.upgrade() {
                 let mut state = peer.lock();
-                // A timer that was set later for an earlier time has gone off before this one.
-                if state.timer == Some(due) {
+                // Another may have been set while this one went off.
+                if state.timer.as_ref().is_some_and(|(set, _)| *set == due) {
                     state.timer = None;
                 }
                 drop(state);
                 peer.handle(Input::Tick);
             }
         });
+        state.timer = Some((due, timer.abort_handle()));
     }
 
     #[cfg(not(feature = "runtime"))]

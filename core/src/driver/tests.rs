@@ -49,6 +49,57 @@ impl Service for Late {
     fn closed(&self, _peer: &Arc<Peer>, _reason: &Error, _relaunch: bool) {}
 }
 
+/// A client's peer with a legacy connection that is open.
+#[cfg(feature = "runtime")]
+fn client_peer() -> Arc<Peer> {
+    let facts = crate::protocol::Facts {
+        role: crate::protocol::Role::Client,
+        info: crate::jsonrpc::RawJson::trusted(r#"{"name":"c","version":"1"}"#),
+        capabilities: crate::model::Capabilities::default(),
+        instructions: None,
+        revisions: crate::protocol::revision::Revision::ALL.to_vec(),
+        max_in_flight: 1000,
+    };
+    let connection = Connection::new(Arc::new(facts), Arc::new(Transport::new("test")));
+    let limits = crate::jsonrpc::Limits::default();
+    let peer = Peer::new(connection, limits, Arc::new(Late::default()), |_| Arc::new(Log::default()));
+    let revision = crate::protocol::revision::Revision::NEWEST_LEGACY;
+    peer.open(Some(revision), std::time::Duration::ZERO, None, true);
+    peer.receive(&Bytes::from(
+        r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}"#,
+    ));
+    peer
+}
+
+#[cfg(feature = "runtime")]
+#[tokio::test]
+async fn a_connection_has_one_timer() {
+    use crate::protocol::Invocation;
+    use std::time::Duration;
+    let peer = client_peer();
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let call = |timeout: Duration| {
+        let waiter = super::Waiter { done: Box::new(|_| {}), progress: None };
+        let make = |call| {
+            let mut invocation = Invocation::new(call, "tools/list", None);
+            invocation.timeout = Some(timeout);
+            invocation
+        };
+        peer.call(make, waiter)
+    };
+    let _long = call(Duration::from_secs(600));
+    for _ in 0..20 {
+        let _short = call(Duration::from_millis(2));
+        while peer.awaited() > 1 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        // What was replaced ends as soon as the runtime looks at it.
+        tokio::task::yield_now().await;
+        assert!(tasks() <= 1, "{} tasks", tasks());
+    }
+    assert_eq!(peer.awaited(), 1, "the short ones are over, the long one waits");
+}
+
 fn peer(service: Arc<dyn Service>) -> (Arc<Peer>, Arc<Log>) {
     let server = Server::new("s");
     let tool = Tool::parse(r#"{"name":"t","inputSchema":{"type":"object"}}"#).expect("a tool");

@@ -64,6 +64,8 @@ pub struct Connection {
     /// The inside of our modern envelope.
     envelope: String,
     opening: Option<Opening>,
+    /// What `initialize` may take.
+    opening_timeout: Option<Duration>,
 }
 
 /// The client's own calls for opening are not the user's.
@@ -86,6 +88,7 @@ impl Connection {
             last_call: 0,
             envelope: String::new(),
             opening: None,
+            opening_timeout: None,
         }
     }
 
@@ -146,14 +149,21 @@ impl Connection {
         let mut negotiation = Negotiation::new(pinned, probe_timeout);
         let step = negotiation.start(&self.facts, known);
         self.phase = Phase::Opening(negotiation);
+        self.opening_timeout = timeout;
         let mut out = Vec::new();
-        self.step(now, step, timeout, &mut out);
+        self.step(now, step, &mut out);
         out
     }
 
     /// The one way in: what happened becomes what is to be done.
     pub fn handle(&mut self, now: Duration, input: Input) -> Vec<Action> {
         let mut out = Vec::with_capacity(2);
+        // What was read before the end was known runs no handler any more.
+        if matches!(self.phase, Phase::Closed)
+            && matches!(input, Input::Received(_) | Input::Batch(_) | Input::Invalid(_))
+        {
+            return out;
+        }
         match input {
             Input::Received(message) => self.received(now, message, None, &mut out),
             Input::Batch(parts) => self.batch(now, parts, &mut out),

@@ -80,6 +80,8 @@ async fn the_version_header_is_what_the_session_negotiated_or_absent() {
         let headers = [("mcp-session-id", id.as_str()), ("mcp-protocol-version", "1999-01-01"), GET];
         assert_eq!(it.send("GET", "/mcp", &headers, "").await.status, 400);
         assert_eq!(it.send("DELETE", "/mcp", &headers, "").await.status, 400);
+        let answer = it.post(&[("mcp-protocol-version", "1999-01-01")], &initialize(version)).await;
+        assert_eq!((answer.status, answer.header("mcp-session-id")), (400, None), "{answer:?}");
     }
 }
 

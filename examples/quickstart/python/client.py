@@ -17,7 +17,7 @@ async def main(target: str, _flag: str = "--revision", revision: str | None = No
         report = {
             "protocolVersion": client.protocol_version,
             "era": client.era,
-            "transport": "http" if target.startswith("http") else "stdio",
+            "transport": client.transport,
             "result": json.loads(result.text),
             "ms": round(ms, 3),
         }

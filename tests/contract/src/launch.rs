@@ -3,11 +3,12 @@
 use crate::Outcome;
 use crate::options::Options;
 use crate::wire::http::Endpoint;
-use crate::wire::stdio::{Launch, Tail, kill_group, wait_bounded};
-use std::io::{BufRead, BufReader};
+use crate::wire::stdio::{Launch, Tail, kill_group, terminate, wait_bounded};
+use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How long a server may take until it says `ready`.
@@ -53,6 +54,8 @@ pub fn stdio(command: &[String], environment: &[(String, String)]) -> Launch {
 #[derive(Debug)]
 pub struct Listening {
     child: Child,
+    /// The beginning of what came on its standard output.
+    output: Option<JoinHandle<Vec<u8>>>,
     /// Where.
     pub endpoint: Endpoint,
     /// The URL it announced.
@@ -67,7 +70,9 @@ impl Listening {
         let mut words = command.to_vec();
         words.extend(["--http".to_owned(), "127.0.0.1:0".to_owned()]);
         let launch = Launch { words, environment: environment.to_vec() };
-        let mut child = launch.spawn(Stdio::null(), Stdio::null())?;
+        let mut child = launch.spawn(Stdio::null(), Stdio::piped())?;
+        let output = child.stdout.take().ok_or("no standard output")?;
+        let output = Some(std::thread::spawn(move || read_all(output)));
         let stream = child.stderr.take().ok_or("no standard error")?;
         let (sender, receiver) = channel();
         let log = Tail::default();
@@ -88,7 +93,7 @@ impl Listening {
         match receiver.recv_timeout(START_LIMIT) {
             Ok(url) => {
                 let endpoint = Endpoint::parse(&url)?;
-                Ok(Self { child, endpoint, url, log })
+                Ok(Self { child, output, endpoint, url, log })
             }
             Err(_) => {
                 kill_group(&mut child);
@@ -107,13 +112,22 @@ impl Listening {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Ask it to end with SIGTERM.
-    pub fn terminate(mut self, limit: Duration) -> Outcome {
-        if let Some(pid) = rustix::process::Pid::from_raw(self.child.id().cast_signed()) {
-            rustix::process::kill_process(pid, rustix::process::Signal::TERM).map_err(|error| error.to_string())?;
-        }
-        wait_bounded(&mut self.child, limit).map(|_| ()).map_err(|reason| format!("after SIGTERM: {reason}"))
+    /// Ask it to end with SIGTERM; what it wrote on its standard output.
+    pub fn terminate(mut self, limit: Duration) -> Outcome<String> {
+        terminate(&self.child)?;
+        wait_bounded(&mut self.child, limit).map_err(|reason| format!("after SIGTERM: {reason}"))?;
+        kill_group(&mut self.child);
+        let said = self.output.take().and_then(|reader| reader.join().ok()).unwrap_or_default();
+        Ok(String::from_utf8_lossy(&said).into_owned())
     }
+}
+
+/// Read to the end and keep the beginning, so that nobody blocks on writing.
+fn read_all(mut stream: impl Read) -> Vec<u8> {
+    let mut kept = Vec::new();
+    let _ = stream.by_ref().take(4096).read_to_end(&mut kept);
+    let _ = std::io::copy(&mut stream, &mut std::io::sink());
+    kept
 }
 
 impl Drop for Listening {

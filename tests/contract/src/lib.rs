@@ -3,7 +3,7 @@
 //!
 //! Reading order: [`script`] (the transcript format) · [`pattern`] (what may vary) ·
 //! [`wire`] (bytes to messages, stdio and HTTP) · [`replay`] (a script against a server) ·
-//! [`peer`] (a script against a client) · [`bad`], [`leaks`], [`cases`], [`coverage`] (the
+//! [`peer`] (a script against a client) · [`bad`], [`launchers`], [`leaks`], [`cases`], [`coverage`] (the
 //! other subcommands).
 #![allow(clippy::print_stdout, reason = "a command-line tool: its report is its standard output")]
 
@@ -11,6 +11,7 @@ pub mod bad;
 pub mod cases;
 pub mod coverage;
 pub mod launch;
+pub mod launchers;
 pub mod leaks;
 pub mod options;
 pub mod pattern;

@@ -4,17 +4,19 @@
 use contract::options::Options;
 use contract::replay::{self, BAD};
 use contract::report::Report;
-use contract::{Outcome, bad, cases, coverage, leaks, peer};
+use contract::{Outcome, bad, cases, coverage, launchers, leaks, peer};
 use std::process::ExitCode;
 
-const USAGE: &str = "contract transcripts|bad-input|leaks|cases --lang rust|python|node|swift [--transport stdio|http]
+const USAGE: &str =
+    "contract transcripts|bad-input|launchers|leaks|cases --lang rust|python|node|swift [--transport stdio|http]
          [--only GLOB] [--server COMMAND] [--timeout SECONDS] [--verbose]
   transcripts   replay tests/transcripts against the fixture server
   bad-input     tests/transcripts/bad and broken HTTP: an error each, and life goes on
+  launchers     servers start with a ready line and end on EOF and SIGTERM
   leaks         [--calls N --cancels N --sessions N --kills N --orphans N]
   cases         tests/cases against a runner of the language [--against LANG]
-contract coverage [--write FILE]
-  tests/requirements.yaml: every requirement proved in every language, or a reason
+contract coverage [write]
+  tests/requirements.yaml: every requirement proved in every language, or a reason; docs/parity.md says the same
 contract peer SCRIPT --stdio | --http HOST:PORT
   play the server's side of a script (used by cases)";
 
@@ -34,10 +36,9 @@ fn dispatch(command: &str, arguments: impl Iterator<Item = String>) -> Outcome<E
     let own: &[&str] = match command {
         "leaks" => &["calls", "cancels", "sessions", "kills", "orphans"],
         "cases" => &["against"],
-        "coverage" => &["write"],
         "peer" => return peer::main(arguments),
         "victim" => return leaks::victim::main(arguments),
-        "transcripts" | "bad-input" => &[],
+        "transcripts" | "bad-input" | "launchers" | "coverage" => &[],
         _ => return Err(format!("what to do?\n{USAGE}")),
     };
     let options = Options::parse(arguments, own)?;
@@ -45,6 +46,7 @@ fn dispatch(command: &str, arguments: impl Iterator<Item = String>) -> Outcome<E
     match command {
         "transcripts" => replay::run(&options, |name| !name.starts_with(BAD), &mut report)?,
         "bad-input" => bad::run(&options, &mut report)?,
+        "launchers" => launchers::run(&options, &mut report)?,
         "leaks" => leaks::run(&options, &mut report)?,
         "cases" => cases::run(&options, &mut report)?,
         _ => coverage::run(&options, &mut report)?,

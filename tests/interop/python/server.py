@@ -1,5 +1,6 @@
 """A server on the official Python SDK: server.py --stdio | --http HOST:PORT."""
 
+import socket
 import sys
 
 import uvicorn
@@ -43,7 +44,7 @@ def fail(kind: str) -> str:
 
 
 class Announcing(uvicorn.Server):
-    async def startup(self, sockets=None):
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
         port = self.servers[0].sockets[0].getsockname()[1]
         print(f"ready http://127.0.0.1:{port}/mcp", file=sys.stderr, flush=True)

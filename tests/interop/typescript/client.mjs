@@ -34,5 +34,6 @@ for (let i = 0; i < words.length; i += 2) {
     structured: result.structuredContent ?? null,
   });
 }
-console.log(JSON.stringify({ protocolVersion: client.getNegotiatedProtocolVersion(), tools, calls }));
+const protocolVersion = client.getNegotiatedProtocolVersion();
+process.stdout.write(`${JSON.stringify({ protocolVersion, tools, calls })}\n`);
 await client.close();

@@ -10,11 +10,19 @@ const text = (text) => ({ content: [{ type: "text", text }] });
 function build() {
   const server = new McpServer({ name: "typescript-sdk", version: "1.0.0" });
   const numbers = z.object({ a: z.number().int(), b: z.number().int() });
-  server.registerTool("add", { description: "Add two numbers", inputSchema: numbers }, async ({ a, b }) => text(`${a + b}`));
+  server.registerTool("add", { description: "Add two numbers", inputSchema: numbers }, async ({ a, b }) =>
+    text(`${a + b}`),
+  );
   const message = z.object({ text: z.string() });
-  server.registerTool("echo", { description: "Return the text unchanged", inputSchema: message }, async (m) => text(m.text));
+  server.registerTool("echo", { description: "Return the text unchanged", inputSchema: message }, async (m) =>
+    text(m.text),
+  );
   const weather = z.object({ city: z.string(), temperature: z.number(), conditions: z.string() });
-  const report = { description: "A weather report", inputSchema: z.object({ city: z.string() }), outputSchema: weather };
+  const report = {
+    description: "A weather report",
+    inputSchema: z.object({ city: z.string() }),
+    outputSchema: weather,
+  };
   server.registerTool("structured", report, async ({ city }) => {
     const structuredContent = { city, temperature: 22.5, conditions: "sunny" };
     return { ...text(JSON.stringify(structuredContent)), structuredContent };

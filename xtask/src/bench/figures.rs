@@ -27,6 +27,10 @@ impl Run {
             all.insert("target".to_owned(), json!(target));
             all.insert("round".to_owned(), json!(round));
             all.insert("point".to_owned(), json!(point.to_string()));
+            let figure = |name: &str| all.get(name).and_then(Value::as_f64);
+            if let Some((grown, warm)) = figure("rss_growth_kb").zip(figure("rss_after_10pct_kb")) {
+                all.insert("rss_growth_percent".to_owned(), json!(100.0 * grown / warm.max(1.0)));
+            }
         }
         Self { target: target.to_owned(), revision: revision.to_owned(), round, figures }
     }
@@ -57,6 +61,8 @@ struct Target {
     scenario: String,
     transport: Option<String>,
     concurrency: Option<usize>,
+    /// Another figure than the one the point is about; only with `value`.
+    figure: Option<String>,
     ratio: Option<BTreeMap<String, f64>>,
     value: Option<BTreeMap<String, f64>>,
 }
@@ -75,17 +81,26 @@ impl Targets {
         toml::from_str(&text).with_context(|| place::short(&path))
     }
 
-    fn limit(&self, point: &Point, target: &str) -> Option<Limit> {
+    fn of(&self, point: &Point) -> impl Iterator<Item = &Target> {
         let kind = if point.kind == Kind::Client { "client" } else { "server" };
-        let fits = |t: &&Target| {
+        self.target.iter().filter(move |t| {
             t.kind == kind
                 && t.scenario == point.scenario
                 && t.transport.as_ref().is_none_or(|x| x == point.transport)
                 && t.concurrency.is_none_or(|c| c == point.concurrency)
-        };
-        let found = self.target.iter().find(fits)?;
+        })
+    }
+
+    fn limit(&self, point: &Point, target: &str) -> Option<Limit> {
+        let found = self.of(point).find(|t| t.figure.is_none())?;
         let of = |all: &Option<BTreeMap<String, f64>>| all.as_ref().and_then(|m| m.get(target)).copied();
         of(&found.ratio).map(Limit::Ratio).or_else(|| of(&found.value).map(Limit::Value))
+    }
+
+    /// The most that further figures of the point may be.
+    fn others(&self, point: &Point, target: &str) -> Vec<(&str, f64)> {
+        let further = self.of(point).filter_map(|t| Some((t.figure.as_deref()?, *t.value.as_ref()?.get(target)?)));
+        further.collect()
     }
 }
 
@@ -133,6 +148,12 @@ pub(super) fn table(point: &Point, runs: &[Run], targets: &Targets, missed: &mut
         };
         if over {
             missed.push(format!("{point} {name}: {}, at most {}", number(reached), number(most)));
+        }
+        for (figure, most) in targets.others(point, name) {
+            let reached = of(LEGACY, figure).or_else(|| of(MODERN, figure));
+            if reached.is_some_and(|reached| reached > most) {
+                missed.push(format!("{point} {name}: {figure} {}, at most {}", number(reached), number(Some(most))));
+            }
         }
         let either = |figure: &str| of(LEGACY, figure).or_else(|| of(MODERN, figure));
         table.flat(&[
@@ -230,5 +251,20 @@ mod tests {
         all.push(dear);
         table(&points[0], &all, &targets, &mut missed);
         assert_eq!(missed.len(), 1);
+    }
+
+    #[test]
+    fn growth_and_what_sessions_leave_have_their_limits() {
+        let targets = Targets::read().expect("the list is there");
+        let one = |name: &str, figures| {
+            let point = plan::points(&[name.to_owned()]).expect("known").remove(0);
+            let mut missed = Vec::new();
+            table(&point, &[Run::new("rust", LEGACY, 0, figures, &point)], &targets, &mut missed);
+            missed.len()
+        };
+        let soak = |grown| json!({ "valid": true, "rss_growth_kb": grown, "rss_after_10pct_kb": 10_000 });
+        assert_eq!((one("soak", soak(400)), one("soak", soak(600))), (0, 1));
+        let kept = |kb| json!({ "valid": true, "kb_per_session": 1.0, "kept_after_delete_kb_per_session": kb });
+        assert_eq!((one("sessions", kept(0.1)), one("sessions", kept(0.3))), (0, 1));
     }
 }

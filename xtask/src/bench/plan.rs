@@ -108,7 +108,7 @@ fn of(name: &'static str) -> Vec<Point> {
         "async" => both("sleep-10", &[128], 20_000, CPU),
         "cold" => both("cold", &[1], 8, "cold_list_ms"),
         "memory" => both("call-add", &[16], 20_000, "rss_kb"),
-        "soak" => both("soak", &[16], 100_000, "rss_growth_kb"),
+        "soak" => both("soak", &[16], 100_000, "rss_growth_percent"),
         "sessions" => vec![point(Kind::Server, "sessions", "http", 1, 1_000, "kb_per_session")],
         "clients" => client("call-add", &[1, 64], 5_000),
         _ => [client("echo-64k", &[1], 500), client("echo-1m", &[1], 60), client("list", &[1], 300)].concat(),

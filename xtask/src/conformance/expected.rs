@@ -52,10 +52,19 @@ impl Expected {
         Ok(all)
     }
 
+    fn find(&self, lang: Lang, leg: &str, scenario: &str) -> Option<&Entry> {
+        let hit = |e: &&Entry| e.covers(lang, leg) && e.scenarios.iter().any(|s| names(s, scenario));
+        self.entries.iter().find(hit)
+    }
+
     /// Why this scenario may fail; none when it has to pass.
     pub(super) fn reason(&self, lang: Lang, leg: &str, scenario: &str) -> Option<&str> {
-        let hit = |e: &&Entry| e.covers(lang, leg) && e.scenarios.iter().any(|s| names(s, scenario));
-        self.entries.iter().find(hit).map(|e| e.reason.as_str())
+        self.find(lang, leg, scenario).map(|e| e.reason.as_str())
+    }
+
+    /// The same, when it may fail in every language: then a run in one of them tells whether that is stale.
+    pub(super) fn everywhere(&self, lang: Lang, leg: &str, scenario: &str) -> Option<&str> {
+        self.find(lang, leg, scenario).filter(|e| e.languages.is_none()).map(|e| e.reason.as_str())
     }
 
     /// Entries of these legs that name a scenario the suite does not have there.
@@ -110,6 +119,8 @@ mod tests {
         assert!(list.reason(Lang::Swift, "2026-07-28", "tools-list").is_some());
         assert!(list.reason(Lang::Swift, "2025-11-25", "tools-list").is_none());
         assert!(list.reason(Lang::Rust, "2026-07-28", "tools-list").is_none());
+        assert!(list.everywhere(Lang::Node, "2025-11-25", "resources-list").is_some());
+        assert!(list.everywhere(Lang::Swift, "2026-07-28", "tools-list").is_none());
     }
 
     #[test]

@@ -49,6 +49,7 @@ fn rust() -> Vec<Step> {
     vec![
         check("rust format", &["fmt", "--all", "--check"], 2),
         check("rust format of benches", &["fmt", "--all", "--check", "--manifest-path", "benches/Cargo.toml"], 2),
+        check("rust format of peers", &["fmt", "--check", "--manifest-path", "tests/interop/rmcp/Cargo.toml"], 2),
         check("rust clippy", &["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"], 20),
         step("rust cargo test", tests, 30, Reader::Cargo),
         step("rust documentation", docs, 10, Reader::Status),
@@ -106,6 +107,7 @@ fn python() -> Vec<Step> {
         },
         check("python stubtest", at("stubtest"), &["tricorn._core", "--mypy-config-file", "pyproject.toml"]),
         step("python pytest", program(at("pytest"), &pytest), 10, Reader::Pytest),
+        package("python"),
     ]
 }
 
@@ -122,12 +124,27 @@ fn node() -> Vec<Step> {
         check("node types", bin("tsc"), &["-p", "bindings-node", "--noEmit"]),
         check("node types of tests", bin("tsc"), &["-p", "bindings-node/test", "--noEmit"]),
         step("node test", tests, 10, Reader::Tap),
+        package("node"),
     ]
+}
+
+/// The package that a user installs, from what is compiled already.
+fn package(lang: &str) -> Step {
+    let script = program(place::root().join("xtask/package-check.sh"), &[lang]);
+    step(&format!("{lang} package"), script, 10, Reader::Status)
 }
 
 fn swift() -> Vec<Step> {
     let swift = |args: &[&str]| setup::swift_command(args);
-    let places = ["bindings-swift/Sources/Tricorn", "bindings-swift/Tests", "examples", "tests/interop/ours/swift"];
+    let places = [
+        "Package.swift",
+        "bindings-swift/Sources/Tricorn",
+        "bindings-swift/Sources/TricornCore/NSLock.swift",
+        "bindings-swift/Tests",
+        "examples",
+        "tests/cases/runners/swift",
+        "tests/interop/ours/swift",
+    ];
     let format = [&["swift", "format", "lint", "--strict", "--recursive"][..], &places].concat();
     vec![
         match tool::ask(swift(&["swift", "format", "--version"])) {
@@ -151,7 +168,7 @@ pub(super) fn shared() -> Vec<Step> {
 /// The contract against a language's fixture server and clients.
 pub(super) fn contract(lang: Lang) -> Vec<Step> {
     let name = lang.name();
-    ["transcripts", "bad-input", "cases", "leaks"]
+    ["transcripts", "bad-input", "launchers", "cases", "leaks"]
         .into_iter()
         .map(|what| step(&format!("{name} contract {what}"), suite(&[what, "--lang", name]), 10, Reader::Own))
         .collect()

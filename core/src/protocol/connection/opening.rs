@@ -3,15 +3,14 @@
 use super::*;
 
 impl Connection {
-    pub(super) fn step(&mut self, now: Duration, step: Step, timeout: Option<Duration>, out: &mut Vec<Action>) {
+    pub(super) fn step(&mut self, now: Duration, step: Step, out: &mut Vec<Action>) {
         match step {
             Step::Wait => {}
             Step::Ask { method, revision, timeout: own } => {
                 let params = (method == "initialize").then(|| legacy::question(&self.facts, revision));
                 // A probe without an answer costs its own time, `initialize` the caller's.
-                let timeout = own.or(timeout).or(Some(Duration::from_secs(60)));
                 let mut invocation = Invocation::new(OPENING, method, params);
-                invocation.timeout = timeout;
+                invocation.timeout = own.or(self.opening_timeout);
                 let outgoing = Outgoing::new(invocation, now);
                 let era = if method == "initialize" { revision } else { Revision::NEWEST.max(revision) };
                 self.envelope.clear();

@@ -45,7 +45,24 @@ impl Connection {
             outgoing.method = other.name.into();
             outgoing.stands_in = true;
         }
+        if let Some(capability) = Method::find(&outgoing.method).and_then(|row| row.capability)
+            && !self.peer_declares(capability)
+        {
+            let other = if self.facts.role == Role::Client { "server" } else { "client" };
+            let message = format!(
+                "{:?} was not sent: the {other} does not declare the capability {capability:?}",
+                outgoing.method
+            );
+            return out.push(Action::Resolve(outgoing.call, Err(Error::new(ErrorKind::Unsupported, message))));
+        }
         self.transmit(outgoing, revision, out);
+    }
+
+    fn peer_declares(&self, capability: &str) -> bool {
+        match &self.phase {
+            Phase::Legacy(session) => session.peer.capabilities.declares(capability),
+            _ => self.opening.as_ref().is_some_and(|opening| opening.peer.capabilities.declares(capability)),
+        }
     }
 
     pub(super) fn transmit(&mut self, outgoing: Outgoing, revision: Revision, out: &mut Vec<Action>) {
@@ -88,7 +105,7 @@ impl Connection {
         {
             self.outgoing.remove(id);
             let step = negotiation.answered(&self.facts, id, &result);
-            return self.step(now, step, None, out);
+            return self.step(now, step, out);
         }
         // Nobody asked, or nobody waits any more.
         let Some(outgoing) = self.outgoing.remove(id) else {
@@ -108,7 +125,7 @@ impl Connection {
         {
             self.outgoing.remove(id);
             let step = negotiation.refused(&self.facts, id, error);
-            return self.step(now, step, None, out);
+            return self.step(now, step, out);
         }
         let Some(outgoing) = self.outgoing.remove(id) else {
             return;
@@ -125,7 +142,7 @@ impl Connection {
             return out.push(Action::Resolve(outgoing.call, Err(Error::new(ErrorKind::Transport, message))));
         }
         // A 404 says that the request did not run, so it is safe to send again.
-        let timeout = outgoing.timeout;
+        self.opening_timeout = outgoing.timeout;
         outgoing.restart(now);
         outgoing.resent = true;
         outgoing.related = None;
@@ -135,7 +152,7 @@ impl Connection {
             let mut negotiation = Negotiation::new(pinned, Duration::ZERO);
             let step = negotiation.start(&self.facts, Some(Era::Legacy));
             self.phase = Phase::Opening(negotiation);
-            self.step(now, step, timeout, out);
+            self.step(now, step, out);
         }
     }
 
@@ -168,7 +185,7 @@ impl Connection {
             {
                 self.outgoing.remove(&name);
                 let step = negotiation.timed_out(&self.facts, &name);
-                self.step(now, step, None, out);
+                self.step(now, step, out);
                 continue;
             }
             let Some(outgoing) = self.outgoing.remove(&name) else {

@@ -271,3 +271,28 @@ fn what_a_peer_sent_is_not_echoed_whole() {
     let message = answer["error"]["message"].as_str().unwrap_or_default();
     assert!(message.len() < 200 && message.contains("xxx…"), "{message}");
 }
+
+#[test]
+fn what_was_read_before_the_end_was_known_runs_no_handler() {
+    for mut c in [connection(Role::Server), legacy("2025-03-26")] {
+        c.handle(START, Input::Closed("the end".into()));
+        let mut modern = call(7);
+        modern["params"]["_meta"] = envelope("2026-07-28");
+        for value in [call(6), modern] {
+            assert!(feed(&mut c, value.clone()).is_empty());
+            assert!(c.handle(START, Input::Batch(vec![Ok(message(&value))])).is_empty());
+        }
+        assert_eq!(c.in_flight(), 0);
+    }
+}
+
+#[test]
+fn what_a_client_says_of_itself_is_kept_and_so_has_a_bound() {
+    let mut c = connection(Role::Server);
+    let mut hello = initialize("2025-11-25");
+    hello["params"]["clientInfo"]["title"] = json!("x".repeat(65 << 10));
+    let answer = one(&feed(&mut c, hello));
+    assert_eq!(answer["error"]["code"], code::INVALID_PARAMS);
+    assert!(answer["error"]["message"].as_str().is_some_and(|m| m.contains("clientInfo")), "{answer}");
+    assert_eq!(one(&feed(&mut c, initialize("2025-11-25")))["result"]["protocolVersion"], "2025-11-25");
+}

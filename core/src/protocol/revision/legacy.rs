@@ -21,6 +21,9 @@ struct InitializeParams {
     client_info: Option<RawJson>,
 }
 
+/// The most bytes that a client may say of itself: a session keeps them for as long as it lives.
+const MAX_PEER_FACTS: usize = 64 << 10;
+
 /// Answers `initialize`: the revision asked for when it is served, else the newest legacy one that is.
 ///
 /// # Errors
@@ -32,6 +35,12 @@ pub(crate) fn answer(facts: &Facts, params: Option<&RawJson>) -> Result<(Revisio
         if value.as_ref().is_some_and(|v| !v.is_object()) {
             return Err(Error::invalid_params(format!("{name:?}: expected an object")));
         }
+    }
+    let kept =
+        [&asked.capabilities, &asked.client_info].into_iter().flatten().map(|raw| raw.get().len()).sum::<usize>();
+    if kept > MAX_PEER_FACTS {
+        let message = format!("\"capabilities\" and \"clientInfo\": {kept} bytes, at most {MAX_PEER_FACTS}");
+        return Err(Error::invalid_params(message));
     }
     let mut served = facts.revisions.iter().copied().filter(|r| r.era() == Era::Legacy);
     let revision = match Revision::parse(&asked.protocol_version) {

@@ -80,7 +80,7 @@ pub(crate) fn unsupported(requested: &str, served: &[Revision]) -> Error {
     let modern: Vec<_> = served.iter().rev().filter(|r| r.era() == Era::Modern).collect();
     let supported = if modern.is_empty() { served.iter().rev().collect() } else { modern };
     Error::rpc(UNSUPPORTED_VERSION, format!("unsupported protocol version {:?}", shortened(requested, 100)))
-        .with_data(RawJson::from_value(&json!({"supported": supported, "requested": requested})))
+        .with_data(RawJson::from_value(&json!({"supported": supported, "requested": shortened(requested, 100)})))
 }
 
 /// −32021: the request would need `capability` (dotted path) of its client.

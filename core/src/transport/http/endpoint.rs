@@ -117,6 +117,11 @@ impl Endpoint {
         response
     }
 
+    /// The answer to what is no HTTP request.
+    pub(crate) fn malformed(&self, why: &str) -> Response<Body> {
+        Refusal::new(StatusCode::BAD_REQUEST, format!("malformed request: {why}")).into()
+    }
+
     /// Ends every session, stream and running call. Later requests are refused.
     pub(super) fn close(&self) {
         self.inner.close();
@@ -180,7 +185,8 @@ impl Inner {
             let why = format!("nothing here; the endpoint's path is {} (path)", self.options.path);
             return refuse(StatusCode::NOT_FOUND, &why);
         }
-        if self.closed.load(Ordering::Acquire) {
+        // Mounted, nobody tells the endpoint that its server was closed.
+        if self.closed.load(Ordering::Acquire) || self.server.shared.stop.is_set() {
             return refuse(StatusCode::SERVICE_UNAVAILABLE, "the server was closed");
         }
         match head.method {

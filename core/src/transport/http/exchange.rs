@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::endpoint::Ticket;
 use super::outlet::Outlet;
 use super::sessions::Session;
-use crate::driver::Peer;
+use crate::driver::{Peer, now};
 use crate::protocol::Route;
 
 /// One response that is on its way, from the side of its reader. Dropped unfinished, the client has gone away.
@@ -45,8 +45,14 @@ impl Drop for Exchange {
             Owner::Stateless { peer, .. } if !self.finished => peer.close("the client closed the response stream"),
             Owner::Stateless { .. } => {}
             // A session's request runs on: a lost connection is no cancellation.
-            Owner::Request { session, route } => session.lanes().forget(*route),
-            Owner::Stream { session, key, .. } => session.lanes().close_stream(*key),
+            Owner::Request { session, route } => {
+                session.left(now());
+                session.lanes().forget(*route);
+            }
+            Owner::Stream { session, key, .. } => {
+                session.left(now());
+                session.lanes().close_stream(*key);
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
 
+use crate::error::shortened;
 use crate::jsonrpc::RawJson;
 use crate::model::meta;
 use crate::model::mirror::Mirror;
@@ -124,15 +125,20 @@ fn compare(
 ) -> Result<(), String> {
     match (header, expected) {
         (Single::Absent, None) => Ok(()),
-        (Single::Absent, Some(expected)) => Err(format!("header {shown}: missing, the body says {expected:?}")),
+        (Single::Absent, Some(expected)) => Err(format!("header {shown}: missing, the body says {}", quoted(expected))),
         (Single::Unreadable, _) => Err(format!("header {shown}: expected one value of visible ASCII")),
-        (Single::Text(text), None) => Err(format!("header {shown}: is {text:?}, the body says nothing")),
+        (Single::Text(text), None) => Err(format!("header {shown}: is {}, the body says nothing", quoted(text))),
         (Single::Text(text), Some(expected)) => match decode(text) {
-            Err(why) => Err(format!("header {shown}: {text:?} {why}")),
+            Err(why) => Err(format!("header {shown}: {} {why}", quoted(text))),
             Ok(decoded) if same(&decoded, expected) => Ok(()),
-            Ok(decoded) => Err(format!("header {shown}: is {decoded:?}, the body says {expected:?}")),
+            Ok(decoded) => Err(format!("header {shown}: is {}, the body says {}", quoted(&decoded), quoted(expected))),
         },
     }
+}
+
+/// As much of what a peer sent as an error says back.
+pub(super) fn quoted(text: &str) -> String {
+    format!("{:?}", shortened(text, 100))
 }
 
 /// Checks the headers that mirror arguments of a tool.

@@ -8,7 +8,7 @@ use super::Body;
 use super::body::Events;
 use super::endpoint::Inner;
 use super::exchange::{Exchange, Owner};
-use super::headers::{Accepts, Kept, PROTOCOL_VERSION, SESSION_ID, Single};
+use super::headers::{self, Accepts, Kept, PROTOCOL_VERSION, SESSION_ID, Single};
 use super::outlet::{Answer, End, Next, Outlet};
 use super::reply::{self, Refusal};
 use super::sessions::{Lanes, Session, new_id};
@@ -119,6 +119,9 @@ async fn open(
         Message::Request { id, .. } => Some(id.clone()),
         _ => None,
     };
+    if let Err(refusal) = named_version(&headers) {
+        return refusal.with_id(request_id.as_ref()).into();
+    }
     let id = match new_id() {
         Ok(id) => id,
         Err(error) => return Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.message()).into(),
@@ -172,24 +175,35 @@ fn session(inner: &Inner, header: Single<'_>) -> Result<Arc<Session>, Refusal> {
     }
 }
 
+/// The revision that the version header names, if there is one.
+fn named_version(headers: &HeaderMap) -> Result<Option<Revision>, Refusal> {
+    let bad = |message: String| Err(Refusal::new(StatusCode::BAD_REQUEST, message));
+    match Single::of(headers, &PROTOCOL_VERSION) {
+        Single::Absent => Ok(None),
+        Single::Text(version) => Revision::parse(version).map(Some).map_or_else(
+            || {
+                let served: Vec<_> = Revision::of_era(Era::Legacy).map(Revision::as_str).collect();
+                bad(format!(
+                    "header MCP-Protocol-Version: {} is not supported, expected one of {}",
+                    headers::quoted(version),
+                    served.join(", ")
+                ))
+            },
+            Ok,
+        ),
+        Single::Unreadable => bad("header MCP-Protocol-Version: expected one value of visible ASCII".into()),
+    }
+}
+
 /// The version header of a session's request may be missing; the session knows.
 fn check_version(headers: &HeaderMap, session: &Session) -> Result<(), Refusal> {
-    let bad = |message: String| Err(Refusal::new(StatusCode::BAD_REQUEST, message));
     let spoken = session.revision;
-    match Single::of(headers, &PROTOCOL_VERSION) {
-        Single::Absent => Ok(()),
-        Single::Text(version) if version == spoken.as_str() => Ok(()),
-        Single::Text(version) if Revision::parse(version).is_none() => {
-            let served: Vec<_> = Revision::of_era(Era::Legacy).map(Revision::as_str).collect();
-            bad(format!(
-                "header MCP-Protocol-Version: {version:?} is not supported, expected one of {}",
-                served.join(", ")
-            ))
-        }
-        Single::Text(version) => {
-            bad(format!("header MCP-Protocol-Version: is {version:?}, this session negotiated {spoken}"))
-        }
-        Single::Unreadable => bad("header MCP-Protocol-Version: expected one value of visible ASCII".into()),
+    match named_version(headers)? {
+        Some(version) if version != spoken => Err(Refusal::new(
+            StatusCode::BAD_REQUEST,
+            format!("header MCP-Protocol-Version: is \"{version}\", this session negotiated {spoken}"),
+        )),
+        _ => Ok(()),
     }
 }
 

@@ -82,10 +82,13 @@ fn check(inner: &Inner, facts: &Facts, headers: &HeaderMap, request: &Request) -
     if header != Single::Text(&version) {
         let said = match header {
             Single::Absent => "is missing".to_owned(),
-            Single::Text(text) => format!("is {text:?}"),
+            Single::Text(text) => format!("is {}", headers::quoted(text)),
             Single::Unreadable => "is not one readable value".to_owned(),
         };
-        return Err(mismatch(format!("header MCP-Protocol-Version {said}, the body says {version:?}")));
+        return Err(mismatch(format!(
+            "header MCP-Protocol-Version {said}, the body says {}",
+            headers::quoted(&version)
+        )));
     }
     modern::revision(&version, &facts.revisions)?;
     if Single::of(headers, &METHOD) != Single::Text(method) {

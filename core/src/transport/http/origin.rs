@@ -1,5 +1,6 @@
 //! Against pages of other sites that talk to a local server: who may be addressed, and from where.
 
+use super::headers::quoted;
 use super::options::HttpOptions;
 
 /// The `Host` and `Origin` values that are answered.
@@ -50,7 +51,8 @@ impl Allowed {
     pub(super) fn host(&self, host: Option<&str>) -> Result<(), String> {
         match host {
             Some(host) if !self.usual.iter().any(|usual| usual == host) && !self.hosts.contains(host) => Err(format!(
-                "Host {host:?} is not allowed; if this name is meant to reach the server, add it to allowed_hosts"
+                "Host {} is not allowed; if this name is meant to reach the server, add it to allowed_hosts",
+                quoted(host)
             )),
             _ => Ok(()),
         }
@@ -77,7 +79,8 @@ impl Allowed {
             return Ok(());
         }
         Err(format!(
-            "Origin {origin:?} is not allowed; if its pages are meant to use the server, add it to allowed_origins"
+            "Origin {} is not allowed; if its pages are meant to use the server, add it to allowed_origins",
+            quoted(origin)
         ))
     }
 }

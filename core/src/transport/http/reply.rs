@@ -26,7 +26,8 @@ pub(super) struct Refusal {
 impl Refusal {
     /// HTTP says no; the body says why in JSON-RPC's words.
     pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        let error = ErrorObject { code: code::INVALID_REQUEST, message: message.into(), data: None };
+        let code = if status.is_server_error() { code::INTERNAL_ERROR } else { code::INVALID_REQUEST };
+        let error = ErrorObject { code, message: message.into(), data: None };
         Self { status, id: None, error, null_id: false, allow: None }
     }
 

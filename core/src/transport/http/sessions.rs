@@ -19,8 +19,9 @@ pub(super) struct Session {
     pub(super) revision: Revision,
     pub(super) peer: Arc<Peer>,
     lanes: Arc<Lanes>,
-    /// Its place in the order of last use, and when that was; written under the table's lock.
+    /// Its place in the order of last use, written under the table's lock.
     place: AtomicU64,
+    /// When it was last in use.
     used: AtomicU64,
 }
 
@@ -37,6 +38,11 @@ impl Session {
     /// connection is no cancellation, but it does not keep the session.
     fn is_busy(&self) -> bool {
         self.lanes.is_open()
+    }
+
+    /// A request or a stream of it has just ended: from now on it may be idle.
+    pub(super) fn left(&self, now: Duration) {
+        self.used.store(millis(now), Ordering::Relaxed);
     }
 
     /// Ends it: its streams end, its running calls are cancelled.
@@ -182,7 +188,7 @@ impl Sessions {
     pub(super) fn sweep(&self, now: Duration) {
         let mut table = self.lock();
         let old = |s: &&Arc<Session>| s.used.load(Ordering::Relaxed).saturating_add(millis(self.idle)) <= millis(now);
-        let old: Vec<_> = table.by_use.values().take_while(old).cloned().collect();
+        let old: Vec<_> = table.by_use.values().filter(old).cloned().collect();
         let (busy, expired): (Vec<_>, Vec<_>) = old.into_iter().partition(|s| s.is_busy());
         busy.iter().for_each(|session| table.touch(session, now));
         expired.iter().for_each(|session| drop(table.remove(&session.id)));
@@ -378,6 +384,7 @@ impl Sink for Lanes {
 mod tests {
     use super::super::outlet::Next;
     use super::*;
+    use crate::protocol::{Connection, Transport};
 
     fn notification(text: &'static str) -> Outbound {
         outbound(text, None, Sent::Notification)
@@ -439,6 +446,24 @@ mod tests {
         lanes.end(End::SessionEnded);
         assert!(matches!(stream.next(), Some(Next::End(End::SessionEnded))));
         assert!(!lanes.is_open());
+    }
+
+    #[test]
+    fn a_session_is_idle_from_the_end_of_its_last_request() {
+        let at = Duration::from_secs;
+        let server = crate::server::Server::new("s");
+        let lanes = Arc::new(Lanes::new(2));
+        let connection = Connection::new(server.facts(), Arc::new(Transport::new("http")));
+        let sink: Arc<dyn Sink> = lanes.clone();
+        let peer = Peer::new(connection, server.limits(), server.shared.router.clone(), |_| sink);
+        let session = Arc::new(Session::new("id".into(), Revision::NEWEST_LEGACY, peer, lanes));
+        let sessions = Sessions::new(8, at(10));
+        assert!(sessions.insert(session.clone(), at(0)).is_ok());
+        session.left(at(9));
+        sessions.sweep(at(18));
+        assert!(sessions.find("id", at(18)).is_some());
+        sessions.sweep(at(28));
+        assert!(sessions.find("id", at(28)).is_none());
     }
 
     #[test]

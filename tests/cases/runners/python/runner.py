@@ -122,8 +122,7 @@ class Runner:
             "content": result.raw["content"],
             "meta": result.meta,
         }
-        # None is a value that a tool may return: whether there is one shows only in the raw result.
-        return {**answer, "structured": result.structured} if "structuredContent" in result.raw else answer
+        return {**answer, "structured": result.structured} if result.has_structured else answer
 
 
 async def main() -> None:

@@ -39,9 +39,9 @@ actor Runner {
         if error is CancellationError { return ["kind": "cancelled_here", "message": "\(error)"] }
         guard let error = error as? TricornError else { return ["kind": "exception", "message": .string("\(error)")] }
         return known([
-                ("kind", .string(error.kind)), ("message", .string(error.message)), ("code", error.code.map(JSONValue.int)),
-                ("data", error.data),
-            ])
+            ("kind", .string(error.kind)), ("message", .string(error.message)), ("code", error.code.map(JSONValue.int)),
+            ("data", error.data),
+        ])
     }
 
     private func perform(_ id: Int, _ command: JSONValue) async throws -> JSONValue {
@@ -95,7 +95,8 @@ actor Runner {
         if let url = target["url"]?.stringValue { return .url(url) }
         let environment = (target["env"]?.objectValue ?? [:]).map { ($0.key, $0.value.stringValue) }
         return .command(
-            target["command"]?.stringValue ?? "", arguments: (target["args"]?.arrayValue ?? []).compactMap(\.stringValue),
+            target["command"]?.stringValue ?? "",
+            arguments: (target["args"]?.arrayValue ?? []).compactMap(\.stringValue),
             environment: Dictionary(uniqueKeysWithValues: environment), standardError: .discard)
     }
 
@@ -144,9 +145,9 @@ actor Runner {
         async let reported: Void = {
             for await one in reports {
                 let progress: JSONValue = known([
-                        ("progress", .double(one.progress)), ("total", one.total.map(JSONValue.double)),
-                        ("message", one.message.map(JSONValue.string)),
-                    ])
+                    ("progress", .double(one.progress)), ("total", one.total.map(JSONValue.double)),
+                    ("message", one.message.map(JSONValue.string)),
+                ])
                 await output.say(["id": .int(id), "progress": progress])
             }
         }()
@@ -155,9 +156,9 @@ actor Runner {
         report.finish()
         await reported
         return known([
-                ("text", .string(result.text)), ("is_error", .bool(result.isError)), ("content", result.json?["content"]),
-                ("meta", result.meta ?? [:]), ("structured", result.structured),
-            ])
+            ("text", .string(result.text)), ("is_error", .bool(result.isError)), ("content", result.json?["content"]),
+            ("meta", result.meta ?? [:]), ("structured", result.structured),
+        ])
     }
 
     func end() async {

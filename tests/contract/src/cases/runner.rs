@@ -103,7 +103,7 @@ impl Runner {
         let Some(pipe) = self.pipe else {
             return Err("the runner died".into());
         };
-        let (_, status) = pipe.finish(self.limit)?;
+        let status = pipe.finish(self.limit)?.status;
         if status.success() { Ok(()) } else { Err(format!("it ended with {status}")) }
     }
 }

@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 
 const MEMBERS: [&str; 9] = ["id", "side", "source", "behaviour", "since", "until", "tests", "deferred", "gaps"];
 
-/// Check `tests/requirements.yaml`, print the table, write it where `--write` says.
+/// Check `tests/requirements.yaml` and that the table of the documentation says the same; `write` writes that.
 pub fn run(options: &Options, report: &mut Report) -> Outcome {
     let root = launch::root()?;
     let path = root.join("tests/requirements.yaml");
@@ -34,18 +34,22 @@ pub fn run(options: &Options, report: &mut Report) -> Outcome {
         });
         report.record(&format!("requirement {id}"), outcome.map_err(|reason| format!("line {}: {reason}", entry.line)));
     }
-    let table = table(&rows);
-    println!("{table}");
-    if let Some(file) = options.get("write") {
-        let page = format!("{HEAD}{table}");
-        std::fs::write(root.join(file), page).map_err(|error| format!("{file}: {error}"))?;
+    let page = format!("{HEAD}{}", table(&rows));
+    let file = root.join(PARITY);
+    if options.words.iter().any(|word| word == "write") {
+        std::fs::write(&file, &page).map_err(|error| format!("{PARITY}: {error}"))?;
     }
+    let same = std::fs::read_to_string(&file).is_ok_and(|written| written == page);
+    report.record(PARITY, if same { Ok(()) } else { Err(format!("out of date: {WRITE}")) });
     Ok(())
 }
 
+/// The published table.
+const PARITY: &str = "docs/parity.md";
+const WRITE: &str = "cargo run --release -p contract -- coverage write";
 const HEAD: &str = "# Parity
 
-What is required, and how many tests prove it in each language. Made by `contract coverage --write docs/parity.md` from `tests/requirements.yaml`; the numbers count transcripts, API cases, scenarios of the official suite, and test functions. Tests of the engine count for every language, because all of them run on it.
+What is required, and how many tests prove it in each language. Made by `cargo run --release -p contract -- coverage write` from `tests/requirements.yaml`; the numbers count transcripts, API cases, scenarios of the official suite, and test functions. Tests of the engine count for every language, because all of them run on it.
 
 ";
 

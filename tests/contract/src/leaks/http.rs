@@ -15,7 +15,7 @@ const WORKERS: usize = 4;
 pub(super) const LEGACY: &str = "2025-11-25";
 
 /// One client: a connection that is kept, and a session in the legacy era.
-pub(super) struct Client {
+pub(crate) struct Client {
     endpoint: Endpoint,
     connection: Option<Connection>,
     session: Option<String>,
@@ -26,7 +26,7 @@ pub(super) struct Client {
 
 impl Client {
     /// Connect and, in the legacy era, open a session.
-    pub(super) fn open(endpoint: &Endpoint, modern: bool, limit: Duration) -> Outcome<Self> {
+    pub(crate) fn open(endpoint: &Endpoint, modern: bool, limit: Duration) -> Outcome<Self> {
         let mut client = Self { endpoint: endpoint.clone(), connection: None, session: None, modern, limit, last: 0 };
         if !modern {
             let params = json!({"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "contract", "version": "1"}});
@@ -80,7 +80,7 @@ impl Client {
     }
 
     /// Start a call that takes ten minutes; it is running when this returns.
-    pub(super) fn start_slow(&mut self) -> Outcome<Exchange> {
+    pub(crate) fn start_slow(&mut self) -> Outcome<Exchange> {
         let token = self.last + 1;
         let params = json!({"name": "slow", "arguments": {"ms": 600_000}, "_meta": {"progressToken": token}});
         let mut exchange = self.send("tools/call", params, true)?;
@@ -127,8 +127,8 @@ impl Client {
     }
 }
 
-/// The whole mix.
-pub(super) fn apply(server: &Listening, load: Load, limit: Duration) -> Outcome {
+/// The whole mix; `tell` hears of each part that is done.
+pub(super) fn apply(server: &Listening, load: Load, limit: Duration, tell: impl Fn(&str)) -> Outcome {
     spread(load.calls, |_, modern, count| {
         let mut client = Client::open(&server.endpoint, modern, limit)?;
         for number in 0..count {
@@ -141,17 +141,20 @@ pub(super) fn apply(server: &Listening, load: Load, limit: Duration) -> Outcome 
         Ok(())
     })
     .map_err(|reason| format!("calls: {reason}"))?;
+    tell("calls");
     spread(load.cancels, |_, modern, count| {
         let mut client = Client::open(&server.endpoint, modern, limit)?;
         (0..count).try_for_each(|_| client.cancel_slow())
     })
     .map_err(|reason| format!("cancelled calls: {reason}"))?;
+    tell("cancelled calls");
     spread(load.sessions, |worker, _, count| {
         (0..count).try_for_each(|number| {
             Client::open(&server.endpoint, false, limit)?.abandon((worker + number).is_multiple_of(2))
         })
     })
     .map_err(|reason| format!("abandoned sessions: {reason}"))?;
+    tell("abandoned sessions");
     spread(load.kills, |_, modern, count| victim::kill(&server.url, modern, count))
         .map_err(|reason| format!("killed clients: {reason}"))
 }

@@ -2,7 +2,7 @@
 //! clients killed in the middle. After a warm-up of the same mix the server's footprint is
 //! measured, after the full load it has to come back to within the tolerance.
 
-mod http;
+pub(crate) mod http;
 mod pipe;
 pub mod victim;
 
@@ -18,9 +18,12 @@ use std::time::{Duration, Instant};
 /// 5 per cent, plus noise that does not grow with the load.
 const TOLERANCE: Tolerance = Tolerance { percent: 5, memory: 1024, threads: 2, descriptors: 4 };
 
-/// The warm-up has this part of the load's calls. Of sessions and killed clients it has all, because they are there at
-/// the same time: what a heap once needed it keeps.
+/// The warm-up has this part of the load's calls. Of sessions and killed clients it has all, because many of them are
+/// there at the same time, those of the last seconds before they idle out: what a heap once needed it keeps.
 const WARM_UP: usize = 4;
+
+/// How often growth is told while it has not gone yet.
+const TELL: Duration = Duration::from_secs(5);
 
 /// How long what was left behind may take to disappear.
 const SETTLE: Duration = Duration::from_secs(60);
@@ -77,7 +80,7 @@ fn over_http(name: &str, command: &[String], load: Load, options: &Options) -> O
     let outcome = compare(
         name,
         server.id(),
-        |load| http::apply(&server, load, options.timeout),
+        |load, tell| http::apply(&server, load, options.timeout, tell),
         || http::settled(&server, options.timeout),
         load,
     );
@@ -91,7 +94,7 @@ fn over_stdio(name: &str, command: &[String], load: Load, options: &Options) -> 
     let outcome = compare(
         name,
         id,
-        |load| pipe::apply(&mut server.borrow_mut(), load, options.timeout),
+        |load, tell| pipe::apply(&mut server.borrow_mut(), load, options.timeout, tell),
         || pipe::settled(&mut server.borrow_mut(), options.timeout),
         load,
     );
@@ -101,24 +104,33 @@ fn over_stdio(name: &str, command: &[String], load: Load, options: &Options) -> 
 fn compare(
     name: &str,
     leader: u32,
-    mut apply: impl FnMut(Load) -> Outcome,
+    mut apply: impl FnMut(Load, &dyn Fn(&str)) -> Outcome,
     mut settled: impl FnMut() -> Outcome<bool>,
     load: Load,
 ) -> Outcome {
     let started = Instant::now();
-    apply(load.warm_up()).map_err(|reason| format!("warm-up: {reason}"))?;
+    let tell = |what: &str| println!("# {name}: {:3.0} s: {what}", started.elapsed().as_secs_f64());
+    apply(load.warm_up(), &tell).map_err(|reason| format!("warm-up: {reason}"))?;
+    tell("warm-up done");
     wait_until(&mut settled)?;
     let before = calm(leader)?;
-    println!("# {name}: after warm-up {before}");
-    apply(load)?;
+    tell(&format!("after warm-up {before}"));
+    apply(load, &tell)?;
+    tell("load done");
     wait_until(&mut settled)?;
+    tell("nothing is held any more");
     let deadline = Instant::now() + SETTLE;
+    let mut told = Instant::now();
     loop {
         let after = Footprint::of_group(leader)?;
         let growth = after.growth(before, TOLERANCE);
         if growth.is_empty() || Instant::now() > deadline {
-            println!("# {name}: after the load {after}, {:.0} s in all", started.elapsed().as_secs_f64());
+            tell(&format!("after the load {after}"));
             return if growth.is_empty() { Ok(()) } else { Err(growth.join("; ")) };
+        }
+        if told.elapsed() > TELL {
+            tell(&growth.join("; "));
+            told = Instant::now();
         }
         // Anything the server does may be what triggers its collector.
         settled()?;

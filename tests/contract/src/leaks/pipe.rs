@@ -25,8 +25,8 @@ fn next(server: &mut Pipe, limit: Duration) -> Outcome<Value> {
     server.next(limit)?.ok_or_else(|| "the server closed its output".into())
 }
 
-/// Calls with several under way, then calls that are cancelled while they run.
-pub(super) fn apply(server: &mut Pipe, load: Load, limit: Duration) -> Outcome {
+/// Calls with several under way, then calls that are cancelled while they run; `tell` hears of each part that is done.
+pub(super) fn apply(server: &mut Pipe, load: Load, limit: Duration, tell: impl Fn(&str)) -> Outcome {
     let (mut sent, mut answered) = (0, 0);
     while answered < load.calls {
         while sent < load.calls && sent - answered < WINDOW {
@@ -39,6 +39,7 @@ pub(super) fn apply(server: &mut Pipe, load: Load, limit: Duration) -> Outcome {
         }
         answered += 1;
     }
+    tell("calls");
     for number in 0..load.cancels {
         let id = format!("slow-{number}");
         server.send(&request(&id, "slow", json!({"ms": 600_000}), true))?;

@@ -71,7 +71,7 @@ pub fn replay(
     }
     for (environment, server) in servers {
         let name = format!("{} http ends on SIGTERM {environment:?}", options.language);
-        report.record(&name, server.terminate(Duration::from_secs(5)));
+        report.record(&name, server.terminate(Duration::from_secs(5)).map(drop));
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use crate::launch;
 use crate::options::Options;
 use crate::pattern::{self, Captures, MODERN, Strictness, brief};
 use crate::script::{Action, Script, Transport};
-use crate::wire::stdio::Pipe;
+use crate::wire::stdio::{Ended, Pipe};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -132,7 +132,7 @@ impl Player {
         let Some(pipe) = self.pipe.take() else {
             return Ok(());
         };
-        let (unread, status) = pipe.finish(self.limit)?;
+        let Ended { unread, status } = pipe.finish(self.limit)?;
         if let Some(message) = unread.first() {
             return Err(format!("{} messages nobody expected, first {}", unread.len(), brief(message)));
         }

@@ -43,6 +43,13 @@ pub fn kill_group(child: &mut Child) {
     let _ = child.wait();
 }
 
+/// Ask a process to end.
+pub fn terminate(child: &Child) -> Outcome {
+    rustix::process::Pid::from_raw(child.id().cast_signed()).map_or(Ok(()), |pid| {
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).map_err(|error| error.to_string())
+    })
+}
+
 /// Wait for a process, at most so long.
 pub fn wait_bounded(child: &mut Child, limit: Duration) -> Outcome<ExitStatus> {
     let deadline = Instant::now() + limit;
@@ -89,6 +96,15 @@ impl Tail {
     pub fn lines(&self) -> Vec<String> {
         self.0.lock().map(|lines| lines.iter().cloned().collect()).unwrap_or_default()
     }
+}
+
+/// How a stdio server ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// What it said and nobody took.
+    pub unread: Vec<Value>,
+    /// Its exit status.
+    pub status: ExitStatus,
 }
 
 /// A running stdio server and the messages it sent that nobody took yet.
@@ -180,12 +196,21 @@ impl Pipe {
         }
     }
 
-    /// Close standard input; what the server still says, and how it ended.
-    pub fn finish(mut self, limit: Duration) -> Outcome<(Vec<Value>, ExitStatus)> {
+    /// Close standard input and wait for the end.
+    pub fn finish(mut self, limit: Duration) -> Outcome<Ended> {
         self.input = None;
-        while self.read(limit).map_err(|reason| format!("after EOF: {reason}"))? {}
+        self.end(limit).map_err(|reason| format!("after EOF: {reason}"))
+    }
+
+    /// Send SIGTERM, standard input left open, and wait for the end.
+    pub fn terminate(mut self, limit: Duration) -> Outcome<Ended> {
+        terminate(&self.child).and_then(|()| self.end(limit)).map_err(|reason| format!("after SIGTERM: {reason}"))
+    }
+
+    fn end(&mut self, limit: Duration) -> Outcome<Ended> {
+        while self.read(limit)? {}
         let status = wait_bounded(&mut self.child, limit)?;
-        Ok((std::mem::take(&mut self.waiting).into(), status))
+        Ok(Ended { unread: std::mem::take(&mut self.waiting).into(), status })
     }
 }
 

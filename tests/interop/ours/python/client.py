@@ -5,10 +5,10 @@ import json
 import sys
 from typing import Any
 
-from tricorn import ToolResult, connect
+from tricorn import CallToolResult, connect
 
 
-def report(result: ToolResult) -> dict[str, Any]:
+def report(result: CallToolResult) -> dict[str, Any]:
     blocks: list[dict[str, Any]] = result.raw["content"]
     return {
         "error": result.is_error,

@@ -49,7 +49,7 @@ fn any_other_answer_and_silence_mean_initialize() {
     let asked = one(&c.handle(PROBE, Input::Tick));
     assert_eq!(asked["method"], "initialize");
     let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"protocolVersion": "2024-11-05",
-        "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}});
+        "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}});
     let actions = feed(&mut c, answer);
     assert_eq!(opened(&actions).map(Revision::as_str), Some("2024-11-05"));
     assert_eq!(one(&actions)["method"], "notifications/initialized");
@@ -132,7 +132,7 @@ fn a_pinned_revision_is_the_only_one() {
     let (mut c, asked) = opening(Some("2025-03-26"));
     assert_eq!(asked["params"]["protocolVersion"], "2025-03-26");
     let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"protocolVersion": "2024-11-05",
-        "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}});
+        "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}});
     assert_eq!(closed(&feed(&mut c, answer)), Some((ErrorKind::Unsupported, false)));
     let (mut c, asked) = opening(Some("2026-07-28"));
     let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -32601, "message": ""}});
@@ -142,7 +142,7 @@ fn a_pinned_revision_is_the_only_one() {
 fn client() -> Connection {
     let (mut c, asked) = opening(Some("2025-11-25"));
     let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"protocolVersion": "2025-11-25",
-        "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}});
+        "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}});
     assert!(opened(&feed(&mut c, answer)).is_some());
     c
 }
@@ -202,7 +202,7 @@ fn a_lost_session_is_opened_again_and_the_refused_request_repeated_once() {
         (Some("initialize"), Some("2025-11-25"))
     );
     let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"protocolVersion": "2025-11-25",
-        "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}});
+        "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}});
     let messages = sent(&feed(&mut c, answer));
     assert_eq!(messages[0]["method"], "notifications/initialized");
     assert_eq!(messages[1]["params"]["name"], "t");
@@ -293,7 +293,7 @@ fn a_late_discover_result_of_a_legacy_server_changes_nothing() {
         let asked = one(&c.handle(PROBE, Input::Tick));
         assert!(feed(&mut c, discovered(&probe["id"], versions)).is_empty(), "initialize is asked once");
         let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"protocolVersion": "2025-11-25",
-            "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}});
+            "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}});
         assert_eq!(opened(&feed(&mut c, answer)), Some(Revision::NEWEST_LEGACY));
     }
 }
@@ -413,4 +413,33 @@ fn a_timeout_beyond_the_clocks_end_never_comes() {
         "progressToken": request["params"]["_meta"]["progressToken"], "progress": 1}});
     assert_eq!(c.handle(at, Input::Received(message(&progress))).len(), 1);
     assert_eq!(c.next_tick(), None);
+}
+
+#[test]
+fn what_the_server_does_not_declare_is_not_asked_for() {
+    let (mut c, asked) = opening(Some("2025-11-25"));
+    feed(
+        &mut c,
+        json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"protocolVersion": "2025-11-25",
+            "capabilities": {"prompts": {}}, "serverInfo": {"name": "s", "version": "1"}}}),
+    );
+    for (method, sent_at_all) in [("tools/list", false), ("prompts/list", true), ("ping", true), ("x/own", true)] {
+        let actions = c.handle(START, Input::Call(Invocation::new(CallId(1), method, None)));
+        assert_eq!(sent(&actions).len(), usize::from(sent_at_all), "{method}: {actions:?}");
+        if !sent_at_all {
+            let Some(Action::Resolve(CallId(1), Err(error))) = actions.first() else { panic!("{actions:?}") };
+            assert_eq!(error.kind(), ErrorKind::Unsupported);
+            assert!(error.message().contains("\"tools\""), "{error}");
+        }
+    }
+}
+
+#[test]
+fn initialize_after_a_probe_has_the_callers_time() {
+    for (timeout, due) in [(Some(Duration::from_secs(2)), Some(PROBE + Duration::from_secs(2))), (None, None)] {
+        let mut c = connection(Role::Client);
+        c.open(START, None, PROBE, timeout, false);
+        assert_eq!(one(&c.handle(PROBE, Input::Tick))["method"], "initialize");
+        assert_eq!(c.next_tick(), due);
+    }
 }

@@ -1,0 +1,66 @@
+/** What a client gets from a tool. */
+
+import { PeerMisbehavedError, ToolError } from "./errors.js";
+import { describe, type Infer, type StandardSchema } from "./schema.js";
+import type { ContentBlock, MetaObject } from "./types.js";
+
+/**
+ * What a tool answered. A tool that failed answers too: look at {@link isError}.
+ *
+ * The bare object of the schema, which is {@link raw}, has the same name in `tricorn/types`.
+ */
+export class CallToolResult<T = unknown> {
+  /** The blocks for the model; empty when there are none. */
+  readonly content: readonly ContentBlock[];
+  /** The answer for programs (`structuredContent`), unchecked; undefined when there is none. See {@link to}. */
+  readonly structured: T | undefined;
+  /** True when the tool failed: {@link text} says why. */
+  readonly isError: boolean;
+  /** The result's `_meta`; empty when it has none. */
+  readonly meta: MetaObject;
+  /** The result as it came. */
+  readonly raw: Readonly<Record<string, unknown>>;
+
+  /** @internal */
+  constructor(raw: Readonly<Record<string, unknown>>) {
+    this.raw = raw;
+    this.content = (raw["content"] as readonly ContentBlock[] | undefined) ?? [];
+    this.structured = raw["structuredContent"] as T | undefined;
+    this.isError = raw["isError"] === true;
+    this.meta = (raw["_meta"] as MetaObject | undefined) ?? {};
+  }
+
+  /** All text blocks, one per line. */
+  get text(): string {
+    const first = this.content[0];
+    if (this.content.length === 1 && first?.type === "text") return first.text;
+    return this.content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
+  }
+
+  /**
+   * The structured content, checked by `schema`, after its defaults and transforms.
+   *
+   * Legacy revisions have structured objects only: there a server wraps any other value as
+   * `{"result": value}`, and this unwraps it.
+   *
+   * @throws {ToolError} when the tool failed
+   * @throws {PeerMisbehavedError} when there is no structured content or it does not fit
+   */
+  async to<S extends StandardSchema>(schema: S): Promise<Infer<S>> {
+    if (this.isError) throw new ToolError(this.text);
+    const value: unknown = this.structured;
+    if (value === undefined) throw new PeerMisbehavedError("the result has no structuredContent");
+    const { validate } = schema["~standard"];
+    const whole = await validate(value);
+    if (!whole.issues) return whole.value as Infer<S>;
+    if (isWrapper(value)) {
+      const inner = await validate(value.result);
+      if (!inner.issues) return inner.value as Infer<S>;
+    }
+    throw new PeerMisbehavedError(`structuredContent: ${describe(whole.issues, "member", "value")}`);
+  }
+}
+
+function isWrapper(value: unknown): value is { readonly result: unknown } {
+  return typeof value === "object" && value !== null && "result" in value && Object.keys(value).length === 1;
+}
