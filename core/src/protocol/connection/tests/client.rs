@@ -110,7 +110,7 @@ fn a_server_that_dies_of_the_probe_is_launched_again() {
 fn a_server_that_was_modern_is_not_demoted() {
     let known_modern = || {
         let mut c = connection(Role::Client);
-        let asked = one(&c.open(START, None, PROBE, None, Some(Era::Modern)));
+        let asked = one(&c.open(START, None, PROBE, Some(Duration::from_secs(60)), Some(Era::Modern)));
         assert_eq!(asked["method"], "server/discover");
         (c, Id::Number(asked["id"].as_i64().expect("a number")))
     };
