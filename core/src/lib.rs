@@ -29,6 +29,9 @@ pub use error::{Error, ErrorKind, Result};
 ///
 /// The derives `Deserialize`, `Serialize` and `JsonSchema` need the crates `serde` and `schemars` beside this one.
 pub mod prelude {
+    /// What `main` returns from [`Server::run`](crate::Server::run).
+    pub use std::process::ExitCode;
+
     pub use schemars::JsonSchema;
     pub use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,8 @@
 //! A client and a server in one process.
 #![cfg(feature = "runtime")]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -63,4 +63,102 @@ async fn a_tool_that_comes_later_is_served_on_open_connections() {
         assert_eq!(client.list_tools().await.expect("a list").len(), 1, "{revision}");
         assert!(!client.call_tool("late", json!({})).await.expect("an answer").is_error, "{revision}");
     }
+}
+
+#[derive(Debug)]
+struct Secret;
+
+impl std::fmt::Display for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("secret")
+    }
+}
+
+impl std::error::Error for Secret {}
+
+#[tokio::test]
+async fn errors_that_the_model_is_not_shown_are_heard_by_the_server() {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let hears = heard.clone();
+    let server = Server::new("memory")
+        .tool("hidden", "", |_: Nothing| async { Err::<String, _>(Secret.into()) })
+        .tool("panics", "", |_: Nothing| async { if true { panic!("oh no") } else { Ok(1) } })
+        .tool("shown", "", |_: Nothing| async { Err::<String, _>(ToolError::new("shown")) })
+        .tool_with(
+            Tool::new("misfit", "").output_schema(json!({"type": "object", "required": ["n"]})),
+            |_: Nothing| async { Ok(json!({})) },
+        )
+        .on_error(move |error, tool| {
+            let known = error.downcast_ref::<Secret>().is_some();
+            hears.lock().expect("unpoisoned").push((tool.to_owned(), error.to_string(), known));
+        });
+    let client = Client::in_memory(&server, &ClientOptions::default()).await.expect("connected");
+    let mut texts = Vec::new();
+    for tool in ["hidden", "panics", "shown", "misfit"] {
+        let result = client.call_tool(tool, json!({})).await.expect("an answer");
+        assert!(result.is_error, "{tool}");
+        texts.push(result.text());
+    }
+    assert!(texts[0].contains("Secret") && !texts[0].contains("secret"), "{texts:?}");
+    assert_eq!(texts[2], "shown");
+    let heard = heard.lock().expect("unpoisoned").clone();
+    let of = |tool: &str| heard.iter().filter(|h| h.0 == tool).map(|h| (h.1.as_str(), h.2)).collect::<Vec<_>>();
+    assert_eq!(of("hidden"), [("secret", true)]);
+    assert_eq!(of("panics"), [("oh no", false)]);
+    assert_eq!(of("shown"), []);
+    assert!(of("misfit").len() == 1 && of("misfit")[0].0.contains("\"n\""), "{heard:?}");
+}
+
+#[tokio::test]
+async fn a_server_says_what_was_built() {
+    let mut server = Server::new("memory")
+        .version("2")
+        .title("Memory")
+        .description("A server")
+        .website_url("https://example.com/")
+        .icons(&json!([{"src": "https://example.com/icon.png"}]))
+        .page_size(2)
+        .max_message_bytes(10_000)
+        .max_nesting(20)
+        .max_in_flight(1)
+        .max_queued_notifications(5);
+    for name in ["a", "b", "c"] {
+        server = server.tool(name, "", |_: Nothing| async { Ok(1) });
+    }
+    let client = Client::in_memory(&server, &ClientOptions::default()).await.expect("connected");
+    let info: serde_json::Value = client.server_info().expect("info").to().expect("json");
+    let expected = json!({"name": "memory", "version": "2", "title": "Memory", "description": "A server",
+        "websiteUrl": "https://example.com/", "icons": [{"src": "https://example.com/icon.png"}]});
+    assert_eq!(info, expected);
+    let options = CallOptions::new().meta(json!({"com.example/trace": 1}));
+    let page = client.list_tools_page_with(None, &options).await.expect("a page");
+    assert_eq!(page.tools.len(), 2);
+    assert_eq!(client.list_tools_with(&options).await.expect("all").len(), 3);
+    client.ping_with(&options).await.expect("alive");
+    let error = client.ping_with(&CallOptions::new().meta(3)).await.expect_err("no object");
+    assert!(error.message().contains("\"meta\""), "{error}");
+    for (name, wrong) in
+        [("page_size", Server::new("s").page_size(0)), ("max_nesting", Server::new("s").max_nesting(0).max_nesting(1))]
+    {
+        let error = Client::in_memory(&wrong, &ClientOptions::default()).await.expect_err(name);
+        assert!(error.message().contains(name), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn meta_reaches_the_tool_and_the_call_is_counted() {
+    let own = Arc::new(Mutex::new(None::<Server>));
+    let inner = own.clone();
+    let server = Server::new("memory").tool("meta", "", move |_: Nothing, cx: Context| {
+        let in_flight = inner.lock().expect("unpoisoned").as_ref().map_or(0, |server| server.usage().in_flight);
+        async move { Ok(json!({"request": cx.request().to_json(), "in_flight": in_flight})) }
+    });
+    *own.lock().expect("unpoisoned") = Some(server.clone());
+    let client = Client::in_memory(&server, &ClientOptions::default()).await.expect("connected");
+    let options = CallOptions::new().meta(json!({"com.example/trace": [1]}));
+    let result = client.call_tool_with("meta", json!({}), &options).await.expect("an answer");
+    let seen: serde_json::Value = result.structured_as().expect("an object");
+    assert_eq!(seen["in_flight"], 1);
+    assert!(seen["request"].to_string().contains("com.example/trace"), "{seen}");
+    assert_eq!(server.usage().in_flight, 0);
 }

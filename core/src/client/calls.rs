@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
 use crate::model::{CallToolResult, Capabilities};
 use crate::protocol::Opening;
-use crate::protocol::revision::{Method, Revision};
+use crate::protocol::revision::{Method, Revision, shape};
 
 /// Keeps a request alive; dropped before the answer it cancels the request at the peer.
 pub(crate) type Guard = Box<dyn Send + Sync>;
@@ -53,6 +53,8 @@ pub struct CallOptions {
     pub max_timeout: Option<Duration>,
     /// Asks for progress: called with `{progress, total?, message?}`, from any thread.
     pub progress: Option<Arc<dyn Fn(RawJson) + Send + Sync>>,
+    /// The request's `_meta`, an object; of members that the parameters' own `_meta` has too, these count.
+    pub meta: Option<RawJson>,
 }
 
 impl CallOptions {
@@ -80,6 +82,13 @@ impl CallOptions {
     #[must_use]
     pub fn on_progress(mut self, f: impl Fn(RawJson) + Send + Sync + 'static) -> Self {
         self.progress = Some(Arc::new(f));
+        self
+    }
+
+    /// Sends this object as the request's `_meta`.
+    #[must_use]
+    pub fn meta(mut self, meta: impl Serialize) -> Self {
+        self.meta = Some(RawJson::from_value(&meta));
         self
     }
 
@@ -125,7 +134,8 @@ impl std::fmt::Debug for CallOptions {
             .field("timeout", &self.timeout)
             .field("max_timeout", &self.max_timeout)
             .field("progress", &self.progress.is_some())
-            .finish_non_exhaustive()
+            .field("meta", &self.meta)
+            .finish()
     }
 }
 
@@ -273,6 +283,14 @@ impl Client {
         let mut options = options.clone();
         options.timeout = options.timeout.or(self.connected.timeout).filter(|timeout| !timeout.is_zero());
         options.max_timeout = options.max_timeout.filter(|timeout| !timeout.is_zero());
+        let params = match &options.meta {
+            None => params,
+            Some(meta) if meta.is_object() => Some(with_meta(params.as_ref(), meta)),
+            Some(meta) => {
+                done(Err(Error::misuse(format!("request option \"meta\": expected an object, got {meta}"))));
+                return Box::new(());
+            }
+        };
         self.connected.link.clone().request(method, params, &options, done)
     }
 
@@ -297,8 +315,16 @@ impl Client {
     /// # Errors
     /// As [`request`](Self::request).
     pub async fn list_tools_page(&self, cursor: Option<&str>) -> Result<ListToolsResult> {
+        self.list_tools_page_with(cursor, &CallOptions::default()).await
+    }
+
+    /// One page of the server's tools, with options.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub async fn list_tools_page_with(&self, cursor: Option<&str>, options: &CallOptions) -> Result<ListToolsResult> {
         let params = cursor.map(|cursor| RawJson::from_value(&json!({"cursor": cursor})));
-        let result = self.request("tools/list", params, &CallOptions::default()).await?;
+        let result = self.request("tools/list", params, options).await?;
         result.to().map_err(|e| Error::new(ErrorKind::PeerMisbehaved, format!("result of tools/list: {e}")))
     }
 
@@ -307,9 +333,17 @@ impl Client {
     /// # Errors
     /// As [`request`](Self::request); [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) when the pages do not end.
     pub async fn list_tools(&self) -> Result<Vec<Map<String, Value>>> {
+        self.list_tools_with(&CallOptions::default()).await
+    }
+
+    /// All the server's tools; the options hold for each page.
+    ///
+    /// # Errors
+    /// As [`list_tools`](Self::list_tools).
+    pub async fn list_tools_with(&self, options: &CallOptions) -> Result<Vec<Map<String, Value>>> {
         let (mut tools, mut seen) = (Vec::new(), Vec::<String>::new());
         while seen.len() < MAX_PAGES {
-            let page = self.list_tools_page(seen.last().map(String::as_str)).await?;
+            let page = self.list_tools_page_with(seen.last().map(String::as_str), options).await?;
             tools.extend(page.tools);
             match page.next_cursor {
                 Some(next) if seen.contains(&next) => {
@@ -357,7 +391,15 @@ impl Client {
     /// # Errors
     /// As [`request`](Self::request).
     pub async fn ping(&self) -> Result<()> {
-        self.request("ping", None, &CallOptions::default()).await.map(drop)
+        self.ping_with(&CallOptions::default()).await
+    }
+
+    /// Asks for a sign of life, with options.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub async fn ping_with(&self, options: &CallOptions) -> Result<()> {
+        self.request("ping", None, options).await.map(drop)
     }
 
     /// Requests of this client that wait for an answer.
@@ -376,6 +418,26 @@ impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Client").field("opening", &self.connected.opening).finish_non_exhaustive()
     }
+}
+
+/// The parameters with these members in their `_meta`.
+fn with_meta(params: Option<&RawJson>, meta: &RawJson) -> RawJson {
+    let given = params.map_or("{}", RawJson::get);
+    let own = shape::members(meta.get());
+    let (mut text, mut merged) = (String::from("{"), String::from("{"));
+    for (key, value) in shape::members(given) {
+        if key == "_meta" {
+            let kept = shape::members(value.get()).into_iter().filter(|(key, _)| own.iter().all(|(k, _)| k != key));
+            kept.for_each(|(key, value)| shape::push_member(&mut merged, &key, value.get()));
+        } else {
+            shape::push_member(&mut text, &key, value.get());
+        }
+    }
+    own.iter().for_each(|(key, value)| shape::push_member(&mut merged, key, value.get()));
+    merged.push('}');
+    shape::push_member(&mut text, "_meta", &merged);
+    text.push('}');
+    RawJson::written(text)
 }
 
 #[derive(Default)]
@@ -407,5 +469,19 @@ impl Future for Answer {
                 Poll::Pending
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_meta_joins_what_the_parameters_have() {
+        let meta = RawJson::trusted(r#"{"a":1,"n":12345678901234567890123}"#);
+        assert_eq!(with_meta(None, &meta).get(), r#"{"_meta":{"a":1,"n":12345678901234567890123}}"#);
+        let params = RawJson::trusted(r#"{"name":"t","_meta":{"b":2,"a":0}}"#);
+        let merged = r#"{"name":"t","_meta":{"b":2,"a":1,"n":12345678901234567890123}}"#;
+        assert_eq!(with_meta(Some(&params), &meta).get(), merged);
     }
 }

@@ -3,6 +3,7 @@
 //! **Invariant**: no tasks, no sockets. Connecting is the transport's business; here is what comes before and after.
 
 mod calls;
+mod config;
 mod options;
 
 pub use calls::{CallOptions, Client, ListToolsResult};

@@ -115,8 +115,14 @@ impl ClientOptions {
         if self.capabilities.as_ref().is_some_and(|c| !c.is_object()) {
             return Err(Error::misuse("client option \"capabilities\": expected an object"));
         }
-        if self.max_in_flight == 0 {
-            return Err(Error::misuse("client option \"max_in_flight\": expected at least 1, got 0"));
+        for (name, value) in [
+            ("max_message_bytes", self.max_message_bytes),
+            ("max_nesting", self.max_nesting),
+            ("max_in_flight", self.max_in_flight),
+        ] {
+            if value == 0 {
+                return Err(Error::misuse(format!("client option {name:?}: expected at least 1, got 0")));
+            }
         }
         Ok(())
     }
@@ -167,6 +173,19 @@ pub enum Stderr {
     Discard,
 }
 
+impl Stderr {
+    pub(super) fn parse(name: &str) -> Result<Self> {
+        match name {
+            "inherit" => Ok(Self::Inherit),
+            "event" => Ok(Self::Event),
+            "discard" => Ok(Self::Discard),
+            other => Err(Error::misuse(format!(
+                "target \"stderr\": expected \"inherit\", \"event\" or \"discard\", got {other:?}"
+            ))),
+        }
+    }
+}
+
 /// What a client connects to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -194,20 +213,33 @@ pub enum Target {
 }
 
 impl Target {
-    /// A URL, or a command line with POSIX quoting.
+    /// A URL, the path of a host's `mcp.json` with one server, or a command line with POSIX quoting.
     ///
     /// # Errors
-    /// [`Misuse`](crate::ErrorKind::Misuse) for an empty or unbalanced command line.
+    /// [`Misuse`](crate::ErrorKind::Misuse) for an empty or unbalanced command line, and as
+    /// [`from_file`](Self::from_file).
     pub fn from_text(text: &str) -> Result<Self> {
         let text = text.trim();
         if text.starts_with("http://") || text.starts_with("https://") {
             return Ok(Self::Url { url: text.to_owned(), headers: BTreeMap::new() });
+        }
+        if super::config::is_path(text) {
+            return Self::from_file(text, None);
         }
         let mut words = split(text)?.into_iter();
         let Some(command) = words.next() else {
             return Err(Error::misuse("target: empty, expected a URL or a command line"));
         };
         Ok(Self::command(command, words))
+    }
+
+    /// A server of a host's configuration file, `{"mcpServers": {name: target}}` (or `servers`): the one called
+    /// `server`, or the only one.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) when the file cannot be read, or does not say which server is meant.
+    pub fn from_file(path: impl AsRef<std::path::Path>, server: Option<&str>) -> Result<Self> {
+        super::config::read(path.as_ref(), server)
     }
 
     /// A program and its arguments.
@@ -221,8 +253,9 @@ impl Target {
         }
     }
 
-    /// Reads a target from JSON: a string as in [`from_text`](Self::from_text), `{"url", "headers"?}` or
-    /// `{"command", "args"?, "env"?, "cwd"?, "stderr"?}`.
+    /// Reads a target from JSON: a string as in [`from_text`](Self::from_text), `{"url", "headers"?}`,
+    /// `{"command", "args"?, "env"?, "cwd"?, "stderr"?}`, `{"file", "server"?}` as in [`from_file`](Self::from_file), or
+    /// what such a file holds, `{"mcpServers", "server"?}`. The last two may say `"stderr"`, too.
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) naming the member that is unknown or wrong.
@@ -242,20 +275,14 @@ impl Target {
         if let Ok(text) = serde_json::from_str::<String>(text) {
             return Self::from_text(&text);
         }
+        if let Some(target) = super::config::named(text)? {
+            return Ok(target);
+        }
         let known = ["url", "headers", "command", "args", "env", "cwd", "stderr", "type"];
         let wire: Wire = crate::options::read("target", text, &known)?;
         // Hosts' configuration files name the transport; what the other members say is enough.
         drop(wire.r#type);
-        let stderr = match wire.stderr.as_deref() {
-            None | Some("inherit") => Stderr::Inherit,
-            Some("event") => Stderr::Event,
-            Some("discard") => Stderr::Discard,
-            Some(other) => {
-                return Err(Error::misuse(format!(
-                    "target \"stderr\": expected \"inherit\", \"event\" or \"discard\", got {other:?}"
-                )));
-            }
-        };
+        let stderr = wire.stderr.as_deref().map_or(Ok(Stderr::default()), Stderr::parse)?;
         let mut env = BTreeMap::new();
         match wire.env {
             Value::Null => {}
@@ -350,6 +377,10 @@ mod tests {
         assert!(wrong(r#"{"request_timeout":"1"}"#).contains("\"request_timeout\""));
         assert!(wrong(r#"{"request_timeout":-1}"#).contains("at least 0"));
         assert!(wrong(r#"{"revision":"2020-01-01"}"#).contains("expected one of"));
+        for name in ["max_message_bytes", "max_nesting", "max_in_flight"] {
+            let message = wrong(&format!("{{{name:?}:0}}"));
+            assert!(message.contains(name) && message.contains("at least 1"), "{message}");
+        }
         assert!(ClientOptions::parse(r#"{"name":null}"#).is_ok_and(|o| o.name == "tricorn"));
     }
 }

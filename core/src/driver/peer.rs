@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::jsonrpc::{self, Decoded, Id, Limits, RawJson};
 #[cfg(feature = "http")]
 use crate::protocol::Arrival;
-use crate::protocol::revision::Revision;
+use crate::protocol::revision::{Era, Revision};
 use crate::protocol::{
     Action, Call, CallId, Connection, Input, Invocation, LogLevel, Opening, Outbound, Payload, Route,
 };
@@ -175,11 +175,11 @@ impl Peer {
         pinned: Option<Revision>,
         probe_timeout: Duration,
         timeout: Option<Duration>,
-        known_legacy: bool,
+        known: Option<Era>,
     ) {
         let mut state = self.lock();
         state.began = true;
-        let actions = state.connection.open(now(), pinned, probe_timeout, timeout, known_legacy);
+        let actions = state.connection.open(now(), pinned, probe_timeout, timeout, known);
         self.act(state, actions);
     }
 

@@ -64,7 +64,7 @@ fn client_peer() -> Arc<Peer> {
     let limits = crate::jsonrpc::Limits::default();
     let peer = Peer::new(connection, limits, Arc::new(Late::default()), |_| Arc::new(Log::default()));
     let revision = crate::protocol::revision::Revision::NEWEST_LEGACY;
-    peer.open(Some(revision), std::time::Duration::ZERO, None, true);
+    peer.open(Some(revision), std::time::Duration::ZERO, None, None);
     peer.receive(&Bytes::from(
         r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}"#,
     ));

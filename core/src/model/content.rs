@@ -187,7 +187,8 @@ impl CallToolResult {
         self.content.iter().filter_map(Content::as_text).collect::<Vec<_>>().join("\n")
     }
 
-    /// The structured content, decoded.
+    /// The structured content, decoded. A value that is no object comes as `{"result": value}` in legacy revisions;
+    /// it is decoded alike.
     ///
     /// # Errors
     /// [`PeerMisbehaved`](crate::ErrorKind::PeerMisbehaved) when there is none or it does not fit `T`.
@@ -195,6 +196,40 @@ impl CallToolResult {
         let Some(raw) = &self.structured_content else {
             return Err(crate::Error::new(crate::ErrorKind::PeerMisbehaved, "the result has no structuredContent"));
         };
-        raw.to().map_err(|e| crate::Error::new(crate::ErrorKind::PeerMisbehaved, format!("structuredContent: {e}")))
+        raw.to()
+            .or_else(|error| wrapped(raw).ok_or(error))
+            .map_err(|e| crate::Error::new(crate::ErrorKind::PeerMisbehaved, format!("structuredContent: {e}")))
+    }
+}
+
+/// The value in `{"result": value}`.
+fn wrapped<T: serde::de::DeserializeOwned>(raw: &RawJson) -> Option<T> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Wrapped<T> {
+        result: T,
+    }
+    raw.to::<Wrapped<T>>().ok().map(|wrapped| wrapped.result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn structured_content_is_found_in_its_wrapping() {
+        #[derive(Debug, PartialEq, Deserialize)]
+        struct Sum {
+            result: i64,
+        }
+        let result = |value: Value| CallToolResult::default().structured(&value);
+        assert_eq!(result(json!({"result": 3})).structured_as::<i64>().expect("a number"), 3);
+        assert_eq!(result(json!(3)).structured_as::<i64>().expect("a number"), 3);
+        assert_eq!(result(json!({"result": 3})).structured_as::<Sum>().expect("a sum"), Sum { result: 3 });
+        for bad in [json!({"result": 3, "more": 1}), json!({"result": "3"}), json!({"other": 3})] {
+            let error = result(bad).structured_as::<i64>().expect_err("no number");
+            assert!(error.message().starts_with("structuredContent: invalid type: map"), "{error}");
+        }
     }
 }

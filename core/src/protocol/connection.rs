@@ -137,17 +137,17 @@ impl Connection {
         self.waiting.iter().filter_map(Outgoing::due).chain(self.outgoing.next_due()).min()
     }
 
-    /// Starts a client's negotiation.
+    /// Starts a client's negotiation. `known`: what an earlier connection has shown the server to be.
     pub fn open(
         &mut self,
         now: Duration,
         pinned: Option<Revision>,
         probe_timeout: Duration,
         timeout: Option<Duration>,
-        known_legacy: bool,
+        known: Option<Era>,
     ) -> Vec<Action> {
         let mut negotiation = Negotiation::new(pinned, probe_timeout);
-        let step = negotiation.start(&self.facts, known_legacy);
+        let step = negotiation.start(&self.facts, known);
         self.phase = Phase::Opening(negotiation);
         self.opening_timeout = timeout;
         let mut out = Vec::new();

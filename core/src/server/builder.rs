@@ -1,4 +1,4 @@
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use serde::Deserialize;
@@ -86,10 +86,11 @@ impl ServerOptions {
             "max_queued_notifications",
         ];
         let options: Self = crate::options::read("server options", text, &known)?;
-        options.check()
+        options.check()?;
+        Ok(options)
     }
 
-    fn check(self) -> Result<Self> {
+    fn check(&self) -> Result<()> {
         if self.name.is_empty() {
             return Err(Error::misuse("server option \"name\": missing, expected the server's name"));
         }
@@ -103,7 +104,7 @@ impl ServerOptions {
                 return Err(Error::misuse(format!("server option {name:?}: expected at least 1, got 0")));
             }
         }
-        Ok(self)
+        Ok(())
     }
 }
 
@@ -136,12 +137,9 @@ impl Server {
     /// A server with these options.
     #[must_use]
     pub fn with_options(options: ServerOptions) -> Self {
-        let router =
-            Arc::new(Router { registry: RwLock::new(Registry::default()), page_size: options.page_size.max(1) });
-        let (options, mistake) = match options.clone().check() {
-            Ok(options) => (options, None),
-            Err(error) => (options, Some(error)),
-        };
+        let registry = RwLock::new(Registry::default());
+        let router = Arc::new(Router { registry, page_size: AtomicUsize::new(options.page_size.max(1)) });
+        let mistake = options.check().err();
         let shared = Shared {
             options: RwLock::new(options),
             router,
@@ -153,8 +151,15 @@ impl Server {
         Self { shared: Arc::new(shared), mistake }
     }
 
-    fn set(self, change: impl FnOnce(&mut ServerOptions)) -> Self {
-        change(&mut self.shared.options.write().unwrap_or_else(PoisonError::into_inner));
+    fn set(mut self, change: impl FnOnce(&mut ServerOptions)) -> Self {
+        let mut options = self.shared.options.write().unwrap_or_else(PoisonError::into_inner);
+        change(&mut options);
+        let (checked, page_size) = (options.check(), options.page_size.max(1));
+        drop(options);
+        if let Err(error) = checked {
+            self.mistake.get_or_insert(error);
+        }
+        self.shared.router.page_size.store(page_size, Ordering::Relaxed);
         self.changed();
         self
     }
@@ -171,10 +176,73 @@ impl Server {
         self.set(|o| o.title = Some(title.into()))
     }
 
+    /// What it is, for people.
+    #[must_use]
+    pub fn description(self, description: impl Into<String>) -> Self {
+        self.set(|o| o.description = Some(description.into()))
+    }
+
+    /// Where to read about it.
+    #[must_use]
+    pub fn website_url(self, url: impl Into<String>) -> Self {
+        self.set(|o| o.website_url = Some(url.into()))
+    }
+
+    /// The schema's `Icon` objects, as an array.
+    #[must_use]
+    pub fn icons(self, icons: &Value) -> Self {
+        self.set(|o| o.icons = Some(RawJson::from_value(icons)))
+    }
+
     /// A hint for the model on how to use the server.
     #[must_use]
     pub fn instructions(self, text: impl Into<String>) -> Self {
         self.set(|o| o.instructions = Some(text.into()))
+    }
+
+    /// Entries on one page of a list. Default 250; 0 is a mistake, reported when serving starts, here and below.
+    #[must_use]
+    pub fn page_size(self, entries: usize) -> Self {
+        self.set(|o| o.page_size = entries)
+    }
+
+    /// The longest message in bytes. Default 4 MiB.
+    #[must_use]
+    pub fn max_message_bytes(self, bytes: usize) -> Self {
+        self.set(|o| o.max_message_bytes = bytes)
+    }
+
+    /// The deepest nesting of a message. Default 128.
+    #[must_use]
+    pub fn max_nesting(self, levels: usize) -> Self {
+        self.set(|o| o.max_nesting = levels)
+    }
+
+    /// Requests worked on at once per connection. Default 256.
+    #[must_use]
+    pub fn max_in_flight(self, requests: usize) -> Self {
+        self.set(|o| o.max_in_flight = requests)
+    }
+
+    /// Notifications that may wait for a slow peer. Default 256; 0 is none.
+    #[must_use]
+    pub fn max_queued_notifications(self, notifications: usize) -> Self {
+        self.set(|o| o.max_queued_notifications = notifications)
+    }
+
+    /// Hears of errors that the model is not shown, and of the tool that failed: those that `?` made a
+    /// [`ToolError`](super::ToolError) of, panics, results that do not fit the output schema. Called from any thread.
+    /// Default: a line on standard error.
+    #[must_use]
+    pub fn on_error<F>(self, f: F) -> Self
+    where
+        F: Fn(&(dyn std::error::Error + Send + Sync + 'static), &str) + Send + Sync + 'static,
+    {
+        let registry = self.shared.router.registry.read().unwrap_or_else(PoisonError::into_inner);
+        let failures = registry.failures.clone();
+        drop(registry);
+        failures.heard_by(Arc::new(f));
+        self
     }
 
     /// Adds a tool: `Server::new("demo").tool("add", "Add two numbers", |a: Add| async move { Ok(a.a + a.b) })`.

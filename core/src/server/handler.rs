@@ -1,7 +1,7 @@
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde::Serialize;
@@ -62,6 +62,14 @@ impl Reply {
         self.send(Err(error));
     }
 
+    /// Tells the server's author of an error that the model is not shown.
+    fn report(&self, tool: &str, kind: &str, error: &HiddenError) {
+        match &self.tool {
+            Some(entry) => entry.failures.report(tool, kind, error),
+            None => Failures::default().report(tool, kind, error),
+        }
+    }
+
     fn send(mut self, outcome: Result<Payload>) {
         let Some(context) = self.context.take() else { return };
         let outcome = match (&self.tool, outcome) {
@@ -89,7 +97,7 @@ pub struct ToolError(Failure);
 #[derive(Debug)]
 enum Failure {
     Shown(String),
-    Hidden { kind: &'static str, text: String },
+    Hidden { kind: &'static str, error: Box<HiddenError> },
     Rpc(Error),
 }
 
@@ -103,8 +111,8 @@ impl ToolError {
         match self.0 {
             Failure::Shown(text) => reply.failed(text),
             Failure::Rpc(error) => reply.error(error),
-            Failure::Hidden { kind, text } => {
-                report(tool, kind, &text);
+            Failure::Hidden { kind, error } => {
+                reply.report(tool, kind, &*error);
                 reply.failed(safe_message(tool, kind));
             }
         }
@@ -116,8 +124,27 @@ pub(crate) fn safe_message(tool: &str, kind: &str) -> String {
     format!("tool {tool:?} failed: {kind}")
 }
 
-fn report(tool: &str, kind: &str, text: &str) {
-    eprintln!("tricorn: tool {tool:?} failed: {kind}: {text}");
+/// An error that was not meant for the model.
+pub(crate) type HiddenError = dyn std::error::Error + Send + Sync;
+
+type OnError = dyn Fn(&HiddenError, &str) + Send + Sync;
+
+/// Who hears of the errors that the model is not shown.
+#[derive(Default)]
+pub(crate) struct Failures(RwLock<Option<Arc<OnError>>>);
+
+impl Failures {
+    pub(super) fn heard_by(&self, f: Arc<OnError>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(f);
+    }
+
+    pub(crate) fn report(&self, tool: &str, kind: &str, error: &HiddenError) {
+        let heard = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
+        match heard {
+            Some(f) => f(error, tool),
+            None => eprintln!("tricorn: tool {tool:?} failed: {kind}: {error}"),
+        }
+    }
 }
 
 impl<E: std::error::Error + Send + Sync + 'static> From<E> for ToolError {
@@ -129,7 +156,7 @@ impl<E: std::error::Error + Send + Sync + 'static> From<E> for ToolError {
             return Self(Failure::Rpc(error.clone()));
         }
         let kind = std::any::type_name::<E>().rsplit("::").next().unwrap_or("error");
-        Self(Failure::Hidden { kind, text: error.to_string() })
+        Self(Failure::Hidden { kind, error: Box::new(error) })
     }
 }
 
@@ -318,7 +345,7 @@ fn integral<A: DeserializeOwned>(params: &RawJson) -> Option<A> {
 /// Answers for a handler that panicked: an ordinary failure, with the message in the log only.
 pub(crate) fn panicked(tool: &str, panic: &(dyn std::any::Any + Send), reply: Reply) {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    report(tool, "panic", text.unwrap_or("no message"));
+    reply.report(tool, "panic", &*Box::<HiddenError>::from(text.unwrap_or("no message")));
     reply.failed(safe_message(tool, "panic"));
 }
 

@@ -17,6 +17,6 @@ pub(crate) use context::Link;
 pub(crate) use handler::BoxFuture;
 pub use handler::{Handler, IntoAnswer, IntoHandler, Reply, ToolError};
 pub(crate) use router::Router;
-#[cfg(feature = "http")]
+#[cfg(feature = "runtime")]
 pub(crate) use usage::Meter;
 pub use usage::Usage;

@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use super::Handler;
-use super::handler::safe_message;
+use super::handler::{Failures, HiddenError, safe_message};
 use super::validate::Schema;
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
@@ -16,6 +16,8 @@ use crate::protocol::{Payload, Structured};
 pub(crate) struct ToolEntry {
     pub(crate) tool: Tool,
     pub(crate) handler: Arc<dyn Handler>,
+    /// The server's.
+    pub(super) failures: Arc<Failures>,
     /// Grows with every registration; cursors are made of it.
     serial: u64,
     input: Schema,
@@ -29,7 +31,7 @@ pub(crate) struct ToolEntry {
 }
 
 impl ToolEntry {
-    fn new(tool: Tool, handler: Arc<dyn Handler>, serial: u64) -> Result<Self> {
+    fn new(tool: Tool, handler: Arc<dyn Handler>, failures: Arc<Failures>, serial: u64) -> Result<Self> {
         let name = tool.name().to_owned();
         let schema =
             |key: &str| tool.members().get(key).map(|s| Schema::new(&format!("tool {name:?}: {key}"), s)).transpose();
@@ -39,7 +41,7 @@ impl ToolEntry {
         let fit = tool.members().get("outputSchema").map(Fit::of);
         let mirrors = tool.members().get("inputSchema").map_or_else(|| Ok(Vec::new()), mirrors);
         let mirrors = mirrors.map_err(|why| Error::misuse(format!("tool {name:?}: inputSchema: {why}")))?;
-        Ok(Self { tool, handler, serial, input, output, fit, mirrors, texts: Default::default() })
+        Ok(Self { tool, handler, failures, serial, input, output, fit, mirrors, texts: Default::default() })
     }
 
     fn text(&self, revision: Revision) -> &RawJson {
@@ -71,8 +73,9 @@ impl ToolEntry {
             Ok(()) => self.structured(payload, revision.rules()),
             Err(text) => {
                 let name = self.tool.name();
-                eprintln!("tricorn: tool {name:?}: the result does not fit the outputSchema: {text}");
-                Payload::Failed(safe_message(name, "the result does not fit the outputSchema"))
+                let kind = "the result does not fit the outputSchema";
+                self.failures.report(name, kind, &*Box::<HiddenError>::from(text));
+                Payload::Failed(safe_message(name, kind))
             }
         }
     }
@@ -113,6 +116,7 @@ pub(crate) struct Registry {
     tools: Vec<Arc<ToolEntry>>,
     by_name: HashMap<String, Arc<ToolEntry>>,
     serial: u64,
+    pub(super) failures: Arc<Failures>,
 }
 
 impl Registry {
@@ -125,7 +129,7 @@ impl Registry {
         if self.by_name.contains_key(&name) {
             return Err(Error::misuse(format!("tool {name:?} is already registered: remove it first")));
         }
-        let entry = Arc::new(ToolEntry::new(tool, handler, self.serial + 1)?);
+        let entry = Arc::new(ToolEntry::new(tool, handler, self.failures.clone(), self.serial + 1)?);
         self.serial += 1;
         self.tools.push(entry.clone());
         self.by_name.insert(name, entry);
@@ -191,7 +195,7 @@ mod tests {
         if let Some(schema) = schema {
             tool = tool.output_schema(schema);
         }
-        let entry = ToolEntry::new(tool, Arc::new(Idle), 1).expect("a tool");
+        let entry = ToolEntry::new(tool, Arc::new(Idle), Arc::default(), 1).expect("a tool");
         let listed: Value = entry.text(revision).to().expect("json");
         let method = crate::protocol::revision::Method::find("tools/call").expect("known");
         let write = |payload: Payload| {

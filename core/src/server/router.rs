@@ -1,6 +1,7 @@
 use std::borrow::Cow;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::task::Poll;
 
@@ -17,7 +18,7 @@ use crate::protocol::{Call, Payload};
 /// Finds what a request asks for and runs it.
 pub(crate) struct Router {
     pub(crate) registry: RwLock<Registry>,
-    pub(crate) page_size: usize,
+    pub(crate) page_size: AtomicUsize,
 }
 
 impl Router {
@@ -46,7 +47,7 @@ impl Router {
             Some(params) => params.to().map_err(|_| Error::invalid_params("\"cursor\": expected a string"))?,
         };
         let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
-        registry.list_tools(call.context.revision, params.cursor.as_deref(), self.page_size)
+        registry.list_tools(call.context.revision, params.cursor.as_deref(), self.page_size.load(Ordering::Relaxed))
     }
 
     fn call_tool(&self, link: &Arc<dyn Link>, call: Call) {

@@ -12,7 +12,7 @@ pub struct Usage {
     pub connections: usize,
     /// Legacy HTTP sessions.
     pub sessions: usize,
-    /// Requests over HTTP that are being worked on.
+    /// Requests that are being worked on.
     pub in_flight: usize,
     /// Standalone event streams.
     pub streams: usize,
@@ -37,7 +37,7 @@ impl Server {
 
 impl Shared {
     /// Counts a transport in for as long as it lives.
-    #[cfg(feature = "http")]
+    #[cfg(feature = "runtime")]
     pub(crate) fn add_meter(&self, meter: &Arc<dyn Meter>) {
         let mut meters = self.meters.lock().unwrap_or_else(PoisonError::into_inner);
         meters.retain(|m| m.strong_count() > 0);

@@ -20,9 +20,14 @@ use crate::client::{ClientOptions, Closer, Stderr, Target};
 use crate::driver::{Peer, Service, Sink, runtime};
 use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::{Connection, Input, Outbound, Transport};
+use crate::signal::Signal as Once;
 
 /// The longest line of standard error that is passed on in one piece.
 const MAX_STDERR_LINE: usize = 64 << 10;
+
+/// After the last step of closing, standard error is read for so long: last words, but no more from processes that
+/// have left the group.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// As good as for ever.
 const MAX_GRACE: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
@@ -106,13 +111,15 @@ pub(super) fn launch(
     let grace = crate::client::seconds("shutdown_grace", options.shutdown_grace)?.min(MAX_GRACE);
     let (exited, exit) = watch::channel(None);
     let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+    let ended = Arc::new(Once::default());
     runtime::spawn(reap(child, exited));
-    runtime::spawn(read(output, peer.clone(), backlog, limits.max_message_bytes, exit.clone()));
+    let reader = Output { output, backlog, exit: exit.clone(), ended: ended.clone() };
+    runtime::spawn(reader.read(peer.clone(), limits.max_message_bytes));
     if let Some(reader) = our_err {
         let reader = pipe::Receiver::from_owned_fd(reader).map_err(|e| failed("pipe", &e))?;
-        runtime::spawn(read_stderr(reader, events.clone()));
+        runtime::spawn(read_stderr(reader, events.clone(), ended.clone()));
     }
-    let closer = ChildCloser { stdin, group, exit, grace, peer: Arc::downgrade(&peer) };
+    let closer = ChildCloser { stdin, group, exit, grace, ended, peer: Arc::downgrade(&peer) };
     Ok((peer, Arc::new(closer)))
 }
 
@@ -125,52 +132,60 @@ async fn reap(mut child: Child, exited: watch::Sender<Option<String>>) {
     exited.send_replace(Some(status));
 }
 
-/// Reads the child's output to its end.
-async fn read(
+/// The child's output, and what says that reading it is over.
+struct Output {
     output: pipe::Receiver,
-    peer: Arc<Peer>,
     backlog: Arc<Backlog>,
-    limit: usize,
-    mut exit: watch::Receiver<Option<String>>,
-) {
-    let mut lines = Lines::new(limit);
-    loop {
-        // What it asks for and does not read must not pile up.
-        if backlog.is_full() {
-            backlog.room().await;
-        }
-        let readable = tokio::select! {
-            readable = output.readable() => readable,
-            () = backlog.stalled() => return peer.close("the server does not read its input"),
-        };
-        if readable.is_err() {
-            break;
-        }
-        match lines.fill(Nonblocking(&output)) {
-            Ok(0) => break,
-            Ok(_) => {}
-            Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => continue,
-            Err(_) => break,
-        }
-        peer.cork();
-        while let Some(line) = lines.next() {
-            match line {
-                Line::Frame(frame) => peer.receive(&frame),
-                Line::TooLong(beginning) => too_long(&peer, &beginning, limit),
+    exit: watch::Receiver<Option<String>>,
+    ended: Arc<Once>,
+}
+
+impl Output {
+    /// Reads to the end, at most until the child has been closed: a process that left the group may hold the pipe.
+    async fn read(mut self, peer: Arc<Peer>, limit: usize) {
+        let mut lines = Lines::new(limit);
+        loop {
+            let readable = async {
+                // What it asks for and does not read must not pile up.
+                if self.backlog.is_full() {
+                    self.backlog.room().await;
+                }
+                self.output.readable().await
+            };
+            let readable = tokio::select! {
+                readable = readable => readable,
+                () = self.ended.wait() => return,
+                () = self.backlog.stalled() => return peer.close("the server does not read its input"),
+            };
+            if readable.is_err() {
+                break;
             }
+            match lines.fill(Nonblocking(&self.output)) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => continue,
+                Err(_) => break,
+            }
+            peer.cork();
+            while let Some(line) = lines.next() {
+                match line {
+                    Line::Frame(frame) => peer.receive(&frame),
+                    Line::TooLong(beginning) => too_long(&peer, &beginning, limit),
+                }
+            }
+            peer.uncork();
         }
-        peer.uncork();
+        if let Some(frame) = lines.rest() {
+            peer.receive(&frame);
+        }
+        // The exit status usually follows at once and says more than the end of output.
+        let status = tokio::time::timeout(Duration::from_millis(200), self.exit.wait_for(Option::is_some)).await;
+        let reason = match status {
+            Ok(Ok(status)) => format!("the server ended ({})", status.as_deref().unwrap_or("unknown status")),
+            _ => "the server closed its output".to_owned(),
+        };
+        peer.close(&reason);
     }
-    if let Some(frame) = lines.rest() {
-        peer.receive(&frame);
-    }
-    // The exit status usually follows at once and says more than the end of output.
-    let status = tokio::time::timeout(Duration::from_millis(200), exit.wait_for(Option::is_some)).await;
-    let reason = match status {
-        Ok(Ok(status)) => format!("the server ended ({})", status.as_deref().unwrap_or("unknown status")),
-        _ => "the server closed its output".to_owned(),
-    };
-    peer.close(&reason);
 }
 
 /// The server's message is left out; whoever waits for it is told.
@@ -190,10 +205,18 @@ impl Read for Nonblocking<'_> {
     }
 }
 
-async fn read_stderr(reader: pipe::Receiver, events: Arc<dyn Events>) {
+async fn read_stderr(reader: pipe::Receiver, events: Arc<dyn Events>, ended: Arc<Once>) {
     let mut lines = Lines::new(MAX_STDERR_LINE);
+    let mut over = std::pin::pin!(async {
+        ended.wait().await;
+        tokio::time::sleep(LAST_WORDS).await;
+    });
     loop {
-        if reader.readable().await.is_err() {
+        let readable = tokio::select! {
+            readable = reader.readable() => readable,
+            () = over.as_mut() => return,
+        };
+        if readable.is_err() {
             return;
         }
         match lines.fill(Nonblocking(&reader)) {
@@ -219,6 +242,8 @@ struct ChildCloser {
     group: Option<Pid>,
     exit: watch::Receiver<Option<String>>,
     grace: Duration,
+    /// Set when the last step of closing is done.
+    ended: Arc<Once>,
     peer: Weak<Peer>,
 }
 
@@ -228,22 +253,29 @@ impl Closer for ChildCloser {
             peer.close("the client was closed");
         }
         self.stdin.close();
-        let (group, mut exit, grace) = (self.group, self.exit.clone(), self.grace);
+        let (group, exit, grace, ended) = (self.group, self.exit.clone(), self.grace, self.ended.clone());
         Box::pin(async move {
-            let Some(group) = group else { return };
-            // Input is closed: a good server leaves by itself.
-            let left = tokio::time::timeout(grace, exit.wait_for(Option::is_some)).await.is_ok();
-            if left && !group_exists(group) {
-                return;
+            if let Some(group) = group {
+                end(group, exit, grace).await;
             }
-            let _ = kill_process_group(group, Signal::TERM);
-            if group_is_gone(group, grace).await {
-                return;
-            }
-            let _ = kill_process_group(group, Signal::KILL);
-            let _ = tokio::time::timeout(grace, exit.wait_for(Option::is_some)).await;
+            ended.set();
         })
     }
+}
+
+/// Ends the child, whose input is closed, with all of its group.
+async fn end(group: Pid, mut exit: watch::Receiver<Option<String>>, grace: Duration) {
+    // A good server leaves by itself.
+    let left = tokio::time::timeout(grace, exit.wait_for(Option::is_some)).await.is_ok();
+    if left && !group_exists(group) {
+        return;
+    }
+    let _ = kill_process_group(group, Signal::TERM);
+    if group_is_gone(group, grace).await {
+        return;
+    }
+    let _ = kill_process_group(group, Signal::KILL);
+    let _ = tokio::time::timeout(grace, exit.wait_for(Option::is_some)).await;
 }
 
 fn group_exists(group: Pid) -> bool {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::pin::Pin;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::oneshot;
 
@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::{RawJson, code};
 use crate::protocol::revision::Era;
 use crate::protocol::{Call, Connection, Opening, Transport};
-use crate::server::{Link, Server};
+use crate::server::{Link, Meter, Server};
 
 /// Connects to a server with every option at its default: a URL, or a command line with POSIX quoting.
 ///
@@ -31,46 +31,73 @@ pub trait Events: Send + Sync + 'static {
     fn notification(&self, _method: &str, _params: Option<&RawJson>) {}
     /// A child process wrote a line to its standard error (`Stderr::Event`).
     fn stderr(&self, _line: &str) {}
-    /// Something about the server is wrong that is no reason to fail, such as a tool that cannot be offered.
-    fn warning(&self, _message: &str) {}
+    /// Something about the server is wrong that is no reason to fail, such as a tool that cannot be offered. Written
+    /// to standard error unless this says otherwise.
+    fn warning(&self, message: &str) {
+        eprintln!("tricorn: {message}");
+    }
     /// The connection ended.
     fn closed(&self, _reason: &Error) {}
 }
 
-/// No interest in events.
+/// No interest in events; warnings go to standard error.
 #[derive(Debug, Clone, Copy)]
 pub struct Quiet;
 
 impl Events for Quiet {}
 
-/// The legacy servers met so far, newest last: their next connection starts with `initialize`.
-static LEGACY: Mutex<VecDeque<Key>> = Mutex::new(VecDeque::new());
+/// What the servers met so far have shown to be.
+static VERDICTS: Mutex<Verdicts> = Mutex::new(Verdicts(VecDeque::new()));
 const MAX_KNOWN: usize = 256;
 
-/// Names a target without keeping what it holds, such as tokens in headers.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// Eras of servers, newest last. The next connection to a legacy one starts with `initialize`; a modern one is never
+/// taken for a legacy one because of a single odd answer.
+struct Verdicts(VecDeque<(Key, Era)>);
+
+impl Verdicts {
+    fn get(&self, key: Key) -> Option<Era> {
+        self.0.iter().find(|(k, _)| *k == key).map(|(_, era)| *era)
+    }
+
+    fn set(&mut self, key: Key, era: Option<Era>) {
+        self.0.retain(|(k, _)| *k != key);
+        if let Some(era) = era {
+            if self.0.len() >= MAX_KNOWN {
+                self.0.pop_front();
+            }
+            self.0.push_back((key, era));
+        }
+    }
+}
+
+fn verdicts() -> MutexGuard<'static, Verdicts> {
+    VERDICTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Names a server, whoever asks and with whatever headers or environment, without keeping what its address holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Key(u64);
 
 impl Key {
     fn of(target: &Target) -> Self {
         static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-        Self(SEED.hash_one(format!("{target:?}")))
+        Self(match target {
+            Target::Url { url, .. } => SEED.hash_one(endpoint(url)),
+            Target::Command { command, args, cwd, .. } => SEED.hash_one((command, args, cwd)),
+        })
     }
 }
 
-fn is_known_legacy(key: Key) -> bool {
-    LEGACY.lock().unwrap_or_else(PoisonError::into_inner).contains(&key)
-}
-
-fn remember(key: Key, era: Era) {
-    let mut known = LEGACY.lock().unwrap_or_else(PoisonError::into_inner);
-    known.retain(|k| *k != key);
-    if era == Era::Legacy {
-        if known.len() >= MAX_KNOWN {
-            known.pop_front();
-        }
-        known.push_back(key);
-    }
+/// A URL without what does not say which server it is. The path does: one origin may be the gateway to many servers.
+fn endpoint(url: &str) -> String {
+    let url = url.split('#').next().unwrap_or(url);
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host).to_ascii_lowercase();
+    let scheme = scheme.to_ascii_lowercase();
+    let host = host.strip_suffix(if scheme == "https" { ":443" } else { ":80" }).unwrap_or(&host);
+    let slash = if path.starts_with('/') { "" } else { "/" };
+    format!("{scheme}://{host}{slash}{path}")
 }
 
 /// How opening went; a failure says whether the server should be launched again.
@@ -140,20 +167,25 @@ impl Client {
         let key = Key::of(target);
         // Where one revision is asked for there is no question, and the answer says nothing about the server.
         let asks = options.revision.is_none();
-        let known_legacy = asks && is_known_legacy(key);
-        let outcome = match once(target, options, &events, known_legacy).await {
+        let known = if asks { verdicts().get(key) } else { None };
+        let outcome = match once(target, options, &events, known).await {
             // The old server died of the probe: a new process, and no probe.
-            Err((_, true)) => once(target, options, &events, true).await,
+            Err((_, true)) => once(target, options, &events, Some(Era::Legacy)).await,
             // What was known of it may no longer be true.
-            Err((error, false)) if known_legacy && error.kind() != ErrorKind::Misuse => {
-                remember(key, Era::Modern);
-                once(target, options, &events, false).await
+            Err((error, false)) if known == Some(Era::Legacy) && error.kind() != ErrorKind::Misuse => {
+                verdicts().set(key, None);
+                once(target, options, &events, None).await
+            }
+            // Told to the caller, who finds out anew by connecting again.
+            Err((error, false)) if known == Some(Era::Modern) && is_about_the_server(&error) => {
+                verdicts().set(key, None);
+                Err((error, false))
             }
             outcome => outcome,
         };
         let client = outcome.map_err(|(error, _)| error)?;
         if asks {
-            remember(key, client.revision().era());
+            verdicts().set(key, Some(client.revision().era()));
         }
         Ok(client)
     }
@@ -181,6 +213,8 @@ impl Client {
             Peer::new(connection, server.limits(), server.shared.router.clone(), |_| Arc::new(PipeSink(down.clone())));
         let connection = Connection::new(Arc::new(options.facts()), transport);
         let peer = Peer::new(connection, options.limits(), service, |_| Arc::new(PipeSink(up.clone())));
+        let meter: Arc<dyn Meter> = far.clone();
+        server.shared.add_meter(&meter);
         up.connect(&far);
         down.connect(&peer);
         let (watched, server) = (Arc::downgrade(&far), server.clone());
@@ -191,21 +225,26 @@ impl Client {
             }
         });
         let closer = Arc::new(MemoryCloser { near: Arc::downgrade(&peer), far, watch });
-        negotiate(Attempt { peer, closer, transport: "memory" }, opened, options, false)
+        negotiate(Attempt { peer, closer, transport: "memory" }, opened, options, None)
             .await
             .map_err(|(error, _)| error)
     }
+}
+
+/// Whether a failure may mean that the server has become another, and not just that the way to it is blocked.
+fn is_about_the_server(error: &Error) -> bool {
+    !matches!(error.kind(), ErrorKind::Misuse | ErrorKind::Transport | ErrorKind::Auth)
 }
 
 async fn once(
     target: &Target,
     options: &ClientOptions,
     events: &Arc<dyn Events>,
-    known_legacy: bool,
+    known: Option<Era>,
 ) -> Result<Client, (Error, bool)> {
     let (service, opened) = answers(events);
     let attempt = attempt(target, options, service, events)?;
-    negotiate(attempt, opened, options, known_legacy).await
+    negotiate(attempt, opened, options, known).await
 }
 
 type Opened = oneshot::Receiver<Outcome>;
@@ -245,14 +284,14 @@ async fn negotiate(
     attempt: Attempt,
     opened: Opened,
     options: &ClientOptions,
-    known_legacy: bool,
+    known: Option<Era>,
 ) -> Result<Client, (Error, bool)> {
     let Attempt { peer, closer, transport } = attempt;
     let pinned = options.pinned().map_err(|error| (error, false))?;
     let probe = crate::client::seconds("probe_timeout", options.probe_timeout).map_err(|error| (error, false))?;
     // Dropped while it waits, the connection ends.
     let unfinished = CloseOnDrop(Some(closer.clone()));
-    peer.open(pinned, probe, options.timeout(), known_legacy);
+    peer.open(pinned, probe, options.timeout(), known);
     let outcome = opened.await.unwrap_or_else(|_| Err((Error::closed("the connection ended while opening"), false)));
     match outcome {
         Ok(opening) => {
@@ -305,5 +344,41 @@ impl Closer for MemoryCloser {
         self.far.close("the client was closed");
         self.watch.abort();
         Box::pin(std::future::ready(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_known_by_its_address() {
+        let key = |target: &str| Key::of(&Target::parse(target).expect(target));
+        let plain = key(r#"{"url": "https://example.com/mcp"}"#);
+        for same in [
+            r#"{"url": "https://example.com/mcp", "headers": {"Authorization": "Bearer 2"}}"#,
+            r#"{"url": "https://user:password@EXAMPLE.com:443/mcp#here"}"#,
+        ] {
+            assert_eq!(key(same), plain, "{same}");
+        }
+        for other in ["http://example.com/mcp", "https://example.com/other", "https://example.com:8443/mcp"] {
+            assert_ne!(key(&format!("{other:?}")), plain, "{other}");
+        }
+        let command = key(r#"{"command": "server", "args": ["x"], "env": {"TOKEN": "1"}, "stderr": "event"}"#);
+        assert_eq!(command, key(r#""server x""#));
+        assert_ne!(command, key(r#""server y""#));
+    }
+
+    #[test]
+    fn so_many_servers_are_known() {
+        let mut verdicts = Verdicts(VecDeque::new());
+        for n in 0..MAX_KNOWN as u64 + 1 {
+            verdicts.set(Key(n), Some(Era::Legacy));
+        }
+        verdicts.set(Key(1), Some(Era::Modern));
+        assert_eq!(verdicts.0.len(), MAX_KNOWN);
+        assert_eq!((verdicts.get(Key(0)), verdicts.get(Key(1))), (None, Some(Era::Modern)));
+        verdicts.set(Key(1), None);
+        assert_eq!(verdicts.get(Key(1)), None);
     }
 }

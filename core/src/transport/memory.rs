@@ -7,6 +7,8 @@ use bytes::Bytes;
 
 use crate::driver::{Peer, Sink};
 use crate::protocol::Outbound;
+#[cfg(feature = "runtime")]
+use crate::server::{Meter, Usage};
 
 /// What one direction of the pair has not delivered yet.
 #[derive(Default)]
@@ -83,5 +85,13 @@ impl Sink for PipeSink {
 
     fn close(&self) {
         self.0.start(|queue| queue.closed = true);
+    }
+}
+
+/// A connection of its own, through memory or pipes, counts what it works on.
+#[cfg(feature = "runtime")]
+impl Meter for Peer {
+    fn read(&self, usage: &mut Usage) {
+        usage.in_flight += self.in_flight();
     }
 }

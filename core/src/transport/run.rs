@@ -1,28 +1,74 @@
 //! Serving the way the command line says.
 
+use std::future::Future;
+use std::process::ExitCode;
+
+#[cfg(feature = "http")]
+use super::http::HttpOptions;
+use crate::driver::runtime;
 use crate::error::{Error, Result};
 use crate::server::Server;
 
+/// What the command line says about the address of HTTP.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Address {
+    host: Option<String>,
+    port: Option<u16>,
+}
+
 impl Server {
-    /// Serves over standard streams, or over HTTP when the program was started with `--http HOST:PORT` (path `/mcp`).
-    /// `ready <url>` on standard error says where. Returns when the input has ended or the server was closed.
+    /// Serves until the client or the user ends it: over standard streams, or over HTTP (path `/mcp`) when the program
+    /// was started with `--http [HOST:PORT]`, where either part may be missing: `127.0.0.1:8000` else. `ready <url>` on
+    /// standard error then says where.
+    ///
+    /// Gives the status to end `main` with. Ctrl-C (130) and SIGTERM (0) close the server: running calls are
+    /// cancelled, what is answered has a second to get out. The second signal is not waited for.
     ///
     /// # Errors
     /// A mistake in the server's definition, a bad address, one that is taken.
-    pub async fn run(self) -> Result<()> {
-        let mut args = std::env::args().skip(1);
-        let mut http = None;
-        while let Some(arg) = args.next() {
-            if let Some(address) = arg.strip_prefix("--http=") {
-                http = Some(address.to_owned());
-            } else if arg == "--http" {
-                http = Some(args.next().ok_or_else(|| Error::misuse("--http: expected HOST:PORT after it"))?);
+    pub async fn run(self) -> Result<ExitCode> {
+        let server = self.clone();
+        self.until_told(async move {
+            match asked(arguments())? {
+                None => server.stdio().await,
+                #[cfg(feature = "http")]
+                Some(address) => server.http(address, HttpOptions::default()).await,
+                #[cfg(not(feature = "http"))]
+                Some(_) => Err(Error::misuse("this build has no HTTP: enable the feature \"http\"")),
             }
+        })
+        .await
+    }
+
+    /// As [`run`](Self::run), with these options when HTTP is asked for; the command line's address counts.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and a mistake in the options.
+    #[cfg(feature = "http")]
+    pub async fn run_with(self, options: HttpOptions) -> Result<ExitCode> {
+        let server = self.clone();
+        self.until_told(async move {
+            match asked(arguments())? {
+                None => server.stdio().await,
+                Some(address) => server.http(address, options).await,
+            }
+        })
+        .await
+    }
+
+    async fn until_told(self, serving: impl Future<Output = Result<()>>) -> Result<ExitCode> {
+        let mut signals = Signals::new()?;
+        let mut serving = std::pin::pin!(serving);
+        let status = tokio::select! {
+            outcome = serving.as_mut() => return outcome.map(|()| ExitCode::SUCCESS),
+            status = signals.next() => status,
+        };
+        self.close();
+        tokio::select! {
+            outcome = serving => outcome?,
+            _ = signals.next() => {}
         }
-        match http {
-            None => self.stdio().await,
-            Some(address) => self.http(&address).await,
-        }
+        Ok(status)
     }
 
     #[cfg(feature = "client-process")]
@@ -36,19 +82,110 @@ impl Server {
     }
 
     #[cfg(feature = "http")]
-    async fn http(&self, address: &str) -> Result<()> {
-        let bad = || Error::misuse(format!("--http: expected HOST:PORT, got {address:?}"));
-        let (host, port) = address.rsplit_once(':').ok_or_else(bad)?;
-        let options =
-            serde_json::json!({"host": host.trim_matches(['[', ']']), "port": port.parse::<u16>().map_err(|_| bad())?});
-        let serving = self.serve_http(super::http::HttpOptions::parse(&options.to_string())?).await?;
+    async fn http(&self, address: Address, mut options: HttpOptions) -> Result<()> {
+        options.host = address.host.unwrap_or(options.host);
+        options.port = address.port.unwrap_or(options.port);
+        let serving = self.serve_http(options).await?;
         eprintln!("ready {}", serving.url());
         serving.join().await;
         Ok(())
     }
+}
 
-    #[cfg(not(feature = "http"))]
-    async fn http(&self, _address: &str) -> Result<()> {
-        Err(Error::misuse("this build has no HTTP: enable the feature \"http\""))
+fn arguments() -> impl Iterator<Item = String> {
+    std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned())
+}
+
+/// What the command line says about HTTP.
+fn asked(mut args: impl Iterator<Item = String>) -> Result<Option<Address>> {
+    while let Some(arg) = args.next() {
+        if let Some(given) = arg.strip_prefix("--http=") {
+            return address(given).map(Some);
+        }
+        if arg == "--http" {
+            let given = args.next().filter(|next| !next.starts_with('-')).unwrap_or_default();
+            return address(&given).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+/// `HOST:PORT`, `PORT` or nothing.
+fn address(given: &str) -> Result<Address> {
+    if given.is_empty() {
+        return Ok(Address::default());
+    }
+    let (host, port) = given.rsplit_once(':').unwrap_or(("", given));
+    let host = (!host.is_empty()).then(|| host.trim_matches(['[', ']']).to_owned());
+    let port = port.parse().map_err(|_| Error::misuse(format!("--http: expected HOST:PORT or PORT, got {given:?}")))?;
+    Ok(Address { host, port: Some(port) })
+}
+
+/// The signals that end a server.
+#[cfg(unix)]
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let handle = runtime::handle();
+        let _guard = handle.enter();
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    /// The next one, as the status to end with.
+    async fn next(&mut self) -> ExitCode {
+        tokio::select! {
+            _ = self.interrupt.recv() => ExitCode::from(130),
+            _ = self.terminate.recv() => ExitCode::SUCCESS,
+        }
+    }
+}
+
+/// The signals that end a server.
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn new() -> Result<Self> {
+        Ok(Self)
+    }
+
+    /// The next one, as the status to end with.
+    async fn next(&mut self) -> ExitCode {
+        let _ = runtime::handle().spawn(tokio::signal::ctrl_c()).await;
+        ExitCode::from(130)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn http_is_asked_for_in_the_same_ways_as_in_the_other_languages() {
+        let asked = |line: &str| asked(line.split_whitespace().map(str::to_owned));
+        for (line, expected) in [
+            ("--stdio", None),
+            ("--http", Some((None, None))),
+            ("--http --verbose", Some((None, None))),
+            ("--http=", Some((None, None))),
+            ("-v --http 9000", Some((None, Some(9000)))),
+            ("--http=9000", Some((None, Some(9000)))),
+            ("--http :9000", Some((None, Some(9000)))),
+            ("--http 0.0.0.0:0", Some((Some("0.0.0.0"), Some(0)))),
+            ("--http [::1]:80", Some((Some("::1"), Some(80)))),
+        ] {
+            let found = asked(line).expect(line);
+            assert_eq!(found.as_ref().map(|a| (a.host.as_deref(), a.port)), expected, "{line}");
+        }
+        for bad in ["--http here", "--http localhost:", "--http=h:99999"] {
+            assert_eq!(asked(bad).err().map(|e| e.kind()), Some(crate::ErrorKind::Misuse), "{bad}");
+        }
     }
 }

@@ -15,7 +15,7 @@ use super::sink::{Backlog, LineSink};
 use crate::driver::{Peer, runtime};
 use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::{Connection, Transport};
-use crate::server::Server;
+use crate::server::{Meter, Server};
 
 /// After the end of input, running calls have this long to be answered.
 const DRAIN: Duration = Duration::from_millis(500);
@@ -39,6 +39,8 @@ impl Server {
         let limits = self.limits();
         let peer = Peer::new(connection, limits, self.shared.router.clone(), |_| sink.clone());
         let serving = Serving::new(self, peer.clone());
+        let meter: Arc<dyn Meter> = peer.clone();
+        self.shared.add_meter(&meter);
         let backlog = sink.backlog();
         let (done, finished) = oneshot::channel();
         let reader = Reader { handle: runtime::handle(), peer: Arc::downgrade(&peer), backlog: backlog.clone() };
@@ -60,7 +62,9 @@ impl Server {
             })
             .map_err(|e| Error::new(ErrorKind::Transport, format!("thread for stdin: {e}")))?;
         tokio::select! {
-            outcome = finished => outcome.unwrap_or(Ok(())),
+            outcome = finished => outcome.unwrap_or_else(|_| {
+                Err(Error::new(ErrorKind::Transport, "the thread that reads the input ended with a panic"))
+            }),
             () = self.shared.stop.wait() => {
                 peer.close("the server was closed");
                 drop(serving);
@@ -190,6 +194,7 @@ fn redirect_stdout() -> Result<()> {
 mod tests {
     use std::future::Future;
     use std::pin::pin;
+    use std::sync::Mutex;
     use std::task::{Context, Waker};
 
     use super::*;
@@ -236,5 +241,64 @@ mod tests {
         let mut text = String::new();
         answers.read_to_string(&mut text).expect("text");
         assert!(first == *b"{" && text.ends_with("}\n"), "whole answers");
+    }
+
+    /// Never answers, and cannot bear to be cancelled.
+    struct Fragile;
+
+    impl crate::server::Handler for Fragile {
+        fn call(&self, _: crate::Context, _: crate::jsonrpc::RawJson, reply: crate::server::Reply) {
+            std::mem::forget(reply);
+        }
+
+        fn cancel(&self, _: &crate::Context, _: Option<&str>) {
+            panic!("in cancel");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_panic_where_input_is_read_is_an_error() {
+        let server = Server::new("s");
+        server.add_tool(crate::model::Tool::new("t", ""), Arc::new(Fragile)).expect("added");
+        let ((input, mut near), (_answers, output)) = (pipe(), pipe());
+        for line in [
+            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+            r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t"}}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}"#,
+        ] {
+            writeln!(near, "{line}").expect("written");
+        }
+        let error = server.serve_pipes(input, output).await.expect_err("it ended badly");
+        assert!(error.message().contains("panic"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn calls_are_counted() {
+        let server = Server::new("s");
+        let (started, starts) = tokio::sync::oneshot::channel();
+        server.add_tool(crate::model::Tool::new("t", ""), Arc::new(Waits(Mutex::new(Some(started))))).expect("added");
+        let ((input, mut near), (_answers, output)) = (pipe(), pipe());
+        let own = server.clone();
+        let serving = tokio::spawn(async move { own.serve_pipes(input, output).await });
+        let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+        writeln!(near, r#"{{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"name":"t","_meta":{meta}}}}}"#)
+            .expect("written");
+        let reply = starts.await.expect("a call");
+        assert_eq!(server.usage().in_flight, 1);
+        reply.text("done");
+        assert_eq!(server.usage().in_flight, 0);
+        drop(near);
+        serving.await.expect("a task").expect("the end");
+    }
+
+    /// Leaves its answer to the test.
+    struct Waits(Mutex<Option<tokio::sync::oneshot::Sender<crate::server::Reply>>>);
+
+    impl crate::server::Handler for Waits {
+        fn call(&self, _: crate::Context, _: crate::jsonrpc::RawJson, reply: crate::server::Reply) {
+            let test = self.0.lock().expect("unpoisoned").take();
+            drop(test.map(|test| test.send(reply)));
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! A server that says what a test tells it to, byte for byte.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -128,8 +128,15 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) async fn new(script: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
-        let port = listener.local_addr().expect("an address").port();
+        // What the client knows of a server it knows by its port, so none is used twice.
+        static USED: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+        let (listener, port) = loop {
+            let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+            let port = listener.local_addr().expect("an address").port();
+            if USED.lock().expect("unpoisoned").insert(port) {
+                break (listener, port);
+            }
+        };
         let (seen, script): (Arc<Mutex<VecDeque<Seen>>>, Arc<Script>) = (Arc::default(), Arc::new(script));
         let ((counted, count), (opened, open)) = (watch::channel(0), watch::channel(0));
         let log = seen.clone();

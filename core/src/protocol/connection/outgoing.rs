@@ -150,7 +150,7 @@ impl Connection {
         if let Phase::Legacy(session) = &self.phase {
             let pinned = Some(session.revision);
             let mut negotiation = Negotiation::new(pinned, Duration::ZERO);
-            let step = negotiation.start(&self.facts, true);
+            let step = negotiation.start(&self.facts, Some(Era::Legacy));
             self.phase = Phase::Opening(negotiation);
             self.step(now, step, out);
         }

@@ -39,6 +39,8 @@ pub(crate) struct Negotiation {
     /// Only this revision will do.
     pinned: Option<Revision>,
     probe_timeout: Duration,
+    /// What an earlier connection has shown.
+    known: Option<Era>,
     probe_id: Option<Id>,
     initialize_id: Option<Id>,
 }
@@ -46,14 +48,16 @@ pub(crate) struct Negotiation {
 impl Negotiation {
     pub(crate) fn new(pinned: Option<Revision>, probe_timeout: Duration) -> Self {
         let stage = Stage::Probe { revision: pinned.unwrap_or(Revision::NEWEST), again: false };
-        Self { stage, pinned, probe_timeout, probe_id: None, initialize_id: None }
+        Self { stage, pinned, probe_timeout, known: None, probe_id: None, initialize_id: None }
     }
 
-    /// The first question. `known_legacy`: an earlier connection has shown that the server is legacy.
-    pub(crate) fn start(&mut self, facts: &Facts, known_legacy: bool) -> Step {
+    /// The first question. `known`: what an earlier connection has shown. A server known to be modern is not opened
+    /// as a legacy one because it once says something that no modern server says.
+    pub(crate) fn start(&mut self, facts: &Facts, known: Option<Era>) -> Step {
+        self.known = known;
         let legacy = match self.pinned {
             Some(revision) => revision.era() == Era::Legacy,
-            None => known_legacy || !facts.revisions.iter().any(|r| r.era() == Era::Modern),
+            None => known == Some(Era::Legacy) || !facts.revisions.iter().any(|r| r.era() == Era::Modern),
         };
         if legacy { self.initialize(facts) } else { self.probe(self.pinned.unwrap_or(Revision::NEWEST), false) }
     }
@@ -78,12 +82,17 @@ impl Negotiation {
 
     /// Whether the server has not said anything yet, so that its end may have been the probe's fault.
     pub(crate) fn is_probing(&self) -> bool {
-        matches!(self.stage, Stage::Probe { again: false, .. }) && self.pinned.is_none()
+        matches!(self.stage, Stage::Probe { again: false, .. }) && self.may_fall_back()
+    }
+
+    fn may_fall_back(&self) -> bool {
+        self.pinned.is_none() && self.known != Some(Era::Modern)
     }
 
     fn probe(&mut self, revision: Revision, again: bool) -> Step {
         self.stage = Stage::Probe { revision, again };
-        Step::Ask { method: "server/discover", revision, timeout: (!again).then_some(self.probe_timeout) }
+        let is_a_guess = !again && self.known != Some(Era::Modern);
+        Step::Ask { method: "server/discover", revision, timeout: is_a_guess.then_some(self.probe_timeout) }
     }
 
     fn initialize(&mut self, facts: &Facts) -> Step {
@@ -107,6 +116,10 @@ impl Negotiation {
             Some(revision) => Step::Failed(Error::new(
                 ErrorKind::Unsupported,
                 format!("the server does not speak revision {revision}: it answered server/discover with {why}"),
+            )),
+            None if !self.may_fall_back() => Step::Failed(Error::new(
+                ErrorKind::Unsupported,
+                format!("the server was a modern one before, and now it answered server/discover with {why}"),
             )),
             None => self.initialize(facts),
         }
@@ -223,7 +236,11 @@ impl Negotiation {
     /// The question's time is up.
     pub(crate) fn timed_out(&mut self, facts: &Facts, id: &Id) -> Step {
         match self.stage {
-            Stage::Probe { again: false, .. } if self.probe_id.as_ref() == Some(id) => self.fall_back(facts, "silence"),
+            Stage::Probe { again: false, .. }
+                if self.probe_id.as_ref() == Some(id) && self.known != Some(Era::Modern) =>
+            {
+                self.fall_back(facts, "silence")
+            }
             _ => Step::Failed(Error::new(ErrorKind::Timeout, "the server did not answer in time while connecting")),
         }
     }

@@ -1,4 +1,4 @@
-//! The benchmark server: `run --stdio | --http HOST:PORT`.
+//! The benchmark server: `run --stdio | --http [HOST:PORT]`.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ fn filler() -> serde_json::Value {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> tricorn::Result<()> {
+async fn main() -> tricorn::Result<ExitCode> {
     let mut app = Server::new("bench")
         .tool("add", "Add two integers.", |Add { a, b }: Add| async move { Ok(Sum { sum: a + b }) })
         .tool("echo", "Return the text.", |Echo { text }: Echo| async move { Ok(text) })

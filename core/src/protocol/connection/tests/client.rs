@@ -5,7 +5,7 @@ const PROBE: Duration = Duration::from_secs(5);
 fn opening(pinned: Option<&str>) -> (Connection, Value) {
     let mut c = connection(Role::Client);
     let pinned = pinned.map(|name| Revision::parse(name).expect("known"));
-    let asked = one(&c.open(START, pinned, PROBE, None, false));
+    let asked = one(&c.open(START, pinned, PROBE, None, None));
     (c, asked)
 }
 
@@ -103,7 +103,28 @@ fn a_server_that_dies_of_the_probe_is_launched_again() {
     let (mut c, _) = opening(Some("2026-07-28"));
     assert_eq!(closed(&c.handle(START, Input::Closed("exit".into()))), Some((ErrorKind::Closed, false)));
     let mut c = connection(Role::Client);
-    assert_eq!(one(&c.open(START, None, PROBE, None, true))["method"], "initialize");
+    assert_eq!(one(&c.open(START, None, PROBE, None, Some(Era::Legacy)))["method"], "initialize");
+}
+
+#[test]
+fn a_server_that_was_modern_is_not_demoted() {
+    let known_modern = || {
+        let mut c = connection(Role::Client);
+        let asked = one(&c.open(START, None, PROBE, Some(Duration::from_secs(60)), Some(Era::Modern)));
+        assert_eq!(asked["method"], "server/discover");
+        (c, Id::Number(asked["id"].as_i64().expect("a number")))
+    };
+    for kind in [ErrorKind::Unsupported, ErrorKind::PeerMisbehaved] {
+        let (mut c, id) = known_modern();
+        let actions = c.handle(START, Input::Undelivered(id, Error::new(kind, "HTTP 400")));
+        assert_eq!(closed(&actions), Some((ErrorKind::Unsupported, false)));
+    }
+    let (mut c, _) = known_modern();
+    assert_eq!(closed(&c.handle(START, Input::Closed("exit".into()))), Some((ErrorKind::Closed, false)));
+    let (mut c, _) = known_modern();
+    assert!(c.handle(START + PROBE, Input::Tick).is_empty(), "it is waited for like any answer");
+    let actions = c.handle(START + Duration::from_secs(60), Input::Tick);
+    assert_eq!(closed(&actions), Some((ErrorKind::Timeout, false)));
 }
 
 #[test]
@@ -381,7 +402,7 @@ fn the_queue_has_an_end_and_ends_with_the_connection() {
 fn a_timeout_beyond_the_clocks_end_never_comes() {
     let mut c = connection(Role::Client);
     let at = Duration::from_secs(1);
-    c.open(at, None, Duration::MAX, Some(Duration::MAX), false);
+    c.open(at, None, Duration::MAX, Some(Duration::MAX), None);
     assert_eq!(c.next_tick(), None);
     let mut c = client();
     let mut invocation = Invocation::new(CallId(1), "tools/call", None);
@@ -417,7 +438,7 @@ fn what_the_server_does_not_declare_is_not_asked_for() {
 fn initialize_after_a_probe_has_the_callers_time() {
     for (timeout, due) in [(Some(Duration::from_secs(2)), Some(PROBE + Duration::from_secs(2))), (None, None)] {
         let mut c = connection(Role::Client);
-        c.open(START, None, PROBE, timeout, false);
+        c.open(START, None, PROBE, timeout, None);
         assert_eq!(one(&c.handle(PROBE, Input::Tick))["method"], "initialize");
         assert_eq!(c.next_tick(), due);
     }

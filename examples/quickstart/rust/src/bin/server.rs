@@ -1,4 +1,4 @@
-//! A first server. `quickstart-server` speaks over standard streams, `quickstart-server --http HOST:PORT` over HTTP.
+//! A first server. `quickstart-server` speaks over standard streams, `quickstart-server --http [HOST:PORT]` over HTTP.
 
 use tricorn::prelude::*;
 
@@ -9,7 +9,7 @@ struct Add {
 }
 
 #[tokio::main]
-async fn main() -> tricorn::Result<()> {
+async fn main() -> tricorn::Result<ExitCode> {
     Server::new("demo")
         .tool("add", "Add two numbers", |Add { a, b }: Add, _: Context| async move { Ok(a + b) })
         .run()

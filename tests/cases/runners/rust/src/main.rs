@@ -68,6 +68,9 @@ fn info(client: &Client, heard: &Heard) -> Value {
     if let Some(instructions) = client.instructions() {
         facts["instructions"] = instructions.into();
     }
+    if let Some(session) = client.session_id() {
+        facts["sessionId"] = session.into();
+    }
     facts
 }
 
@@ -158,16 +161,11 @@ async fn call_tool(client: &Client, command: &Value) -> Result<Value> {
     if command["progress"] == true {
         options = options.on_progress(move |progress| println!("{}", json!({"id": id, "progress": read(&progress)})));
     }
+    if let Some(meta) = command.get("meta") {
+        options = options.meta(meta);
+    }
     let arguments = command.get("arguments").cloned().unwrap_or_else(|| json!({}));
-    let result = match command.get("meta") {
-        // The typed call has no `_meta`; any request can be sent by its name.
-        Some(meta) => {
-            let params = json!({"name": name, "arguments": arguments, "_meta": meta});
-            let result = client.request("tools/call", Some(RawJson::from_value(&params)), &options).await?;
-            result.to().map_err(|e| Error::misuse(format!("result: {e}")))?
-        }
-        None => client.call_tool_with(name, &arguments, &options).await?,
-    };
+    let result = client.call_tool_with(name, &arguments, &options).await?;
     let mut answer = Map::new();
     answer.insert("text".into(), result.text().into());
     answer.insert("is_error".into(), result.is_error.into());

@@ -1,0 +1,130 @@
+//! The configuration files in which hosts list their servers.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{Stderr, Target};
+use crate::error::{Error, Result};
+
+/// Members of an entry that say how to connect; hosts keep other things beside them.
+const MEMBERS: [&str; 7] = ["url", "headers", "command", "args", "env", "cwd", "stderr"];
+
+/// Whether a text is meant as the path of such a file: a command line may end in one, too.
+pub(super) fn is_path(text: &str) -> bool {
+    text.ends_with(".json") && (!text.contains(char::is_whitespace) || Path::new(text).is_file())
+}
+
+/// The server of this name, or the only one.
+pub(super) fn read(path: &Path, server: Option<&str>) -> Result<Target> {
+    let bad = |why: String| Error::misuse(format!("{}: {why}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
+    let config: Map<String, Value> = serde_json::from_str(&text).map_err(|e| bad(e.to_string()))?;
+    let servers = servers(&config).ok_or_else(|| bad("no \"mcpServers\" in it".into()))?;
+    pick(servers, server).map_err(|e| bad(e.message().to_owned()))
+}
+
+/// `{"file", "server"?}` or `{"mcpServers", "server"?}`; `None` for any other target.
+pub(super) fn named(text: &str) -> Result<Option<Target>> {
+    #[derive(Deserialize, Default)]
+    #[serde(default)]
+    struct Named {
+        file: Option<String>,
+        server: Option<String>,
+        stderr: Option<String>,
+    }
+    let Ok(members) = serde_json::from_str::<Map<String, Value>>(text) else { return Ok(None) };
+    let servers = servers(&members);
+    if servers.is_none() && !members.contains_key("file") {
+        return Ok(None);
+    }
+    let own = members.iter().filter(|(name, _)| ["file", "server", "stderr"].contains(&name.as_str()));
+    let named: Named = serde_json::from_value(own.map(|(k, v)| (k.clone(), v.clone())).collect())
+        .map_err(|e| Error::misuse(format!("target: {e}")))?;
+    let mut target = match (servers, &named.file) {
+        (Some(servers), _) => pick(servers, named.server.as_deref())?,
+        (None, Some(file)) => read(Path::new(file), named.server.as_deref())?,
+        (None, None) => return Ok(None),
+    };
+    if let (Target::Command { stderr, .. }, Some(name)) = (&mut target, &named.stderr) {
+        *stderr = Stderr::parse(name)?;
+    }
+    Ok(Some(target))
+}
+
+/// Hosts agree on the shape but not on the name.
+fn servers(config: &Map<String, Value>) -> Option<&Map<String, Value>> {
+    config.get("mcpServers").or_else(|| config.get("servers")).and_then(Value::as_object)
+}
+
+fn pick(servers: &Map<String, Value>, server: Option<&str>) -> Result<Target> {
+    let known = || match servers.is_empty() {
+        true => "there is none".to_owned(),
+        false => servers.keys().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", "),
+    };
+    let (name, entry) = match server {
+        Some(name) => (name, servers.get(name)),
+        None if servers.len() == 1 => servers.iter().next().map_or(("", None), |(name, entry)| (name, Some(entry))),
+        None => return Err(Error::misuse(format!("say which server is meant (\"server\"): {}", known()))),
+    };
+    let entry = entry.ok_or_else(|| Error::misuse(format!("no server {name:?}, only: {}", known())))?;
+    let bad = |why: &str| Error::misuse(format!("server {name:?}: {why}"));
+    let entry = entry.as_object().ok_or_else(|| bad("expected an object"))?;
+    let own = entry.iter().filter(|(name, _)| MEMBERS.contains(&name.as_str()));
+    let own: Map<String, Value> = own.map(|(k, v)| (k.clone(), v.clone())).collect();
+    Target::parse(&Value::Object(own).to_string()).map_err(|e| bad(e.message()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn command(target: Result<Target>) -> (String, Vec<String>, Stderr) {
+        match target.expect("a target") {
+            Target::Command { command, args, stderr, .. } => (command, args, stderr),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_configuration_file_is_a_target() {
+        let path = std::env::temp_dir().join(format!("tricorn {} mcp.json", std::process::id()));
+        let one =
+            json!({"mcpServers": {"a": {"type": "stdio", "command": "server", "args": ["x"], "disabled": false}}});
+        std::fs::write(&path, one.to_string()).expect("written");
+        let text = path.to_str().expect("text");
+        let expected = ("server".to_owned(), vec!["x".to_owned()], Stderr::Inherit);
+        assert_eq!(command(Target::from_text(text)), expected);
+        assert_eq!(command(Target::from_file(&path, Some("a"))), expected);
+        let event = json!({"file": text, "stderr": "event"}).to_string();
+        assert_eq!(command(Target::parse(&event)).2, Stderr::Event);
+        // The end of a command line, not a file.
+        let line = format!("server --config {}", text.replace(' ', "-"));
+        assert_eq!(command(Target::from_text(&line)).0, "server");
+        std::fs::remove_file(&path).expect("removed");
+        for gone in [Target::from_file(&path, None), Target::from_text("missing.json")] {
+            assert_eq!(gone.expect_err("no file").kind(), crate::ErrorKind::Misuse);
+        }
+    }
+
+    #[test]
+    fn one_of_several_servers_is_named() {
+        let config = |server: Value| {
+            let servers = json!({"a": {"command": "x"}, "b": {"url": "http://h/mcp", "headers": {"k": "v"}}, "c": {}});
+            Target::parse(&json!({"servers": servers, "server": server}).to_string())
+        };
+        assert!(matches!(config("b".into()), Ok(Target::Url { headers, .. }) if headers["k"] == "v"));
+        for (server, part) in [
+            (Value::Null, "\"a\", \"b\", \"c\""),
+            ("d".into(), "no server \"d\""),
+            ("c".into(), "server \"c\": target: expected \"url\" or \"command\""),
+        ] {
+            let error = config(server).expect_err(part);
+            assert!(error.message().contains(part), "{error}");
+        }
+        let none = Target::parse(r#"{"mcpServers": {}}"#).expect_err("none");
+        assert!(none.message().contains("there is none"), "{none}");
+    }
+}

@@ -1,0 +1,182 @@
+//! Child processes: what they say besides their answers, and how they are ended. None is ever left.
+#![cfg(all(feature = "client-process", unix))]
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe;
+use tokio::sync::mpsc;
+use tricorn::client::{Client, ClientOptions, Stderr, Target};
+use tricorn::{Error, ErrorKind, Events};
+
+/// The longest any test waits for anything.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// What every script begins with: it holds the pipe, with all that it starts, and can answer the first request.
+const PRELUDE: &str = r#"
+exec 3>"$HELD"
+say() { echo "$1" >&3; }
+answer() {
+  read -r line
+  id=$(printf %s "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
+  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"
+}
+legacy='{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}'
+modern='{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{},"ttlMs":0,"cacheScope":"private"}'
+until_the_end() { while read -r line; do :; done; }
+"#;
+
+/// A pipe that every process of a test holds: what they say, and by its end that none of them is left.
+struct Held {
+    path: PathBuf,
+    reader: pipe::Receiver,
+}
+
+impl Held {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("tricorn-{}-{name}", std::process::id()));
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        let reader = pipe::OpenOptions::new().open_receiver(&path).unwrap();
+        Self { path, reader }
+    }
+
+    fn target(&self, script: &str) -> Target {
+        Target::Command {
+            command: "sh".into(),
+            args: vec!["-c".into(), format!("{PRELUDE}{script}")],
+            env: BTreeMap::from([("HELD".into(), Some(self.path.to_str().unwrap().into()))]),
+            cwd: None,
+            stderr: Stderr::Event,
+        }
+    }
+
+    /// All that was said, when nobody is left to say more.
+    async fn rest(&mut self) -> String {
+        let mut said = String::new();
+        let ended = tokio::time::timeout(PATIENCE, self.reader.read_to_string(&mut said)).await;
+        ended.unwrap_or_else(|_| panic!("a process is left")).unwrap();
+        said
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+struct Heard(mpsc::UnboundedSender<String>);
+
+impl Events for Heard {
+    fn stderr(&self, line: &str) {
+        let _ = self.0.send(line.to_owned());
+    }
+
+    fn warning(&self, _message: &str) {}
+}
+
+async fn connect(target: &Target, grace: f64) -> (Client, mpsc::UnboundedReceiver<String>) {
+    let mut options = ClientOptions::default();
+    (options.revision, options.shutdown_grace) = (Some("2025-11-25".into()), grace);
+    let (heard, lines) = mpsc::unbounded_channel();
+    let client = Client::connect_with(target, &options, Arc::new(Heard(heard)));
+    (tokio::time::timeout(PATIENCE, client).await.unwrap().unwrap(), lines)
+}
+
+async fn close(client: &Client) {
+    tokio::time::timeout(PATIENCE, client.close()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_child_that_leaves_at_the_end_of_input_is_not_signalled() {
+    let mut held = Held::new("polite");
+    let target = held.target(r#"trap 'say term' TERM; answer "$legacy"; until_the_end; say left"#);
+    let (client, _lines) = connect(&target, 60.0).await;
+    let before = Instant::now();
+    close(&client).await;
+    assert!(before.elapsed() < PATIENCE, "no step is waited for longer than it takes");
+    assert_eq!(held.rest().await, "left\n");
+}
+
+#[tokio::test]
+async fn a_child_that_stays_is_told_and_then_killed_with_all_its_children() {
+    // The first child of the child hears nothing, the second is ended by being told.
+    let script = r#"
+        trap 'say told' TERM
+        (trap '' TERM; exec sleep 600) &
+        sleep 600 &
+        answer "$legacy"
+        while :; do sleep 600; done"#;
+    for dropped in [false, true] {
+        let mut held = Held::new("stubborn");
+        let (client, _lines) = connect(&held.target(script), 0.2).await;
+        if dropped {
+            drop(client);
+        } else {
+            close(&client).await;
+        }
+        assert_eq!(held.rest().await, "told\n", "dropped: {dropped}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_child_leaves_behind_is_ended() {
+    let mut held = Held::new("leaves");
+    let target = held.target(r#"sleep 600 & answer "$legacy"; until_the_end; say left"#);
+    let (client, _lines) = connect(&target, 0.2).await;
+    close(&client).await;
+    assert_eq!(held.rest().await, "left\n");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_pipes_of_a_process_that_got_away_are_let_go() {
+    let mut held = Held::new("away");
+    // Each ends when nobody reads its pipe any more; not for ever, or a failing test would leave them.
+    let script = r#"
+        away() { setsid sh -c "i=0; while [ \$i -lt 600 ]; do echo $1; i=\$((i+1)); sleep 0.05; done; echo heard >&3" & }
+        away '' ; away 'x >&2'
+        answer "$legacy"
+        until_the_end"#;
+    let (client, _lines) = connect(&held.target(script), 0.2).await;
+    close(&client).await;
+    assert_eq!(held.rest().await, "");
+}
+
+#[tokio::test]
+async fn standard_error_reaches_the_events_to_the_last_word() {
+    let mut held = Held::new("stderr");
+    let target = held.target(r#"echo one >&2; printf 'two\r\n' >&2; answer "$legacy"; until_the_end; echo bye >&2"#);
+    let (client, mut lines) = connect(&target, 60.0).await;
+    let mut next = async || tokio::time::timeout(PATIENCE, lines.recv()).await.unwrap();
+    assert_eq!((next().await.as_deref(), next().await.as_deref()), (Some("one"), Some("two")));
+    close(&client).await;
+    held.rest().await;
+    assert_eq!(next().await.as_deref(), Some("bye"));
+}
+
+#[tokio::test]
+async fn a_modern_server_that_crashes_once_is_not_taken_for_an_old_one() {
+    let mut held = Held::new("crashes");
+    // Modern at first, then dead at once, then modern again.
+    let script = r#"
+        say run
+        n=$(cat "$HELD.n" 2>/dev/null || echo 0); echo $((n+1)) >"$HELD.n"
+        [ "$n" = 1 ] && { read -r line; exit 3; }
+        answer "$modern"; until_the_end"#;
+    let target = held.target(script);
+    let connect = async || -> Result<Client, Error> {
+        tokio::time::timeout(PATIENCE, Client::connect(&target, &ClientOptions::default())).await.unwrap()
+    };
+    close(&connect().await.unwrap()).await;
+    let error = connect().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
+    close(&connect().await.unwrap()).await;
+    assert_eq!(held.rest().await, "run\n".repeat(3), "the crash is not tried again with another question");
+    std::fs::remove_file(format!("{}.n", held.path.display())).unwrap();
+}
