@@ -92,8 +92,8 @@ impl Server {
 }
 
 impl server::Server {
-    /// The server's gauges as a JSON object: `connections` (pipes and sockets), and of HTTP `sessions`,
-    /// `in_flight`, `streams`.
+    /// The server's gauges as a JSON object: `connections` (pipes and sockets), `in_flight` (calls of all transports),
+    /// and of HTTP `sessions` and `streams`.
     #[must_use]
     pub fn metrics(&self) -> serde_json::Value {
         let usage = self.usage();

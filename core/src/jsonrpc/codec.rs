@@ -66,38 +66,8 @@ impl DecodeError {
 }
 
 /// The members of a message as they stand in its text.
-#[derive(Default)]
-struct Envelope<'a> {
-    jsonrpc: Option<&'a str>,
-    id: Option<&'a str>,
-    method: Option<&'a str>,
-    params: Option<&'a str>,
-    result: Option<&'a str>,
-    error: Option<&'a str>,
-}
-
-impl<'a> Envelope<'a> {
-    /// Reads an everyday message. `None`: it is not, or is no message.
-    fn skim(text: &'a str, max_nesting: usize) -> Option<Self> {
-        let (mut envelope, mut twice) = (Self::default(), false);
-        super::skim::object(text, max_nesting, |key, value| {
-            let member = match key {
-                "jsonrpc" => &mut envelope.jsonrpc,
-                "id" => &mut envelope.id,
-                "method" => &mut envelope.method,
-                "params" => &mut envelope.params,
-                "result" => &mut envelope.result,
-                "error" => &mut envelope.error,
-                _ => return,
-            };
-            twice |= member.replace(value).is_some();
-        })?;
-        (!twice).then_some(envelope)
-    }
-}
-
 #[derive(Deserialize)]
-struct RawEnvelope<'a> {
+struct Envelope<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
     jsonrpc: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
@@ -110,19 +80,6 @@ struct RawEnvelope<'a> {
     result: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
     error: Option<&'a RawValue>,
-}
-
-impl<'a> From<RawEnvelope<'a>> for Envelope<'a> {
-    fn from(read: RawEnvelope<'a>) -> Self {
-        Self {
-            jsonrpc: read.jsonrpc.map(RawValue::get),
-            id: read.id.map(RawValue::get),
-            method: read.method.map(RawValue::get),
-            params: read.params.map(RawValue::get),
-            result: read.result.map(RawValue::get),
-            error: read.error.map(RawValue::get),
-        }
-    }
 }
 
 /// `null` is a value here, not an absence.
@@ -145,10 +102,6 @@ pub fn decode(frame: &Bytes, limits: &Limits) -> Result<Decoded, DecodeError> {
     let frame = ByteString::try_from(frame.clone())
         .map_err(|e| DecodeError::parse(format!("message is not UTF-8: invalid byte at offset {}", e.valid_up_to())))?;
     let text: &str = &frame;
-    // The everyday message, in one pass.
-    if let Some(envelope) = Envelope::skim(text, limits.max_nesting) {
-        return message(&frame, envelope).map(Decoded::One);
-    }
     if nesting(text.as_bytes()) > limits.max_nesting {
         let max = limits.max_nesting;
         return Err(DecodeError::parse(format!("message is nested deeper than {max} levels (max_nesting)")));
@@ -184,20 +137,22 @@ fn not_json(e: &serde_json::Error) -> String {
 }
 
 fn one(frame: &ByteString, text: &str) -> Result<Message, DecodeError> {
-    let read: RawEnvelope<'_> = serde_json::from_str(text).map_err(|e| match e.classify() {
+    let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|e| match e.classify() {
         serde_json::error::Category::Data => DecodeError::invalid(None, format!("message is not valid: {e}")),
         _ => DecodeError::parse(not_json(&e)),
     })?;
-    message(frame, read.into())
+    message(frame, &envelope)
 }
 
-fn message(frame: &ByteString, e: Envelope<'_>) -> Result<Message, DecodeError> {
+fn message(frame: &ByteString, e: &Envelope<'_>) -> Result<Message, DecodeError> {
+    let [jsonrpc, id, method, params, result, error] =
+        [e.jsonrpc, e.id, e.method, e.params, e.result, e.error].map(|member| member.map(RawValue::get));
     let raw = |text: &str| RawJson::part(frame.slice_ref(text));
-    let id = match e.id {
+    let id = match id {
         None => None,
         Some(r) => match Id::read(r) {
             Some(id) => Some(id),
-            None if r == "null" && e.error.is_some() && e.method.is_none() => None,
+            None if r == "null" && error.is_some() && method.is_none() => None,
             None => {
                 return Err(DecodeError::invalid(
                     None,
@@ -206,15 +161,15 @@ fn message(frame: &ByteString, e: Envelope<'_>) -> Result<Message, DecodeError> 
             }
         },
     };
-    match e.jsonrpc {
+    match jsonrpc {
         Some("\"2.0\"") => {}
         Some(v) => {
             return Err(DecodeError::invalid(id, format!("\"jsonrpc\": expected \"2.0\", got {}", shown(v))));
         }
         None => return Err(DecodeError::invalid(id, "\"jsonrpc\": missing, expected \"2.0\"")),
     }
-    if let Some(method) = e.method {
-        if e.result.is_some() || e.error.is_some() {
+    if let Some(method) = method {
+        if result.is_some() || error.is_some() {
             return Err(DecodeError::invalid(
                 id,
                 "message has \"method\" and \"result\" or \"error\": expected one of them",
@@ -224,7 +179,7 @@ fn message(frame: &ByteString, e: Envelope<'_>) -> Result<Message, DecodeError> 
             let got = shown(method);
             return Err(DecodeError::invalid(id, format!("\"method\": expected a string, got {got}")));
         };
-        let params = match e.params {
+        let params = match params {
             Some(p) if !p.starts_with('{') => {
                 let got = shown(p);
                 return Err(DecodeError::invalid(id, format!("\"params\": expected an object, got {got}")));
@@ -237,7 +192,7 @@ fn message(frame: &ByteString, e: Envelope<'_>) -> Result<Message, DecodeError> 
             None => Message::Notification { method, params },
         });
     }
-    match (e.result, e.error) {
+    match (result, error) {
         (Some(_), Some(_)) => {
             Err(DecodeError::response(id, "message has \"result\" and \"error\": expected one of them"))
         }

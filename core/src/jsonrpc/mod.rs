@@ -8,7 +8,6 @@ mod codec;
 mod id;
 mod message;
 mod raw;
-pub(crate) mod skim;
 
 pub(crate) use codec::start_result;
 pub use codec::{

@@ -98,11 +98,6 @@ impl RawJson {
         Self(self.0.slice_ref(raw.get()))
     }
 
-    /// The part of this text that `text` was borrowed from, sharing the buffer.
-    pub(crate) fn sub(&self, text: &str) -> Self {
-        Self(self.0.slice_ref(text))
-    }
-
     pub(crate) fn is_object(&self) -> bool {
         self.0.starts_with('{')
     }

@@ -8,9 +8,9 @@ use super::context::{LogLevel, PeerFacts, Transport};
 use super::pending::Route;
 use super::revision::{Era, Method, Revision, modern};
 use crate::error::{Error, Result, shortened};
-use crate::jsonrpc::{Id, RawJson, code, skim};
+use crate::jsonrpc::{Id, RawJson, code};
 use crate::model::Capabilities;
-use crate::model::meta::{self, ParamsHead, RequestMeta};
+use crate::model::meta::{ParamsHead, RequestMeta};
 use serde_json::value::RawValue;
 
 /// What the session of a legacy connection knows.
@@ -56,9 +56,6 @@ impl Head {
         let Some(params) = params else {
             return Ok(Self::default());
         };
-        if let Some(head) = Self::skim(params) {
-            return Ok(head);
-        }
         let read: ParamsHead<'_> = params.borrow().map_err(|e| Error::invalid_params(format!("\"params\": {e}")))?;
         let meta = match read.meta {
             Some(raw) if !raw.get().starts_with('{') => {
@@ -80,42 +77,6 @@ impl Head {
             log_level: slice(meta.log_level),
             progress_token: slice(meta.progress_token),
         })
-    }
-}
-
-impl Head {
-    /// Reads everyday parameters. `None`: they are not.
-    fn skim(params: &RawJson) -> Option<Self> {
-        let (mut head, mut twice) = (Self::default(), false);
-        let mut inside = None;
-        skim::object(params.get(), usize::MAX, |key, value| {
-            let member = match key {
-                "name" => &mut head.name,
-                "uri" => &mut head.uri,
-                "arguments" => &mut head.arguments,
-                "_meta" => {
-                    inside = Some(value);
-                    &mut head.meta
-                }
-                _ => return,
-            };
-            // serde takes `null` for absence here.
-            twice |= value == "null" || member.replace(params.sub(value)).is_some();
-        })?;
-        if let Some(meta) = inside {
-            skim::object(meta, usize::MAX, |key, value| {
-                let member = match key {
-                    meta::PROTOCOL_VERSION => &mut head.version,
-                    meta::CLIENT_CAPABILITIES => &mut head.capabilities,
-                    meta::CLIENT_INFO => &mut head.info,
-                    meta::LOG_LEVEL => &mut head.log_level,
-                    meta::PROGRESS_TOKEN => &mut head.progress_token,
-                    _ => return,
-                };
-                twice |= value == "null" || member.replace(params.sub(value)).is_some();
-            })?;
-        }
-        (!twice).then_some(head)
     }
 }
 
