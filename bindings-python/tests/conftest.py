@@ -30,6 +30,11 @@ INITIALIZE = {
 }
 
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # What runs in the background of a shell ignores it, and so would every program that is started here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 async def call(app: Server, name: str, /, **arguments: Any) -> CallToolResult:
     """One call of a client in memory."""
     async with testing.connect(app) as client:
