@@ -149,7 +149,8 @@ impl Connection {
         let mut negotiation = Negotiation::new(pinned, probe_timeout);
         let step = negotiation.start(&self.facts, known);
         self.phase = Phase::Opening(negotiation);
-        self.opening_timeout = timeout;
+        // A server that is being started answers nothing yet: never less than for the first question.
+        self.opening_timeout = timeout.map(|timeout| timeout.max(probe_timeout));
         let mut out = Vec::new();
         self.step(now, step, &mut out);
         out

@@ -12,7 +12,8 @@ fn named(tools: &[Map<String, Value>], name: &str) -> Option<Map<String, Value>>
 }
 
 async fn play(scenario: &str, client: &Client) -> tricorn::Result<()> {
-    let tools = client.list_tools().await?;
+    // Some of the suite's servers have none.
+    let tools = if client.capabilities().has("tools") { client.list_tools().await? } else { Vec::new() };
     match scenario {
         "initialize" | "json-schema-ref-no-deref" => {}
         "tools_call" => {

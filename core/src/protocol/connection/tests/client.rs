@@ -436,7 +436,10 @@ fn what_the_server_does_not_declare_is_not_asked_for() {
 
 #[test]
 fn initialize_after_a_probe_has_the_callers_time() {
-    for (timeout, due) in [(Some(Duration::from_secs(2)), Some(PROBE + Duration::from_secs(2))), (None, None)] {
+    let seconds = Duration::from_secs;
+    for (timeout, due) in
+        [(Some(seconds(7)), Some(PROBE + seconds(7))), (Some(seconds(2)), Some(PROBE * 2)), (None, None)]
+    {
         let mut c = connection(Role::Client);
         c.open(START, None, PROBE, timeout, None);
         assert_eq!(one(&c.handle(PROBE, Input::Tick))["method"], "initialize");
