@@ -1,6 +1,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use serde_json::Value;
+
 use super::Handler;
 use super::handler::{Failures, HiddenError, safe_message};
 use super::validate::Schema;
@@ -49,20 +51,27 @@ impl ToolEntry {
         self.texts[place].get_or_init(|| shape::tool(revision.rules(), &self.tool))
     }
 
+    /// One of the definition's schemas, for its validator.
+    fn source(&self, key: &str) -> &Value {
+        self.tool.members().get(key).unwrap_or(&Value::Null)
+    }
+
     /// Checks a call's arguments.
     ///
     /// # Errors
     /// The text for the model.
     pub(crate) fn check_arguments(&self, arguments: &RawJson) -> Result<(), String> {
-        self.input.check_text("argument", arguments.get())
+        self.input.check_text(self.source("inputSchema"), "argument", arguments.get())
     }
 
     /// Checks what a handler answered against the output schema, and makes it the structured content that the tool's
     /// definition announces in this revision.
     pub(crate) fn checked(&self, payload: Payload, revision: Revision) -> Payload {
         let problem = match (&self.output, &payload) {
-            (Some(schema), Payload::Value { value, .. }) => schema.check_text("result", value.get()),
-            (Some(schema), Payload::Object(result)) => check_structured(schema, result),
+            (Some(schema), Payload::Value { value, .. }) => {
+                schema.check_text(self.source("outputSchema"), "result", value.get())
+            }
+            (Some(schema), Payload::Object(result)) => check_structured(schema, self.source("outputSchema"), result),
             // Nothing returned is nothing to read.
             (None, Payload::Value { value, .. }) if value.get() == "null" => {
                 return Payload::Object(RawJson::trusted(r#"{"content":[]}"#));
@@ -100,11 +109,11 @@ impl ToolEntry {
     }
 }
 
-fn check_structured(schema: &Schema, result: &RawJson) -> Result<(), String> {
+fn check_structured(schema: &Schema, source: &Value, result: &RawJson) -> Result<(), String> {
     let members = shape::members(result.get());
     let is = |key: &str, value: &str| members.iter().any(|(k, v)| k == key && v.get() == value);
     match members.iter().find(|(k, _)| k == "structuredContent") {
-        Some((_, raw)) => schema.check_text("result", raw.get()),
+        Some((_, raw)) => schema.check_text(source, "result", raw.get()),
         None if is("isError", "true") || members.iter().any(|(k, _)| k == "resultType") => Ok(()),
         None => Err("structuredContent is missing".into()),
     }

@@ -23,7 +23,6 @@ const MAX_TEXT: usize = 300;
 /// A schema that values can be checked against. Compiled on first use: most tools of a server are never called.
 #[derive(Debug)]
 pub(crate) struct Schema {
-    source: Value,
     compiled: OnceLock<Result<Validator>>,
     /// The schema in a form that says yes quickly, when it is simple enough for that.
     quick: Option<Quick>,
@@ -45,40 +44,41 @@ impl Schema {
                 )));
             }
         }
-        let schema = Self { source: source.clone(), compiled: OnceLock::new(), quick: Quick::new(source) };
+        let schema = Self { compiled: OnceLock::new(), quick: Quick::new(source) };
         if !is_plain(source) {
             // Anything beyond the everyday keywords is compiled now, so that a mistake shows at registration.
-            schema.compiled().map_err(|e| Error::misuse(format!("{what}: {}", e.message())))?;
+            schema.compiled(source).map_err(|e| Error::misuse(format!("{what}: {}", e.message())))?;
         }
         Ok(schema)
     }
 
-    fn compiled(&self) -> Result<&Validator> {
+    fn compiled(&self, source: &Value) -> Result<&Validator> {
         let built = self.compiled.get_or_init(|| {
-            let dialect = self.source.get("$schema").and_then(Value::as_str).and_then(draft);
+            let dialect = source.get("$schema").and_then(Value::as_str).and_then(draft);
             jsonschema::options()
                 .with_draft(dialect.unwrap_or(Draft::Draft202012))
                 .with_retriever(NoNetwork)
-                .build(&self.source)
+                .build(source)
                 .map_err(|e| Error::misuse(format!("not a valid JSON Schema: {e}")))
         });
         built.as_ref().map_err(Clone::clone)
     }
 
-    /// Checks a value's text. `noun` is what a member is called: `argument` or `result`.
+    /// Checks a value's text. `source` is what this was made of, which its owner has anyway; `noun` is what a member is
+    /// called: `argument` or `result`.
     ///
     /// # Errors
     /// The problems (ten at most) in one line.
-    pub(crate) fn check_text(&self, noun: &str, text: &str) -> Result<(), String> {
+    pub(crate) fn check_text(&self, source: &Value, noun: &str, text: &str) -> Result<(), String> {
         if self.quick.as_ref().is_some_and(|quick| quick.accepts(text)) {
             return Ok(());
         }
         let value: Value = serde_json::from_str(text).map_err(|e| format!("{noun}s: {e}"))?;
-        self.check(noun, &value)
+        self.check(source, noun, &value)
     }
 
-    fn check(&self, noun: &str, value: &Value) -> Result<(), String> {
-        let validator = self.compiled().map_err(|e| e.message().to_owned())?;
+    fn check(&self, source: &Value, noun: &str, value: &Value) -> Result<(), String> {
+        let validator = self.compiled(source).map_err(|e| e.message().to_owned())?;
         if validator.is_valid(value) {
             return Ok(());
         }
@@ -231,10 +231,10 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn check(schema: Value, value: Value) -> String {
-        let schema = Schema::new("schema", &schema).expect("schema");
-        let text = schema.check_text("argument", &value.to_string());
-        assert_eq!(text, schema.check("argument", &value), "the quick way says the same");
+    fn check(source: Value, value: Value) -> String {
+        let schema = Schema::new("schema", &source).expect("schema");
+        let text = schema.check_text(&source, "argument", &value.to_string());
+        assert_eq!(text, schema.check(&source, "argument", &value), "the quick way says the same");
         text.err().unwrap_or_default()
     }
 
