@@ -21,7 +21,6 @@ pub mod replay;
 pub mod report;
 pub mod script;
 pub mod wire;
-pub mod yaml;
 
 /// What went wrong, in words for the report.
 pub type Failure = String;
