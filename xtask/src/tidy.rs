@@ -54,7 +54,7 @@ impl Tree {
 
 type Rule = (&'static str, fn(&Tree) -> Vec<String>);
 
-const RULES: [Rule; 11] = [
+const RULES: [Rule; 12] = [
     ("core layers import only what is below them", layers::imports),
     ("revision dates stay in protocol/revision", layers::dates),
     ("no flatten or untagged where raw values are", layers::raw_values),
@@ -65,6 +65,7 @@ const RULES: [Rule; 11] = [
     ("names say what a thing is", style::names),
     ("nothing is left to do without an issue", style::left_over),
     ("no path or host of one machine", style::machines),
+    ("the README shows the quickstart", style::readme),
     ("launchers can be started", style::launchers),
 ];
 

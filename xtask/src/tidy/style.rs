@@ -56,6 +56,35 @@ pub(super) fn stems(tree: &Tree) -> Vec<String> {
     found
 }
 
+/// Whoever copies a server from the README gets the one that is tested.
+pub(super) fn readme(tree: &Tree) -> Vec<String> {
+    let text = |path: &str| tree.files.iter().find(|f| f.path == path).map(|f| f.text.as_str());
+    let Some(page) = text("README.md") else { return vec!["there is no README.md".into()] };
+    let shown: Vec<String> =
+        page.split("```").skip(1).step_by(2).map(|b| essence(b.split_once('\n').unwrap_or_default().1)).collect();
+    let is_shown = |path: &str| text(path).is_some_and(|code| shown.contains(&essence(code)));
+    let missing = SERVERS.iter().filter(|path| !is_shown(path));
+    missing.map(|path| format!("{path}: README.md shows another program")).collect()
+}
+
+const SERVERS: [&str; 4] = [
+    "examples/quickstart/python/server.py",
+    "examples/quickstart/node/server.mjs",
+    "examples/quickstart/rust/src/bin/server.rs",
+    "examples/quickstart/swift/server/Server.swift",
+];
+
+/// A program without its comments and without what formatters decide.
+fn essence(code: &str) -> String {
+    let bare = code.lines().map(|line| {
+        let line = if line.starts_with('#') && !line.starts_with("#[") { "" } else { line };
+        let end = ["//", "  # "].iter().filter_map(|mark| line.find(mark)).min().unwrap_or(line.len());
+        &line[..end]
+    });
+    let text: String = bare.collect::<String>().chars().filter(|c| !c.is_whitespace() && *c != ';').collect();
+    text.replace(",}", "}").replace(",)", ")")
+}
+
 /// No prefix that the package already is, no name that says nothing.
 pub(super) fn names(tree: &Tree) -> Vec<String> {
     let mut found = Vec::new();
