@@ -36,9 +36,6 @@ export interface HttpOptions extends MountOptions {
 /** A listener as `node:http` and Express know it. */
 export type NodeListener = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** Where the engine has its endpoint. Whatever path a mounted one is reached at, the engine shall find it there. */
-export const PATH = "/mcp";
-
 /** An endpoint without a socket. Which paths lead to it is for its host to decide. */
 export interface HttpMount {
   /** Answers one request. Aborting its signal or cancelling the body cancels what runs for it. */
@@ -143,7 +140,7 @@ async function answerFetch(exchange: Exchange, request: Request, maxBytes: numbe
         controller?.enqueue(encoder.encode(text));
       },
     };
-    const head = { method: request.method, path: PATH, headers };
+    const head = { method: request.method, headers };
     exchange(head, body.bytes, sink, away.signal)
       .then(
         () => controller?.close(),
@@ -173,7 +170,7 @@ async function answerNode(
   }
   try {
     const body = await bodyOf(request, maxBytes);
-    const head = { method: request.method ?? "GET", path: PATH, headers };
+    const head = { method: request.method ?? "GET", headers };
     const sink: Sink = {
       head({ status, headers }) {
         response.writeHead(status, headers.flat());

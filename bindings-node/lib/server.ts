@@ -5,7 +5,7 @@ import { isMainThread } from "node:worker_threads";
 import type * as Addon from "./addon.js";
 import { MisuseError, native } from "./errors.js";
 import { addon, bridge, listen, newSource, register, wait, warn } from "./host.js";
-import { type HttpMount, type HttpOptions, type MountOptions, mount, type NodeListener, PATH } from "./http.js";
+import { type HttpMount, type HttpOptions, type MountOptions, mount, type NodeListener } from "./http.js";
 import { toEngine, withOptions } from "./options.js";
 import { userPackage } from "./package.js";
 import type { Schema } from "./schema.js";
@@ -171,7 +171,7 @@ export class Server {
   /** An HTTP endpoint without a socket, to be mounted in a server you already have, at any path. */
   http(options: MountOptions = {}): HttpMount {
     this.#capture();
-    const endpoint = withOptions(() => this.#native.http(toEngine({ ...options, path: PATH })));
+    const endpoint = withOptions(() => this.#native.http(toEngine(options)));
     return mount(endpoint, this.#maxMessageBytes, this);
   }
 

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { connect, RpcError, Server, TimeoutError } from "tricorn";
 import { bridgeMetrics, withClient } from "tricorn/testing";
 import { abandon } from "../dist/host.js";
-import { mount, PATH } from "../dist/http.js";
+import { mount } from "../dist/http.js";
 import { nativeServer } from "../dist/server.js";
 import { within } from "./program.mjs";
 
@@ -213,7 +213,7 @@ test("a client that left while somebody else held its request", async (t) => {
 test("an exchange that the engine gives up errors the body and leaves nothing behind", async () => {
   const server = app("given up");
   const exchanges = [];
-  const native = nativeServer(server).http(JSON.stringify({ path: PATH }));
+  const native = nativeServer(server).http("{}");
   const endpoint = {
     exchange(op, head, body) {
       exchanges.push(op);

@@ -23,8 +23,6 @@ class Application:
     def __init__(self, server: Server, options: HttpOptions) -> None:
         self._server = server
         self._endpoint = server._core.http(json.dumps(options))
-        # Whatever path the framework mounts this at, the engine shall find its own.
-        self._path = options.get("path", "/mcp")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._user: object = None
 
@@ -66,7 +64,7 @@ class Application:
         self._server._exchanges[op] = lambda name, part: parts.put_nowait((name, part))
         watch = loop.create_task(_gone(receive, parts))
         try:
-            self._endpoint.exchange(op, _head(scope, self._path), body)
+            self._endpoint.exchange(op, _head(scope), body)
             await _answer(parts, finished, send, lambda: self._endpoint.written(op))
         finally:
             watch.cancel()
@@ -74,9 +72,9 @@ class Application:
             host.forget(op)
 
 
-def _head(scope: MutableMapping[str, Any], path: str) -> str:
+def _head(scope: MutableMapping[str, Any]) -> str:
     headers = [[name.decode("latin-1"), value.decode("latin-1")] for name, value in scope["headers"]]
-    return json.dumps({"method": scope["method"], "path": path, "headers": headers})
+    return json.dumps({"method": scope["method"], "headers": headers})
 
 
 async def _body(receive: Receive, limit: int) -> bytes | None:

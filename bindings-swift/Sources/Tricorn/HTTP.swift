@@ -11,7 +11,7 @@ public struct HTTPOptions: Sendable, Hashable {
     public var host: String?
     /// The port (8000); 0 takes any free one.
     public var port: Int?
-    /// The endpoint's path (`/mcp`).
+    /// The endpoint's path where a port is listened on (`/mcp`).
     public var path: String?
     /// Accepted `Host` headers; the loopback names of the bound port when empty.
     public var allowedHosts: [String]?
@@ -97,17 +97,14 @@ extension Server {
 public struct HTTPRequest: Sendable {
     /// Such as `POST`.
     public var method: String
-    /// Path and query.
-    public var path: String
     /// In order; names in any case.
     public var headers: [(name: String, value: String)]
     /// Empty when there is none.
     public var body: [UInt8]
 
     /// A request that has arrived whole.
-    public init(method: String, path: String, headers: [(name: String, value: String)], body: [UInt8] = []) {
+    public init(method: String, headers: [(name: String, value: String)], body: [UInt8] = []) {
         self.method = method
-        self.path = path
         self.headers = headers
         self.body = body
     }
@@ -155,7 +152,7 @@ public final class HTTPEndpoint: Sendable {
             Host.shared.settle(op)
         }
         let line: JSONValue = [
-            "method": .string(request.method), "path": .string(request.path),
+            "method": .string(request.method),
             "headers": .array(request.headers.map { [.string($0.name), .string($0.value)] }),
         ]
         do {

@@ -34,7 +34,7 @@ impl HttpEndpoint {
         Self { bridge, source, endpoint, exchanges: Exchanges::default() }
     }
 
-    /// Answers one request. `head` is `{"method", "path", "headers": [[name, value], …]}`. The answer arrives as the
+    /// Answers one request. `head` is `{"method", "headers": [[name, value], …]}`. The answer arrives as the
     /// event `http_head` `{"op", "status", "headers"}`, any number of `http_chunk` `{"op", "text"}`, and the
     /// settlement of `op`. The next chunk comes after [`written`](Self::written). Settling `op` early means that the
     /// client went away.
@@ -130,11 +130,10 @@ fn request(head: &str, body: Bytes) -> Result<http::Request<Full<Bytes>>, String
     #[derive(Deserialize)]
     struct Head {
         method: String,
-        path: String,
         headers: Vec<(String, String)>,
     }
     let head: Head = serde_json::from_str(head).map_err(|e| e.to_string())?;
-    let mut request = http::Request::builder().method(head.method.as_str()).uri(head.path);
+    let mut request = http::Request::builder().method(head.method.as_str()).uri("/");
     for (name, value) in head.headers {
         request = request.header(name, value);
     }

@@ -121,7 +121,7 @@ fn post() -> (Value, Value) {
         "progressToken": 1,
     });
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "t", "_meta": meta}});
-    let head = json!({"method": "POST", "path": "/mcp", "headers": [
+    let head = json!({"method": "POST", "headers": [
         ["host", "localhost"], ["content-type", "application/json"], ["mcp-protocol-version", "2026-07-28"],
         ["mcp-method", "tools/call"], ["mcp-name", "t"], ["accept", "application/json, text/event-stream"],
     ]});
@@ -153,7 +153,7 @@ async fn a_response_that_nobody_reads_on_is_given_up() {
 async fn what_is_no_http_is_a_bad_request() {
     let it = Fixture::new();
     let endpoint = it.server.http("").expect("an endpoint");
-    let head = json!({"method": "POST", "path": "/mcp", "headers": [["x", "a\u{1}b"]]});
+    let head = json!({"method": "POST", "headers": [["x", "a\u{1}b"]]});
     endpoint.exchange(5, &head.to_string(), "".into());
     let batch = it.next().await;
     let [Delivery::Event { name: "http_head", params, .. }, ..] = &batch[..] else { panic!("{batch:?}") };

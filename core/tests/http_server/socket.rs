@@ -53,6 +53,12 @@ async fn requests_come_over_one_connection_until_the_server_closes() {
     }
     write(&mut socket, &serving, &initialize("2025-11-25")).await;
     assert!(read_until(&mut socket, "serverInfo").await.contains("mcp-session-id: "));
+    for path in ["/", "/elsewhere", "/mcp/more"] {
+        let get = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", serving.local_addr());
+        within("writing", socket.write_all(get.as_bytes())).await.unwrap();
+        let answer = read_until(&mut socket, "}").await;
+        assert!(answer.starts_with("HTTP/1.1 404") && answer.contains("path is /mcp"), "{path}: {answer}");
+    }
     assert_eq!((it.server.usage().connections, it.server.usage().sessions), (1, 1));
     let address = serving.local_addr();
     it.server.close();

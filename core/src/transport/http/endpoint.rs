@@ -47,6 +47,8 @@ pub(super) struct Inner {
     pub(super) keep_alive: Duration,
     pub(super) sessions: Sessions,
     allowed: Allowed,
+    /// What is listened on has a path; what is mounted is reached wherever its host has put it.
+    mounted: bool,
     /// The stateless requests that wait for their handlers.
     open: Mutex<Waiting>,
     last: AtomicUsize,
@@ -59,8 +61,8 @@ pub(super) struct Inner {
 }
 
 impl Server {
-    /// The server as an HTTP endpoint without a socket. With `allowed_hosts` left empty it answers to the loopback names
-    /// with any port: say what it is called elsewhere.
+    /// The server as an HTTP endpoint without a socket, which answers whatever path it is mounted at. With
+    /// `allowed_hosts` left empty it answers to the loopback names with any port: say what it is called elsewhere.
     ///
     /// # Errors
     /// A mistake in the server's definition; [`Misuse`](crate::ErrorKind::Misuse) naming the option that is wrong.
@@ -83,6 +85,7 @@ impl Endpoint {
             keep_alive: options.keep_alive()?,
             sessions: Sessions::new(options.max_sessions, options.idle_timeout()?),
             allowed: Allowed::new(&options, port),
+            mounted: port.is_none(),
             options,
             open: Mutex::default(),
             last: AtomicUsize::new(0),
@@ -181,7 +184,7 @@ impl Inner {
         };
         self.allowed.origin(origin).map_err(|why| Refusal::new(StatusCode::FORBIDDEN, why))?;
         let (path, own) = (head.uri.path(), &*self.options.path);
-        if path != own && path.trim_end_matches('/') != own.trim_end_matches('/') {
+        if !self.mounted && path != own && path.trim_end_matches('/') != own.trim_end_matches('/') {
             let why = format!("nothing here; the endpoint's path is {} (path)", self.options.path);
             return refuse(StatusCode::NOT_FOUND, &why);
         }

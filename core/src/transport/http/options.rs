@@ -13,7 +13,7 @@ pub struct HttpOptions {
     pub host: String,
     /// Port to listen on; 0 is any free one. Default 8000.
     pub port: u16,
-    /// The endpoint's path. Default `/mcp`.
+    /// The endpoint's path where a port is listened on. Default `/mcp`.
     pub path: String,
     /// The `Host` values that are answered: `name` (any port), `name:port`, or `*` for all. Default: the loopback names
     /// and `host`, with the port listened on.
