@@ -124,6 +124,11 @@ fn ours(lang: Lang, kind: Kind, transport: &str) -> String {
 fn measure(tools: &Tools, point: &Point, langs: &[Lang], options: &Options) -> Result<Vec<Run>> {
     let mut targets = vec![(figures::FLOOR.to_owned(), tools.floor(point.kind, point.transport))];
     targets.extend(langs.iter().map(|l| (l.to_string(), ours(*l, point.kind, point.transport))));
+    if point.kind == Kind::Server && langs.contains(&Lang::Node) {
+        // The same tools with the schema library that most people use.
+        let command = format!("env BENCH_SCHEMAS=zod {}", ours(Lang::Node, point.kind, point.transport));
+        targets.push(("node+zod".to_owned(), command));
+    }
     let asked = |r: &&str| options.revision.as_ref().is_none_or(|wanted| wanted == *r) && point.has(r);
     let revisions: Vec<&str> = REVISIONS.iter().copied().filter(|r| asked(r)).collect();
     let mut turns: Vec<(&str, &str, &str)> = Vec::new();
