@@ -1,6 +1,5 @@
 /** The client: one connection to one server. */
 
-import { readFileSync } from "node:fs";
 import type * as Addon from "./addon.js";
 import { ClosedError, MisuseError, native, PeerMisbehavedError, TricornError } from "./errors.js";
 import { addon, bridge, listen, newSource, wait, warn } from "./host.js";
@@ -34,8 +33,10 @@ export interface CommandTarget {
 
 /** The contents of an `mcp.json`. */
 export interface ConfigTarget {
-  /** By name; see {@link ClientOptions.server}. */
-  readonly mcpServers: Readonly<Record<string, HttpTarget | CommandTarget>>;
+  /** By name; see {@link ClientOptions.server}. What hosts keep beside the members of a target is ignored. */
+  readonly mcpServers: Readonly<Record<string, HttpTarget | Omit<CommandTarget, "stderr">>>;
+  /** Where the stderr of the chosen one goes, if it is a program. */
+  readonly stderr?: CommandTarget["stderr"];
 }
 
 /** A URL, a command line, the path of an `mcp.json`, a server in this process, or one of these spelt out. */
@@ -120,6 +121,7 @@ export interface ToolPage {
 interface Connected {
   readonly protocolVersion: string;
   readonly era: "legacy" | "modern";
+  readonly transport: "stdio" | "http" | "memory";
   readonly serverInfo?: Implementation;
   readonly capabilities?: ServerCapabilities;
   readonly instructions?: string;
@@ -156,7 +158,6 @@ export class Client {
   readonly #native: Addon.Client;
   readonly #handle: Addon.ClientHandle;
   readonly #source = newSource();
-  readonly #transport: "stdio" | "http" | "memory";
   #connected: Connected | undefined;
   #closing: Promise<void> | undefined;
 
@@ -176,12 +177,10 @@ export class Client {
     });
     let onStderr: ((line: string) => void) | undefined;
     if (target instanceof Server) {
-      this.#transport = "memory";
       this.#native = withOptions(() => addon.Client.inMemory(bridge, this.#source, nativeServer(target), engine));
     } else {
-      const { wire, transport, stderr } = resolve(target, server);
+      const { wire, stderr } = resolve(target, server);
       onStderr = stderr;
-      this.#transport = transport;
       this.#native = withOptions(() => new addon.Client(bridge, this.#source, wire, engine));
     }
     this.#handle = this.#native.handle();
@@ -208,7 +207,7 @@ export class Client {
 
   /** How the server is reached; `memory` is one in this process. */
   get transport(): "stdio" | "http" | "memory" {
-    return this.#transport;
+    return this.#info.transport;
   }
 
   /** Name, version and more, when the server said so. */
@@ -378,55 +377,18 @@ function closeAll(): void {
 
 interface Resolved {
   readonly wire: string;
-  readonly transport: "stdio" | "http";
   readonly stderr?: (line: string) => void;
 }
 
+/** What the engine shall connect to, and who listens to a program's stderr. */
 function resolve(target: Exclude<Target, Server>, server: string | undefined): Resolved {
-  if (target instanceof URL) return { wire: JSON.stringify(target.href), transport: "http" };
-  if (typeof target === "string") {
-    if (/^https?:\/\//i.test(target)) return { wire: JSON.stringify(target), transport: "http" };
-    if (target.endsWith(".json")) return resolve(readConfig(target), server);
-    return { wire: JSON.stringify(target), transport: "stdio" };
-  }
-  if ("mcpServers" in target) return resolve(pick(target, server), undefined);
-  if ("url" in target) {
-    const { url, headers } = target;
-    return { wire: JSON.stringify({ url: String(url), headers }), transport: "http" };
-  }
-  if (!("command" in target)) throw new MisuseError("connect: the target has neither a url nor a command");
-  const { command, args, env, cwd, stderr } = target;
+  if (target instanceof URL) return { wire: JSON.stringify(target.href) };
+  if (typeof target === "string") return { wire: JSON.stringify({ text: target, server }) };
+  if ("url" in target) return { wire: JSON.stringify({ ...target, url: String(target.url), server }) };
+  const { stderr, ...rest } = target;
   const mode = typeof stderr === "function" ? "event" : stderr;
   return {
-    wire: JSON.stringify({ command, args, env, cwd, stderr: mode }),
-    transport: "stdio",
+    wire: JSON.stringify({ ...rest, server, stderr: mode }),
     ...(typeof stderr === "function" && { stderr }),
   };
-}
-
-function readConfig(path: string): ConfigTarget {
-  let config: unknown;
-  try {
-    config = JSON.parse(readFileSync(path, "utf8"));
-  } catch (cause) {
-    throw new MisuseError(`connect: ${path} cannot be read as JSON`, { cause });
-  }
-  // Hosts agree on the shape but not on the name.
-  const { mcpServers, servers } = (config ?? {}) as Partial<Record<string, ConfigTarget["mcpServers"]>>;
-  const entries = mcpServers ?? servers;
-  if (!entries) throw new MisuseError(`connect: ${path} has no "mcpServers"`);
-  return { mcpServers: entries };
-}
-
-function pick({ mcpServers }: ConfigTarget, server: string | undefined): HttpTarget | CommandTarget {
-  const names = Object.keys(mcpServers);
-  const name = server ?? (names.length === 1 ? names[0] : undefined);
-  const entry = name === undefined ? undefined : mcpServers[name];
-  if (entry) return entry;
-  const known = names.map((known) => `"${known}"`).join(", ");
-  throw new MisuseError(
-    name === undefined
-      ? `connect: say which server with the option "server": ${known}`
-      : `connect: there is no server "${name}"; there are ${known}`,
-  );
 }

@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -62,8 +63,10 @@ async def test_configuration_files_of_hosts(command: list[str], tmp_path: Path) 
     await check(connect(str(path)))
     path.write_text(json.dumps({"servers": {"other": {"url": "http://127.0.0.1:1/mcp"}, "child": entry}}))
     await check(connect(path, server="child"))
-    with pytest.raises(MisuseError, match="other, child"):
+    with pytest.raises(MisuseError, match='"other", "child"'):
         connect(path)
+    with pytest.raises(MisuseError, match="server: only a configuration file"):
+        connect("command line", server="child")
     path.write_text("{")
     with pytest.raises(MisuseError, match=r"mcp\.json"):
         connect(path)
@@ -185,10 +188,13 @@ async def test_generic_requests_ping_and_notifications(command: list[str]) -> No
         client.notify("notifications/roots/list_changed")
 
 
-async def test_standard_error_of_a_child(command: list[str], heard: Heard) -> None:
-    async with connect(command, on_stderr=heard.lines.put) as client:
-        await client.call_tool("complain")
-        await heard.hear("this is a complaint")
+async def test_standard_error_of_a_child(command: list[str], heard: Heard, tmp_path: Path) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": {"child": {"command": command[0], "args": command[1:]}}}))
+    for target in (command, shlex.join(command), path):
+        async with connect(target, on_stderr=heard.lines.put) as client:
+            await client.call_tool("complain")
+            await heard.hear("this is a complaint")
 
 
 async def test_notifications_from_the_server() -> None:

@@ -122,9 +122,7 @@ class AsyncClient:
         if isinstance(target, Server):
             self._core = _core.Client.in_memory(self._host.bridge, source, target._core, text)
         else:
-            where = resolve(target, which)
-            if self._on_stderr is not None and isinstance(where, dict) and "command" in where:
-                where = {"stderr": "event", **where}
+            where = resolve(target, which, self._on_stderr is not None)
             self._core = _core.Client(self._host.bridge, source, encode(where).decode(), text)
 
     # -- life
@@ -369,42 +367,25 @@ def progress_sink(sink: OnProgress) -> Callable[[bytes], None]:
     return lambda params: cast(None, sink(decoder.decode(params)))
 
 
-_TARGET_KEYS = ("url", "headers", "command", "args", "env", "cwd", "stderr")
+def resolve(target: Target, which: str | None, heard: bool) -> dict[str, Any]:
+    """What the engine shall connect to, for everything but a server of this process.
 
-
-def resolve(target: Target, which: str | None = None) -> str | dict[str, Any]:
-    """What the engine shall connect to, for everything but a server of this process."""
+    `which` names a server of a configuration; `heard`: somebody listens to the program's stderr.
+    """
+    where: dict[str, Any]
     if isinstance(target, os.PathLike):
-        return _from_file(os.fspath(target), which)
-    if isinstance(target, str):
-        if target.endswith(".json") and not target.startswith(("http://", "https://")) and os.path.isfile(target):
-            return _from_file(target, which)
-        return target
-    if isinstance(target, Mapping):
-        entries = target.get("mcpServers", target.get("servers"))
-        if isinstance(entries, Mapping):
-            return _entry(cast("Mapping[str, Any]", entries), which)
-        return {key: target[key] for key in _TARGET_KEYS if key in target}
-    if isinstance(target, Server) or not target:
+        where = {"file": os.fsdecode(target)}
+    elif isinstance(target, str):
+        where = {"text": target}
+    elif isinstance(target, Mapping):
+        where = dict(target)
+    elif isinstance(target, Server) or not target:
         raise MisuseError(f"cannot connect to {target!r}")
-    command, *arguments = target
-    return {"command": command, "args": arguments}
-
-
-def _from_file(path: str, which: str | None) -> str | dict[str, Any]:
-    try:
-        with open(path, "rb") as file:
-            return resolve(msgspec.json.decode(file.read(), type=dict[str, Any]), which)
-    except msgspec.MsgspecError as error:
-        raise MisuseError(f"{path}: {error}") from None
-    except OSError as error:
-        raise MisuseError(f"{path}: {error.strerror}") from None
-
-
-def _entry(entries: Mapping[str, Any], which: str | None) -> str | dict[str, Any]:
-    names = list(entries)
-    if which is None and len(names) == 1:
-        which = names[0]
-    if which is None or which not in entries:
-        raise MisuseError(f"several servers, say which with server=...: {', '.join(names) or 'there is none'}")
-    return resolve(entries[which])
+    else:
+        command, *arguments = target
+        where = {"command": command, "args": arguments}
+    if which is not None:
+        where["server"] = which
+    if heard and "url" not in where:
+        where.setdefault("stderr", "event")
+    return where

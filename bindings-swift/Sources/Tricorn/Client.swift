@@ -14,8 +14,11 @@ public enum Target: Sendable, Hashable {
     case command(
         String, arguments: [String] = [], environment: [String: String?] = [:], directory: String? = nil,
         standardError: StandardErrorOutput? = nil)
-    /// A URL, or one command line with POSIX quoting.
+    /// A URL, the path of an `mcp.json`, or one command line with POSIX quoting.
     case parse(String)
+    /// A host's configuration file, `{"mcpServers": {name: ...}}`: the server of this name, or the only one. Its standard
+    /// error goes where a `command`'s goes by default.
+    case file(String, server: String? = nil)
 
     /// Where a launched server's standard error goes.
     public enum StandardErrorOutput: String, Sendable, Hashable {
@@ -31,9 +34,16 @@ public enum Target: Sendable, Hashable {
     func json(heard: Bool) -> JSONValue {
         switch self {
         case .parse(let text):
-            let isURL = ["http://", "https://"].contains { text.drop(while: \.isWhitespace).hasPrefix($0) }
-            // Without arguments the core reads the command as a whole command line.
-            return heard && !isURL ? ["command": .string(text), "stderr": "event"] : .string(text)
+            var target = OptionsText()
+            target.set("text", text: text)
+            target.set("stderr", text: heard ? "event" : nil)
+            return target.json
+        case .file(let path, let server):
+            var target = OptionsText()
+            target.set("file", text: path)
+            target.set("server", text: server)
+            target.set("stderr", text: heard ? "event" : nil)
+            return target.json
         case .url(let url, let headers):
             var target = OptionsText()
             target.set("url", text: url)

@@ -40,6 +40,24 @@ import Testing
         await client.close()
     }
 
+    @Test func readsConfigurationFilesOfHosts() async throws {
+        let path = FileManager.default.temporaryDirectory.appendingPathComponent("mcp-\(UUID()).json").path
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let script = "echo begun >&2; exec '\(program("everything"))' --stdio"
+        let one: JSONValue = ["type": "stdio", "command": "/bin/sh", "args": ["-c", .string(script)]]
+        let config: JSONValue = ["mcpServers": ["one": one, "two": ["url": "http://127.0.0.1:9/mcp"]]]
+        try config.description.write(toFile: path, atomically: true, encoding: .utf8)
+        let heard = Event()
+        var options = ClientOptions()
+        options.onStderr = { line in Task { await heard.set(line) } }
+        let client = try await connect(.file(path, server: "one"), options)
+        #expect(try await client.listTools().contains { $0.name == "all_content" })
+        #expect(await heard.value() == "begun")
+        await client.close()
+        await #expect(throws: TricornError.self) { try await connect(.parse(path)) }
+        await #expect(throws: TricornError.self) { try await connect(.file(path, server: "three")) }
+    }
+
     @Test func namesWhatCannotBeReached() async {
         await #expect(throws: TricornError.self) { try await connect("/nonexistent/program") }
         await #expect(throws: TricornError.self) { try await connect("http://127.0.0.1:9/mcp") }
@@ -70,7 +88,7 @@ import Testing
         let endpoint = try app.httpEndpoint()
         func post(_ body: String) -> HTTPRequest {
             HTTPRequest(
-                method: "POST", path: "/mcp",
+                method: "POST",
                 headers: [
                     ("host", "127.0.0.1"), ("content-type", "application/json"),
                     ("accept", "application/json, text/event-stream"),

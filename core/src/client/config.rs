@@ -25,27 +25,34 @@ pub(super) fn read(path: &Path, server: Option<&str>) -> Result<Target> {
     pick(servers, server).map_err(|e| bad(e.message().to_owned()))
 }
 
-/// `{"file", "server"?}` or `{"mcpServers", "server"?}`; `None` for any other target.
+/// `{"text"}`, `{"file"}` or `{"mcpServers"}`, each with `"server"?` and `"stderr"?`; `None` for any other target.
 pub(super) fn named(text: &str) -> Result<Option<Target>> {
     #[derive(Deserialize, Default)]
     #[serde(default)]
     struct Named {
+        text: Option<String>,
         file: Option<String>,
         server: Option<String>,
         stderr: Option<String>,
     }
     let Ok(members) = serde_json::from_str::<Map<String, Value>>(text) else { return Ok(None) };
     let servers = servers(&members);
-    if servers.is_none() && !members.contains_key("file") {
+    if servers.is_none() && !members.contains_key("file") && !members.contains_key("text") {
         return Ok(None);
     }
-    let own = members.iter().filter(|(name, _)| ["file", "server", "stderr"].contains(&name.as_str()));
+    let own = members.iter().filter(|(name, _)| ["text", "file", "server", "stderr"].contains(&name.as_str()));
     let named: Named = serde_json::from_value(own.map(|(k, v)| (k.clone(), v.clone())).collect())
         .map_err(|e| Error::misuse(format!("target: {e}")))?;
-    let mut target = match (servers, &named.file) {
-        (Some(servers), _) => pick(servers, named.server.as_deref())?,
-        (None, Some(file)) => read(Path::new(file), named.server.as_deref())?,
-        (None, None) => return Ok(None),
+    let server = named.server.as_deref();
+    let mut target = match (servers, &named.file, &named.text) {
+        (Some(servers), ..) => pick(servers, server)?,
+        (None, Some(file), _) => read(Path::new(file), server)?,
+        (None, None, Some(text)) if is_path(text) => read(Path::new(text), server)?,
+        (None, None, Some(_)) if server.is_some() => {
+            return Err(Error::misuse("server: only a configuration file has several to choose from"));
+        }
+        (None, None, Some(text)) => Target::from_text(text)?,
+        (None, None, None) => return Ok(None),
     };
     if let (Target::Command { stderr, .. }, Some(name)) = (&mut target, &named.stderr) {
         *stderr = Stderr::parse(name)?;
@@ -100,6 +107,12 @@ mod tests {
         assert_eq!(command(Target::from_file(&path, Some("a"))), expected);
         let event = json!({"file": text, "stderr": "event"}).to_string();
         assert_eq!(command(Target::parse(&event)).2, Stderr::Event);
+        let chosen = json!({"text": text, "server": "a", "stderr": "event"}).to_string();
+        assert_eq!(command(Target::parse(&chosen)).2, Stderr::Event);
+        let line = json!({"text": "server x", "stderr": "event"}).to_string();
+        assert_eq!(command(Target::parse(&line)), (expected.0, expected.1, Stderr::Event));
+        let nothing = Target::parse(r#"{"text": "server x", "server": "a"}"#).expect_err("no file");
+        assert!(nothing.message().contains("server: "), "{nothing}");
         // The end of a command line, not a file.
         let line = format!("server --config {}", text.replace(' ', "-"));
         assert_eq!(command(Target::from_text(&line)).0, "server");

@@ -254,8 +254,9 @@ impl Target {
     }
 
     /// Reads a target from JSON: a string as in [`from_text`](Self::from_text), `{"url", "headers"?}`,
-    /// `{"command", "args"?, "env"?, "cwd"?, "stderr"?}`, `{"file", "server"?}` as in [`from_file`](Self::from_file), or
-    /// what such a file holds, `{"mcpServers", "server"?}`. The last two may say `"stderr"`, too.
+    /// `{"command", "args"?, "env"?, "cwd"?, "stderr"?}`, `{"file", "server"?}` as in [`from_file`](Self::from_file),
+    /// what such a file holds, `{"mcpServers", "server"?}`, or `{"text", "server"?}`, again as in `from_text`. The last
+    /// three may say `"stderr"`, too.
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) naming the member that is unknown or wrong.
