@@ -78,7 +78,8 @@ const SERVERS: [&str; 4] = [
 fn essence(code: &str) -> String {
     let bare = code.lines().map(|line| {
         let line = if line.starts_with('#') && !line.starts_with("#[") { "" } else { line };
-        let end = ["//", "  # "].iter().filter_map(|mark| line.find(mark)).min().unwrap_or(line.len());
+        let line = if line.trim_start().starts_with("//") { "" } else { line };
+        let end = [" // ", "  # "].iter().filter_map(|mark| line.find(mark)).min().unwrap_or(line.len());
         &line[..end]
     });
     let text: String = bare.collect::<String>().chars().filter(|c| !c.is_whitespace() && *c != ';').collect();
