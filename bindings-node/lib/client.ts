@@ -34,9 +34,9 @@ export interface CommandTarget {
 /** The contents of an `mcp.json`. */
 export interface ConfigTarget {
   /** By name; see {@link ClientOptions.server}. What hosts keep beside the members of a target is ignored. */
-  readonly mcpServers: Readonly<Record<string, HttpTarget | Omit<CommandTarget, "stderr">>>;
-  /** Where the stderr of the chosen one goes, if it is a program. */
-  readonly stderr?: CommandTarget["stderr"];
+  readonly mcpServers: Readonly<
+    Record<string, HttpTarget | (Omit<CommandTarget, "stderr"> & { readonly stderr?: "inherit" | "discard" })>
+  >;
 }
 
 /** A URL, a command line, the path of an `mcp.json`, a server in this process, or one of these spelt out. */
@@ -80,6 +80,10 @@ export interface ClientOptions {
   readonly onNotification?: (method: string, params: unknown) => void;
   /** Hears why the connection ended, when it was not by {@link Client.close}. */
   readonly onClose?: (reason: string) => void;
+  /**
+   * Hears the stderr of a program line by line, unless the target itself says where that goes. Default: it goes to ours.
+   */
+  readonly onStderr?: (line: string) => void;
 }
 
 /** How far a call is. */
@@ -167,7 +171,7 @@ export class Client {
 
   /** @internal */
   constructor(target: Target, options: ClientOptions) {
-    const { onNotification, onClose, server, requestTimeout, ...rest } = options;
+    const { onNotification, onClose, server, requestTimeout, onStderr: listener, ...rest } = options;
     const user = userPackage();
     const engine = toEngine({
       name: user.name ?? "client",
@@ -175,12 +179,12 @@ export class Client {
       ...rest,
       requestTimeout: requestTimeout === undefined ? undefined : (limit(requestTimeout) ?? 0),
     });
-    let onStderr: ((line: string) => void) | undefined;
+    let onStderr = listener;
     if (target instanceof Server) {
       this.#native = withOptions(() => addon.Client.inMemory(bridge, this.#source, nativeServer(target), engine));
     } else {
-      const { wire, stderr } = resolve(target, server);
-      onStderr = stderr;
+      const { wire, stderr } = resolve(target, server, onStderr !== undefined);
+      onStderr = stderr ?? onStderr;
       this.#native = withOptions(() => new addon.Client(bridge, this.#source, wire, engine));
     }
     this.#handle = this.#native.handle();
@@ -380,15 +384,25 @@ interface Resolved {
   readonly stderr?: (line: string) => void;
 }
 
-/** What the engine shall connect to, and who listens to a program's stderr. */
-function resolve(target: Exclude<Target, Server>, server: string | undefined): Resolved {
-  if (target instanceof URL) return { wire: JSON.stringify(target.href) };
-  if (typeof target === "string") return { wire: JSON.stringify({ text: target, server }) };
+/** What the engine shall connect to, and who listens to a program's stderr; `heard`: the client's options do. */
+function resolve(target: Exclude<Target, Server>, server: string | undefined, heard: boolean): Resolved {
+  const mode = heard ? "event" : undefined;
+  if (typeof target === "string") return { wire: JSON.stringify({ text: target, server, stderr: mode }) };
+  if (target instanceof URL) return { wire: JSON.stringify({ text: target.href, server }) };
   if ("url" in target) return { wire: JSON.stringify({ ...target, url: String(target.url), server }) };
-  const { stderr, ...rest } = target;
-  const mode = typeof stderr === "function" ? "event" : stderr;
-  return {
-    wire: JSON.stringify({ ...rest, server, stderr: mode }),
-    ...(typeof stderr === "function" && { stderr }),
-  };
+  if ("mcpServers" in target) {
+    const deaf = Object.keys(target.mcpServers).find((name) => typeof stderrOf(target.mcpServers[name]) === "function");
+    if (deaf !== undefined) {
+      throw new MisuseError(`server "${deaf}": stderr: a function is for the option onStderr`);
+    }
+    return { wire: JSON.stringify({ ...target, server, stderr: mode }) };
+  }
+  const { stderr = mode, ...rest } = target;
+  if (typeof stderr === "function")
+    return { wire: JSON.stringify({ args: [], ...rest, server, stderr: "event" }), stderr };
+  return { wire: JSON.stringify({ args: [], ...rest, server, stderr }) };
+}
+
+function stderrOf(entry: unknown): unknown {
+  return (entry as { readonly stderr?: unknown } | null)?.stderr;
 }

@@ -75,6 +75,26 @@ test("the same over a pipe", async (t) => {
   assert.equal(await within(said.promise, "the cancel"), "forever saw AbortError, cancelled true");
 });
 
+test("stderr is heard whichever way the program is named", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "tricorn-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, "mcp.json");
+  const silent = { command: node, args: [path("server")] };
+  writeFileSync(file, JSON.stringify({ servers: { one: { ...silent, disabled: false } } }));
+  for (const target of [`'${node}' '${path("server")}'`, silent, file, { mcpServers: { one: silent } }]) {
+    const said = deferred();
+    const controller = new AbortController();
+    const onStderr = (line) => {
+      if (line === "forever started") controller.abort();
+      if (line.startsWith("forever saw")) said.resolve(line);
+    };
+    const client = await connect(target, { onStderr });
+    await assert.rejects(client.callTool("forever", {}, { signal: controller.signal }), { name: "AbortError" });
+    assert.equal(await within(said.promise, "the cancel"), "forever saw AbortError, cancelled true");
+    await client.close();
+  }
+});
+
 test("a timeout cancels too, and progress keeps a call alive", async () => {
   const { app, cancelled } = waiting();
   app.tool("slow", async (_, ctx) => {
@@ -167,6 +187,8 @@ test("targets: a command line, an object, an mcp.json", async (t) => {
     assert.equal(client.transport, "stdio");
     await client.close();
   }
+  await assert.rejects(connect({ mcpServers: { a: { ...program, stderr: () => {} } } }), /"a": stderr.*onStderr/);
+  await assert.rejects(connect(program, { server: "one" }), /server: only a configuration file/);
   await assert.rejects(connect(file), /"server".*"one", "two"/);
   await assert.rejects(connect(file, { server: "three" }), /no server "three"/);
   await assert.rejects(connect(join(tmpdir(), "none.json")), MisuseError);

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Target = str | Server | Mapping[str, Any] | Sequence[str] | os.PathLike[str]
 """A URL, a command line, a server of this process, `{"url": ...}`, `{"command": ..., "args": ...}`, a list of
-arguments, or the path of a host's `mcp.json`."""
+arguments, the path of a host's `mcp.json`, or what such a file holds, `{"mcpServers": {...}}`."""
 
 OnProgress = Callable[[Progress], object]
 
@@ -67,7 +67,10 @@ class ClientOptions(Identity, total=False):
     `Client` raises `MisuseError`. They must not block.
     """
     on_stderr: Callable[[str], object]
-    """Called with every line a child process writes to standard error, which otherwise goes to this process's."""
+    """Called with every line a child process writes to standard error, which otherwise goes to this process's.
+
+    An entry of an `mcp.json`, or a dictionary, that says where its `stderr` goes is left alone.
+    """
     on_close: Callable[[str], object]
     """Called with the reason when the connection ended, but not by `close`."""
 

@@ -65,7 +65,7 @@ class HttpOptions(TypedDict, total=False):
     """Options of an HTTP endpoint; times in seconds."""
 
     path: str
-    """Where the endpoint is; `/mcp`."""
+    """Where the endpoint is when a port is listened on; `/mcp`."""
     allowed_hosts: Sequence[str]
     """Values of the Host header accepted; by default the loopback names of the port."""
     allowed_origins: Sequence[str]

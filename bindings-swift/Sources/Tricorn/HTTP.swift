@@ -97,7 +97,7 @@ extension Server {
 public struct HTTPRequest: Sendable {
     /// Such as `POST`.
     public var method: String
-    /// In order; names in any case.
+    /// In order; names in any case. `host` has to be there: under HTTP/2 it is what `:authority` says.
     public var headers: [(name: String, value: String)]
     /// Empty when there is none.
     public var body: [UInt8]

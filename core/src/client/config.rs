@@ -11,21 +11,23 @@ use crate::error::{Error, Result};
 /// Members of an entry that say how to connect; hosts keep other things beside them.
 const MEMBERS: [&str; 7] = ["url", "headers", "command", "args", "env", "cwd", "stderr"];
 
-/// Whether a text is meant as the path of such a file: a command line may end in one, too.
+/// Whether a text is meant as the path of such a file: a URL or a command line may end in one, too.
 pub(super) fn is_path(text: &str) -> bool {
-    text.ends_with(".json") && (!text.contains(char::is_whitespace) || Path::new(text).is_file())
+    let is_url = text.starts_with("http://") || text.starts_with("https://");
+    !is_url && text.ends_with(".json") && (!text.contains(char::is_whitespace) || Path::new(text).is_file())
 }
 
-/// The server of this name, or the only one.
-pub(super) fn read(path: &Path, server: Option<&str>) -> Result<Target> {
+/// The server of this name, or the only one. Its standard error goes to `stderr` if its entry does not say.
+pub(super) fn read(path: &Path, server: Option<&str>, stderr: Option<&str>) -> Result<Target> {
     let bad = |why: String| Error::misuse(format!("{}: {why}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
     let config: Map<String, Value> = serde_json::from_str(&text).map_err(|e| bad(e.to_string()))?;
-    let servers = servers(&config).ok_or_else(|| bad("no \"mcpServers\" in it".into()))?;
-    pick(servers, server).map_err(|e| bad(e.message().to_owned()))
+    let servers = servers(&config).ok_or_else(|| bad("no object \"mcpServers\" in it".into()))?;
+    pick(servers, server, stderr).map_err(|e| bad(e.message().to_owned()))
 }
 
-/// `{"text"}`, `{"file"}` or `{"mcpServers"}`, each with `"server"?` and `"stderr"?`; `None` for any other target.
+/// `{"text"}`, `{"file"}` or `{"mcpServers"}`, each with `"stderr"?` and, where there are several to choose from,
+/// `"server"?`; `None` for any other target.
 pub(super) fn named(text: &str) -> Result<Option<Target>> {
     #[derive(Deserialize, Default)]
     #[serde(default)]
@@ -36,36 +38,34 @@ pub(super) fn named(text: &str) -> Result<Option<Target>> {
         stderr: Option<String>,
     }
     let Ok(members) = serde_json::from_str::<Map<String, Value>>(text) else { return Ok(None) };
-    let servers = servers(&members);
-    if servers.is_none() && !members.contains_key("file") && !members.contains_key("text") {
-        return Ok(None);
-    }
     let own = members.iter().filter(|(name, _)| ["text", "file", "server", "stderr"].contains(&name.as_str()));
     let named: Named = serde_json::from_value(own.map(|(k, v)| (k.clone(), v.clone())).collect())
         .map_err(|e| Error::misuse(format!("target: {e}")))?;
-    let server = named.server.as_deref();
-    let mut target = match (servers, &named.file, &named.text) {
-        (Some(servers), ..) => pick(servers, server)?,
-        (None, Some(file), _) => read(Path::new(file), server)?,
-        (None, None, Some(text)) if is_path(text) => read(Path::new(text), server)?,
-        (None, None, Some(_)) if server.is_some() => {
-            return Err(Error::misuse("server: only a configuration file has several to choose from"));
-        }
-        (None, None, Some(text)) => Target::from_text(text)?,
-        (None, None, None) => return Ok(None),
-    };
-    if let (Target::Command { stderr, .. }, Some(name)) = (&mut target, &named.stderr) {
-        *stderr = Stderr::parse(name)?;
+    let (server, stderr) = (named.server.as_deref(), named.stderr.as_deref());
+    if let Some(servers) = servers(&members) {
+        return pick(servers, server, stderr).map(Some);
+    }
+    let text = named.text.as_deref().map(str::trim);
+    if let Some(file) = named.file.as_deref().or_else(|| text.filter(|text| is_path(text))) {
+        return read(Path::new(file), server, stderr).map(Some);
+    }
+    if server.is_some() {
+        return Err(Error::misuse("server: only a configuration file has several to choose from"));
+    }
+    let Some(text) = text else { return Ok(None) };
+    let mut target = Target::from_text(text)?;
+    if let (Target::Command { stderr: place, .. }, Some(name)) = (&mut target, stderr) {
+        *place = Stderr::parse(name)?;
     }
     Ok(Some(target))
 }
 
 /// Hosts agree on the shape but not on the name.
 fn servers(config: &Map<String, Value>) -> Option<&Map<String, Value>> {
-    config.get("mcpServers").or_else(|| config.get("servers")).and_then(Value::as_object)
+    ["mcpServers", "servers"].iter().find_map(|name| config.get(*name)?.as_object())
 }
 
-fn pick(servers: &Map<String, Value>, server: Option<&str>) -> Result<Target> {
+fn pick(servers: &Map<String, Value>, server: Option<&str>, stderr: Option<&str>) -> Result<Target> {
     let known = || match servers.is_empty() {
         true => "there is none".to_owned(),
         false => servers.keys().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", "),
@@ -79,7 +79,14 @@ fn pick(servers: &Map<String, Value>, server: Option<&str>) -> Result<Target> {
     let bad = |why: &str| Error::misuse(format!("server {name:?}: {why}"));
     let entry = entry.as_object().ok_or_else(|| bad("expected an object"))?;
     let own = entry.iter().filter(|(name, _)| MEMBERS.contains(&name.as_str()));
-    let own: Map<String, Value> = own.map(|(k, v)| (k.clone(), v.clone())).collect();
+    let mut own: Map<String, Value> = own.map(|(k, v)| (k.clone(), v.clone())).collect();
+    if own.contains_key("command") {
+        // Hosts start it as it stands, spaces and all.
+        own.entry("args").or_insert_with(|| Value::Array(Vec::new()));
+        if let Some(stderr) = stderr {
+            own.entry("stderr").or_insert_with(|| stderr.into());
+        }
+    }
     Target::parse(&Value::Object(own).to_string()).map_err(|e| bad(e.message()))
 }
 
@@ -111,8 +118,12 @@ mod tests {
         assert_eq!(command(Target::parse(&chosen)).2, Stderr::Event);
         let line = json!({"text": "server x", "stderr": "event"}).to_string();
         assert_eq!(command(Target::parse(&line)), (expected.0, expected.1, Stderr::Event));
-        let nothing = Target::parse(r#"{"text": "server x", "server": "a"}"#).expect_err("no file");
-        assert!(nothing.message().contains("server: "), "{nothing}");
+        for choice in [r#"{"text": "server x", "server": "a"}"#, r#"{"url": "http://h/mcp", "server": "a"}"#] {
+            let nothing = Target::parse(choice).expect_err("no file");
+            assert!(nothing.message().contains("server: only a configuration file"), "{nothing}");
+        }
+        let url = Target::parse(r#"{"text": " https://h/mcp.json ", "stderr": "event"}"#);
+        assert!(matches!(url, Ok(Target::Url { url, .. }) if url == "https://h/mcp.json"));
         // The end of a command line, not a file.
         let line = format!("server --config {}", text.replace(' ', "-"));
         assert_eq!(command(Target::from_text(&line)).0, "server");
@@ -120,6 +131,16 @@ mod tests {
         for gone in [Target::from_file(&path, None), Target::from_text("missing.json")] {
             assert_eq!(gone.expect_err("no file").kind(), crate::ErrorKind::Misuse);
         }
+    }
+
+    #[test]
+    fn an_entry_is_taken_as_it_stands() {
+        let target = |entry: Value| {
+            let config = json!({"mcpServers": null, "servers": {"a": entry}, "stderr": "event"});
+            command(Target::parse(&config.to_string()))
+        };
+        assert_eq!(target(json!({"command": "my server"})), ("my server".into(), Vec::new(), Stderr::Event));
+        assert_eq!(target(json!({"command": "x", "stderr": "discard"})).2, Stderr::Discard);
     }
 
     #[test]

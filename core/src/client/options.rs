@@ -239,7 +239,7 @@ impl Target {
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) when the file cannot be read, or does not say which server is meant.
     pub fn from_file(path: impl AsRef<std::path::Path>, server: Option<&str>) -> Result<Self> {
-        super::config::read(path.as_ref(), server)
+        super::config::read(path.as_ref(), server, None)
     }
 
     /// A program and its arguments.
