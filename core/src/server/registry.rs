@@ -61,7 +61,7 @@ impl ToolEntry {
     /// # Errors
     /// The text for the model.
     pub(crate) fn check_arguments(&self, arguments: &RawJson) -> Result<(), String> {
-        self.input.check_text(self.source("inputSchema"), "argument", arguments.get())
+        self.input.check_text(|| self.source("inputSchema"), "argument", arguments.get())
     }
 
     /// Checks what a handler answered against the output schema, and makes it the structured content that the tool's
@@ -69,9 +69,9 @@ impl ToolEntry {
     pub(crate) fn checked(&self, payload: Payload, revision: Revision) -> Payload {
         let problem = match (&self.output, &payload) {
             (Some(schema), Payload::Value { value, .. }) => {
-                schema.check_text(self.source("outputSchema"), "result", value.get())
+                schema.check_text(|| self.source("outputSchema"), "result", value.get())
             }
-            (Some(schema), Payload::Object(result)) => check_structured(schema, self.source("outputSchema"), result),
+            (Some(schema), Payload::Object(result)) => check_structured(schema, || self.source("outputSchema"), result),
             // Nothing returned is nothing to read.
             (None, Payload::Value { value, .. }) if value.get() == "null" => {
                 return Payload::Object(RawJson::trusted(r#"{"content":[]}"#));
@@ -109,7 +109,7 @@ impl ToolEntry {
     }
 }
 
-fn check_structured(schema: &Schema, source: &Value, result: &RawJson) -> Result<(), String> {
+fn check_structured<'a>(schema: &Schema, source: impl FnOnce() -> &'a Value, result: &RawJson) -> Result<(), String> {
     let members = shape::members(result.get());
     let is = |key: &str, value: &str| members.iter().any(|(k, v)| k == key && v.get() == value);
     match members.iter().find(|(k, _)| k == "structuredContent") {

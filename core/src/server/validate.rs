@@ -64,17 +64,22 @@ impl Schema {
         built.as_ref().map_err(Clone::clone)
     }
 
-    /// Checks a value's text. `source` is what this was made of, which its owner has anyway; `noun` is what a member is
-    /// called: `argument` or `result`.
+    /// Checks a value's text. `source` finds what this was made of, which its owner has anyway, when it is needed;
+    /// `noun` is what a member is called: `argument` or `result`.
     ///
     /// # Errors
     /// The problems (ten at most) in one line.
-    pub(crate) fn check_text(&self, source: &Value, noun: &str, text: &str) -> Result<(), String> {
+    pub(crate) fn check_text<'a>(
+        &self,
+        source: impl FnOnce() -> &'a Value,
+        noun: &str,
+        text: &str,
+    ) -> Result<(), String> {
         if self.quick.as_ref().is_some_and(|quick| quick.accepts(text)) {
             return Ok(());
         }
         let value: Value = serde_json::from_str(text).map_err(|e| format!("{noun}s: {e}"))?;
-        self.check(source, noun, &value)
+        self.check(source(), noun, &value)
     }
 
     fn check(&self, source: &Value, noun: &str, value: &Value) -> Result<(), String> {
@@ -233,7 +238,7 @@ mod tests {
 
     fn check(source: Value, value: Value) -> String {
         let schema = Schema::new("schema", &source).expect("schema");
-        let text = schema.check_text(&source, "argument", &value.to_string());
+        let text = schema.check_text(|| &source, "argument", &value.to_string());
         assert_eq!(text, schema.check(&source, "argument", &value), "the quick way says the same");
         text.err().unwrap_or_default()
     }
