@@ -72,6 +72,8 @@ async def test_configuration_files_of_hosts(command: list[str], tmp_path: Path) 
         connect(path)
     with pytest.raises(MisuseError, match="No such file"):
         connect(tmp_path / "missing.json")
+    with pytest.raises(MisuseError, match="not UTF-8"):
+        connect(tmp_path / os.fsdecode(b"\xff.json"))
 
 
 async def test_urls() -> None:

@@ -377,7 +377,10 @@ def resolve(target: Target, which: str | None, heard: bool) -> dict[str, Any]:
     """
     where: dict[str, Any]
     if isinstance(target, os.PathLike):
-        where = {"file": os.fsdecode(target)}
+        path = os.fsdecode(target)
+        if not path.isprintable() and any("\ud800" <= c <= "\udfff" for c in path):
+            raise MisuseError(f"cannot connect to {target!r}: the path is not UTF-8")
+        where = {"file": path}
     elif isinstance(target, str):
         where = {"text": target}
     elif isinstance(target, Mapping):
