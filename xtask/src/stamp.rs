@@ -2,8 +2,9 @@
 
 use crate::place;
 use anyhow::{Context, Result};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Folders that are products, never sources.
 const PRODUCTS: [&str; 9] =
@@ -65,8 +66,15 @@ pub(crate) fn sources(path: &Path) -> Result<BTreeSet<PathBuf>> {
     Ok(found)
 }
 
-/// Runs `make` unless it ran for the same inputs before and what it made is still there.
+/// Runs `make` unless it ran for the same inputs before and what it made is still there. Steps that run side by side
+/// and need the same wait for the first of them.
 pub(crate) fn once(name: &str, inputs: &Inputs, product: &Path, make: impl FnOnce() -> Result<()>) -> Result<()> {
+    static MAKING: Mutex<BTreeMap<String, Arc<Mutex<()>>>> = Mutex::new(BTreeMap::new());
+    let this = {
+        let mut all = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(name.to_owned()).or_default().clone()
+    };
+    let _making = this.lock().unwrap_or_else(PoisonError::into_inner);
     let stamp = place::target("setup").join(name);
     let now = format!("{:016x}\n", inputs.hash);
     if product.exists() && std::fs::read_to_string(&stamp).is_ok_and(|before| before == now) {
@@ -88,6 +96,31 @@ mod tests {
         let two = Inputs::new().text("a").text("bc").hash;
         assert_ne!(one, two);
         assert_eq!(one, Inputs::new().text("ab").text("c").hash);
+    }
+
+    #[test]
+    fn side_by_side_makes_once() {
+        let name = format!("test-{}", std::process::id());
+        let product = place::target("tmp").join(&name);
+        let made = std::sync::atomic::AtomicUsize::new(0);
+        let started = std::sync::Barrier::new(4);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    started.wait();
+                    once(&name, &Inputs::new(), &product, || {
+                        made.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                        std::fs::create_dir_all(&product)?;
+                        std::thread::yield_now();
+                        Ok(())
+                    })
+                    .expect("it is made");
+                });
+            }
+        });
+        assert_eq!(made.into_inner(), 1);
+        std::fs::remove_dir(&product).expect("the product was made");
+        std::fs::remove_file(place::target("setup").join(&name)).expect("the stamp was written");
     }
 
     #[test]

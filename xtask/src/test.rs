@@ -74,13 +74,13 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
     let mut all = Vec::new();
     if !ready.is_empty() {
         // Building them takes all cores for minutes, which nothing that is measured should share.
-        let mut built = false;
+        let mut missing = false;
         session.call("tree interop peers", || {
-            setup::peers()?;
-            built = true;
-            Ok(Read { counts: Counts::of(true), ..Read::default() })
+            let peers = setup::peers();
+            missing = peers.is_err();
+            peers.map(|_| Read { counts: Counts::of(true), ..Read::default() })
         });
-        if built {
+        if !missing {
             all.push(interop(ready.clone()));
         }
     }
