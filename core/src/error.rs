@@ -47,6 +47,11 @@ impl ErrorKind {
     }
 }
 
+/// The protocol's code for a resource that there is not.
+pub(crate) const RESOURCE_NOT_FOUND: i64 = -32002;
+/// The protocol's code for a request that has to wait for the user to visit URLs.
+pub(crate) const URL_ELICITATION_REQUIRED: i64 = -32042;
+
 /// Everything that can go wrong, as one cheap-to-move value.
 #[derive(Clone)]
 pub struct Error(Box<Inner>);
@@ -76,6 +81,21 @@ impl Error {
     /// −32602 with `message`.
     pub fn invalid_params(message: impl Into<String>) -> Self {
         Self::rpc(code::INVALID_PARAMS, message)
+    }
+
+    /// There is no resource at `uri`: −32002 with the URI in `data`, −32602 in revisions that have given the other up.
+    pub fn resource_not_found(uri: impl AsRef<str>) -> Self {
+        let uri = uri.as_ref();
+        let shown = shortened(uri, 200);
+        Self::rpc(RESOURCE_NOT_FOUND, format!("there is no resource {shown:?}"))
+            .with_data(RawJson::from_value(&serde_json::json!({"uri": shown})))
+    }
+
+    /// The request needs the user to visit these URLs first (−32042, not in every revision): each `{"mode": "url",
+    /// "elicitationId", "url", "message"}`. The client sends the request again when they are done.
+    pub fn url_elicitation_required(elicitations: &[serde_json::Value]) -> Self {
+        Self::rpc(URL_ELICITATION_REQUIRED, "the user has to visit a page first")
+            .with_data(RawJson::from_value(&serde_json::json!({"elicitations": elicitations})))
     }
 
     /// This library was called wrongly; say which argument and what to do instead.

@@ -6,6 +6,7 @@
 
 #[cfg(feature = "runtime")]
 pub mod bridge;
+mod call;
 pub mod client;
 mod driver;
 mod error;
@@ -17,8 +18,6 @@ pub mod server;
 mod signal;
 mod transport;
 
-#[cfg(feature = "runtime")]
-pub use transport::connect::{Events, Quiet};
 /// Streamable HTTP.
 #[cfg(feature = "http")]
 pub use transport::http;
@@ -35,16 +34,20 @@ pub mod prelude {
     pub use schemars::JsonSchema;
     pub use serde::{Deserialize, Serialize};
 
-    pub use crate::client::{CallOptions, Client, ClientOptions, Target};
+    pub use crate::client::{Client, ClientOptions, Handlers, Roots, Target};
     #[cfg(feature = "runtime")]
     pub use crate::connect;
-    pub use crate::model::{CallToolResult, Content, Tool, ToolAnnotations};
-    pub use crate::server::{Context, Server, ToolError};
-    pub use crate::{Error, ErrorKind};
+    pub use crate::model::{
+        CallToolResult, Content, GetPromptResult, Prompt, PromptMessage, ReadResourceResult, Resource,
+        ResourceContents, ResourceTemplate, Tool, ToolAnnotations,
+    };
+    pub use crate::server::{HandlerError, Server};
+    pub use crate::{CallOptions, Context, Error, ErrorKind};
 }
 
-pub use client::Client;
-pub use server::{Context, Server, ToolError};
+pub use call::{Answer, CallOptions, Context, Handler, Reply};
+pub use client::{Client, Events, Quiet};
+pub use server::{HandlerError, Server};
 #[cfg(feature = "runtime")]
 pub use transport::connect::connect;
 

@@ -1,5 +1,7 @@
 //! Options that come as JSON from other languages: unknown names are refused, with the nearest known one.
 
+use std::time::Duration;
+
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -34,4 +36,13 @@ pub(crate) fn read<T: DeserializeOwned>(what: &str, text: &str, known: &[&str]) 
         }
     })?;
     serde_json::from_value(Value::Object(given)).map_err(|e| Error::misuse(format!("{what}: {e}")))
+}
+
+/// A time from an option.
+///
+/// # Errors
+/// [`Misuse`](crate::ErrorKind::Misuse) for what is no time.
+pub(crate) fn seconds(name: &str, value: f64) -> Result<Duration> {
+    Duration::try_from_secs_f64(value)
+        .map_err(|_| Error::misuse(format!("option {name:?}: expected seconds of at least 0, got {value}")))
 }

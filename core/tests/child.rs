@@ -4,13 +4,12 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
-use tricorn::client::{Client, ClientOptions, Stderr, Target};
+use tricorn::client::{Client, ClientOptions, Handlers, Stderr, Target};
 use tricorn::{Error, ErrorKind, Events};
 
 /// The longest any test waits for anything.
@@ -84,7 +83,8 @@ async fn connect(target: &Target, grace: f64) -> (Client, mpsc::UnboundedReceive
     let mut options = ClientOptions::default();
     (options.revision, options.shutdown_grace) = (Some("2025-11-25".into()), grace);
     let (heard, lines) = mpsc::unbounded_channel();
-    let client = Client::connect_with(target, &options, Arc::new(Heard(heard)));
+    let handlers = Handlers::new().events(Heard(heard));
+    let client = Client::connect_with(target, &options, &handlers);
     (tokio::time::timeout(PATIENCE, client).await.unwrap().unwrap(), lines)
 }
 

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use server::*;
-use tricorn::client::{CallOptions, Client, ClientOptions, Target};
+use tricorn::CallOptions;
+use tricorn::client::{Client, ClientOptions, Handlers, Target};
 use tricorn::jsonrpc::RawJson;
 use tricorn::protocol::revision::{Era, Revision};
 use tricorn::{Error, ErrorKind, Events};
@@ -447,7 +448,9 @@ async fn the_standalone_stream_is_opened_at_once_and_again_where_it_ended() {
     let heard = Arc::new(Heard::default());
     let target = Target::from_text(&server.url()).unwrap();
     let options = ClientOptions::default();
-    let client = within("connecting", Client::connect_with(&target, &options, heard.clone())).await.unwrap();
+    let client = within("connecting", Client::connect_with(&target, &options, &Handlers::new().events(heard.clone())))
+        .await
+        .unwrap();
     let pong = server.wait_for("the answer to ping", |s| s.body["id"] == "p").await;
     assert_eq!(pong.body["result"], json!({}));
     assert_eq!(pong.header("mcp-session-id"), Some("s"));
@@ -529,8 +532,12 @@ async fn marked_arguments_are_mirrored_and_tools_with_wrong_marks_left_out() {
     .await;
     let heard = Arc::new(Heard::default());
     let target = Target::from_text(&server.url()).unwrap();
-    let client =
-        within("connecting", Client::connect_with(&target, &ClientOptions::default(), heard.clone())).await.unwrap();
+    let client = within(
+        "connecting",
+        Client::connect_with(&target, &ClientOptions::default(), &Handlers::new().events(heard.clone())),
+    )
+    .await
+    .unwrap();
     assert_eq!(names(&client).await.unwrap(), ["good"]);
     let warnings = heard.warnings.lock().unwrap().clone();
     assert!(

@@ -83,7 +83,7 @@ async fn errors_that_the_model_is_not_shown_are_heard_by_the_server() {
     let server = Server::new("memory")
         .tool("hidden", "", |_: Nothing| async { Err::<String, _>(Secret.into()) })
         .tool("panics", "", |_: Nothing| async { if true { panic!("oh no") } else { Ok(1) } })
-        .tool("shown", "", |_: Nothing| async { Err::<String, _>(ToolError::new("shown")) })
+        .tool("shown", "", |_: Nothing| async { Err::<String, _>(HandlerError::new("shown")) })
         .tool_with(
             Tool::new("misfit", "").output_schema(json!({"type": "object", "required": ["n"]})),
             |_: Nothing| async { Ok(json!({})) },

@@ -1,22 +1,23 @@
 use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{Bridge, lock};
-use crate::client::{self, CallOptions, ClientOptions, Target};
+use super::{Bridge, HostHandler, lock};
+use crate::call::CallOptions;
+use crate::client::{self, ClientOptions, Events, Handlers, Roots, Target};
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
-use crate::protocol::revision::Revision;
+use crate::protocol::revision::{Method, Revision};
 use crate::server;
-use crate::transport::connect::Events;
 
 /// A host's client object.
 pub struct Client {
     bridge: Bridge,
-    source: u32,
     target: To,
     options: ClientOptions,
+    handlers: Mutex<Handlers>,
+    roots: Mutex<Option<Roots>>,
     connected: Arc<Mutex<Option<client::Client>>>,
 }
 
@@ -85,21 +86,66 @@ impl Client {
 
     fn to(bridge: &Bridge, source: u32, target: To, options: &str) -> Result<Self> {
         let options = ClientOptions::parse(options)?;
-        Ok(Self { bridge: bridge.clone(), source, target, options, connected: Arc::default() })
+        let handlers = Handlers::new().events(HostEvents { bridge: bridge.clone(), source });
+        Ok(Self {
+            bridge: bridge.clone(),
+            target,
+            options,
+            handlers: Mutex::new(handlers),
+            roots: Mutex::default(),
+            connected: Arc::default(),
+        })
+    }
+
+    /// Answers a request that a server may send, such as `sampling/createMessage`, with a host's function; `capability`
+    /// is JSON, what is declared for it, such as `{"tools": {}}`. Before connecting.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) for a request that no server sends, or a capability that is no object.
+    pub fn set_handler(&self, method: &str, capability: &str, handler: u32) -> Result<()> {
+        let row = Method::find(method).filter(|row| row.from_server() && !row.notification && row.capability.is_some());
+        let row = row.ok_or_else(|| Error::misuse(format!("{method:?} is no request of a server")))?;
+        let capability: Value =
+            serde_json::from_str(capability).map_err(|e| Error::misuse(format!("capability of {method:?}: {e}")))?;
+        if !capability.is_object() {
+            return Err(Error::misuse(format!("capability of {method:?}: expected an object, got {capability}")));
+        }
+        let mut handlers = lock(&self.handlers);
+        let host = Arc::new(HostHandler { bridge: self.bridge.clone(), handler });
+        *handlers = std::mem::take(&mut *handlers).answer(row.name, host, capability);
+        Ok(())
+    }
+
+    /// Answers `roots/list` with these, a JSON array of `file://` URIs, paths or `Root` objects. After connecting, the
+    /// server is told that they have changed.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) for what is no `file://` URI.
+    pub fn set_roots(&self, roots: &str) -> Result<()> {
+        let given: Vec<Value> = serde_json::from_str(roots).map_err(|e| Error::misuse(format!("roots: {e}")))?;
+        let mut kept = lock(&self.roots);
+        if let Some(roots) = &*kept {
+            return roots.set(given);
+        }
+        let roots = Roots::new(given)?;
+        let mut handlers = lock(&self.handlers);
+        *handlers = std::mem::take(&mut *handlers).roots(&roots);
+        *kept = Some(roots);
+        Ok(())
     }
 
     /// Connects; settles `{"protocolVersion", "era", "transport", "serverInfo"?, "capabilities", "instructions"?,
     /// "sessionId"?}`.
     pub fn connect(&self, op: u64) {
         let (target, options, connected) = (self.target.clone(), self.options.clone(), self.connected.clone());
-        let events = Arc::new(HostEvents { bridge: self.bridge.clone(), source: self.source });
+        let handlers = lock(&self.handlers).clone();
         self.bridge.spawn(op, async move {
             if lock(&connected).is_some() {
                 return Err(Error::misuse("the client is already connected"));
             }
             let client = match target {
-                To::Target(target) => client::Client::connect_with(&target, &options, events).await?,
-                To::Memory(server) => client::Client::in_memory_with(&server, &options, events).await?,
+                To::Target(target) => client::Client::connect_with(&target, &options, &handlers).await?,
+                To::Memory(server) => client::Client::in_memory_with(&server, &options, &handlers).await?,
             };
             let opened = RawJson::from_value(&Opened {
                 protocol_version: client.revision(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{Bridge, lock};
-use crate::server::{Context, Link};
+use crate::call::{Context, Link};
 
 /// A batch of calls that takes longer than this is no longer answered all at once.
 const MAX_CORKED: Duration = Duration::from_millis(1);

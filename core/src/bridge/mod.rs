@@ -23,10 +23,10 @@ pub use server::Server;
 
 use cork::Cork;
 
+use crate::call::{CallOptions, Context, Handler, Reply};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
 use crate::protocol::LogLevel;
-use crate::server::{Context, Handler, Reply};
 
 /// The host's side of the queue.
 pub trait Host: Send + Sync + 'static {
@@ -311,6 +311,49 @@ impl Bridge {
     pub fn require(&self, key: u64, capability: &str) -> Result<()> {
         match self.running(key) {
             Some(context) => context.require(capability),
+            None => Err(Error::cancelled("the call is not running any more")),
+        }
+    }
+
+    /// Sends a request to the client of a running call, as part of it, such as `elicitation/create`; settles its result.
+    /// `options` are `{"timeout"?, "max_timeout"?, "progress"?}` or "". Settling `op` early cancels it.
+    pub fn ask(&self, key: u64, op: u64, method: &str, params: Option<RawJson>, options: &str) {
+        let prepared = match self.running(key) {
+            Some(context) => CallOptions::parse(options).map(|options| (context, options)),
+            None => Err(Error::cancelled("the call is not running any more")),
+        };
+        let bridge = self.clone();
+        self.operation(op, |finish| match prepared {
+            Err(error) => {
+                finish.with(Err(error));
+                Box::new(())
+            }
+            Ok((context, (mut options, progress))) => {
+                if progress {
+                    options.progress = Some(Arc::new(move |params| bridge.offer(Delivery::Progress { op, params })));
+                }
+                context.start(method, params, &options, Box::new(move |outcome| finish.with(outcome)))
+            }
+        });
+    }
+
+    /// Sends a notification to the client of a running call, as part of it. `Ok(false)`: it is not running any more.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) for a method that a server does not notify in this revision.
+    pub fn notify(&self, key: u64, method: &str, params: Option<RawJson>) -> Result<bool> {
+        self.running(key).map_or(Ok(false), |context| context.notify(method, params).map(|()| true))
+    }
+
+    /// Shows or hides something from the client of a running call alone. Says whether that changed anything.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) in revisions without sessions,
+    /// [`Misuse`](crate::ErrorKind::Misuse) for an unknown kind.
+    pub fn set_enabled(&self, key: u64, kind: &str, name: &str, yes: bool) -> Result<bool> {
+        let kind = server::kind_of(kind)?;
+        match self.running(key) {
+            Some(context) => context.session()?.set_enabled(kind, name, yes),
             None => Err(Error::cancelled("the call is not running any more")),
         }
     }

@@ -1,12 +1,40 @@
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::json;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
 
 use super::{Bridge, HostHandler};
-use crate::error::Result;
+use crate::call::Handler;
+use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
-use crate::model::Tool;
-use crate::server::{self, ServerOptions};
+use crate::model::{Prompt, Resource, ResourceTemplate, Tool};
+use crate::server::{self, Kind, Parameters, ServerOptions};
+
+/// What a host says besides a definition.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct AddOptions {
+    parameters: Option<Value>,
+    completions: BTreeMap<String, u32>,
+    enabled: Option<bool>,
+}
+
+struct Added {
+    parameters: Parameters,
+    enabled: bool,
+}
+
+pub(super) fn kind_of(name: &str) -> Result<Kind> {
+    Kind::parse(name).ok_or_else(|| {
+        let known: Vec<_> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
+        Error::misuse(format!("kind {name:?}: expected one of {}", known.join(", ")))
+    })
+}
+
+fn name_of(kind: Kind, members: &Map<String, Value>) -> String {
+    members.get(kind.key()).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
 
 /// A host's server object.
 pub struct Server {
@@ -25,18 +53,118 @@ impl Server {
         Ok(Self { bridge: bridge.clone(), source, server: server::Server::with_options(options) })
     }
 
-    /// Adds a tool: `definition` is the schema's `Tool` as JSON, `handler` names the host's function.
+    fn handler(&self, handler: u32) -> Arc<dyn Handler> {
+        Arc::new(HostHandler { bridge: self.bridge.clone(), handler })
+    }
+
+    fn parameters(&self, options: &str) -> Result<Added> {
+        let options: AddOptions = crate::options::read("options", options, &["parameters", "completions", "enabled"])?;
+        let mut parameters = Parameters::of(options.parameters);
+        for (name, handler) in options.completions {
+            parameters.completions.push((name, self.handler(handler)));
+        }
+        Ok(Added { parameters, enabled: options.enabled.unwrap_or(true) })
+    }
+
+    /// Adds a tool, a resource, a resource template or a prompt. `kind` is `tool`, `resource`, `resource_template` or
+    /// `prompt`, `definition` the schema's `Tool`, `Resource`, `ResourceTemplate` or `Prompt` as JSON, `handler` names
+    /// the host's function: it gets the arguments, `{"uri"}`, the template's variables, or the prompt's arguments.
+    /// `options` are `""` or JSON: `{"parameters"?: JSON Schema of variables or arguments, "completions"?: {name:
+    /// handler}, "enabled"?: bool}`.
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) when the definition or a schema is bad or the name is taken.
-    pub fn add_tool(&self, definition: &str, handler: u32) -> Result<()> {
-        let tool = Tool::parse(definition)?;
-        self.server.add_tool(tool, Arc::new(HostHandler { bridge: self.bridge.clone(), handler }))
+    pub fn add(&self, kind: &str, definition: &str, options: &str, handler: u32) -> Result<()> {
+        let kind = kind_of(kind)?;
+        let Added { parameters, enabled } = self.parameters(options)?;
+        let handler = self.handler(handler);
+        let name = match kind {
+            Kind::Tool => {
+                let tool = Tool::parse(definition)?;
+                let name = tool.name().to_owned();
+                self.server.add_tool(tool, handler)?;
+                name
+            }
+            Kind::Resource => {
+                let resource = Resource::parse(definition)?;
+                let name = name_of(kind, resource.members());
+                self.server.add_resource(resource, handler)?;
+                name
+            }
+            Kind::ResourceTemplate => {
+                let template = ResourceTemplate::parse(definition)?;
+                let name = name_of(kind, template.members());
+                self.server.add_resource_template(template, parameters, handler)?;
+                name
+            }
+            Kind::Prompt => {
+                let prompt = Prompt::parse(definition)?;
+                let name = name_of(kind, prompt.members());
+                self.server.add_prompt(prompt, parameters, handler)?;
+                name
+            }
+        };
+        if !enabled {
+            self.server.set_enabled(kind, &name, false);
+        }
+        Ok(())
     }
 
-    /// Removes a tool. Says whether there was one.
-    pub fn remove_tool(&self, name: &str) -> bool {
-        self.server.remove_tool(name)
+    /// Removes what has this name, URI or URI template. Says whether there was something.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) for an unknown kind, here and below.
+    pub fn remove(&self, kind: &str, name: &str) -> Result<bool> {
+        Ok(self.server.remove(kind_of(kind)?, name))
+    }
+
+    /// Shows or hides what has this name, URI or URI template. Says whether that changed anything.
+    ///
+    /// # Errors
+    /// As [`remove`](Self::remove).
+    pub fn set_enabled(&self, kind: &str, name: &str, yes: bool) -> Result<bool> {
+        Ok(self.server.set_enabled(kind_of(kind)?, name, yes))
+    }
+
+    /// Where what is not registered comes from: `list` is a host's function that gets `{"cursor"?}` and answers with
+    /// definitions, `get` one that gets the parameters of `tools/call`, `resources/read` or `prompts/get`.
+    ///
+    /// # Errors
+    /// As [`remove`](Self::remove).
+    pub fn set_source(&self, kind: &str, list: Option<u32>, get: Option<u32>) -> Result<()> {
+        let handler = |number: Option<u32>| number.map(|number| self.handler(number));
+        self.server.set_source(kind_of(kind)?, handler(list), handler(get));
+        Ok(())
+    }
+
+    /// A host's function for `complete` (the parameters of `completion/complete`, where nothing else completes) or
+    /// `subscribe` (`{"uri", "subscribed"}`).
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) for another name.
+    pub fn set_hook(&self, name: &str, handler: u32) -> Result<()> {
+        match name {
+            "complete" => self.server.set_completion(self.handler(handler)),
+            "subscribe" => self.server.set_subscription(self.handler(handler)),
+            other => {
+                return Err(Error::misuse(format!("hook {other:?}: expected \"complete\" or \"subscribe\"")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells those who subscribed to `uri` that it has changed.
+    pub fn resource_updated(&self, uri: &str) {
+        self.server.resource_updated(uri);
+    }
+
+    /// Tells clients that the list of a source has changed.
+    ///
+    /// # Errors
+    /// As [`remove`](Self::remove).
+    pub fn list_changed(&self, kind: &str) -> Result<()> {
+        self.server.list_changed(kind_of(kind)?);
+        Ok(())
     }
 
     /// Serves on the process's standard streams; settles `{}` when input has ended and all is answered.

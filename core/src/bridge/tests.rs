@@ -2,7 +2,8 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
 
 use super::*;
-use crate::client::{CallOptions, ClientOptions};
+use crate::call::CallOptions;
+use crate::client::ClientOptions;
 use crate::error::ErrorKind;
 
 struct Waking(Arc<Notify>);
@@ -25,7 +26,7 @@ impl Fixture {
         let woken = Arc::new(Notify::new());
         let bridge = Bridge::new(Waking(woken.clone()));
         let server = Server::new(&bridge, 1, r#"{"name": "s"}"#).expect("a server");
-        server.add_tool(r#"{"name": "t", "inputSchema": {"type": "object"}}"#, 7).expect("a tool");
+        server.add("tool", r#"{"name": "t", "inputSchema": {"type": "object"}}"#, "", 7).expect("a tool");
         Self { bridge, woken, server }
     }
 
@@ -54,7 +55,7 @@ impl Fixture {
     }
 
     /// Starts a call of the tool through memory.
-    async fn call(&self) -> (crate::client::Client, crate::client::Guard, oneshot::Receiver<Result<RawJson>>) {
+    async fn call(&self) -> (crate::client::Client, crate::call::Guard, oneshot::Receiver<Result<RawJson>>) {
         let options = ClientOptions::default();
         let client = crate::client::Client::in_memory(&self.server.server, &options).await.expect("connected");
         let (send, outcome) = oneshot::channel();
@@ -219,7 +220,7 @@ impl Handler for Late {
 #[tokio::test]
 async fn a_cancellation_before_the_call_is_known_is_not_lost() {
     let it = Fixture::new();
-    it.server.remove_tool("t");
+    it.server.remove("tool", "t").expect("a kind");
     let tool = crate::model::Tool::parse(r#"{"name": "t", "inputSchema": {"type": "object"}}"#).expect("a tool");
     let handler = Late(HostHandler { bridge: it.bridge.clone(), handler: 7 });
     it.server.server.add_tool(tool, Arc::new(handler)).expect("added");

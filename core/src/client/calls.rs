@@ -1,36 +1,16 @@
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
 
+use crate::call::{Answer, CallOptions, Done, Guard, Link, prepared};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
 use crate::model::{CallToolResult, Capabilities};
-use crate::protocol::Opening;
-use crate::protocol::revision::{Method, Revision, shape};
-
-/// Keeps a request alive; dropped before the answer it cancels the request at the peer.
-pub(crate) type Guard = Box<dyn Send + Sync>;
-
-/// The way to the peer, whatever moves the bytes.
-pub(crate) trait Link: Send + Sync {
-    /// Sends a request; `done` is called once, from any thread.
-    fn request(
-        self: Arc<Self>,
-        method: &str,
-        params: Option<RawJson>,
-        options: &CallOptions,
-        done: Box<dyn FnOnce(Result<RawJson>) + Send>,
-    ) -> Guard;
-    /// Sends a notification.
-    fn notify(self: Arc<Self>, method: &'static str, params: RawJson);
-    /// Requests that wait for an answer.
-    fn awaited(&self) -> usize;
-}
+use crate::protocol::revision::{Method, Revision};
+use crate::protocol::{Input, Opening};
 
 /// Ends a connection in order.
 pub(crate) trait Closer: Send + Sync {
@@ -40,160 +20,6 @@ pub(crate) trait Closer: Send + Sync {
     }
     /// Starts the end; the future resolves when it is done.
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send>>;
-}
-
-/// How one request is to be made.
-#[derive(Clone, Default)]
-#[non_exhaustive]
-pub struct CallOptions {
-    /// Time without an answer or progress after which the request is given up; `None` is the client's default, zero
-    /// is no limit.
-    pub timeout: Option<Duration>,
-    /// Time after which the request is given up, progress or not; `None` and zero are no limit.
-    pub max_timeout: Option<Duration>,
-    /// Asks for progress: called with `{progress, total?, message?}`, from any thread.
-    pub progress: Option<Arc<dyn Fn(RawJson) + Send + Sync>>,
-    /// The request's `_meta`, an object; of members that the parameters' own `_meta` has too, these count.
-    pub meta: Option<RawJson>,
-}
-
-impl CallOptions {
-    /// The client's defaults.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Gives up after this time without an answer or progress; never, when it is zero.
-    #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
-        self
-    }
-
-    /// Gives up after this time, progress or not.
-    #[must_use]
-    pub fn max_timeout(mut self, timeout: Duration) -> Self {
-        self.max_timeout = Some(timeout);
-        self
-    }
-
-    /// Asks for progress: called with `{progress, total?, message?}`.
-    #[must_use]
-    pub fn on_progress(mut self, f: impl Fn(RawJson) + Send + Sync + 'static) -> Self {
-        self.progress = Some(Arc::new(f));
-        self
-    }
-
-    /// Sends this object as the request's `_meta`.
-    #[must_use]
-    pub fn meta(mut self, meta: impl Serialize) -> Self {
-        self.meta = Some(RawJson::from_value(&meta));
-        self
-    }
-
-    /// Reads `{"timeout": seconds|null, "max_timeout": seconds, "progress": bool}`. The `bool` says whether progress
-    /// is wanted; whoever reads this has the function to call.
-    pub(crate) fn parse(text: &str) -> Result<(Self, bool)> {
-        let mut options = Self::default();
-        if text.is_empty() {
-            return Ok((options, false));
-        }
-        let value: Value = serde_json::from_str(text).map_err(|e| Error::misuse(format!("request options: {e}")))?;
-        let Value::Object(members) = value else {
-            return Err(Error::misuse(format!("request options: expected an object, got {value}")));
-        };
-        let mut wants_progress = false;
-        for (name, value) in members {
-            let time = || {
-                let Some(number) = value.as_f64() else {
-                    return Err(Error::misuse(format!("request option {name:?}: expected seconds, got {value}")));
-                };
-                super::options::seconds(&name, number)
-            };
-            match name.as_str() {
-                "timeout" if value.is_null() => options.timeout = Some(Duration::ZERO),
-                "timeout" => options.timeout = Some(time()?),
-                "max_timeout" if value.is_null() => {}
-                "max_timeout" => options.max_timeout = Some(time()?),
-                "progress" => wants_progress = value.as_bool().unwrap_or(false),
-                _ => {
-                    return Err(Error::misuse(format!(
-                        "request option {name:?}: unknown, expected \"timeout\", \"max_timeout\" or \"progress\""
-                    )));
-                }
-            }
-        }
-        Ok((options, wants_progress))
-    }
-}
-
-impl std::fmt::Debug for CallOptions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CallOptions")
-            .field("timeout", &self.timeout)
-            .field("max_timeout", &self.max_timeout)
-            .field("progress", &self.progress.is_some())
-            .field("meta", &self.meta)
-            .finish()
-    }
-}
-
-/// One page of `tools/list`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ListToolsResult {
-    /// The definitions, with every member kept, known or not.
-    pub tools: Vec<Map<String, Value>>,
-    /// Where the next page begins; absent on the last one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<String>,
-}
-
-/// How a result of `method` is checked for hosts that read it themselves: the shape that Rust's typed methods need.
-#[cfg(feature = "runtime")]
-pub(crate) fn check_of(method: &str) -> fn(&RawJson) -> Result<()> {
-    /// An object of any members.
-    struct Object;
-    impl<'de> Deserialize<'de> for Object {
-        fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-            deserializer.deserialize_map(Self)
-        }
-    }
-    impl<'de> serde::de::Visitor<'de> for Object {
-        type Value = Self;
-        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("an object")
-        }
-        fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> std::result::Result<Self, A::Error> {
-            while map.next_entry::<serde::de::IgnoredAny, serde::de::IgnoredAny>()?.is_some() {}
-            Ok(self)
-        }
-    }
-    #[derive(Deserialize)]
-    struct Tools {
-        #[serde(rename = "tools")]
-        _tools: Vec<Object>,
-        #[serde(default, rename = "nextCursor")]
-        _next_cursor: Option<String>,
-    }
-    #[derive(Deserialize)]
-    struct Called {
-        #[serde(default, rename = "content")]
-        _content: Vec<Object>,
-        #[serde(default, rename = "isError")]
-        _is_error: bool,
-    }
-    fn fits<T: serde::de::DeserializeOwned>(method: &str, result: &RawJson) -> Result<()> {
-        let fit = result.to::<T>().map(drop);
-        fit.map_err(|e| Error::new(ErrorKind::PeerMisbehaved, format!("result of {method}: {e}")))
-    }
-    match method {
-        "tools/list" => |result| fits::<Tools>("tools/list", result),
-        "tools/call" => |result| fits::<Called>("tools/call", result),
-        _ => |_| Ok(()),
-    }
 }
 
 pub(crate) struct Connected {
@@ -209,9 +35,6 @@ pub(crate) struct Connected {
 pub struct Client {
     pub(crate) connected: Arc<Connected>,
 }
-
-/// The most pages that listing everything reads.
-const MAX_PAGES: usize = 1000;
 
 impl Client {
     /// The negotiated revision.
@@ -257,41 +80,21 @@ impl Client {
     /// [`Transport`](ErrorKind::Transport); [`Unsupported`](ErrorKind::Unsupported) when the negotiated revision has
     /// no such method.
     pub fn request(&self, method: &str, params: Option<RawJson>, options: &CallOptions) -> Answer {
-        let slot: Arc<Mutex<Slot>> = Arc::default();
-        let filled = slot.clone();
-        let done = Box::new(move |outcome| {
-            let mut slot = filled.lock().unwrap_or_else(PoisonError::into_inner);
-            slot.outcome = Some(outcome);
-            let waker = slot.waker.take();
-            drop(slot);
-            if let Some(waker) = waker {
-                waker.wake();
-            }
-        });
-        let guard = self.start(method, params, options, done);
-        Answer { slot, guard: Some(guard) }
+        Answer::of(|done| self.start(method, params, options, done))
     }
 
     /// Sends any request; `done` is called once, from any thread. Dropping what is returned cancels.
-    pub(crate) fn start(
-        &self,
-        method: &str,
-        params: Option<RawJson>,
-        options: &CallOptions,
-        done: Box<dyn FnOnce(Result<RawJson>) + Send>,
-    ) -> Guard {
+    pub(crate) fn start(&self, method: &str, params: Option<RawJson>, options: &CallOptions, done: Done) -> Guard {
         let mut options = options.clone();
         options.timeout = options.timeout.or(self.connected.timeout).filter(|timeout| !timeout.is_zero());
         options.max_timeout = options.max_timeout.filter(|timeout| !timeout.is_zero());
-        let params = match &options.meta {
-            None => params,
-            Some(meta) if meta.is_object() => Some(with_meta(params.as_ref(), meta)),
-            Some(meta) => {
-                done(Err(Error::misuse(format!("request option \"meta\": expected an object, got {meta}"))));
-                return Box::new(());
+        match prepared(params, &options) {
+            Ok(params) => self.connected.link.clone().request(method, params, &options, None, done),
+            Err(error) => {
+                done(Err(error));
+                Box::new(())
             }
-        };
-        self.connected.link.clone().request(method, params, &options, done)
+        }
     }
 
     /// Sends a notification of the protocol.
@@ -306,56 +109,9 @@ impl Client {
                 self.revision()
             )));
         };
-        self.connected.link.clone().notify(row.name, params.unwrap_or_else(RawJson::empty_object));
+        let params = params.unwrap_or_else(RawJson::empty_object);
+        self.connected.link.clone().input(Input::Notify { method: row.name, params, related: None });
         Ok(())
-    }
-
-    /// One page of the server's tools; `cursor` is the previous page's `next_cursor`.
-    ///
-    /// # Errors
-    /// As [`request`](Self::request).
-    pub async fn list_tools_page(&self, cursor: Option<&str>) -> Result<ListToolsResult> {
-        self.list_tools_page_with(cursor, &CallOptions::default()).await
-    }
-
-    /// One page of the server's tools, with options.
-    ///
-    /// # Errors
-    /// As [`request`](Self::request).
-    pub async fn list_tools_page_with(&self, cursor: Option<&str>, options: &CallOptions) -> Result<ListToolsResult> {
-        let params = cursor.map(|cursor| RawJson::from_value(&json!({"cursor": cursor})));
-        let result = self.request("tools/list", params, options).await?;
-        result.to().map_err(|e| Error::new(ErrorKind::PeerMisbehaved, format!("result of tools/list: {e}")))
-    }
-
-    /// All the server's tools.
-    ///
-    /// # Errors
-    /// As [`request`](Self::request); [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) when the pages do not end.
-    pub async fn list_tools(&self) -> Result<Vec<Map<String, Value>>> {
-        self.list_tools_with(&CallOptions::default()).await
-    }
-
-    /// All the server's tools; the options hold for each page.
-    ///
-    /// # Errors
-    /// As [`list_tools`](Self::list_tools).
-    pub async fn list_tools_with(&self, options: &CallOptions) -> Result<Vec<Map<String, Value>>> {
-        let (mut tools, mut seen) = (Vec::new(), Vec::<String>::new());
-        while seen.len() < MAX_PAGES {
-            let page = self.list_tools_page_with(seen.last().map(String::as_str), options).await?;
-            tools.extend(page.tools);
-            match page.next_cursor {
-                Some(next) if seen.contains(&next) => {
-                    let message = format!("tools/list never ends: the cursor {next:?} came twice");
-                    return Err(Error::new(ErrorKind::PeerMisbehaved, message));
-                }
-                Some(next) => seen.push(next),
-                None => return Ok(tools),
-            }
-        }
-        let message = format!("tools/list never ends: there are more than {MAX_PAGES} pages");
-        Err(Error::new(ErrorKind::PeerMisbehaved, message))
     }
 
     /// Calls a tool. A tool that fails is a result with `is_error`, not an error.
@@ -417,71 +173,5 @@ impl Client {
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Client").field("opening", &self.connected.opening).finish_non_exhaustive()
-    }
-}
-
-/// The parameters with these members in their `_meta`.
-fn with_meta(params: Option<&RawJson>, meta: &RawJson) -> RawJson {
-    let given = params.map_or("{}", RawJson::get);
-    let own = shape::members(meta.get());
-    let (mut text, mut merged) = (String::from("{"), String::from("{"));
-    for (key, value) in shape::members(given) {
-        if key == "_meta" {
-            let kept = shape::members(value.get()).into_iter().filter(|(key, _)| own.iter().all(|(k, _)| k != key));
-            kept.for_each(|(key, value)| shape::push_member(&mut merged, &key, value.get()));
-        } else {
-            shape::push_member(&mut text, &key, value.get());
-        }
-    }
-    own.iter().for_each(|(key, value)| shape::push_member(&mut merged, key, value.get()));
-    merged.push('}');
-    shape::push_member(&mut text, "_meta", &merged);
-    text.push('}');
-    RawJson::written(text)
-}
-
-#[derive(Default)]
-struct Slot {
-    outcome: Option<Result<RawJson>>,
-    waker: Option<Waker>,
-}
-
-/// The answer to a request, as a future. Dropping it cancels the request at the peer.
-#[must_use]
-pub struct Answer {
-    slot: Arc<Mutex<Slot>>,
-    guard: Option<Guard>,
-}
-
-impl Future for Answer {
-    type Output = Result<RawJson>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
-        match slot.outcome.take() {
-            Some(outcome) => {
-                drop(slot);
-                self.guard = None;
-                Poll::Ready(outcome)
-            }
-            None => {
-                slot.waker = Some(cx.waker().clone());
-                Poll::Pending
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn own_meta_joins_what_the_parameters_have() {
-        let meta = RawJson::trusted(r#"{"a":1,"n":12345678901234567890123}"#);
-        assert_eq!(with_meta(None, &meta).get(), r#"{"_meta":{"a":1,"n":12345678901234567890123}}"#);
-        let params = RawJson::trusted(r#"{"name":"t","_meta":{"b":2,"a":0}}"#);
-        let merged = r#"{"name":"t","_meta":{"b":2,"a":1,"n":12345678901234567890123}}"#;
-        assert_eq!(with_meta(Some(&params), &meta).get(), merged);
     }
 }

@@ -4,11 +4,15 @@
 
 mod calls;
 mod config;
+mod features;
+mod handlers;
 mod options;
 
-pub use calls::{CallOptions, Client, ListToolsResult};
+pub use calls::Client;
 #[cfg(feature = "runtime")]
-pub(crate) use calls::{Closer, Connected, check_of};
-pub(crate) use calls::{Guard, Link};
-pub(crate) use options::seconds;
+pub(crate) use calls::{Closer, Connected};
+#[cfg(feature = "runtime")]
+pub(crate) use features::check_of;
+pub use features::{ListToolsResult, Page, Pages};
+pub use handlers::{Events, Handlers, Quiet, Roots};
 pub use options::{ClientOptions, Stderr, Target};

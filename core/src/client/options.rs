@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::jsonrpc::{Limits, RawJson};
 use crate::model::{Capabilities, Implementation};
+use crate::options::seconds;
 use crate::protocol::revision::Revision;
 use crate::protocol::{Facts, Role};
 
@@ -68,11 +69,6 @@ impl Default for ClientOptions {
             capabilities: None,
         }
     }
-}
-
-pub(crate) fn seconds(name: &str, value: f64) -> Result<Duration> {
-    Duration::try_from_secs_f64(value)
-        .map_err(|_| Error::misuse(format!("option {name:?}: expected seconds of at least 0, got {value}")))
 }
 
 impl ClientOptions {

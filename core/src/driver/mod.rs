@@ -3,8 +3,8 @@
 //!
 //! **Invariant**: no user code, no send and no answer happens while a lock is held.
 
-mod client;
 mod clock;
+mod link;
 mod peer;
 #[cfg(feature = "runtime")]
 pub(crate) mod runtime;

@@ -5,15 +5,13 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::now;
+use crate::call::{Context, Done, SessionSlot};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{self, Decoded, Id, Limits, RawJson};
 #[cfg(feature = "http")]
 use crate::protocol::Arrival;
 use crate::protocol::revision::{Era, Revision};
-use crate::protocol::{
-    Action, Call, CallId, Connection, Input, Invocation, LogLevel, Opening, Outbound, Payload, Route,
-};
-use crate::server::{BoxFuture, Context, Link};
+use crate::protocol::{Action, Call, CallId, Connection, Input, Invocation, Opening, Outbound, Route};
 
 /// Where messages go. Called outside every lock, one batch at a time, in order.
 pub(crate) trait Sink: Send + Sync {
@@ -43,12 +41,12 @@ pub(crate) trait Service: Send + Sync {
 
 /// Who waits for the answer to a request of ours.
 pub(crate) struct Waiter {
-    pub(crate) done: Box<dyn FnOnce(Result<RawJson>) + Send>,
+    pub(crate) done: Done,
     pub(crate) progress: Option<Arc<dyn Fn(RawJson) + Send + Sync>>,
 }
 
-struct State {
-    connection: Connection,
+pub(super) struct State {
+    pub(super) connection: Connection,
     outbox: Vec<Outbound>,
     /// The bytes in it.
     held: usize,
@@ -58,7 +56,7 @@ struct State {
     end: End,
     waiters: BTreeMap<CallId, Waiter>,
     /// A list, because it is short and lives long.
-    running: Vec<Context>,
+    pub(super) running: Vec<Context>,
     last_call: u64,
     /// The one timer that is set, and when it goes off.
     #[cfg(feature = "runtime")]
@@ -88,7 +86,7 @@ impl State {
         self.corked && self.held < MAX_HELD && self.end == End::No
     }
 
-    fn stop_running(&mut self, call: CallId) -> Option<Context> {
+    pub(super) fn stop_running(&mut self, call: CallId) -> Option<Context> {
         let place = self.running.iter().position(|context| context.call() == call)?;
         let context = self.running.swap_remove(place);
         if self.running.is_empty() && self.running.capacity() > 16 {
@@ -105,6 +103,7 @@ pub(crate) struct Peer {
     service: Arc<dyn Service>,
     sink: Arc<dyn Sink>,
     limits: Limits,
+    pub(super) session: SessionSlot,
 }
 
 impl Peer {
@@ -135,10 +134,11 @@ impl Peer {
             service,
             sink: sink(weak),
             limits,
+            session: SessionSlot::new(),
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -270,7 +270,7 @@ impl Peer {
 
     // ---- doing it ---------------------------------------------------------------------------------------------
 
-    fn act<'a>(self: &'a Arc<Self>, mut state: MutexGuard<'a, State>, actions: Vec<Action>) {
+    pub(super) fn act<'a>(self: &'a Arc<Self>, mut state: MutexGuard<'a, State>, actions: Vec<Action>) {
         let mut rest: Vec<Work> = Vec::new();
         for action in actions {
             match action {
@@ -359,7 +359,8 @@ impl Peer {
 
     #[cfg(feature = "runtime")]
     fn arm(self: &Arc<Self>, state: &mut State) {
-        if !std::mem::take(&mut state.began) && state.timer.is_some() {
+        let sooner = state.connection.is_due_sooner() | std::mem::take(&mut state.began);
+        if !sooner && state.timer.is_some() {
             return;
         }
         let Some(due) = state.connection.next_tick() else {
@@ -388,54 +389,6 @@ impl Peer {
 
     #[cfg(not(feature = "runtime"))]
     fn arm(self: &Arc<Self>, _state: &mut State) {}
-}
-
-impl Link for Peer {
-    fn started(&self, context: &Context) -> bool {
-        let mut state = self.lock();
-        // A cancellation that came before this found nothing to cancel.
-        let wanted = state.connection.is_awaiting(context.call());
-        if wanted {
-            state.running.push(context.clone());
-        }
-        wanted
-    }
-
-    fn complete(self: Arc<Self>, call: CallId, outcome: Result<Payload>) {
-        let mut state = self.lock();
-        // Kept until the lock is released: dropping the last reference may run user code.
-        let finished = state.stop_running(call);
-        let actions = state.connection.handle(now(), Input::Completed(call, outcome));
-        self.act(state, actions);
-        drop(finished);
-    }
-
-    fn input(self: Arc<Self>, input: Input) {
-        self.handle(input);
-    }
-
-    #[cfg(feature = "runtime")]
-    fn spawn(&self, future: BoxFuture<()>) {
-        super::runtime::spawn(future);
-    }
-
-    /// Without a runtime nothing can wait: the handler is dropped, and its reply answers with an error.
-    #[cfg(not(feature = "runtime"))]
-    fn spawn(&self, future: BoxFuture<()>) {
-        drop(future);
-    }
-
-    fn log_level(&self) -> Option<LogLevel> {
-        self.lock().connection.log_level()
-    }
-
-    fn cork(&self) {
-        Self::cork(self);
-    }
-
-    fn uncork(&self) {
-        Self::uncork(self);
-    }
 }
 
 impl Drop for Peer {

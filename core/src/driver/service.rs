@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
 use super::{Peer, Service};
+use crate::call::Link;
 use crate::protocol::Call;
-use crate::server::{Link, Router};
+use crate::server::Router;
 
 impl Service for Router {
     fn dispatch(&self, peer: &Arc<Peer>, call: Box<Call>) {

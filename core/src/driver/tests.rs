@@ -3,10 +3,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 use bytes::Bytes;
 
 use super::{Peer, Service, Sink};
+use crate::call::{Context, Handler, Link, Reply};
 use crate::error::Error;
 use crate::model::Tool;
 use crate::protocol::{Call, Connection, Outbound, Transport};
-use crate::server::{Context, Handler, Link, Reply, Server};
+use crate::server::Server;
 
 #[derive(Default)]
 struct Log(Mutex<Vec<String>>);

@@ -5,6 +5,7 @@
 
 mod capabilities;
 mod content;
+mod definitions;
 mod icon;
 mod implementation;
 pub mod meta;
@@ -14,6 +15,9 @@ mod uri_template;
 
 pub use capabilities::Capabilities;
 pub use content::{Annotations, CallToolResult, Content};
+pub use definitions::{
+    GetPromptResult, Prompt, PromptMessage, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
+};
 pub use icon::is_safe_icon;
 pub use implementation::Implementation;
 pub use tool::{Tool, ToolAnnotations};

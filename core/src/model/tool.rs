@@ -172,6 +172,10 @@ impl Tool {
         &self.members
     }
 
+    pub(crate) fn into_members(self) -> Map<String, Value> {
+        self.members
+    }
+
     /// The whole definition as JSON.
     #[must_use]
     pub fn to_json(&self) -> RawJson {

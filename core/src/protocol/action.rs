@@ -2,6 +2,7 @@
 
 use super::PeerFacts;
 use super::context::RequestContext;
+use super::kind::Kind;
 use super::pending::{CallId, Route};
 use super::revision::{Method, Revision};
 use crate::error::{Error, Result};
@@ -70,6 +71,10 @@ pub enum Input {
         /// For people.
         message: Option<String>,
     },
+    /// What this server offers of this kind has changed.
+    Changed(Kind),
+    /// The resource with this URI has changed.
+    Updated(String),
     /// A handler has finished the peer's request.
     Completed(CallId, Result<Payload>),
     /// The caller no longer wants the answer to our request.

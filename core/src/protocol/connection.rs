@@ -1,5 +1,6 @@
 mod answering;
 mod incoming;
+mod news;
 mod opening;
 mod outgoing;
 #[cfg(test)]
@@ -8,11 +9,12 @@ mod tests;
 use super::LogLevel;
 use super::action::*;
 use super::context::{RequestContext, Transport};
-use super::exchange::{self, Arrival, Head, Seen, Session};
-use super::pending::{CallId, Incoming, IncomingTable, Outgoing, OutgoingTable, Route};
+use super::exchange::{self, Arrival, Head, News, Seen, Session};
+use super::kind::Kind;
+use super::pending::{CallId, Incoming, IncomingTable, Outgoing, OutgoingTable, Pace, Route};
 use super::revision::negotiate::{Negotiation, Step};
 use super::revision::{Era, Method, Revision, legacy, modern, shape};
-use crate::error::{Error, ErrorKind, Result, shortened};
+use crate::error::{Error, ErrorKind, RESOURCE_NOT_FOUND, Result, shortened};
 use crate::jsonrpc::{self, DecodeError, ErrorObject, Id, Message, RawJson, code};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
@@ -66,6 +68,8 @@ pub struct Connection {
     opening: Option<Opening>,
     /// What `initialize` may take.
     opening_timeout: Option<Duration>,
+    /// Something new may be due before what was.
+    sooner: bool,
 }
 
 /// The client's own calls for opening are not the user's.
@@ -89,6 +93,7 @@ impl Connection {
             envelope: String::new(),
             opening: None,
             opening_timeout: None,
+            sooner: false,
         }
     }
 
@@ -134,7 +139,15 @@ impl Connection {
     /// When [`Input::Tick`] is due, if ever.
     #[must_use]
     pub fn next_tick(&self) -> Option<Duration> {
-        self.waiting.iter().filter_map(Outgoing::due).chain(self.outgoing.next_due()).min()
+        // A server may take its time while it waits for an answer of ours.
+        let answers = if self.is_asked() { None } else { self.outgoing.next_due() };
+        let news = self.news_due();
+        self.waiting.iter().filter_map(Outgoing::due).chain(answers).chain(self.incoming.next_due()).chain(news).min()
+    }
+
+    /// Whether something may be due sooner than [`next_tick`](Self::next_tick) was when this was last asked.
+    pub(crate) fn is_due_sooner(&mut self) -> bool {
+        std::mem::take(&mut self.sooner)
     }
 
     /// Starts a client's negotiation. `known`: what an earlier connection has shown the server to be.
@@ -172,9 +185,11 @@ impl Connection {
             Input::Call(invocation) => self.call(now, invocation, &mut out),
             Input::Notify { method, params, related } => self.notify(method, &params, related, &mut out),
             Input::Progress { call, progress, total, message } => {
-                self.report(call, progress, total, message.as_deref(), &mut out);
+                self.report(now, call, progress, total, message.as_deref(), &mut out);
             }
-            Input::Completed(call, outcome) => self.completed(call, outcome, &mut out),
+            Input::Changed(kind) => self.list_changed(now, kind),
+            Input::Updated(uri) => self.updated(&uri, &mut out),
+            Input::Completed(call, outcome) => self.completed(now, call, outcome, &mut out),
             Input::Cancel(call, reason) => self.cancel(call, reason.as_deref(), &mut out),
             Input::Undelivered(id, error) => self.failed(now, &id, error, &mut out),
             Input::SessionLost(id) => self.session_lost(now, &id, &mut out),

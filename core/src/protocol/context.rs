@@ -128,6 +128,8 @@ pub struct RequestContext {
     pub log_level: Option<LogLevel>,
     /// Progress is reported under this token; without one nobody listens.
     pub progress_token: Option<Id>,
+    /// What the request is about: the JSON text of the tool's or prompt's name, or of the resource's URI.
+    pub name: Option<RawJson>,
     /// The request's `_meta`.
     pub meta: Option<RawJson>,
     /// How it came in.
@@ -153,6 +155,8 @@ impl RequestContext {
             #[serde(skip_serializing_if = "Option::is_none")]
             log_level: Option<LogLevel>,
             #[serde(skip_serializing_if = "Option::is_none")]
+            name: Option<&'a RawJson>,
+            #[serde(skip_serializing_if = "Option::is_none")]
             meta: Option<&'a RawJson>,
             transport: &'static str,
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -169,6 +173,7 @@ impl RequestContext {
             client_capabilities: self.peer.capabilities.raw(),
             progress_token: self.progress_token.as_ref(),
             log_level: self.log_level,
+            name: self.name.as_ref(),
             meta: self.meta.as_ref(),
             transport: self.transport.kind,
             session_id: self.transport.session_id.as_deref(),

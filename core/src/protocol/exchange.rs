@@ -1,7 +1,9 @@
 //! Admitting one incoming request: which revision it speaks, whether that revision has the method, what its sender
 //! may do. Shared by connections and by the stateless HTTP endpoint.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::action::{Facts, Role};
 use super::context::{LogLevel, PeerFacts, Transport};
@@ -19,6 +21,38 @@ pub(super) struct Session {
     pub(super) revision: Revision,
     pub(super) peer: Arc<PeerFacts>,
     pub(super) log_level: Option<LogLevel>,
+    /// What a server has to tell unasked.
+    pub(super) news: News,
+}
+
+impl Session {
+    pub(super) fn new(revision: Revision, peer: Arc<PeerFacts>) -> Self {
+        Self { revision, peer, log_level: None, news: News::default() }
+    }
+}
+
+/// What a server tells a legacy client unasked: changes of its lists and of resources that the client subscribed to.
+#[derive(Debug, Clone, Default)]
+pub(super) struct News {
+    /// The client is ready to hear it.
+    pub(super) ready: bool,
+    /// The lists that have changed since the client was told.
+    pub(super) changed: Vec<&'static str>,
+    /// When it is to be told, so that many changes are told once.
+    pub(super) due: Option<Duration>,
+    /// The URIs subscribed to.
+    pub(super) subscriptions: BTreeSet<Box<str>>,
+}
+
+impl News {
+    /// Whether somebody subscribed to this URI, or to one that it is a part of.
+    pub(super) fn wants(&self, uri: &str) -> bool {
+        let part_of = |whole: &str| {
+            uri.strip_prefix(whole)
+                .is_some_and(|rest| rest.starts_with('/') || (whole.ends_with('/') && !rest.is_empty()))
+        };
+        self.subscriptions.contains(uri) || self.subscriptions.iter().any(|whole| part_of(whole))
+    }
 }
 
 /// How one message came in, where a connection's messages come in different ways.

@@ -6,6 +6,7 @@ mod action;
 mod connection;
 mod context;
 mod exchange;
+mod kind;
 mod pending;
 pub mod revision;
 
@@ -15,4 +16,5 @@ pub use connection::Connection;
 pub(crate) use context::HeaderList;
 pub use context::{LogLevel, PeerFacts, RequestContext, Transport};
 pub(crate) use exchange::{Arrival, Head};
+pub use kind::Kind;
 pub use pending::{CallId, Route};

@@ -32,6 +32,63 @@ pub(super) struct Incoming {
     pub(super) route: Option<Route>,
     pub(super) progress_token: Option<Id>,
     pub(super) progress: f64,
+    pub(super) pace: Pace,
+}
+
+/// How often progress of one request is sent: 64 notifications at once, then 100 a second. What comes too soon waits,
+/// and only the newest of it.
+#[derive(Debug)]
+pub(super) struct Pace {
+    spare: f64,
+    since: Duration,
+    held: Option<RawJson>,
+}
+
+/// Notifications at once.
+const BURST: f64 = 64.0;
+/// Notifications in a second.
+const RATE: f64 = 100.0;
+
+impl Pace {
+    pub(super) fn new() -> Self {
+        Self { spare: BURST, since: Duration::ZERO, held: None }
+    }
+
+    /// What to send now, if anything.
+    pub(super) fn offer(&mut self, now: Duration, params: RawJson) -> Option<RawJson> {
+        self.earn(now);
+        if self.spare < 1.0 {
+            self.held = Some(params);
+            return None;
+        }
+        self.spare -= 1.0;
+        self.held = None;
+        Some(params)
+    }
+
+    fn earn(&mut self, now: Duration) {
+        self.spare = (self.spare + now.saturating_sub(self.since).as_secs_f64() * RATE).min(BURST);
+        self.since = now;
+    }
+
+    /// When what waits may be sent.
+    pub(super) fn due(&self) -> Option<Duration> {
+        let missing = (1.0 - self.spare).max(0.0);
+        self.held.as_ref().map(|_| self.since + Duration::from_secs_f64(missing / RATE) + Duration::from_millis(1))
+    }
+
+    /// What has waited, if its time has come.
+    pub(super) fn ripe(&mut self, now: Duration) -> Option<RawJson> {
+        self.due().filter(|due| *due <= now)?;
+        self.earn(now);
+        self.spare -= 1.0;
+        self.held.take()
+    }
+
+    /// What has waited, because nothing comes after it.
+    pub(super) fn rest(&mut self) -> Option<RawJson> {
+        self.held.take()
+    }
 }
 
 /// The peer's requests in flight: who answers, answers once. A list, because it is short and lives long.
@@ -59,6 +116,16 @@ impl IncomingTable {
 
     pub(super) fn get_mut(&mut self, call: CallId) -> Option<&mut Incoming> {
         self.calls.iter_mut().find(|(c, _)| *c == call).map(|(_, incoming)| incoming)
+    }
+
+    /// When progress that has to wait may be sent.
+    pub(super) fn next_due(&self) -> Option<Duration> {
+        self.calls.iter().filter_map(|(_, incoming)| incoming.pace.due()).min()
+    }
+
+    /// Progress that has waited and may be sent now.
+    pub(super) fn ripe(&mut self, now: Duration) -> Vec<(CallId, RawJson)> {
+        self.calls.iter_mut().filter_map(|(call, incoming)| Some((*call, incoming.pace.ripe(now)?))).collect()
     }
 
     pub(super) fn remove(&mut self, call: CallId) -> Option<Incoming> {
@@ -181,6 +248,11 @@ impl OutgoingTable {
     pub(super) fn drain(&mut self) -> Vec<Outgoing> {
         self.by_call.clear();
         std::mem::take(&mut self.calls).into_values().collect()
+    }
+
+    /// Everything has as much time as if it had just been sent.
+    pub(super) fn restart_all(&mut self, now: Duration) {
+        self.calls.values_mut().for_each(|outgoing| outgoing.restart(now));
     }
 
     /// The ids whose time is up.

@@ -2,14 +2,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use super::Router;
+use super::listed::{Common, Kind};
 use super::registry::Registry;
+use super::session::Links;
 use super::usage::Meter;
-use super::{Handler, IntoHandler, Router};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{Limits, RawJson};
-use crate::model::{Capabilities, Implementation, Tool};
+use crate::model::{Capabilities, Implementation};
 use crate::protocol::revision::Revision;
 use crate::protocol::{Facts, Role};
 use crate::signal::Signal;
@@ -113,7 +115,7 @@ impl ServerOptions {
 pub struct Server {
     pub(crate) shared: Arc<Shared>,
     /// The first thing that went wrong while building; reported when serving starts.
-    mistake: Option<Error>,
+    pub(super) mistake: Option<Error>,
 }
 
 pub(crate) struct Shared {
@@ -125,6 +127,8 @@ pub(crate) struct Shared {
     pub(crate) connections: AtomicUsize,
     /// The transports that have more to count.
     pub(crate) meters: Mutex<Vec<Weak<dyn Meter>>>,
+    /// The connections that are told of changes.
+    pub(crate) links: Links,
 }
 
 impl Server {
@@ -137,8 +141,11 @@ impl Server {
     /// A server with these options.
     #[must_use]
     pub fn with_options(options: ServerOptions) -> Self {
-        let registry = RwLock::new(Registry::default());
-        let router = Arc::new(Router { registry, page_size: AtomicUsize::new(options.page_size.max(1)) });
+        let router = Arc::new(Router {
+            registry: RwLock::new(Registry::default()),
+            common: Arc::new(Common::default()),
+            page_size: AtomicUsize::new(options.page_size.max(1)),
+        });
         let mistake = options.check().err();
         let shared = Shared {
             options: RwLock::new(options),
@@ -147,6 +154,7 @@ impl Server {
             stop: Signal::default(),
             connections: AtomicUsize::new(0),
             meters: Mutex::default(),
+            links: Links::default(),
         };
         Self { shared: Arc::new(shared), mistake }
     }
@@ -231,64 +239,15 @@ impl Server {
     }
 
     /// Hears of errors that the model is not shown, and of the tool that failed: those that `?` made a
-    /// [`ToolError`](super::ToolError) of, panics, results that do not fit the output schema. Called from any thread.
+    /// [`HandlerError`](super::HandlerError) of, panics, results that do not fit the output schema. Called from any thread.
     /// Default: a line on standard error.
     #[must_use]
     pub fn on_error<F>(self, f: F) -> Self
     where
         F: Fn(&(dyn std::error::Error + Send + Sync + 'static), &str) + Send + Sync + 'static,
     {
-        let registry = self.shared.router.registry.read().unwrap_or_else(PoisonError::into_inner);
-        let failures = registry.failures.clone();
-        drop(registry);
-        failures.heard_by(Arc::new(f));
+        self.shared.router.common.failures.heard_by(Arc::new(f));
         self
-    }
-
-    /// Adds a tool: `Server::new("demo").tool("add", "Add two numbers", |a: Add| async move { Ok(a.a + a.b) })`.
-    /// A mistake (a name taken, a bad schema) is reported when serving starts.
-    #[must_use]
-    pub fn tool<M, F: IntoHandler<M>>(self, name: &str, description: &str, function: F) -> Self {
-        self.tool_with(Tool::new(name, description), function)
-    }
-
-    /// Adds a tool with everything that its definition may say. Schemas that the function's type gives are filled in
-    /// where the definition has none.
-    #[must_use]
-    pub fn tool_with<M, F: IntoHandler<M>>(mut self, mut tool: Tool, function: F) -> Self {
-        if let Some(schema) = F::input_schema()
-            && schema.is_object()
-            && tool.members().get("inputSchema") == Some(&json!({"type": "object", "additionalProperties": false}))
-        {
-            tool = tool.input_schema(schema);
-        }
-        if let Some(schema) = F::output_schema()
-            && !tool.members().contains_key("outputSchema")
-        {
-            tool = tool.output_schema(schema);
-        }
-        let handler = function.into_handler(tool.name());
-        if let Err(error) = self.add_tool(tool, handler) {
-            self.mistake.get_or_insert(error);
-        }
-        self
-    }
-
-    /// Adds a tool, also while the server runs.
-    ///
-    /// # Errors
-    /// [`Misuse`](crate::ErrorKind::Misuse) when the name is taken or a schema is bad.
-    pub fn add_tool(&self, tool: Tool, handler: Arc<dyn Handler>) -> Result<()> {
-        if tool.members().get("inputSchema").is_some_and(|s| s.get("type").and_then(Value::as_str) != Some("object")) {
-            let name = tool.name();
-            return Err(Error::misuse(format!("tool {name:?}: inputSchema: expected \"type\": \"object\" at the top")));
-        }
-        self.shared.router.registry.write().unwrap_or_else(PoisonError::into_inner).add_tool(tool, handler)
-    }
-
-    /// Removes a tool. Says whether there was one.
-    pub fn remove_tool(&self, name: &str) -> bool {
-        self.shared.router.registry.write().unwrap_or_else(PoisonError::into_inner).remove_tool(name)
     }
 
     /// Stops serving everywhere: nothing more is accepted, running calls are cancelled.
@@ -296,7 +255,7 @@ impl Server {
         self.shared.stop.set();
     }
 
-    fn changed(&self) {
+    pub(super) fn changed(&self) {
         *self.shared.facts.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
@@ -317,6 +276,27 @@ impl Server {
         Limits { max_message_bytes: options.max_message_bytes, max_nesting: options.max_nesting }
     }
 
+    /// Tools may come at any time, and what a connection was told when it began holds as long as it does. Other things
+    /// are declared once there are some.
+    fn capabilities(&self) -> Map<String, Value> {
+        let registry = self.shared.router.registry.read().unwrap_or_else(PoisonError::into_inner);
+        let mut declared = Map::new();
+        let resources = registry.offers(Kind::Resource) || registry.offers(Kind::ResourceTemplate);
+        let prompts = registry.offers(Kind::Prompt);
+        if prompts || registry.offers(Kind::ResourceTemplate) || registry.completion.is_some() {
+            declared.insert("completions".into(), json!({}));
+        }
+        declared.insert("logging".into(), json!({}));
+        if prompts {
+            declared.insert("prompts".into(), json!({"listChanged": true}));
+        }
+        if resources {
+            declared.insert("resources".into(), json!({"subscribe": true, "listChanged": true}));
+        }
+        declared.insert("tools".into(), json!({"listChanged": true}));
+        declared
+    }
+
     /// What every connection of this server says.
     pub(crate) fn facts(&self) -> Arc<Facts> {
         let mut slot = self.shared.facts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -329,8 +309,7 @@ impl Server {
         info.description = options.description;
         info.website_url = options.website_url;
         info.icons = options.icons;
-        // Tools may come at any time, and what a connection was told when it began holds as long as it does.
-        let capabilities = json!({"logging": {}, "tools": {}});
+        let capabilities = self.capabilities();
         let facts = Arc::new(Facts {
             role: Role::Server,
             info: RawJson::from_value(&info),

@@ -1,98 +1,21 @@
 use std::future::Future;
 use std::marker::PhantomData;
-use std::pin::Pin;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
-use super::Context;
-use super::registry::ToolEntry;
-use crate::error::{Error, ErrorKind, Result};
-use crate::jsonrpc::{RawJson, code};
-use crate::model::{CallToolResult, Content};
-use crate::protocol::{Payload, Structured};
-
-/// Runs requests. Completion style: `call` must not block; the answer goes through `reply`, now or later, from any
-/// thread. Async functions and closures are handlers through [`IntoHandler`].
-pub trait Handler: Send + Sync + 'static {
-    /// Runs one request. For tools `params` are the arguments, valid against the input schema.
-    fn call(&self, cx: Context, params: RawJson, reply: Reply);
-
-    /// The peer has cancelled the request or is gone. An answer is no longer wanted.
-    fn cancel(&self, _cx: &Context, _reason: Option<&str>) {}
-}
-
-/// The answer to one request, given once. Dropped without one, it answers with an error: no request is ever lost.
-#[must_use]
-pub struct Reply {
-    context: Option<Context>,
-    tool: Option<Arc<ToolEntry>>,
-}
-
-impl Reply {
-    pub(crate) fn new(context: Context, tool: Option<Arc<ToolEntry>>) -> Self {
-        Self { context: Some(context), tool }
-    }
-
-    /// A whole result object; for tools a `CallToolResult`.
-    pub fn result(self, object: RawJson) {
-        self.send(Ok(Payload::Object(object)));
-    }
-
-    /// A tool's plain value: text, and structured content where there is an output schema or the value is an object.
-    pub fn value(self, value: RawJson) {
-        self.send(Ok(Payload::Value { value, structured: Structured::Plain }));
-    }
-
-    /// A tool's plain text.
-    pub fn text(self, text: impl Into<String>) {
-        self.send(Ok(Payload::Text(text.into())));
-    }
-
-    /// A tool's failure, for the model to read.
-    pub fn failed(self, text: impl Into<String>) {
-        self.send(Ok(Payload::Failed(text.into())));
-    }
-
-    /// A JSON-RPC error.
-    pub fn error(self, error: Error) {
-        self.send(Err(error));
-    }
-
-    /// Tells the server's author of an error that the model is not shown.
-    fn report(&self, tool: &str, kind: &str, error: &HiddenError) {
-        match &self.tool {
-            Some(entry) => entry.failures.report(tool, kind, error),
-            None => Failures::default().report(tool, kind, error),
-        }
-    }
-
-    fn send(mut self, outcome: Result<Payload>) {
-        let Some(context) = self.context.take() else { return };
-        let outcome = match (&self.tool, outcome) {
-            (Some(tool), Ok(payload)) => Ok(tool.checked(payload, context.request().revision)),
-            (_, outcome) => outcome,
-        };
-        context.link().clone().complete(context.call(), outcome);
-    }
-}
-
-impl Drop for Reply {
-    fn drop(&mut self) {
-        if let Some(context) = self.context.take() {
-            let error = Error::rpc(code::INTERNAL_ERROR, "the handler ended without an answer");
-            context.link().clone().complete(context.call(), Err(error));
-        }
-    }
-}
+use crate::call::{Context, Handler, HiddenError, Reply};
+use crate::error::{Error, ErrorKind};
+use crate::jsonrpc::RawJson;
+use crate::model::{CallToolResult, Content, GetPromptResult, PromptMessage, ReadResourceResult, ResourceContents};
 
 /// Why a tool failed. `?` turns any error into one; its text stays out of the model's sight, unlike that of
-/// [`ToolError::new`].
+/// [`HandlerError::new`].
 #[derive(Debug)]
-pub struct ToolError(Failure);
+pub struct HandlerError(Failure);
 
 #[derive(Debug)]
 enum Failure {
@@ -101,53 +24,22 @@ enum Failure {
     Rpc(Error),
 }
 
-impl ToolError {
+impl HandlerError {
     /// A failure whose text the model is shown.
     pub fn new(text: impl Into<String>) -> Self {
         Self(Failure::Shown(text.into()))
     }
 
-    fn reply(self, tool: &str, reply: Reply) {
+    fn reply(self, reply: Reply) {
         match self.0 {
             Failure::Shown(text) => reply.failed(text),
             Failure::Rpc(error) => reply.error(error),
-            Failure::Hidden { kind, error } => {
-                reply.report(tool, kind, &*error);
-                reply.failed(safe_message(tool, kind));
-            }
+            Failure::Hidden { kind, error } => reply.hidden(kind, &*error),
         }
     }
 }
 
-/// What the model is told of a failure that was not meant for it.
-pub(crate) fn safe_message(tool: &str, kind: &str) -> String {
-    format!("tool {tool:?} failed: {kind}")
-}
-
-/// An error that was not meant for the model.
-pub(crate) type HiddenError = dyn std::error::Error + Send + Sync;
-
-type OnError = dyn Fn(&HiddenError, &str) + Send + Sync;
-
-/// Who hears of the errors that the model is not shown.
-#[derive(Default)]
-pub(crate) struct Failures(RwLock<Option<Arc<OnError>>>);
-
-impl Failures {
-    pub(super) fn heard_by(&self, f: Arc<OnError>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(f);
-    }
-
-    pub(crate) fn report(&self, tool: &str, kind: &str, error: &HiddenError) {
-        let heard = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
-        match heard {
-            Some(f) => f(error, tool),
-            None => eprintln!("tricorn: tool {tool:?} failed: {kind}: {error}"),
-        }
-    }
-}
-
-impl<E: std::error::Error + Send + Sync + 'static> From<E> for ToolError {
+impl<E: std::error::Error + Send + Sync + 'static> From<E> for HandlerError {
     fn from(error: E) -> Self {
         let any: &dyn std::any::Any = &error;
         if let Some(error) = any.downcast_ref::<Error>()
@@ -183,6 +75,30 @@ impl IntoAnswer for Content {
     }
 }
 
+impl IntoAnswer for ResourceContents {
+    fn answer(self, reply: Reply) {
+        ReadResourceResult::new([self]).answer(reply);
+    }
+}
+
+impl IntoAnswer for ReadResourceResult {
+    fn answer(self, reply: Reply) {
+        reply.result(RawJson::from_value(&self));
+    }
+}
+
+impl IntoAnswer for PromptMessage {
+    fn answer(self, reply: Reply) {
+        GetPromptResult::new([self]).answer(reply);
+    }
+}
+
+impl IntoAnswer for GetPromptResult {
+    fn answer(self, reply: Reply) {
+        reply.result(RawJson::from_value(&self));
+    }
+}
+
 impl<T: Serialize + JsonSchema + Send + 'static> IntoAnswer for T {
     fn output_schema() -> Option<Value> {
         let schema = schema_of::<Self>(false);
@@ -202,7 +118,7 @@ impl<T: Serialize + JsonSchema + Send + 'static> IntoAnswer for T {
     fn answer(self, reply: Reply) {
         match serde_json::to_string(&self) {
             Ok(text) => reply.value(RawJson::written(text)),
-            Err(error) => ToolError::from(error).reply("result", reply),
+            Err(error) => HandlerError::from(error).reply(reply),
         }
     }
 }
@@ -219,14 +135,14 @@ pub(crate) fn schema_of<T: JsonSchema>(input: bool) -> Value {
     value
 }
 
-/// Functions that are handlers: `async |args| …`, `async |args, context| …`, returning `Result<T, ToolError>`.
+/// Functions that are handlers: `async |args| …`, `async |args, context| …`, returning `Result<T, HandlerError>`.
 pub trait IntoHandler<Marker>: Send + Sync + 'static {
     /// JSON Schema of the arguments, when the function's type says it.
     fn input_schema() -> Option<Value>;
     /// JSON Schema of the result, when the function's type says it.
     fn output_schema() -> Option<Value>;
-    /// The handler for the tool called `name`.
-    fn into_handler(self, name: &str) -> Arc<dyn Handler>;
+    /// The handler.
+    fn into_handler(self) -> Arc<dyn Handler>;
 }
 
 /// Marks functions of arguments alone.
@@ -235,6 +151,9 @@ pub struct WithoutContext<A>(PhantomData<A>);
 /// Marks functions of arguments and context.
 #[derive(Debug)]
 pub struct WithContext<A>(PhantomData<A>);
+/// Marks functions without arguments.
+#[derive(Debug)]
+pub struct Bare;
 /// Marks what is a [`Handler`] already.
 #[derive(Debug)]
 pub struct Already;
@@ -248,8 +167,27 @@ impl<H: Handler> IntoHandler<Already> for H {
         None
     }
 
-    fn into_handler(self, _name: &str) -> Arc<dyn Handler> {
+    fn into_handler(self) -> Arc<dyn Handler> {
         Arc::new(self)
+    }
+}
+
+impl<F, Fut, T> IntoHandler<Bare> for F
+where
+    F: Fn() -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<T, HandlerError>> + Send + 'static,
+    T: IntoAnswer,
+{
+    fn input_schema() -> Option<Value> {
+        None
+    }
+
+    fn output_schema() -> Option<Value> {
+        T::output_schema()
+    }
+
+    fn into_handler(self) -> Arc<dyn Handler> {
+        Arc::new(FunctionHandler { function: move |_: IgnoredAny, _| self(), args: PhantomData })
     }
 }
 
@@ -257,7 +195,7 @@ impl<F, A, Fut, T> IntoHandler<WithoutContext<A>> for F
 where
     F: Fn(A) -> Fut + Send + Sync + 'static,
     A: DeserializeOwned + JsonSchema + Send + 'static,
-    Fut: Future<Output = Result<T, ToolError>> + Send + 'static,
+    Fut: Future<Output = Result<T, HandlerError>> + Send + 'static,
     T: IntoAnswer,
 {
     fn input_schema() -> Option<Value> {
@@ -268,8 +206,8 @@ where
         T::output_schema()
     }
 
-    fn into_handler(self, name: &str) -> Arc<dyn Handler> {
-        Arc::new(FunctionHandler { name: name.into(), function: move |args, _| self(args), args: PhantomData })
+    fn into_handler(self) -> Arc<dyn Handler> {
+        Arc::new(FunctionHandler { function: move |args, _| self(args), args: PhantomData })
     }
 }
 
@@ -277,7 +215,7 @@ impl<F, A, Fut, T> IntoHandler<WithContext<A>> for F
 where
     F: Fn(A, Context) -> Fut + Send + Sync + 'static,
     A: DeserializeOwned + JsonSchema + Send + 'static,
-    Fut: Future<Output = Result<T, ToolError>> + Send + 'static,
+    Fut: Future<Output = Result<T, HandlerError>> + Send + 'static,
     T: IntoAnswer,
 {
     fn input_schema() -> Option<Value> {
@@ -288,13 +226,12 @@ where
         T::output_schema()
     }
 
-    fn into_handler(self, name: &str) -> Arc<dyn Handler> {
-        Arc::new(FunctionHandler { name: name.into(), function: self, args: PhantomData })
+    fn into_handler(self) -> Arc<dyn Handler> {
+        Arc::new(FunctionHandler { function: self, args: PhantomData })
     }
 }
 
 struct FunctionHandler<F, A> {
-    name: Box<str>,
     function: F,
     args: PhantomData<fn(A)>,
 }
@@ -303,7 +240,7 @@ impl<F, A, Fut, T> Handler for FunctionHandler<F, A>
 where
     F: Fn(A, Context) -> Fut + Send + Sync + 'static,
     A: DeserializeOwned + Send + 'static,
-    Fut: Future<Output = Result<T, ToolError>> + Send + 'static,
+    Fut: Future<Output = Result<T, HandlerError>> + Send + 'static,
     T: IntoAnswer,
 {
     fn call(&self, cx: Context, params: RawJson, reply: Reply) {
@@ -314,9 +251,9 @@ where
         let future = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (self.function)(args, cx.clone())))
         {
             Ok(future) => future,
-            Err(panic) => return panicked(&self.name, &*panic, reply),
+            Err(panic) => return panicked(&*panic, reply),
         };
-        super::router::run(cx, Box::pin(future), self.name.clone(), reply);
+        super::router::run(cx, Box::pin(future), reply);
     }
 }
 
@@ -343,19 +280,15 @@ fn integral<A: DeserializeOwned>(params: &RawJson) -> Option<A> {
 }
 
 /// Answers for a handler that panicked: an ordinary failure, with the message in the log only.
-pub(crate) fn panicked(tool: &str, panic: &(dyn std::any::Any + Send), reply: Reply) {
+pub(crate) fn panicked(panic: &(dyn std::any::Any + Send), reply: Reply) {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    reply.report(tool, "panic", &*Box::<HiddenError>::from(text.unwrap_or("no message")));
-    reply.failed(safe_message(tool, "panic"));
+    reply.hidden("panic", &*Box::<HiddenError>::from(text.unwrap_or("no message")));
 }
 
 /// Answers with what an async handler returned.
-pub(crate) fn finished<T: IntoAnswer>(tool: &str, outcome: Result<T, ToolError>, reply: Reply) {
+pub(crate) fn finished<T: IntoAnswer>(outcome: Result<T, HandlerError>, reply: Reply) {
     match outcome {
         Ok(value) => value.answer(reply),
-        Err(error) => error.reply(tool, reply),
+        Err(error) => error.reply(reply),
     }
 }
-
-/// A boxed future that may move between threads.
-pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;

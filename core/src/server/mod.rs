@@ -3,20 +3,26 @@
 //! **Invariant**: no tasks, no sockets. The driver hands a [`Call`](crate::protocol::Call) and a link for the answer.
 
 mod builder;
-mod context;
+mod completion;
 mod handler;
+mod listed;
+mod offer;
+mod prompts;
 mod quick;
 mod registry;
+mod resources;
 mod router;
+mod session;
+mod tools;
 mod usage;
 mod validate;
 
 pub use builder::{Server, ServerOptions};
-pub use context::Context;
-pub(crate) use context::Link;
-pub(crate) use handler::BoxFuture;
-pub use handler::{Handler, IntoAnswer, IntoHandler, Reply, ToolError};
+pub use handler::{HandlerError, IntoAnswer, IntoHandler};
+pub use listed::Kind;
+pub use offer::Parameters;
 pub(crate) use router::Router;
+pub use session::Session;
 #[cfg(feature = "runtime")]
 pub(crate) use usage::Meter;
 pub use usage::Usage;

@@ -1,253 +1,166 @@
-use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::collections::HashSet;
+use std::sync::Arc;
 
-use serde_json::Value;
+use super::listed::{Common, Entry, Kind, Listed, Table, page};
+use super::prompts::PromptEntry;
+use super::resources::{ResourceEntry, TemplateEntry};
+use super::tools::ToolEntry;
+use crate::call::Handler;
+use crate::error::Result;
+use crate::protocol::revision::Revision;
 
-use super::Handler;
-use super::handler::{Failures, HiddenError, safe_message};
-use super::validate::Schema;
-use crate::error::{Error, Result};
-use crate::jsonrpc::RawJson;
-use crate::model::Tool;
-use crate::model::mirror::{Mirror, mirrors};
-use crate::protocol::revision::shape::{self, Fit};
-use crate::protocol::revision::{Revision, Rules};
-use crate::protocol::{Payload, Structured};
-
-/// A registered tool.
-pub(crate) struct ToolEntry {
-    pub(crate) tool: Tool,
-    pub(crate) handler: Arc<dyn Handler>,
-    /// The server's.
-    pub(super) failures: Arc<Failures>,
-    /// Grows with every registration; cursors are made of it.
-    serial: u64,
-    input: Schema,
-    output: Option<Schema>,
-    /// Of the output schema.
-    fit: Option<Fit>,
-    /// The arguments that HTTP headers mirror.
-    pub(crate) mirrors: Vec<Mirror>,
-    /// The definition as each revision carries it, written on first use.
-    texts: [OnceLock<RawJson>; Revision::ALL.len()],
+/// Where what is not registered comes from.
+#[derive(Clone, Default)]
+pub(crate) struct Source {
+    /// Lists it.
+    pub(crate) list: Option<Arc<dyn Handler>>,
+    /// Calls, reads or gets it.
+    pub(crate) get: Option<Arc<dyn Handler>>,
 }
 
-impl ToolEntry {
-    fn new(tool: Tool, handler: Arc<dyn Handler>, failures: Arc<Failures>, serial: u64) -> Result<Self> {
-        let name = tool.name().to_owned();
-        let schema =
-            |key: &str| tool.members().get(key).map(|s| Schema::new(&format!("tool {name:?}: {key}"), s)).transpose();
-        let input =
-            schema("inputSchema")?.ok_or_else(|| Error::misuse(format!("tool {name:?}: inputSchema: missing")))?;
-        let output = schema("outputSchema")?;
-        let fit = tool.members().get("outputSchema").map(Fit::of);
-        let mirrors = tool.members().get("inputSchema").map_or_else(|| Ok(Vec::new()), mirrors);
-        let mirrors = mirrors.map_err(|why| Error::misuse(format!("tool {name:?}: inputSchema: {why}")))?;
-        Ok(Self { tool, handler, failures, serial, input, output, fit, mirrors, texts: Default::default() })
-    }
-
-    fn text(&self, revision: Revision) -> &RawJson {
-        let place = Revision::ALL.iter().position(|r| *r == revision).unwrap_or_default();
-        self.texts[place].get_or_init(|| shape::tool(revision.rules(), &self.tool))
-    }
-
-    /// One of the definition's schemas, for its validator.
-    fn source(&self, key: &str) -> &Value {
-        self.tool.members().get(key).unwrap_or(&Value::Null)
-    }
-
-    /// Checks a call's arguments.
-    ///
-    /// # Errors
-    /// The text for the model.
-    pub(crate) fn check_arguments(&self, arguments: &RawJson) -> Result<(), String> {
-        self.input.check_text(|| self.source("inputSchema"), "argument", arguments.get())
-    }
-
-    /// Checks what a handler answered against the output schema, and makes it the structured content that the tool's
-    /// definition announces in this revision.
-    pub(crate) fn checked(&self, payload: Payload, revision: Revision) -> Payload {
-        let problem = match (&self.output, &payload) {
-            (Some(schema), Payload::Value { value, .. }) => {
-                schema.check_text(|| self.source("outputSchema"), "result", value.get())
-            }
-            (Some(schema), Payload::Object(result)) => check_structured(schema, || self.source("outputSchema"), result),
-            // Nothing returned is nothing to read.
-            (None, Payload::Value { value, .. }) if value.get() == "null" => {
-                return Payload::Object(RawJson::trusted(r#"{"content":[]}"#));
-            }
-            _ => Ok(()),
-        };
-        match problem {
-            Ok(()) => self.structured(payload, revision.rules()),
-            Err(text) => {
-                let name = self.tool.name();
-                let kind = "the result does not fit the outputSchema";
-                self.failures.report(name, kind, &*Box::<HiddenError>::from(text));
-                Payload::Failed(safe_message(name, kind))
-            }
-        }
-    }
-
-    fn structured(&self, payload: Payload, rules: &Rules) -> Payload {
-        // Where any value may be structured content, an output schema stays as it is.
-        let fit = if rules.any_structured { self.fit.map(|_| Fit::Object) } else { self.fit };
-        match payload {
-            Payload::Value { value, .. } => {
-                let structured = match fit {
-                    Some(Fit::Object) => Structured::Plain,
-                    Some(Fit::Wrapped) => Structured::Wrapped,
-                    // No schema is announced: objects are worth reading by a program, anything else is text.
-                    Some(Fit::Dropped) | None if value.is_object() => Structured::Plain,
-                    Some(Fit::Dropped) | None => Structured::No,
-                };
-                Payload::Value { value, structured }
-            }
-            Payload::Object(result) if fit == Some(Fit::Wrapped) => Payload::Object(shape::wrap_structured(&result)),
-            payload => payload,
-        }
-    }
-}
-
-fn check_structured<'a>(schema: &Schema, source: impl FnOnce() -> &'a Value, result: &RawJson) -> Result<(), String> {
-    let members = shape::members(result.get());
-    let is = |key: &str, value: &str| members.iter().any(|(k, v)| k == key && v.get() == value);
-    match members.iter().find(|(k, _)| k == "structuredContent") {
-        Some((_, raw)) => schema.check_text(source, "result", raw.get()),
-        None if is("isError", "true") || members.iter().any(|(k, _)| k == "resultType") => Ok(()),
-        None => Err("structuredContent is missing".into()),
-    }
-}
-
-/// What a server offers, in order of registration.
+/// What a server offers, or what it offers in one session alone.
 #[derive(Default)]
 pub(crate) struct Registry {
-    tools: Vec<Arc<ToolEntry>>,
-    by_name: HashMap<String, Arc<ToolEntry>>,
-    serial: u64,
-    pub(super) failures: Arc<Failures>,
+    pub(crate) tools: Table<ToolEntry>,
+    pub(crate) resources: Table<ResourceEntry>,
+    pub(crate) templates: Table<TemplateEntry>,
+    pub(crate) prompts: Table<PromptEntry>,
+    /// Registered, but not to be seen.
+    disabled: HashSet<(Kind, String)>,
+    /// By kind.
+    sources: [Source; Kind::ALL.len()],
+    /// Completes what has no completion of its own.
+    pub(crate) completion: Option<Arc<dyn Handler>>,
+    /// Hears of subscriptions.
+    pub(crate) subscription: Option<Arc<dyn Handler>>,
+}
+
+/// What one session sees otherwise than the others.
+#[derive(Default)]
+pub(crate) struct Changes {
+    pub(crate) own: Registry,
+    shown: HashSet<(Kind, String)>,
+}
+
+impl Changes {
+    /// Shows or hides an entry, whatever the server says.
+    pub(crate) fn set_enabled(&mut self, kind: Kind, name: &str, yes: bool) -> bool {
+        let key = (kind, name.to_owned());
+        if yes {
+            self.own.disabled.remove(&key) | self.shown.insert(key)
+        } else {
+            self.shown.remove(&key) | self.own.disabled.insert(key)
+        }
+    }
 }
 
 impl Registry {
-    /// Adds a tool.
-    ///
-    /// # Errors
-    /// [`Misuse`](crate::ErrorKind::Misuse) when a schema is bad or the name is taken.
-    pub(crate) fn add_tool(&mut self, tool: Tool, handler: Arc<dyn Handler>) -> Result<()> {
-        let name = tool.name().to_owned();
-        if self.by_name.contains_key(&name) {
-            return Err(Error::misuse(format!("tool {name:?} is already registered: remove it first")));
+    pub(crate) fn remove(&mut self, kind: Kind, name: &str) -> bool {
+        self.disabled.remove(&(kind, name.to_owned()));
+        match kind {
+            Kind::Tool => self.tools.remove(name),
+            Kind::Resource => self.resources.remove(name),
+            Kind::ResourceTemplate => self.templates.remove(name),
+            Kind::Prompt => self.prompts.remove(name),
         }
-        let entry = Arc::new(ToolEntry::new(tool, handler, self.failures.clone(), self.serial + 1)?);
-        self.serial += 1;
-        self.tools.push(entry.clone());
-        self.by_name.insert(name, entry);
-        Ok(())
     }
 
-    pub(crate) fn remove_tool(&mut self, name: &str) -> bool {
-        self.tools.retain(|entry| entry.tool.name() != name);
-        self.by_name.remove(name).is_some()
+    /// Whether there is such an entry, enabled or not.
+    pub(crate) fn has(&self, kind: Kind, name: &str) -> bool {
+        match kind {
+            Kind::Tool => self.tools.get(name).is_some(),
+            Kind::Resource => self.resources.get(name).is_some(),
+            Kind::ResourceTemplate => self.templates.get(name).is_some(),
+            Kind::Prompt => self.prompts.get(name).is_some(),
+        }
     }
 
-    pub(crate) fn tool(&self, name: &str) -> Option<Arc<ToolEntry>> {
-        self.by_name.get(name).cloned()
+    /// Enables or disables an entry. Says whether that changed anything.
+    pub(crate) fn set_enabled(&mut self, kind: Kind, name: &str, yes: bool) -> bool {
+        let key = (kind, name.to_owned());
+        self.has(kind, name) && if yes { self.disabled.remove(&key) } else { self.disabled.insert(key) }
     }
 
-    /// One page of `tools/list`. A cursor names the last tool seen, so it survives changes of the registry.
+    pub(crate) fn source(&self, kind: Kind) -> &Source {
+        &self.sources[kind as usize]
+    }
+
+    pub(crate) fn set_source(&mut self, kind: Kind, source: Source) {
+        self.sources[kind as usize] = source;
+    }
+
+    /// Whether there is anything of this kind.
+    pub(crate) fn offers(&self, kind: Kind) -> bool {
+        let source = self.source(kind);
+        let listed = match kind {
+            Kind::Tool => !self.tools.is_empty(),
+            Kind::Resource => !self.resources.is_empty(),
+            Kind::ResourceTemplate => !self.templates.is_empty(),
+            Kind::Prompt => !self.prompts.is_empty(),
+        };
+        listed || source.list.is_some() || source.get.is_some()
+    }
+
+    fn shows(&self, listed: &Listed, changes: Option<&Changes>) -> bool {
+        if self.disabled.is_empty() && changes.is_none() {
+            return true;
+        }
+        let key = (listed.kind, listed.name().to_owned());
+        match changes {
+            Some(changes) if changes.own.disabled.contains(&key) => false,
+            Some(changes) if changes.shown.contains(&key) => true,
+            _ => !self.disabled.contains(&key),
+        }
+    }
+
+    /// The entry called `name` of a table, as one session sees it.
+    pub(crate) fn find<E: Entry>(
+        &self,
+        table: impl Fn(&Self) -> &Table<E>,
+        name: &str,
+        changes: Option<&Changes>,
+    ) -> Option<Arc<E>> {
+        let own = changes.and_then(|changes| table(&changes.own).get(name));
+        let entry = own.or_else(|| table(self).get(name))?;
+        self.shows(entry.listed(), changes).then(|| entry.clone())
+    }
+
+    /// The entries of a table that one session sees: its own first.
+    pub(crate) fn visible<'a, E: Entry + 'a>(
+        &'a self,
+        table: impl Fn(&'a Self) -> &'a Table<E>,
+        changes: Option<&'a Changes>,
+    ) -> impl Iterator<Item = &'a Arc<E>> {
+        let own = changes.map(|changes| table(&changes.own).all()).unwrap_or_default();
+        own.iter().chain(table(self).all()).filter(move |entry| self.shows(entry.listed(), changes))
+    }
+
+    /// One page of a list without its closing brace, and whether it is the last.
     ///
     /// # Errors
     /// −32602 for a cursor that was never given out.
-    pub(crate) fn list_tools(&self, revision: Revision, cursor: Option<&str>, page_size: usize) -> Result<RawJson> {
-        let after = match cursor {
-            None | Some("") => 0,
-            Some(cursor) => cursor
-                .strip_prefix("t-")
-                .and_then(|hex| u64::from_str_radix(hex, 16).ok())
-                .filter(|serial| (1..=self.serial).contains(serial))
-                .ok_or_else(|| Error::invalid_params("\"cursor\": not one that this server gave out"))?,
-        };
-        let start = self.tools.partition_point(|entry| entry.serial <= after);
-        let page = &self.tools[start..self.tools.len().min(start + page_size)];
-        let mut out = String::with_capacity(page.iter().map(|e| e.text(revision).get().len() + 1).sum::<usize>() + 64);
-        out.push_str("{\"tools\":[");
-        for (n, entry) in page.iter().enumerate() {
-            if n > 0 {
-                out.push(',');
-            }
-            out.push_str(entry.text(revision).get());
+    pub(crate) fn list(
+        &self,
+        kind: Kind,
+        revision: Revision,
+        cursor: Option<&str>,
+        page_size: usize,
+        changes: Option<&Changes>,
+    ) -> Result<(String, bool)> {
+        let nothing = Self::default();
+        let own = changes.map_or(&nothing, |changes| &changes.own);
+        let shown = |listed: &Listed| self.shows(listed, changes);
+        match kind {
+            Kind::Tool => page(kind, [&self.tools, &own.tools], shown, revision, cursor, page_size),
+            Kind::Resource => page(kind, [&self.resources, &own.resources], shown, revision, cursor, page_size),
+            Kind::ResourceTemplate => page(kind, [&self.templates, &own.templates], shown, revision, cursor, page_size),
+            Kind::Prompt => page(kind, [&self.prompts, &own.prompts], shown, revision, cursor, page_size),
         }
-        out.push(']');
-        if let Some(last) = page.last().filter(|_| start + page.len() < self.tools.len()) {
-            out.push_str(&format!(",\"nextCursor\":\"t-{:x}\"", last.serial));
-        }
-        out.push('}');
-        Ok(RawJson::written(out))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::server::{Context, Reply};
-    use serde_json::{Value, json};
-
-    struct Idle;
-    impl Handler for Idle {
-        fn call(&self, _cx: Context, _params: RawJson, _reply: Reply) {}
-    }
-
-    /// What a tool with this output schema announces, and its structured content for a value and a whole result.
-    fn shaped(revision: &str, schema: Option<Value>, value: &Value) -> [Value; 3] {
-        let revision = Revision::parse(revision).expect("known");
-        let mut tool = Tool::new("t", "");
-        if let Some(schema) = schema {
-            tool = tool.output_schema(schema);
-        }
-        let entry = ToolEntry::new(tool, Arc::new(Idle), Arc::default(), 1).expect("a tool");
-        let listed: Value = entry.text(revision).to().expect("json");
-        let method = crate::protocol::revision::Method::find("tools/call").expect("known");
-        let write = |payload: Payload| {
-            let mut out = String::new();
-            let payload = entry.checked(payload, revision);
-            shape::write_result(&mut out, revision.rules(), "{}", method, payload);
-            let result: Value = serde_json::from_str(&out).expect("json");
-            result.get("structuredContent").cloned().unwrap_or_else(|| json!("absent"))
-        };
-        let plain = write(Payload::Value { value: RawJson::from_value(value), structured: Structured::Plain });
-        let whole = write(Payload::Object(RawJson::from_value(&json!({"content": [], "structuredContent": value}))));
-        [listed["outputSchema"].clone(), plain, whole]
-    }
-
-    #[test]
-    fn schema_and_value_are_wrapped_together_or_not_at_all() {
-        let optional = json!({"$defs": {"P": {"type": "object"}}, "anyOf": [{"$ref": "#/$defs/P"}, {"type": "null"}]});
-        let root = json!({"$defs": {"P": {"type": "object"}}, "$ref": "#/$defs/P"});
-        let any = json!({"type": ["object", "null"]});
-        for schema in [optional, root, any] {
-            for value in [json!({"x": 3}), json!({"result": 1})] {
-                for revision in ["2025-06-18", "2025-11-25"] {
-                    let [listed, plain, whole] = shaped(revision, Some(schema.clone()), &value);
-                    assert_eq!((&listed["type"], &listed["required"]), (&json!("object"), &json!(["result"])));
-                    assert_eq!((plain, whole), (json!({"result": value}), json!({"result": value})), "{schema}");
-                }
-                let [listed, plain, whole] = shaped("2026-07-28", Some(schema.clone()), &value);
-                assert_eq!((&listed, &plain, &whole), (&schema, &value, &value));
-            }
-        }
-        let object = json!({"type": "object"});
-        let value = json!({"x": 3});
-        assert_eq!(shaped("2025-06-18", Some(object.clone()), &value), [object, value.clone(), value]);
-    }
-
-    #[test]
-    fn without_a_schema_only_objects_are_structured() {
-        let itself = json!({"anyOf": [{"type": "integer"}, {"type": "object", "additionalProperties": {"$ref": "#"}}]});
-        for schema in [None, Some(itself)] {
-            let [listed, plain, _] = shaped("2025-11-25", schema.clone(), &json!({"x": 3}));
-            assert_eq!((listed, plain), (Value::Null, json!({"x": 3})));
-            assert_eq!(shaped("2025-11-25", schema, &json!(5))[1], "absent");
-        }
-        assert_eq!(shaped("2026-07-28", None, &json!(5))[1], "absent");
-    }
+/// One session's changes, kept at its connection.
+pub(crate) struct Overlay {
+    pub(crate) common: Arc<Common>,
+    pub(crate) changes: std::sync::OnceLock<std::sync::RwLock<Changes>>,
 }

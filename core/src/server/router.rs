@@ -6,18 +6,24 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::task::Poll;
 
 use serde::Deserialize;
+use serde_json::json;
 
-use super::handler::{BoxFuture, finished, panicked};
-use super::registry::Registry;
-use super::{Context, IntoAnswer, Link, Reply, ToolError};
+use super::completion;
+use super::handler::{finished, panicked};
+use super::listed::{Common, Entry, Kind, bad_cursor};
+use super::registry::{Changes, Overlay, Registry};
+use super::resources::{ListedBySource, Read, SOURCE, not_found};
+use super::{HandlerError, IntoAnswer};
+use crate::call::{BoxFuture, Context, Handler, Link, Reply, Shaper};
 use crate::error::{Error, Result, shortened};
-use crate::jsonrpc::{RawJson, code};
-use crate::model::meta;
+use crate::jsonrpc::{self, RawJson, code};
+use crate::protocol::revision::Era;
 use crate::protocol::{Call, Payload};
 
 /// Finds what a request asks for and runs it.
 pub(crate) struct Router {
     pub(crate) registry: RwLock<Registry>,
+    pub(crate) common: Arc<Common>,
     pub(crate) page_size: AtomicUsize,
 }
 
@@ -25,10 +31,15 @@ impl Router {
     pub(crate) fn dispatch(&self, link: &Arc<dyn Link>, call: Call) {
         match call.method.name {
             "tools/call" => self.call_tool(link, call),
-            "tools/list" => {
-                let outcome = self.list_tools(&call).map(Payload::Object);
-                link.clone().complete(call.id, outcome);
-            }
+            "tools/list" => self.list(link, call, Kind::Tool),
+            "resources/list" => self.list(link, call, Kind::Resource),
+            "resources/templates/list" => self.list(link, call, Kind::ResourceTemplate),
+            "resources/read" => self.read(link, call),
+            "resources/subscribe" => self.subscribe(link, call, true),
+            "resources/unsubscribe" => self.subscribe(link, call, false),
+            "prompts/list" => self.list(link, call, Kind::Prompt),
+            "prompts/get" => self.get_prompt(link, call),
+            "completion/complete" => self.complete(link, call),
             name => {
                 let error = Error::rpc(code::METHOD_NOT_FOUND, format!("method {name:?} is not served"));
                 link.clone().complete(call.id, Err(error));
@@ -36,7 +47,33 @@ impl Router {
         }
     }
 
-    fn list_tools(&self, call: &Call) -> Result<RawJson> {
+    /// The tool called `name`, as every client sees it.
+    #[cfg(feature = "http")]
+    pub(crate) fn tool(&self, name: &str) -> Option<Arc<super::tools::ToolEntry>> {
+        self.registry.read().unwrap_or_else(PoisonError::into_inner).find(|r| &r.tools, name, None)
+    }
+
+    /// Looks at what is registered, as the session of a request sees it.
+    pub(super) fn look<T>(
+        &self,
+        link: &Arc<dyn Link>,
+        call: &Call,
+        look: impl FnOnce(&Registry, Option<&Changes>) -> T,
+    ) -> T {
+        let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
+        let overlay = match call.context.revision.era() {
+            Era::Legacy => link.session().get().and_then(|slot| slot.downcast_ref::<Overlay>()),
+            Era::Modern => None,
+        };
+        match overlay.and_then(|overlay| overlay.changes.get()) {
+            None => look(&registry, None),
+            Some(changes) => look(&registry, Some(&changes.read().unwrap_or_else(PoisonError::into_inner))),
+        }
+    }
+
+    // ---- lists ------------------------------------------------------------------------------------------------
+
+    fn list(&self, link: &Arc<dyn Link>, call: Call, kind: Kind) {
         #[derive(Deserialize, Default)]
         struct Params {
             #[serde(default)]
@@ -44,48 +81,266 @@ impl Router {
         }
         let params = match &call.params {
             None => Params::default(),
-            Some(params) => params.to().map_err(|_| Error::invalid_params("\"cursor\": expected a string"))?,
+            Some(params) => match params.to() {
+                Ok(params) => params,
+                Err(_) => return fail(link, &call, Error::invalid_params("\"cursor\": expected a string")),
+            },
         };
-        let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
-        registry.list_tools(call.context.revision, params.cursor.as_deref(), self.page_size.load(Ordering::Relaxed))
+        let source = self.look(link, &call, |registry, _| registry.source(kind).list.clone());
+        if let Some(inner) = params.cursor.as_deref().and_then(|cursor| cursor.strip_prefix(SOURCE)) {
+            return match source {
+                Some(source) => self.list_source(link, call, kind, source, Some(inner)),
+                None => fail(link, &call, bad_cursor()),
+            };
+        }
+        let page_size = self.page_size.load(Ordering::Relaxed);
+        let revision = call.context.revision;
+        let page = self.look(link, &call, |registry, changes| {
+            registry.list(kind, revision, params.cursor.as_deref(), page_size, changes)
+        });
+        let (mut text, last) = match page {
+            Ok(page) => page,
+            Err(error) => return fail(link, &call, error),
+        };
+        match source {
+            // Nothing of our own: the source's first page is the first.
+            Some(source) if last && text.ends_with(":[]") => return self.list_source(link, call, kind, source, None),
+            Some(_) if last => text.push_str(&format!(",\"nextCursor\":\"{SOURCE}\"")),
+            _ => {}
+        }
+        text.push('}');
+        link.clone().complete(call.id, Ok(Payload::Object(RawJson::written(text))));
     }
 
-    fn call_tool(&self, link: &Arc<dyn Link>, call: Call) {
-        let fail = |error: Error| link.clone().complete(call.id, Err(error));
-        let Some(name) = &call.name else {
-            return fail(Error::invalid_params("\"name\": missing, expected the name of a tool"));
+    fn list_source(
+        &self,
+        link: &Arc<dyn Link>,
+        call: Call,
+        kind: Kind,
+        source: Arc<dyn Handler>,
+        cursor: Option<&str>,
+    ) {
+        let params = match cursor.filter(|cursor| !cursor.is_empty()) {
+            Some(cursor) => RawJson::from_value(&json!({"cursor": cursor})),
+            None => RawJson::empty_object(),
         };
-        let Some(name) = serde_json::from_str::<&serde_json::value::RawValue>(name.get()).ok().and_then(meta::string)
-        else {
-            return fail(Error::invalid_params(format!("\"name\": expected a string, got {}", shown(name))));
+        let shaper = Arc::new(ListedBySource { kind, common: self.common.clone() });
+        start(link, call, source, Some(shaper), params);
+    }
+
+    // ---- tools ------------------------------------------------------------------------------------------------
+
+    fn call_tool(&self, link: &Arc<dyn Link>, mut call: Call) {
+        let given = call.arguments.take();
+        let name = match named(&call, "name", "the name of a tool") {
+            Ok(name) => name,
+            Err(error) => return fail(link, &call, error),
         };
-        let entry = self.registry.read().unwrap_or_else(PoisonError::into_inner).tool(&name);
-        let Some(entry) = entry else {
-            return fail(Error::invalid_params(format!("unknown tool {:?}", shortened(&name, 100))));
-        };
-        let arguments = match call.arguments {
+        let entry = self.look(link, &call, |registry, changes| {
+            let entry = registry.find(|r| &r.tools, &name, changes);
+            entry.ok_or_else(|| registry.source(Kind::Tool).get.clone())
+        });
+        let arguments = match given {
             None => RawJson::empty_object(),
             Some(arguments) if arguments.is_object() => arguments,
             Some(other) => {
-                return fail(Error::invalid_params(format!(
-                    "\"arguments\": expected an object, got {}",
-                    shown(&other)
-                )));
+                let message = format!("\"arguments\": expected an object, got {}", shown(&other));
+                return fail(link, &call, Error::invalid_params(message));
             }
         };
-        if let Err(text) = entry.check_arguments(&arguments) {
-            // The model can mend it, so it is told in every revision.
-            return link.clone().complete(call.id, Ok(Payload::Failed(text)));
+        match entry {
+            Ok(entry) => {
+                if let Err(text) = entry.check_arguments(&arguments) {
+                    // The model can mend it, so it is told in every revision.
+                    return link.clone().complete(call.id, Ok(Payload::Failed(text)));
+                }
+                let handler = entry.listed().handler.clone();
+                start(link, call, handler, Some(entry), arguments);
+            }
+            Err(Some(source)) => {
+                let params = call.params.clone().unwrap_or_else(RawJson::empty_object);
+                start(
+                    link,
+                    call,
+                    source,
+                    Some(Arc::new(super::tools::Unlisted { common: self.common.clone() })),
+                    params,
+                );
+            }
+            Err(None) => {
+                fail(link, &call, Error::invalid_params(format!("unknown tool {:?}", shortened(&name, 100))));
+            }
         }
-        let handler = entry.handler.clone();
-        let context = Context::new(call.id, call.context, link.clone(), handler.clone());
-        if !link.started(&context) {
-            return;
-        }
-        let reply = Reply::new(context.clone(), Some(entry));
-        // A panic that gets here has dropped the reply, which has answered.
-        let _ = std::panic::catch_unwind(AssertUnwindSafe(|| handler.call(context, arguments, reply)));
     }
+
+    // ---- resources --------------------------------------------------------------------------------------------
+
+    fn read(&self, link: &Arc<dyn Link>, call: Call) {
+        let uri = match named(&call, "uri", "the URI of a resource") {
+            Ok(uri) => uri.into_owned(),
+            Err(error) => return fail(link, &call, error),
+        };
+        type Found = Option<(Arc<dyn Handler>, Read, Result<RawJson>)>;
+        let found = self.look(link, &call, |registry, changes| -> Found {
+            if let Some(entry) = registry.find(|r| &r.resources, &uri, changes) {
+                let params = RawJson::from_value(&json!({"uri": uri}));
+                return Some((entry.listed().handler.clone(), Read::of(entry.listed(), &uri), Ok(params)));
+            }
+            for entry in registry.visible(|r| &r.templates, changes) {
+                if let Some(variables) = entry.template.matches(&uri) {
+                    let arguments = entry.arguments(variables);
+                    return Some((entry.listed().handler.clone(), Read::of(entry.listed(), &uri), arguments));
+                }
+            }
+            let source = registry.source(Kind::Resource).get.clone()?;
+            let read = Read {
+                uri: uri.clone(),
+                mime_type: None,
+                subject: format!("resource {:?}", shortened(&uri, 200)),
+                common: self.common.clone(),
+            };
+            Some((source, read, Ok(RawJson::from_value(&json!({"uri": uri})))))
+        });
+        match found {
+            Some((handler, read, Ok(params))) => start(link, call, handler, Some(Arc::new(read)), params),
+            Some((_, _, Err(error))) => fail(link, &call, error),
+            None => fail(link, &call, not_found(&uri)),
+        }
+    }
+
+    fn subscribe(&self, link: &Arc<dyn Link>, call: Call, begins: bool) {
+        let uri = match named(&call, "uri", "the URI of a resource") {
+            Ok(uri) => uri.into_owned(),
+            Err(error) => return fail(link, &call, error),
+        };
+        let (known, hook) = self.look(link, &call, |registry, changes| {
+            let known = registry.find(|r| &r.resources, &uri, changes).is_some()
+                || registry.visible(|r| &r.templates, changes).any(|entry| entry.template.matches(&uri).is_some())
+                || registry.source(Kind::Resource).list.is_some()
+                || registry.source(Kind::Resource).get.is_some();
+            (known, registry.subscription.clone())
+        });
+        // What was there once may be unsubscribed from.
+        if begins && !known {
+            return fail(link, &call, not_found(&uri));
+        }
+        if let Err(error) = link.subscribe(&uri, begins) {
+            return fail(link, &call, error);
+        }
+        match hook {
+            None => link.clone().complete(call.id, Ok(Payload::Object(RawJson::empty_object()))),
+            Some(hook) => {
+                let params = RawJson::from_value(&json!({"uri": uri, "subscribed": begins}));
+                let shaper = Arc::new(Empty { common: self.common.clone() });
+                start(link, call, hook, Some(shaper), params);
+            }
+        }
+    }
+
+    // ---- prompts and completion -------------------------------------------------------------------------------
+
+    fn get_prompt(&self, link: &Arc<dyn Link>, call: Call) {
+        let name = match named(&call, "name", "the name of a prompt") {
+            Ok(name) => name,
+            Err(error) => return fail(link, &call, error),
+        };
+        let entry = self.look(link, &call, |registry, changes| {
+            let entry = registry.find(|r| &r.prompts, &name, changes);
+            entry.ok_or_else(|| registry.source(Kind::Prompt).get.clone())
+        });
+        match entry {
+            Ok(entry) => match entry.arguments(call.arguments.as_ref()) {
+                Ok(arguments) => {
+                    let handler = entry.listed().handler.clone();
+                    start(link, call, handler, Some(entry), arguments);
+                }
+                Err(error) => fail(link, &call, error),
+            },
+            Err(Some(source)) => {
+                let params = call.params.clone().unwrap_or_else(RawJson::empty_object);
+                start(link, call, source, None, params);
+            }
+            Err(None) => {
+                fail(link, &call, Error::invalid_params(format!("unknown prompt {:?}", shortened(&name, 100))));
+            }
+        }
+    }
+
+    fn complete(&self, link: &Arc<dyn Link>, call: Call) {
+        let asked = match completion::Asked::read(call.params.as_ref()) {
+            Ok(asked) => asked,
+            Err(error) => return fail(link, &call, error),
+        };
+        let found = self.look(link, &call, |registry, changes| completion::find(registry, changes, &asked));
+        match found {
+            Ok(completion::Found::Handler(handler)) => {
+                let shaper = Arc::new(completion::Completed { common: self.common.clone() });
+                let params = call.params.clone().unwrap_or_else(RawJson::empty_object);
+                start(link, call, handler, Some(shaper), params);
+            }
+            Ok(completion::Found::Values(values)) => {
+                let result = completion::result(values.into_iter().map(Into::into).collect(), None, None);
+                link.clone().complete(call.id, Ok(Payload::Object(result)));
+            }
+            Err(error) => fail(link, &call, error),
+        }
+    }
+}
+
+/// An answer that says nothing.
+struct Empty {
+    common: Arc<Common>,
+}
+
+impl Shaper for Empty {
+    fn shape(&self, payload: Payload, _: crate::protocol::revision::Revision) -> Result<Payload> {
+        match payload {
+            Payload::Failed(text) => Err(Error::rpc(code::INTERNAL_ERROR, text)),
+            _ => Ok(Payload::Object(RawJson::empty_object())),
+        }
+    }
+
+    fn subject(&self) -> String {
+        "the subscription".into()
+    }
+
+    fn name(&self) -> &str {
+        "subscription"
+    }
+
+    fn failures(&self) -> &crate::call::Failures {
+        &self.common.failures
+    }
+}
+
+fn fail(link: &Arc<dyn Link>, call: &Call, error: Error) {
+    link.clone().complete(call.id, Err(error));
+}
+
+/// Runs a handler.
+fn start(
+    link: &Arc<dyn Link>,
+    call: Call,
+    handler: Arc<dyn Handler>,
+    shaper: Option<Arc<dyn Shaper>>,
+    params: RawJson,
+) {
+    let context = Context::new(call.id, call.context, link.clone(), handler.clone());
+    if !link.started(&context) {
+        return;
+    }
+    let reply = Reply::new(context.clone(), shaper);
+    // A panic that gets here has dropped the reply, which has answered.
+    let _ = std::panic::catch_unwind(AssertUnwindSafe(|| handler.call(context, params, reply)));
+}
+
+/// The member of the parameters that says what the request is about.
+fn named<'a>(call: &'a Call, key: &str, what: &str) -> Result<Cow<'a, str>> {
+    let Some(name) = &call.name else {
+        return Err(Error::invalid_params(format!("{key:?}: missing, expected {what}")));
+    };
+    jsonrpc::unquoted(name.get())
+        .ok_or_else(|| Error::invalid_params(format!("{key:?}: expected a string, got {}", shown(name))))
 }
 
 fn shown(value: &RawJson) -> Cow<'_, str> {
@@ -93,30 +348,20 @@ fn shown(value: &RawJson) -> Cow<'_, str> {
 }
 
 /// Runs a handler's future: polled here first, because most are ready at once, and moved to a task when it waits.
-pub(crate) fn run<T: IntoAnswer>(
-    cx: Context,
-    mut future: BoxFuture<Result<T, ToolError>>,
-    name: Box<str>,
-    reply: Reply,
-) {
+pub(crate) fn run<T: IntoAnswer>(cx: Context, mut future: BoxFuture<Result<T, HandlerError>>, reply: Reply) {
     let mut nobody = std::task::Context::from_waker(std::task::Waker::noop());
     match std::panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut nobody))) {
-        Err(panic) => panicked(&name, &*panic, reply),
-        Ok(Poll::Ready(outcome)) => finished(&name, outcome, reply),
+        Err(panic) => panicked(&*panic, reply),
+        Ok(Poll::Ready(outcome)) => finished(outcome, reply),
         Ok(Poll::Pending) => {
             let link = cx.link().clone();
-            link.spawn(Box::pin(until_cancelled(cx, future, name, reply)));
+            link.spawn(Box::pin(until_cancelled(cx, future, reply)));
         }
     }
 }
 
 /// Drops the handler's future when the peer cancels.
-async fn until_cancelled<T: IntoAnswer>(
-    cx: Context,
-    mut future: BoxFuture<Result<T, ToolError>>,
-    name: Box<str>,
-    reply: Reply,
-) {
+async fn until_cancelled<T: IntoAnswer>(cx: Context, mut future: BoxFuture<Result<T, HandlerError>>, reply: Reply) {
     let cancelled = cx.cancelled();
     let mut cancelled = std::pin::pin!(cancelled);
     let outcome = std::future::poll_fn(|task| {
@@ -133,7 +378,7 @@ async fn until_cancelled<T: IntoAnswer>(
     match outcome {
         // The connection has forgotten the request; dropping the reply sends nothing.
         None => drop(reply),
-        Some(Ok(outcome)) => finished(&name, outcome, reply),
-        Some(Err(panic)) => panicked(&name, &*panic, reply),
+        Some(Ok(outcome)) => finished(outcome, reply),
+        Some(Err(panic)) => panicked(&*panic, reply),
     }
 }

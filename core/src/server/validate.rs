@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, ValidationError, Validator};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::quick::Quick;
 use crate::error::{Error, Result, shortened};
@@ -228,6 +228,51 @@ fn describe(noun: &str, error: &ValidationError<'_>) -> Vec<String> {
             here(format!("expected a match of the pattern {pattern}, got {}", shown(error.instance())))
         }
         _ => here(shortened(&error.to_string(), MAX_TEXT).into_owned()),
+    }
+}
+
+/// Text arguments, such as a URI's variables or a prompt's arguments, as the types that their schema says: text that is
+/// a number, `true`, an array or an object becomes one where text is not wanted. What does not fit stays text, and the
+/// check says so.
+pub(crate) fn typed(schema: &Value, mut given: Map<String, Value>) -> Value {
+    for (name, value) in &mut given {
+        let Some(property) = schema.get("properties").and_then(|p| p.get(name)) else { continue };
+        let Value::String(text) = value else { continue };
+        if !wants_text(schema, property, 0)
+            && let Ok(parsed) = serde_json::from_str::<Value>(text)
+        {
+            *value = parsed;
+        }
+    }
+    Value::Object(given)
+}
+
+/// Whether a value of this schema may be text.
+fn wants_text(root: &Value, schema: &Value, depth: usize) -> bool {
+    if depth > 8 {
+        return true;
+    }
+    if let Some(to) = schema.get("$ref").and_then(Value::as_str) {
+        return to
+            .strip_prefix('#')
+            .and_then(|pointer| root.pointer(pointer))
+            .is_none_or(|found| wants_text(root, found, depth + 1));
+    }
+    if let Some(constant) = schema.get("const") {
+        return constant.is_string();
+    }
+    if let Some(Value::Array(values)) = schema.get("enum") {
+        return values.iter().any(Value::is_string);
+    }
+    for key in ["anyOf", "oneOf"] {
+        if let Some(Value::Array(any)) = schema.get(key) {
+            return any.iter().any(|one| wants_text(root, one, depth + 1));
+        }
+    }
+    match schema.get("type") {
+        Some(Value::String(name)) => name == "string",
+        Some(Value::Array(names)) => names.iter().any(|name| name == "string"),
+        _ => true,
     }
 }
 

@@ -13,10 +13,9 @@ use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
-use super::connect::Events;
 use super::lines::{Line, Lines, answered};
 use super::sink::{Backlog, LineSink};
-use crate::client::{ClientOptions, Closer, Stderr, Target};
+use crate::client::{ClientOptions, Closer, Events, Stderr, Target};
 use crate::driver::{Peer, Service, Sink, runtime};
 use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::{Connection, Input, Outbound, Transport};
@@ -108,7 +107,7 @@ pub(super) fn launch(
     let peer = Peer::new(connection, limits, service, |_| stdin.clone());
     let output = pipe::Receiver::from_owned_fd(our_out).map_err(|e| failed("pipe", &e))?;
     // A clock that is asked for more than it holds panics.
-    let grace = crate::client::seconds("shutdown_grace", options.shutdown_grace)?.min(MAX_GRACE);
+    let grace = crate::options::seconds("shutdown_grace", options.shutdown_grace)?.min(MAX_GRACE);
     let (exited, exit) = watch::channel(None);
     let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     let ended = Arc::new(Once::default());

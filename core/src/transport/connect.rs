@@ -9,13 +9,14 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::oneshot;
 
 use super::memory::{Pipe, PipeSink};
-use crate::client::{Client, ClientOptions, Closer, Connected, Target};
+use crate::call::Link;
+use crate::client::{Client, ClientOptions, Closer, Connected, Handlers, Target};
 use crate::driver::{Peer, Service, runtime};
 use crate::error::{Error, ErrorKind, Result};
-use crate::jsonrpc::{RawJson, code};
+use crate::jsonrpc::RawJson;
 use crate::protocol::revision::Era;
 use crate::protocol::{Call, Connection, Opening, Transport};
-use crate::server::{Link, Meter, Server};
+use crate::server::{Meter, Server};
 
 /// Connects to a server with every option at its default: a URL, or a command line with POSIX quoting.
 ///
@@ -24,27 +25,6 @@ use crate::server::{Link, Meter, Server};
 pub async fn connect(target: &str) -> Result<Client> {
     Client::connect(&Target::from_text(target)?, &ClientOptions::default()).await
 }
-
-/// What a client hears besides its answers. Called from any thread; must not block.
-pub trait Events: Send + Sync + 'static {
-    /// The server sent a notification.
-    fn notification(&self, _method: &str, _params: Option<&RawJson>) {}
-    /// A child process wrote a line to its standard error (`Stderr::Event`).
-    fn stderr(&self, _line: &str) {}
-    /// Something about the server is wrong that is no reason to fail, such as a tool that cannot be offered. Written
-    /// to standard error unless this says otherwise.
-    fn warning(&self, message: &str) {
-        eprintln!("tricorn: {message}");
-    }
-    /// The connection ended.
-    fn closed(&self, _reason: &Error) {}
-}
-
-/// No interest in events; warnings go to standard error.
-#[derive(Debug, Clone, Copy)]
-pub struct Quiet;
-
-impl Events for Quiet {}
 
 /// What the servers met so far have shown to be.
 static VERDICTS: Mutex<Verdicts> = Mutex::new(Verdicts(VecDeque::new()));
@@ -105,7 +85,7 @@ type Outcome = Result<Opening, (Error, bool)>;
 
 /// What a client does with what comes in unasked.
 struct Answers {
-    events: Arc<dyn Events>,
+    handlers: Handlers,
     opened: Mutex<Option<oneshot::Sender<Outcome>>>,
 }
 
@@ -118,16 +98,16 @@ impl Answers {
 
 impl Service for Answers {
     fn dispatch(&self, peer: &Arc<Peer>, call: Box<Call>) {
-        let error = Error::rpc(code::METHOD_NOT_FOUND, format!("method {:?} is not served", call.method.name));
-        Link::complete(peer.clone(), call.id, Err(error));
+        let link: Arc<dyn Link> = peer.clone();
+        self.handlers.dispatch(&link, *call);
     }
 
     fn notified(&self, method: &str, params: Option<RawJson>) {
-        self.events.notification(method, params.as_ref());
+        self.handlers.heard().notification(method, params.as_ref());
     }
 
     fn warning(&self, message: &str) {
-        self.events.warning(message);
+        self.handlers.heard().warning(message);
     }
 
     fn opened(&self, _peer: &Arc<Peer>, opening: Opening) {
@@ -136,7 +116,7 @@ impl Service for Answers {
 
     fn closed(&self, _peer: &Arc<Peer>, reason: &Error, relaunch: bool) {
         if !self.settle(Err((reason.clone(), relaunch))) {
-            self.events.closed(reason);
+            self.handlers.heard().closed(reason);
         }
     }
 }
@@ -155,26 +135,27 @@ impl Client {
     /// [`Misuse`](ErrorKind::Misuse) for wrong options, [`Transport`](ErrorKind::Transport) when the server cannot be
     /// reached, [`Unsupported`](ErrorKind::Unsupported) without a common revision, [`Timeout`](ErrorKind::Timeout).
     pub async fn connect(target: &Target, options: &ClientOptions) -> Result<Self> {
-        Self::connect_with(target, options, Arc::new(Quiet)).await
+        Self::connect_with(target, options, &Handlers::default()).await
     }
 
-    /// Connects to a server and hears its events.
+    /// Connects to a server, answers its requests and hears its notifications.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
-    pub async fn connect_with(target: &Target, options: &ClientOptions, events: Arc<dyn Events>) -> Result<Self> {
+    pub async fn connect_with(target: &Target, options: &ClientOptions, handlers: &Handlers) -> Result<Self> {
         options.check()?;
+        let options = &with_capabilities(options, handlers);
         let key = Key::of(target);
         // Where one revision is asked for there is no question, and the answer says nothing about the server.
         let asks = options.revision.is_none();
         let known = if asks { verdicts().get(key) } else { None };
-        let outcome = match once(target, options, &events, known).await {
+        let outcome = match once(target, options, handlers, known).await {
             // The old server died of the probe: a new process, and no probe.
-            Err((_, true)) => once(target, options, &events, Some(Era::Legacy)).await,
+            Err((_, true)) => once(target, options, handlers, Some(Era::Legacy)).await,
             // What was known of it may no longer be true.
             Err((error, false)) if known == Some(Era::Legacy) && error.kind() != ErrorKind::Misuse => {
                 verdicts().set(key, None);
-                once(target, options, &events, None).await
+                once(target, options, handlers, None).await
             }
             // Told to the caller, who finds out anew by connecting again.
             Err((error, false)) if known == Some(Era::Modern) && is_about_the_server(&error) => {
@@ -195,17 +176,18 @@ impl Client {
     /// # Errors
     /// As [`connect`](Self::connect).
     pub async fn in_memory(server: &Server, options: &ClientOptions) -> Result<Self> {
-        Self::in_memory_with(server, options, Arc::new(Quiet)).await
+        Self::in_memory_with(server, options, &Handlers::default()).await
     }
 
-    /// Connects to a server in this process and hears its events.
+    /// Connects to a server in this process, answers its requests and hears its notifications.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
-    pub async fn in_memory_with(server: &Server, options: &ClientOptions, events: Arc<dyn Events>) -> Result<Self> {
+    pub async fn in_memory_with(server: &Server, options: &ClientOptions, handlers: &Handlers) -> Result<Self> {
         options.check()?;
         server.check()?;
-        let (service, opened) = answers(&events);
+        let options = &with_capabilities(options, handlers);
+        let (service, opened) = answers(handlers);
         let (up, down) = (Pipe::new(), Pipe::new());
         let transport = Arc::new(Transport::new("memory"));
         let connection = Connection::new(server.facts(), transport.clone());
@@ -215,6 +197,8 @@ impl Client {
         let peer = Peer::new(connection, options.limits(), service, |_| Arc::new(PipeSink(up.clone())));
         let meter: Arc<dyn Meter> = far.clone();
         server.shared.add_meter(&meter);
+        let link: Arc<dyn Link> = far.clone();
+        server.shared.join(&link);
         up.connect(&far);
         down.connect(&peer);
         let (watched, server) = (Arc::downgrade(&far), server.clone());
@@ -225,7 +209,7 @@ impl Client {
             }
         });
         let closer = Arc::new(MemoryCloser { near: Arc::downgrade(&peer), far, watch });
-        negotiate(Attempt { peer, closer, transport: "memory" }, opened, options, None)
+        negotiate(Attempt { peer, closer, transport: "memory" }, opened, options, handlers, None)
             .await
             .map_err(|(error, _)| error)
     }
@@ -239,30 +223,37 @@ fn is_about_the_server(error: &Error) -> bool {
 async fn once(
     target: &Target,
     options: &ClientOptions,
-    events: &Arc<dyn Events>,
+    handlers: &Handlers,
     known: Option<Era>,
 ) -> Result<Client, (Error, bool)> {
-    let (service, opened) = answers(events);
-    let attempt = attempt(target, options, service, events)?;
-    negotiate(attempt, opened, options, known).await
+    let (service, opened) = answers(handlers);
+    let attempt = attempt(target, options, service, handlers)?;
+    negotiate(attempt, opened, options, handlers, known).await
 }
 
 type Opened = oneshot::Receiver<Outcome>;
 
-fn answers(events: &Arc<dyn Events>) -> (Arc<Answers>, Opened) {
+fn answers(handlers: &Handlers) -> (Arc<Answers>, Opened) {
     let (settle, opened) = oneshot::channel();
-    (Arc::new(Answers { events: events.clone(), opened: Mutex::new(Some(settle)) }), opened)
+    (Arc::new(Answers { handlers: handlers.clone(), opened: Mutex::new(Some(settle)) }), opened)
+}
+
+/// The options with what the handlers can do declared.
+fn with_capabilities(options: &ClientOptions, handlers: &Handlers) -> ClientOptions {
+    let mut options = options.clone();
+    options.capabilities = handlers.capabilities(options.capabilities.as_ref());
+    options
 }
 
 fn attempt(
     target: &Target,
     options: &ClientOptions,
     service: Arc<Answers>,
-    events: &Arc<dyn Events>,
+    handlers: &Handlers,
 ) -> Result<Attempt, (Error, bool)> {
     match target {
         #[cfg(feature = "client-process")]
-        Target::Command { .. } => super::child::launch(target, options, service, events)
+        Target::Command { .. } => super::child::launch(target, options, service, handlers.heard())
             .map(|(peer, closer)| Attempt { peer, closer, transport: "stdio" }),
         #[cfg(feature = "http")]
         Target::Url { url, headers } => {
@@ -284,11 +275,12 @@ async fn negotiate(
     attempt: Attempt,
     opened: Opened,
     options: &ClientOptions,
+    handlers: &Handlers,
     known: Option<Era>,
 ) -> Result<Client, (Error, bool)> {
     let Attempt { peer, closer, transport } = attempt;
     let pinned = options.pinned().map_err(|error| (error, false))?;
-    let probe = crate::client::seconds("probe_timeout", options.probe_timeout).map_err(|error| (error, false))?;
+    let probe = crate::options::seconds("probe_timeout", options.probe_timeout).map_err(|error| (error, false))?;
     // Dropped while it waits, the connection ends.
     let unfinished = CloseOnDrop(Some(closer.clone()));
     peer.open(pinned, probe, options.timeout(), known);
@@ -296,6 +288,8 @@ async fn negotiate(
     match outcome {
         Ok(opening) => {
             unfinished.disarm();
+            let link: Arc<dyn Link> = peer.clone();
+            handlers.join(&link);
             let connected = Connected { link: peer, closer, opening, timeout: options.timeout(), transport };
             Ok(Client { connected: Arc::new(connected) })
         }

@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 
 use super::lines::{Line, Lines};
 use super::sink::{Backlog, LineSink};
+use crate::call::Link;
 use crate::driver::{Peer, runtime};
 use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::{Connection, Transport};
@@ -41,6 +42,8 @@ impl Server {
         let serving = Serving::new(self, peer.clone());
         let meter: Arc<dyn Meter> = peer.clone();
         self.shared.add_meter(&meter);
+        let link: Arc<dyn Link> = peer.clone();
+        self.shared.join(&link);
         let backlog = sink.backlog();
         let (done, finished) = oneshot::channel();
         let reader = Reader { handle: runtime::handle(), peer: Arc::downgrade(&peer), backlog: backlog.clone() };
@@ -246,8 +249,8 @@ mod tests {
     /// Never answers, and cannot bear to be cancelled.
     struct Fragile;
 
-    impl crate::server::Handler for Fragile {
-        fn call(&self, _: crate::Context, _: crate::jsonrpc::RawJson, reply: crate::server::Reply) {
+    impl crate::Handler for Fragile {
+        fn call(&self, _: crate::Context, _: crate::jsonrpc::RawJson, reply: crate::Reply) {
             std::mem::forget(reply);
         }
 
@@ -293,10 +296,10 @@ mod tests {
     }
 
     /// Leaves its answer to the test.
-    struct Waits(Mutex<Option<tokio::sync::oneshot::Sender<crate::server::Reply>>>);
+    struct Waits(Mutex<Option<tokio::sync::oneshot::Sender<crate::Reply>>>);
 
-    impl crate::server::Handler for Waits {
-        fn call(&self, _: crate::Context, _: crate::jsonrpc::RawJson, reply: crate::server::Reply) {
+    impl crate::Handler for Waits {
+        fn call(&self, _: crate::Context, _: crate::jsonrpc::RawJson, reply: crate::Reply) {
             let test = self.0.lock().expect("unpoisoned").take();
             drop(test.map(|test| test.send(reply)));
         }

@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use tricorn::http::{Body, Endpoint, HttpOptions};
 use tricorn::jsonrpc::RawJson;
 use tricorn::model::Tool;
-use tricorn::server::{Context, Handler, Reply, Server, ServerOptions, ToolError};
+use tricorn::server::{HandlerError, Server, ServerOptions};
+use tricorn::{Context, Handler, Reply};
 
 /// Longer than anything here takes, however busy the machine is.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -96,27 +97,27 @@ pub(crate) fn server(gate: &Arc<Gate>, change: impl FnOnce(&mut ServerOptions)) 
     change(&mut options);
     let region = json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}});
     Server::with_options(options)
-        .tool("add", "", |Add { a, b }: Add| async move { Ok::<_, ToolError>(a + b) })
+        .tool("add", "", |Add { a, b }: Add| async move { Ok::<_, HandlerError>(a + b) })
         .tool("context", "", |_: Nothing, cx: Context| async move {
-            Ok::<_, ToolError>(cx.request().to_json().get().to_owned())
+            Ok::<_, HandlerError>(cx.request().to_json().get().to_owned())
         })
         .tool("steps", "", |_: Nothing, cx: Context| async move {
             cx.progress(1.0, Some(2.0), None);
             cx.progress(2.0, Some(2.0), None);
-            Ok::<_, ToolError>("done".to_owned())
+            Ok::<_, HandlerError>("done".to_owned())
         })
         .tool("samples", "", |_: Nothing, cx: Context| async move {
             cx.require("sampling")?;
-            Ok::<_, ToolError>("sampled".to_owned())
+            Ok::<_, HandlerError>("sampled".to_owned())
         })
         .tool("panics", "", |_: Nothing| async move {
             if PATIENCE > Duration::ZERO {
                 panic!("a secret");
             }
-            Ok::<_, ToolError>(1)
+            Ok::<_, HandlerError>(1)
         })
         .tool_with(Tool::new("region", "").input_schema(region), |r: Region| async move {
-            Ok::<_, ToolError>(r.region.unwrap_or_else(|| "none".into()))
+            Ok::<_, HandlerError>(r.region.unwrap_or_else(|| "none".into()))
         })
         .tool_with(Tool::new("waits", ""), Waits(gate.clone()))
 }

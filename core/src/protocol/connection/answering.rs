@@ -3,11 +3,18 @@
 use super::*;
 
 impl Connection {
-    pub(super) fn completed(&mut self, call: CallId, outcome: Result<Payload>, out: &mut Vec<Action>) {
+    pub(super) fn completed(&mut self, now: Duration, call: CallId, outcome: Result<Payload>, out: &mut Vec<Action>) {
         // Gone means cancelled: nothing more is sent for it.
+        if let Some(last) = self.incoming.get_mut(call).and_then(|incoming| incoming.pace.rest()) {
+            self.notify("notifications/progress", &last, Some(call), out);
+        }
         let Some(incoming) = self.incoming.remove(call) else {
             return;
         };
+        if self.facts.role == Role::Client && self.incoming.len() == 0 {
+            self.outgoing.restart_all(now);
+            self.sooner = true;
+        }
         let way = Way { related: Some(call), batch: incoming.batch, route: incoming.route };
         match outcome {
             Ok(payload) => {
@@ -19,7 +26,11 @@ impl Connection {
                 self.answer(frame.into(), None, way, out);
             }
             Err(error) => {
-                self.respond_error(Some(&incoming.id), &error.to_object(), way, out);
+                let mut object = error.to_object();
+                if object.code == RESOURCE_NOT_FOUND {
+                    object.code = incoming.revision.rules().resource_not_found;
+                }
+                self.respond_error(Some(&incoming.id), &object, way, out);
             }
         }
     }
@@ -73,6 +84,7 @@ impl Connection {
 
     pub(super) fn report(
         &mut self,
+        now: Duration,
         call: CallId,
         progress: f64,
         total: Option<f64>,
@@ -99,7 +111,10 @@ impl Connection {
             shape::push_member(&mut params, "message", &serde_json::to_string(message).unwrap_or_default());
         }
         params.push('}');
-        self.notify("notifications/progress", &RawJson::written(params), Some(call), out);
+        match incoming.pace.offer(now, RawJson::written(params)) {
+            Some(params) => self.notify("notifications/progress", &params, Some(call), out),
+            None => self.sooner = true,
+        }
     }
 
     pub(super) fn notify(

@@ -9,7 +9,7 @@ impl Connection {
 
     pub(super) fn received(&mut self, now: Duration, message: Message, batch: Option<u64>, out: &mut Vec<Action>) {
         match message {
-            Message::Request { id, method, params } => self.request(id, &method, params, batch, out),
+            Message::Request { id, method, params } => self.request(now, id, &method, params, batch, out),
             Message::Notification { method, params } => self.notification(now, method, params, out),
             Message::Response { id, result } => self.answered(now, &id, result, out),
             Message::Error { id: Some(id), error } => self.failed(now, &id, error.into(), out),
@@ -74,6 +74,7 @@ impl Connection {
 
     pub(super) fn request(
         &mut self,
+        now: Duration,
         id: Id,
         method: &str,
         params: Option<RawJson>,
@@ -112,8 +113,12 @@ impl Connection {
                 Err(error) => return self.respond_error(Some(&id), &error.to_object(), self.way(batch), out),
             }
         }
-        let session = match &self.phase {
-            Phase::Legacy(session) => Some(session),
+        let session = match &mut self.phase {
+            Phase::Legacy(session) => {
+                // Who asks is ready, whether it has said so or not.
+                session.news.ready |= head.version.is_none() && method != "ping";
+                Some(&*session)
+            }
             _ => None,
         };
         let admitted = match exchange::admit(&self.facts, session, &mut self.seen, method, head) {
@@ -133,18 +138,19 @@ impl Connection {
                 route: self.way(None).route,
                 progress_token: admitted.progress_token.clone(),
                 progress: f64::NEG_INFINITY,
+                pace: Pace::new(),
             },
         );
         match row.name {
-            "ping" => return self.completed(call, Ok(Payload::Object(RawJson::empty_object())), out),
+            "ping" => return self.completed(now, call, Ok(Payload::Object(RawJson::empty_object())), out),
             "initialize" => {
                 let error = Error::rpc(code::INVALID_REQUEST, "\"initialize\" was already answered on this connection");
-                return self.completed(call, Err(error), out);
+                return self.completed(now, call, Err(error), out);
             }
-            "server/discover" => return self.completed(call, Ok(Payload::Object(self.discovery())), out),
+            "server/discover" => return self.completed(now, call, Ok(Payload::Object(self.discovery())), out),
             "logging/setLevel" => {
                 let outcome = self.set_level(params.as_ref());
-                return self.completed(call, outcome, out);
+                return self.completed(now, call, outcome, out);
             }
             _ => {}
         }
@@ -155,6 +161,7 @@ impl Connection {
             peer: admitted.peer,
             log_level: admitted.log_level,
             progress_token: admitted.progress_token,
+            name: admitted.name.clone(),
             meta: admitted.meta,
             transport: self.arrival.as_ref().map_or(&self.transport, |a| &a.transport).clone(),
         };
@@ -173,7 +180,7 @@ impl Connection {
         match method {
             "initialize" => {
                 let (revision, peer, result) = legacy::answer(&self.facts, params)?;
-                self.phase = Phase::Legacy(Session { revision, peer: Arc::new(peer), log_level: None });
+                self.phase = Phase::Legacy(Session::new(revision, Arc::new(peer)));
                 self.respond(id, &result, self.way(None), out);
                 Ok(true)
             }
@@ -254,6 +261,10 @@ impl Connection {
                 };
                 let found = params.request_id.and_then(|id| self.incoming.remove_id(&id));
                 if let Some((call, incoming)) = found {
+                    if self.facts.role == Role::Client && self.incoming.len() == 0 {
+                        self.outgoing.restart_all(now);
+                        self.sooner = true;
+                    }
                     out.push(Action::Abort(call, params.reason));
                     match (incoming.batch, incoming.route) {
                         (Some(batch), _) => self.batch_part(batch, None, out),
@@ -277,7 +288,7 @@ impl Connection {
                     out.push(Action::Progress(outgoing.call, params));
                 }
             }
-            "notifications/initialized" => {}
+            "notifications/initialized" => self.ready(now),
             _ => out.push(Action::Notified(method, params)),
         }
     }

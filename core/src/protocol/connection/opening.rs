@@ -37,7 +37,7 @@ impl Connection {
                     Phase::Modern(answer.revision)
                 } else {
                     let peer = answer.peer.clone();
-                    Phase::Legacy(Session { revision: answer.revision, peer, log_level: None })
+                    Phase::Legacy(Session::new(answer.revision, peer))
                 };
                 if !modern {
                     let frame = jsonrpc::encode_notification("notifications/initialized", None);

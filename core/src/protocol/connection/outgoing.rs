@@ -45,7 +45,9 @@ impl Connection {
             outgoing.method = other.name.into();
             outgoing.stands_in = true;
         }
-        if let Some(capability) = Method::find(&outgoing.method).and_then(|row| row.capability)
+        let needed = Method::find(&outgoing.method).and_then(|row| row.capability);
+        let needed = needed.filter(|c| *c != "completions" || revision.rules().completions_declared);
+        if let Some(capability) = needed
             && !self.peer_declares(capability)
         {
             let other = if self.facts.role == Role::Client { "server" } else { "client" };
@@ -178,7 +180,13 @@ impl Connection {
     }
 
     pub(super) fn tick(&mut self, now: Duration, out: &mut Vec<Action>) {
-        for id in self.outgoing.overdue(now) {
+        self.tell_news(now, out);
+        for (call, params) in self.incoming.ripe(now) {
+            self.notify("notifications/progress", &params, Some(call), out);
+        }
+        // A server may take its time while it waits for an answer of ours.
+        let overdue = if self.is_asked() { Vec::new() } else { self.outgoing.overdue(now) };
+        for id in overdue {
             let name = Id::Number(id);
             if let Phase::Opening(negotiation) = &mut self.phase
                 && negotiation.owns(&name)

@@ -2,6 +2,9 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
+use crate::error::RESOURCE_NOT_FOUND;
+use crate::jsonrpc::code;
+
 /// How a connection of this revision is opened and what a request carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -55,6 +58,10 @@ pub struct Rules {
     pub progress_message: bool,
     /// An error response may omit the id that could not be read; before, it says `null`.
     pub error_without_id: bool,
+    /// The error code for a resource that there is not.
+    pub resource_not_found: i64,
+    /// Servers declare the capability `completions`; before, they complete without saying so.
+    pub completions_declared: bool,
     /// Results carry `resultType`, lists and reads `ttlMs` and `cacheScope`.
     pub result_type: bool,
 }
@@ -72,10 +79,19 @@ const OLDEST: Rules = Rules {
     any_structured: false,
     progress_message: false,
     error_without_id: false,
+    resource_not_found: RESOURCE_NOT_FOUND,
+    completions_declared: false,
     result_type: false,
 };
-const BATCHING: Rules =
-    Rules { name: "2025-03-26", batches: true, tool_annotations: true, audio: true, progress_message: true, ..OLDEST };
+const BATCHING: Rules = Rules {
+    name: "2025-03-26",
+    batches: true,
+    tool_annotations: true,
+    audio: true,
+    progress_message: true,
+    completions_declared: true,
+    ..OLDEST
+};
 const STRUCTURED: Rules =
     Rules { name: "2025-06-18", batches: false, version_header: true, structured: true, ..BATCHING };
 const ICONS: Rules =
@@ -85,6 +101,7 @@ const STATELESS: Rules = Rules {
     era: Era::Modern,
     tool_execution: false,
     any_structured: true,
+    resource_not_found: code::INVALID_PARAMS,
     result_type: true,
     ..ICONS
 };

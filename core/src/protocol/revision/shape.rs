@@ -10,8 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Method, Rules};
 use crate::jsonrpc::RawJson;
-use crate::model::Tool;
-use crate::protocol::{Payload, Structured};
+use crate::protocol::{Kind, Payload, Structured};
 
 /// The members of an object in their order; empty when `text` is no object.
 pub(crate) fn members(text: &str) -> Vec<(Cow<'_, str>, &RawValue)> {
@@ -87,20 +86,32 @@ fn has(text: &str, key: &str) -> bool {
     memchr::memmem::find(text.as_bytes(), key.as_bytes()).is_some()
 }
 
-/// A tool's definition as `rules` can carry it.
-pub(crate) fn tool(rules: &Rules, tool: &Tool) -> RawJson {
-    let mut members: Map<String, Value> = tool.members().clone();
+/// A definition as `rules` can carry it.
+pub(crate) fn definition(rules: &Rules, kind: Kind, members: &Map<String, Value>) -> RawJson {
+    let mut members = members.clone();
     let mut strip = |key: &str, keep: bool| {
         if !keep {
             members.shift_remove(key);
         }
     };
-    strip("annotations", rules.tool_annotations);
     strip("title", rules.structured);
-    strip("outputSchema", rules.structured);
     strip("_meta", rules.structured);
     strip("icons", rules.icons);
-    strip("execution", rules.tool_execution);
+    match kind {
+        Kind::Tool => {
+            strip("annotations", rules.tool_annotations);
+            strip("outputSchema", rules.structured);
+            strip("execution", rules.tool_execution);
+        }
+        Kind::Prompt if !rules.structured => {
+            for argument in members.get_mut("arguments").and_then(Value::as_array_mut).into_iter().flatten() {
+                if let Some(argument) = argument.as_object_mut() {
+                    argument.shift_remove("title");
+                }
+            }
+        }
+        _ => {}
+    }
     if !rules.any_structured
         && let Some(schema) = members.get("outputSchema")
         && !is_object_schema(schema)
@@ -178,7 +189,12 @@ fn wrapped_schema(schema: &Value) -> Option<Value> {
 pub(crate) fn write_result(out: &mut String, rules: &Rules, server_info: &str, method: &Method, payload: Payload) {
     match payload {
         Payload::Object(object) => {
-            let adapted = if method.name == "tools/call" { adapt_call_result(rules, &object) } else { None };
+            let adapted = match method.name {
+                "tools/call" => adapt_call_result(rules, &object),
+                "prompts/get" => adapt_prompt(rules, &object),
+                "resources/read" => adapt_read(rules, &object),
+                _ => None,
+            };
             let object = adapted.unwrap_or(object);
             let text = object.get();
             if !rules.result_type {
@@ -302,7 +318,7 @@ pub(crate) fn wrap_structured(result: &RawJson) -> RawJson {
 fn adapt_call_result(rules: &Rules, object: &RawJson) -> Option<RawJson> {
     let text = object.get();
     let structured = !rules.any_structured && has(text, "\"structuredContent\"");
-    let content = (!rules.audio && has(text, "\"audio\"")) || (!rules.structured && has(text, "\"resource_link\""));
+    let content = needs_blocks(rules, text);
     if !structured && !content {
         return None;
     }
@@ -329,8 +345,60 @@ fn adapt_call_result(rules: &Rules, object: &RawJson) -> Option<RawJson> {
     Some(RawJson::written(out))
 }
 
+/// `None`: nothing to change.
+fn adapt_prompt(rules: &Rules, object: &RawJson) -> Option<RawJson> {
+    let text = object.get();
+    if !needs_blocks(rules, text) {
+        return None;
+    }
+    let mut result: Value = serde_json::from_str(text).ok()?;
+    for (n, message) in result.get_mut("messages")?.as_array_mut()?.iter_mut().enumerate() {
+        if let Some(content) = message.get_mut("content") {
+            let given = std::mem::take(content);
+            *content = adapt_block(rules, n, given);
+        }
+    }
+    Some(RawJson::from_value(&result))
+}
+
+/// `None`: nothing to change.
+fn adapt_read(rules: &Rules, object: &RawJson) -> Option<RawJson> {
+    if rules.structured || !has(object.get(), "\"_meta\"") {
+        return None;
+    }
+    let mut result: Value = serde_json::from_str(object.get()).ok()?;
+    for contents in result.get_mut("contents")?.as_array_mut()? {
+        if let Some(contents) = contents.as_object_mut() {
+            contents.shift_remove("_meta");
+        }
+    }
+    Some(RawJson::from_value(&result))
+}
+
+/// Whether there are blocks, or members of them, that `rules` cannot carry.
+fn needs_blocks(rules: &Rules, text: &str) -> bool {
+    (!rules.audio && has(text, "\"audio\""))
+        || (!rules.structured && (has(text, "\"resource_link\"") || has(text, "\"_meta\"")))
+        || (!rules.structured && has(text, "\"lastModified\""))
+        || (!rules.icons && has(text, "\"icons\""))
+}
+
 /// A block that an older revision lacks, in a form that it has, with nothing lost.
-fn adapt_block(rules: &Rules, position: usize, block: Value) -> Value {
+fn adapt_block(rules: &Rules, position: usize, mut block: Value) -> Value {
+    if let Some(members) = block.as_object_mut() {
+        if !rules.structured {
+            members.shift_remove("_meta");
+            if let Some(annotations) = members.get_mut("annotations").and_then(Value::as_object_mut) {
+                annotations.shift_remove("lastModified");
+            }
+            if let Some(contents) = members.get_mut("resource").and_then(Value::as_object_mut) {
+                contents.shift_remove("_meta");
+            }
+        }
+        if !rules.icons {
+            members.shift_remove("icons");
+        }
+    }
     match block.get("type").and_then(Value::as_str) {
         Some("audio") if !rules.audio => json!({
             "type": "resource",
@@ -351,6 +419,7 @@ fn adapt_block(rules: &Rules, position: usize, block: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Tool;
     use crate::protocol::revision::Revision;
 
     fn call(revision: &str, payload: Payload) -> Value {
@@ -400,7 +469,9 @@ mod tests {
         let schema = json!({"$defs": {"P": {"type": "integer"}}, "type": "array", "items": {"$ref": "#/$defs/P"}});
         let definition = Tool::new("t", "").output_schema(schema).title("T").icons(json!([]));
         let shaped: Value =
-            tool(Revision::parse("2025-06-18").expect("known").rules(), &definition).to().expect("json");
+            super::definition(Revision::parse("2025-06-18").expect("known").rules(), Kind::Tool, definition.members())
+                .to()
+                .expect("json");
         assert_eq!(
             shaped["outputSchema"],
             json!({"type": "object", "$defs": {"P": {"type": "integer"}}, "required": ["result"],
@@ -408,7 +479,9 @@ mod tests {
         );
         assert_eq!(shaped.get("icons"), None);
         let oldest: Value =
-            tool(Revision::parse("2024-11-05").expect("known").rules(), &definition).to().expect("json");
+            super::definition(Revision::parse("2024-11-05").expect("known").rules(), Kind::Tool, definition.members())
+                .to()
+                .expect("json");
         assert_eq!((oldest.get("title"), oldest.get("outputSchema")), (None, None));
     }
 

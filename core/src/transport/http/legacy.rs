@@ -12,6 +12,7 @@ use super::headers::{self, Accepts, Kept, PROTOCOL_VERSION, SESSION_ID, Single};
 use super::outlet::{Answer, End, Next, Outlet};
 use super::reply::{self, Refusal};
 use super::sessions::{Lanes, Session, new_id};
+use crate::call::Link;
 use crate::driver::{Peer, Sink, now};
 use crate::error::Error;
 use crate::jsonrpc::{DecodeError, Decoded, Id, Message, code};
@@ -132,6 +133,8 @@ async fn open(
     at_rest.session_id = Some(id.clone());
     let connection = Connection::new(inner.server.facts(), Arc::new(at_rest));
     let peer = Peer::new(connection, inner.limits, inner.server.shared.router.clone(), |_| sink);
+    let link: Arc<dyn Link> = peer.clone();
+    inner.server.shared.join(&link);
     let outlet = Arc::new(Outlet::new(0));
     let route: Route = lanes.open(outlet.clone());
     let transport = transport(&id, headers);

@@ -1,6 +1,6 @@
 //! Stateless requests: each POST is a connection of its own, and everything about it is checked before it runs.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use http::{HeaderMap, Response, StatusCode};
 
@@ -100,8 +100,7 @@ fn check(inner: &Inner, facts: &Facts, headers: &HeaderMap, request: &Request) -
     headers::mirrors(headers, &NAME, "Mcp-Name", name.as_deref()).map_err(mismatch)?;
     if method == "tools/call"
         && let Some(name) = name
-        && let Some(tool) =
-            inner.server.shared.router.registry.read().unwrap_or_else(PoisonError::into_inner).tool(&name)
+        && let Some(tool) = inner.server.shared.router.tool(&name)
         && !tool.mirrors.is_empty()
     {
         headers::mirrors_arguments(headers, &tool.mirrors, head.arguments.as_ref()).map_err(mismatch)?;

@@ -72,7 +72,7 @@ pub(crate) fn tools(app: Server, shared: &Server) -> tricorn::Result<Server> {
             ]))
         })
         .tool("test_error_handling", "Fail", |_: Nothing| async {
-            Err::<String, _>(ToolError::new("This tool intentionally returns an error for testing"))
+            Err::<String, _>(HandlerError::new("This tool intentionally returns an error for testing"))
         })
         .tool("test_tool_with_progress", "Report progress three times", |_: Nothing, ctx: Context| async move {
             for progress in [0.0, 50.0, 100.0] {
@@ -116,8 +116,8 @@ pub(crate) fn tools(app: Server, shared: &Server) -> tricorn::Result<Server> {
             let app = changing.clone();
             async move {
                 struct ShortLived;
-                impl tricorn::server::Handler for ShortLived {
-                    fn call(&self, _: Context, _: tricorn::jsonrpc::RawJson, reply: tricorn::server::Reply) {
+                impl tricorn::Handler for ShortLived {
+                    fn call(&self, _: Context, _: tricorn::jsonrpc::RawJson, reply: tricorn::Reply) {
                         reply.text("still here");
                     }
                 }

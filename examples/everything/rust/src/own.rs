@@ -150,7 +150,7 @@ pub(crate) fn tools(app: Server, shared: &Server) -> tricorn::Result<Server> {
         })
         .tool("fail", "Fail in the way asked for: tool, exception or protocol", |Fail { kind }: Fail| async move {
             match kind.as_str() {
-                "tool" => Err(ToolError::new("the tool says no")),
+                "tool" => Err(HandlerError::new("the tool says no")),
                 "exception" => Err(ValueError.into()),
                 "protocol" => {
                     let data = RawJson::trusted(r#"{"hint":"try another kind"}"#);

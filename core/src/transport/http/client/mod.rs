@@ -59,7 +59,7 @@ pub(crate) fn connect(
 ) -> Result<(Arc<Peer>, Arc<dyn Closer>)> {
     let target = Target::new(url, headers)?;
     let pool = Pool::new(target.origin.clone())?;
-    let grace = crate::client::seconds("shutdown_grace", options.shutdown_grace)?;
+    let grace = crate::options::seconds("shutdown_grace", options.shutdown_grace)?;
     let transport = Transport { cancel_by_closing: true, ..Transport::new("http") };
     let connection = Connection::new(Arc::new(options.facts()), Arc::new(transport));
     let limits = options.limits();

@@ -1,17 +1,21 @@
-use std::sync::Arc;
+use std::any::Any;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 
-use super::Handler;
-use super::handler::BoxFuture;
+use super::handler::{BoxFuture, Handler};
+use super::request::{Answer, CallOptions, Done, Guard, prepared};
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
-use crate::protocol::revision::{Era, modern};
+use crate::protocol::revision::{Era, Method, modern};
 use crate::protocol::{CallId, Input, LogLevel, Payload, RequestContext};
 use crate::signal::Signal;
 
-/// The way back to the peer, whatever moves the bytes.
+/// What a layer above keeps for one connection.
+pub(crate) type SessionSlot = OnceLock<Arc<dyn Any + Send + Sync>>;
+
+/// The way to the peer, whatever moves the bytes.
 pub(crate) trait Link: Send + Sync {
     /// The request runs from now on, and can be cancelled through its context. `false`: it was cancelled already.
     fn started(&self, context: &Context) -> bool;
@@ -23,6 +27,25 @@ pub(crate) trait Link: Send + Sync {
     fn spawn(&self, future: BoxFuture<()>);
     /// The level that a legacy session asked for.
     fn log_level(&self) -> Option<LogLevel>;
+    /// Sends a request to the peer; `related` is the peer's own request that it belongs to. `done` is called once, from
+    /// any thread; dropping what is returned cancels.
+    fn request(
+        self: Arc<Self>,
+        method: &str,
+        params: Option<RawJson>,
+        options: &CallOptions,
+        related: Option<CallId>,
+        done: Done,
+    ) -> Guard;
+    /// Requests to the peer that wait for an answer.
+    fn awaited(&self) -> usize;
+    /// A legacy client's subscription to a resource begins or ends.
+    ///
+    /// # Errors
+    /// The JSON-RPC error to answer with.
+    fn subscribe(&self, uri: &str, begins: bool) -> Result<()>;
+    /// What a layer above keeps for this connection.
+    fn session(&self) -> &SessionSlot;
     /// Holds answers back until [`uncork`](Self::uncork), so that several go out at once.
     fn cork(&self) {}
     /// Sends what was held back.
@@ -100,6 +123,43 @@ impl Context {
         let related = Some(self.0.call);
         self.0.link.clone().input(Input::Notify { method: "notifications/message", params, related });
         true
+    }
+
+    /// Sends any request to the peer, as part of this one: over the same stream, cancelled with it. Dropping the future
+    /// cancels it, too.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) when the revision has no such request or the peer does not
+    /// declare the capability, and nothing was sent; [`Rpc`](crate::ErrorKind::Rpc) for the peer's error;
+    /// [`Timeout`](crate::ErrorKind::Timeout), [`Closed`](crate::ErrorKind::Closed).
+    pub fn ask(&self, method: &str, params: Option<RawJson>, options: &CallOptions) -> Answer {
+        Answer::of(|done| self.start(method, params, options, done))
+    }
+
+    /// As [`ask`](Self::ask), with a function that hears of the outcome.
+    pub(crate) fn start(&self, method: &str, params: Option<RawJson>, options: &CallOptions, done: Done) -> Guard {
+        match prepared(params, options) {
+            Ok(params) => self.0.link.clone().request(method, params, options, Some(self.0.call), done),
+            Err(error) => {
+                done(Err(error));
+                Box::new(())
+            }
+        }
+    }
+
+    /// Sends a notification to the peer, as part of this request.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) for what is no notification of this side in this revision.
+    pub fn notify(&self, method: &str, params: Option<RawJson>) -> Result<()> {
+        let revision = self.0.request.revision;
+        let row = Method::find(method).filter(|row| row.notification && row.from_server() && row.exists_in(revision));
+        let Some(row) = row else {
+            return Err(Error::misuse(format!("{method:?} is no notification of a server in revision {revision}")));
+        };
+        let params = params.unwrap_or_else(RawJson::empty_object);
+        self.0.link.clone().input(Input::Notify { method: row.name, params, related: Some(self.0.call) });
+        Ok(())
     }
 
     /// Fails when the client does not declare `capability`, a dotted path such as `sampling` or `elicitation.url`.

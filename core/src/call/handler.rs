@@ -1,0 +1,135 @@
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::Context;
+use crate::error::{Error, Result};
+use crate::jsonrpc::{RawJson, code};
+use crate::protocol::revision::Revision;
+use crate::protocol::{Payload, Structured};
+
+/// Runs requests. Completion style: `call` must not block; the answer goes through `reply`, now or later, from any
+/// thread. Async functions and closures are handlers through [`IntoHandler`](crate::server::IntoHandler).
+pub trait Handler: Send + Sync + 'static {
+    /// Runs one request. What `params` holds depends on what the handler is for: the arguments of a tool or a prompt,
+    /// the variables of a resource template, else the request's parameters.
+    fn call(&self, cx: Context, params: RawJson, reply: Reply);
+
+    /// The peer has cancelled the request or is gone. An answer is no longer wanted.
+    fn cancel(&self, _cx: &Context, _reason: Option<&str>) {}
+}
+
+/// Makes of what a handler answered what its request is to be answered with.
+pub(crate) trait Shaper: Send + Sync {
+    /// The result, in neutral form.
+    ///
+    /// # Errors
+    /// What the peer is told instead.
+    fn shape(&self, payload: Payload, revision: Revision) -> Result<Payload>;
+    /// What is handled, for a message: `tool "add"`.
+    fn subject(&self) -> String;
+    /// Its name alone.
+    fn name(&self) -> &str;
+    /// Who hears of errors that are not for the peer.
+    fn failures(&self) -> &Failures;
+}
+
+/// The answer to one request, given once. Dropped without one, it answers with an error: no request is ever lost.
+#[must_use]
+pub struct Reply {
+    context: Option<Context>,
+    shaper: Option<Arc<dyn Shaper>>,
+}
+
+impl Reply {
+    pub(crate) fn new(context: Context, shaper: Option<Arc<dyn Shaper>>) -> Self {
+        Self { context: Some(context), shaper }
+    }
+
+    /// A whole result object, such as a `CallToolResult`.
+    pub fn result(self, object: RawJson) {
+        self.send(Ok(Payload::Object(object)));
+    }
+
+    /// A plain value. Of a tool: text, and structured content where there is an output schema or the value is an
+    /// object; of a resource: its JSON text; of a completion: the array of values.
+    pub fn value(self, value: RawJson) {
+        self.send(Ok(Payload::Value { value, structured: Structured::Plain }));
+    }
+
+    /// Plain text: a tool's content, a resource's text, a prompt's one message of the user.
+    pub fn text(self, text: impl Into<String>) {
+        self.send(Ok(Payload::Text(text.into())));
+    }
+
+    /// A failure: of a tool for the model to read, else as a JSON-RPC error.
+    pub fn failed(self, text: impl Into<String>) {
+        self.send(Ok(Payload::Failed(text.into())));
+    }
+
+    /// A JSON-RPC error.
+    pub fn error(self, error: Error) {
+        self.send(Err(error));
+    }
+
+    /// Answers for a failure that is not for the peer, and reports it.
+    pub(crate) fn hidden(self, kind: &str, error: &HiddenError) {
+        let message = match &self.shaper {
+            Some(shaper) => {
+                shaper.failures().report(shaper.name(), &shaper.subject(), kind, error);
+                format!("{} failed: {kind}", shaper.subject())
+            }
+            None => {
+                Failures::default().report("", "the handler", kind, error);
+                format!("the handler failed: {kind}")
+            }
+        };
+        self.failed(message);
+    }
+
+    /// Hands the context and what would be sent to somebody else.
+    fn send(mut self, outcome: Result<Payload>) {
+        let Some(context) = self.context.take() else { return };
+        let outcome = match (&self.shaper, outcome) {
+            (Some(shaper), Ok(payload)) => shaper.shape(payload, context.request().revision),
+            (None, Ok(Payload::Failed(text))) => Err(Error::rpc(code::INTERNAL_ERROR, text)),
+            (_, outcome) => outcome,
+        };
+        context.link().clone().complete(context.call(), outcome);
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        if let Some(context) = self.context.take() {
+            let error = Error::rpc(code::INTERNAL_ERROR, "the handler ended without an answer");
+            context.link().clone().complete(context.call(), Err(error));
+        }
+    }
+}
+
+/// An error that was not meant for the peer.
+pub(crate) type HiddenError = dyn std::error::Error + Send + Sync;
+
+type OnError = dyn Fn(&HiddenError, &str) + Send + Sync;
+
+/// Who hears of the errors that the peer is not shown.
+#[derive(Default)]
+pub(crate) struct Failures(RwLock<Option<Arc<OnError>>>);
+
+impl Failures {
+    pub(crate) fn heard_by(&self, f: Arc<OnError>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(f);
+    }
+
+    pub(crate) fn report(&self, name: &str, subject: &str, kind: &str, error: &HiddenError) {
+        let heard = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
+        match heard {
+            Some(f) => f(error, name),
+            None => eprintln!("tricorn: {subject} failed: {kind}: {error}"),
+        }
+    }
+}
+
+/// A boxed future that may move between threads.
+pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;

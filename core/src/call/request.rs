@@ -1,0 +1,212 @@
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::jsonrpc::RawJson;
+use crate::protocol::revision::shape;
+
+/// Keeps a request alive; dropped before the answer it cancels the request at the peer.
+pub(crate) type Guard = Box<dyn Send + Sync>;
+
+/// Hears of a request's outcome, once.
+pub(crate) type Done = Box<dyn FnOnce(Result<RawJson>) + Send>;
+
+/// How one request is to be made.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct CallOptions {
+    /// Time without an answer or progress after which the request is given up; `None` is the client's default, zero
+    /// is no limit.
+    pub timeout: Option<Duration>,
+    /// Time after which the request is given up, progress or not; `None` and zero are no limit.
+    pub max_timeout: Option<Duration>,
+    /// Asks for progress: called with `{progress, total?, message?}`, from any thread.
+    pub progress: Option<Arc<dyn Fn(RawJson) + Send + Sync>>,
+    /// The request's `_meta`, an object; of members that the parameters' own `_meta` has too, these count.
+    pub meta: Option<RawJson>,
+}
+
+impl CallOptions {
+    /// The client's defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Gives up after this time without an answer or progress; never, when it is zero.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Gives up after this time, progress or not.
+    #[must_use]
+    pub fn max_timeout(mut self, timeout: Duration) -> Self {
+        self.max_timeout = Some(timeout);
+        self
+    }
+
+    /// Asks for progress: called with `{progress, total?, message?}`.
+    #[must_use]
+    pub fn on_progress(mut self, f: impl Fn(RawJson) + Send + Sync + 'static) -> Self {
+        self.progress = Some(Arc::new(f));
+        self
+    }
+
+    /// Sends this object as the request's `_meta`.
+    #[must_use]
+    pub fn meta(mut self, meta: impl Serialize) -> Self {
+        self.meta = Some(RawJson::from_value(&meta));
+        self
+    }
+
+    /// Reads `{"timeout": seconds|null, "max_timeout": seconds, "progress": bool}`. The `bool` says whether progress
+    /// is wanted; whoever reads this has the function to call.
+    pub(crate) fn parse(text: &str) -> Result<(Self, bool)> {
+        let mut options = Self::default();
+        if text.is_empty() {
+            return Ok((options, false));
+        }
+        let value: Value = serde_json::from_str(text).map_err(|e| Error::misuse(format!("request options: {e}")))?;
+        let Value::Object(members) = value else {
+            return Err(Error::misuse(format!("request options: expected an object, got {value}")));
+        };
+        let mut wants_progress = false;
+        for (name, value) in members {
+            let time = || {
+                let Some(number) = value.as_f64() else {
+                    return Err(Error::misuse(format!("request option {name:?}: expected seconds, got {value}")));
+                };
+                crate::options::seconds(&name, number)
+            };
+            match name.as_str() {
+                "timeout" if value.is_null() => options.timeout = Some(Duration::ZERO),
+                "timeout" => options.timeout = Some(time()?),
+                "max_timeout" if value.is_null() => {}
+                "max_timeout" => options.max_timeout = Some(time()?),
+                "progress" => wants_progress = value.as_bool().unwrap_or(false),
+                _ => {
+                    return Err(Error::misuse(format!(
+                        "request option {name:?}: unknown, expected \"timeout\", \"max_timeout\" or \"progress\""
+                    )));
+                }
+            }
+        }
+        Ok((options, wants_progress))
+    }
+}
+
+impl std::fmt::Debug for CallOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CallOptions")
+            .field("timeout", &self.timeout)
+            .field("max_timeout", &self.max_timeout)
+            .field("progress", &self.progress.is_some())
+            .field("meta", &self.meta)
+            .finish()
+    }
+}
+
+/// The parameters as they go out under these options.
+///
+/// # Errors
+/// [`Misuse`](crate::ErrorKind::Misuse) when the options' `meta` is no object.
+pub(crate) fn prepared(params: Option<RawJson>, options: &CallOptions) -> Result<Option<RawJson>> {
+    match &options.meta {
+        None => Ok(params),
+        Some(meta) if meta.is_object() => Ok(Some(with_meta(params.as_ref(), meta))),
+        Some(meta) => Err(Error::misuse(format!("request option \"meta\": expected an object, got {meta}"))),
+    }
+}
+
+/// The parameters with these members in their `_meta`.
+fn with_meta(params: Option<&RawJson>, meta: &RawJson) -> RawJson {
+    let given = params.map_or("{}", RawJson::get);
+    let own = shape::members(meta.get());
+    let (mut text, mut merged) = (String::from("{"), String::from("{"));
+    for (key, value) in shape::members(given) {
+        if key == "_meta" {
+            let kept = shape::members(value.get()).into_iter().filter(|(key, _)| own.iter().all(|(k, _)| k != key));
+            kept.for_each(|(key, value)| shape::push_member(&mut merged, &key, value.get()));
+        } else {
+            shape::push_member(&mut text, &key, value.get());
+        }
+    }
+    own.iter().for_each(|(key, value)| shape::push_member(&mut merged, key, value.get()));
+    merged.push('}');
+    shape::push_member(&mut text, "_meta", &merged);
+    text.push('}');
+    RawJson::written(text)
+}
+
+#[derive(Default)]
+struct Slot {
+    outcome: Option<Result<RawJson>>,
+    waker: Option<Waker>,
+}
+
+/// The answer to a request, as a future. Dropping it cancels the request at the peer.
+#[must_use]
+pub struct Answer {
+    slot: Arc<Mutex<Slot>>,
+    guard: Option<Guard>,
+}
+
+impl Answer {
+    /// Starts a request with what hears of its outcome.
+    pub(crate) fn of(start: impl FnOnce(Done) -> Guard) -> Self {
+        let slot: Arc<Mutex<Slot>> = Arc::default();
+        let filled = slot.clone();
+        let done = Box::new(move |outcome| {
+            let mut slot = filled.lock().unwrap_or_else(PoisonError::into_inner);
+            slot.outcome = Some(outcome);
+            let waker = slot.waker.take();
+            drop(slot);
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        });
+        let guard = start(done);
+        Self { slot, guard: Some(guard) }
+    }
+}
+
+impl Future for Answer {
+    type Output = Result<RawJson>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+        match slot.outcome.take() {
+            Some(outcome) => {
+                drop(slot);
+                self.guard = None;
+                Poll::Ready(outcome)
+            }
+            None => {
+                slot.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_meta_joins_what_the_parameters_have() {
+        let meta = RawJson::trusted(r#"{"a":1,"n":12345678901234567890123}"#);
+        assert_eq!(with_meta(None, &meta).get(), r#"{"_meta":{"a":1,"n":12345678901234567890123}}"#);
+        let params = RawJson::trusted(r#"{"name":"t","_meta":{"b":2,"a":0}}"#);
+        let merged = r#"{"name":"t","_meta":{"b":2,"a":1,"n":12345678901234567890123}}"#;
+        assert_eq!(with_meta(Some(&params), &meta).get(), merged);
+    }
+}

@@ -1,0 +1,451 @@
+//! What a server offers, as its client asks for it: lists, resources, prompts, completion, logging.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::Client;
+use crate::call::{Answer, CallOptions};
+use crate::error::{Error, ErrorKind, Result};
+use crate::jsonrpc::RawJson;
+use crate::protocol::{Kind, LogLevel};
+
+/// One page of a list.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Page {
+    /// The definitions, with every member kept, known or not.
+    pub entries: Vec<Map<String, Value>>,
+    /// Where the next page begins; absent on the last one.
+    pub next_cursor: Option<String>,
+}
+
+/// One page of `tools/list`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ListToolsResult {
+    /// The definitions, with every member kept, known or not.
+    pub tools: Vec<Map<String, Value>>,
+    /// Where the next page begins; absent on the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// The most pages that listing everything reads.
+const MAX_PAGES: usize = 1000;
+
+/// What is wrong with a server whose pages do not end.
+#[derive(Default)]
+struct Seen(Vec<String>);
+
+impl Seen {
+    /// The next page's cursor.
+    fn next(&mut self, method: &str, cursor: String) -> Result<String> {
+        let misbehaved =
+            |what: String| Err(Error::new(ErrorKind::PeerMisbehaved, format!("{method} never ends: {what}")));
+        if self.0.contains(&cursor) {
+            return misbehaved(format!("the cursor {cursor:?} came twice"));
+        }
+        if self.0.len() + 1 >= MAX_PAGES {
+            return misbehaved(format!("there are more than {MAX_PAGES} pages"));
+        }
+        self.0.push(cursor.clone());
+        Ok(cursor)
+    }
+}
+
+/// The entries of a list, page by page as they are asked for: a stream, or [`next_page`](Self::next_page).
+pub struct Pages {
+    client: Client,
+    kind: Kind,
+    options: CallOptions,
+    seen: Seen,
+    state: State,
+}
+
+enum State {
+    /// The next page begins here.
+    Ready(Option<String>),
+    Asking(Answer),
+    /// Entries of the last page that were not taken yet, in reverse, and where the next begins.
+    Has(Vec<Map<String, Value>>, Option<String>),
+    Ended,
+}
+
+impl Pages {
+    fn method(&self) -> &'static str {
+        method(self.kind)
+    }
+
+    fn read(&mut self, outcome: Result<RawJson>) -> Result<Page> {
+        let page = outcome.and_then(|result| page(self.kind, &result))?;
+        let next_cursor = page.next_cursor.map(|cursor| self.seen.next(self.method(), cursor)).transpose()?;
+        Ok(Page { entries: page.entries, next_cursor })
+    }
+
+    /// The next page; none after the last.
+    ///
+    /// # Errors
+    /// As [`Client::request`]; [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) when the pages do not end.
+    pub async fn next_page(&mut self) -> Result<Option<Page>> {
+        let State::Ready(cursor) = std::mem::replace(&mut self.state, State::Ended) else { return Ok(None) };
+        let outcome = self.client.list_request(self.kind, cursor.as_deref(), &self.options).await;
+        let page = self.read(outcome)?;
+        if let Some(next) = &page.next_cursor {
+            self.state = State::Ready(Some(next.clone()));
+        }
+        Ok(Some(page))
+    }
+
+    /// Everything that is left.
+    ///
+    /// # Errors
+    /// As [`next_page`](Self::next_page).
+    pub async fn collect(mut self) -> Result<Vec<Map<String, Value>>> {
+        let mut all = Vec::new();
+        while let Some(page) = self.next_page().await? {
+            all.extend(page.entries);
+        }
+        Ok(all)
+    }
+}
+
+impl Stream for Pages {
+    type Item = Result<Map<String, Value>>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            match std::mem::replace(&mut self.state, State::Ended) {
+                State::Ended => return Poll::Ready(None),
+                State::Ready(cursor) => {
+                    let answer = self.client.list_request(self.kind, cursor.as_deref(), &self.options);
+                    self.state = State::Asking(answer);
+                }
+                State::Asking(mut answer) => match std::future::Future::poll(Pin::new(&mut answer), cx) {
+                    Poll::Pending => {
+                        self.state = State::Asking(answer);
+                        return Poll::Pending;
+                    }
+                    Poll::Ready(outcome) => match self.read(outcome) {
+                        Ok(mut page) => {
+                            page.entries.reverse();
+                            self.state = State::Has(page.entries, page.next_cursor);
+                        }
+                        Err(error) => return Poll::Ready(Some(Err(error))),
+                    },
+                },
+                State::Has(mut entries, next) => match (entries.pop(), next) {
+                    (Some(entry), next) => {
+                        self.state = State::Has(entries, next);
+                        return Poll::Ready(Some(Ok(entry)));
+                    }
+                    (None, Some(next)) => self.state = State::Ready(Some(next)),
+                    (None, None) => {}
+                },
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Pages {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pages").field("method", &self.method()).finish_non_exhaustive()
+    }
+}
+
+const fn method(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Tool => "tools/list",
+        Kind::Resource => "resources/list",
+        Kind::ResourceTemplate => "resources/templates/list",
+        Kind::Prompt => "prompts/list",
+    }
+}
+
+/// Reads one page.
+fn page(kind: Kind, result: &RawJson) -> Result<Page> {
+    let wrong = |why: &str| Error::new(ErrorKind::PeerMisbehaved, format!("result of {}: {why}", method(kind)));
+    let mut members: Map<String, Value> = result.to().map_err(|e| wrong(&e.to_string()))?;
+    let entries =
+        members.remove(kind.list_member()).ok_or_else(|| wrong(&format!("{:?}: missing", kind.list_member())))?;
+    let entries = serde_json::from_value(entries).map_err(|e| wrong(&e.to_string()))?;
+    let next_cursor = match members.remove("nextCursor") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(cursor)) => Some(cursor),
+        Some(other) => return Err(wrong(&format!("\"nextCursor\": expected a string, got {other}"))),
+    };
+    Ok(Page { entries, next_cursor })
+}
+
+fn typed<T: serde::de::DeserializeOwned>(method: &str, result: &RawJson) -> Result<T> {
+    result.to().map_err(|e| Error::new(ErrorKind::PeerMisbehaved, format!("result of {method}: {e}")))
+}
+
+impl Client {
+    fn list_request(&self, kind: Kind, cursor: Option<&str>, options: &CallOptions) -> Answer {
+        let params = cursor.map(|cursor| RawJson::from_value(&json!({"cursor": cursor})));
+        self.request(method(kind), params, options)
+    }
+
+    /// What the server lists of this kind, page by page as it is asked for. The options hold for each page.
+    #[must_use]
+    pub fn pages(&self, kind: Kind, options: &CallOptions) -> Pages {
+        let (client, options) = (self.clone(), options.clone());
+        Pages { client, kind, options, seen: Seen::default(), state: State::Ready(None) }
+    }
+
+    /// One page of what the server lists of this kind; `cursor` is the previous page's `next_cursor`.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub async fn page(&self, kind: Kind, cursor: Option<&str>, options: &CallOptions) -> Result<Page> {
+        page(kind, &self.list_request(kind, cursor, options).await?)
+    }
+
+    /// One page of the server's tools; `cursor` is the previous page's `next_cursor`.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub async fn list_tools_page(&self, cursor: Option<&str>) -> Result<ListToolsResult> {
+        self.list_tools_page_with(cursor, &CallOptions::default()).await
+    }
+
+    /// One page of the server's tools, with options.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub async fn list_tools_page_with(&self, cursor: Option<&str>, options: &CallOptions) -> Result<ListToolsResult> {
+        let result = self.list_request(Kind::Tool, cursor, options).await?;
+        typed("tools/list", &result)
+    }
+
+    /// All the server's tools.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request); [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) when the pages do not end.
+    pub async fn list_tools(&self) -> Result<Vec<Map<String, Value>>> {
+        self.list_tools_with(&CallOptions::default()).await
+    }
+
+    /// All the server's tools; the options hold for each page.
+    ///
+    /// # Errors
+    /// As [`list_tools`](Self::list_tools).
+    pub async fn list_tools_with(&self, options: &CallOptions) -> Result<Vec<Map<String, Value>>> {
+        self.pages(Kind::Tool, options).collect().await
+    }
+
+    /// All the server's resources.
+    ///
+    /// # Errors
+    /// As [`list_tools`](Self::list_tools).
+    pub async fn list_resources(&self) -> Result<Vec<Map<String, Value>>> {
+        self.pages(Kind::Resource, &CallOptions::default()).collect().await
+    }
+
+    /// All the server's resource templates.
+    ///
+    /// # Errors
+    /// As [`list_tools`](Self::list_tools).
+    pub async fn list_resource_templates(&self) -> Result<Vec<Map<String, Value>>> {
+        self.pages(Kind::ResourceTemplate, &CallOptions::default()).collect().await
+    }
+
+    /// All the server's prompts.
+    ///
+    /// # Errors
+    /// As [`list_tools`](Self::list_tools).
+    pub async fn list_prompts(&self) -> Result<Vec<Map<String, Value>>> {
+        self.pages(Kind::Prompt, &CallOptions::default()).collect().await
+    }
+
+    /// Reads a resource: its contents, each with `uri` and `text` or `blob` (base64).
+    ///
+    /// # Errors
+    /// As [`request`](Self::request); there is none: [`Rpc`](ErrorKind::Rpc) with −32002, or −32602 in newer revisions.
+    pub async fn read_resource(&self, uri: &str) -> Result<Vec<Map<String, Value>>> {
+        self.read_resource_with(uri, &CallOptions::default()).await
+    }
+
+    /// Reads a resource, with options.
+    ///
+    /// # Errors
+    /// As [`read_resource`](Self::read_resource).
+    pub async fn read_resource_with(&self, uri: &str, options: &CallOptions) -> Result<Vec<Map<String, Value>>> {
+        #[derive(Deserialize)]
+        struct ReadResult {
+            contents: Vec<Map<String, Value>>,
+        }
+        let params = RawJson::from_value(&json!({"uri": uri}));
+        let result = self.request("resources/read", Some(params), options).await?;
+        typed::<ReadResult>("resources/read", &result).map(|read| read.contents)
+    }
+
+    /// Asks for `notifications/resources/updated` of a resource.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request); [`Unsupported`](ErrorKind::Unsupported) when the server has no subscriptions.
+    pub async fn subscribe(&self, uri: &str) -> Result<()> {
+        let params = RawJson::from_value(&json!({"uri": uri}));
+        self.request("resources/subscribe", Some(params), &CallOptions::default()).await.map(drop)
+    }
+
+    /// No longer asks for it.
+    ///
+    /// # Errors
+    /// As [`subscribe`](Self::subscribe).
+    pub async fn unsubscribe(&self, uri: &str) -> Result<()> {
+        let params = RawJson::from_value(&json!({"uri": uri}));
+        self.request("resources/unsubscribe", Some(params), &CallOptions::default()).await.map(drop)
+    }
+
+    /// Gets a prompt: a `GetPromptResult`. Arguments are text.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub async fn get_prompt(&self, name: &str, arguments: impl Serialize) -> Result<Map<String, Value>> {
+        self.get_prompt_with(name, arguments, &CallOptions::default()).await
+    }
+
+    /// Gets a prompt, with options.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub async fn get_prompt_with(
+        &self,
+        name: &str,
+        arguments: impl Serialize,
+        options: &CallOptions,
+    ) -> Result<Map<String, Value>> {
+        let mut params = Map::new();
+        params.insert("name".into(), name.into());
+        match serde_json::to_value(&arguments).map_err(|e| Error::misuse(format!("arguments: {e}")))? {
+            Value::Null => {}
+            arguments => {
+                params.insert("arguments".into(), arguments);
+            }
+        }
+        let result = self.request("prompts/get", Some(RawJson::from_value(&params)), options).await?;
+        typed("prompts/get", &result)
+    }
+
+    /// Completes an argument of a prompt (`Kind::Prompt`) or a variable of a resource template
+    /// (`Kind::ResourceTemplate`), of which the others that are known are `context`. Gives `{"values", "total"?,
+    /// "hasMore"?}`.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request); [`Misuse`](ErrorKind::Misuse) for another kind.
+    pub async fn complete(
+        &self,
+        kind: Kind,
+        name: &str,
+        argument: &str,
+        value: &str,
+        context: Option<&Map<String, Value>>,
+    ) -> Result<Map<String, Value>> {
+        #[derive(Deserialize)]
+        struct CompleteResult {
+            completion: Map<String, Value>,
+        }
+        let reference = match kind {
+            Kind::Prompt => json!({"type": "ref/prompt", "name": name}),
+            Kind::Resource | Kind::ResourceTemplate => json!({"type": "ref/resource", "uri": name}),
+            Kind::Tool => {
+                return Err(Error::misuse("a tool has no completion: expected a prompt or a resource template"));
+            }
+        };
+        let mut params = json!({"ref": reference, "argument": {"name": argument, "value": value}});
+        if let Some(context) = context {
+            params["context"] = json!({"arguments": context});
+        }
+        let result =
+            self.request("completion/complete", Some(RawJson::from_value(&params)), &CallOptions::default()).await?;
+        typed::<CompleteResult>("completion/complete", &result).map(|result| result.completion)
+    }
+
+    /// Asks for log messages of at least this level, for the whole session.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request); [`Unsupported`](ErrorKind::Unsupported) in revisions that ask with each request.
+    pub async fn set_log_level(&self, level: LogLevel) -> Result<()> {
+        let params = RawJson::from_value(&json!({"level": level}));
+        self.request("logging/setLevel", Some(params), &CallOptions::default()).await.map(drop)
+    }
+}
+
+/// How a result of `method` is checked for hosts that read it themselves: the shape that Rust's typed methods need.
+#[cfg(feature = "runtime")]
+pub(crate) fn check_of(method: &str) -> fn(&RawJson) -> Result<()> {
+    /// An object of any members.
+    struct Object;
+    impl<'de> Deserialize<'de> for Object {
+        fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+            deserializer.deserialize_map(Self)
+        }
+    }
+    impl<'de> serde::de::Visitor<'de> for Object {
+        type Value = Self;
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> std::result::Result<Self, A::Error> {
+            while map.next_entry::<serde::de::IgnoredAny, serde::de::IgnoredAny>()?.is_some() {}
+            Ok(self)
+        }
+    }
+    #[derive(Deserialize)]
+    struct Tools {
+        #[serde(rename = "tools")]
+        _tools: Vec<Object>,
+        #[serde(default, rename = "nextCursor")]
+        _next_cursor: Option<String>,
+    }
+    #[derive(Deserialize)]
+    struct Called {
+        #[serde(default, rename = "content")]
+        _content: Vec<Object>,
+        #[serde(default, rename = "isError")]
+        _is_error: bool,
+    }
+    #[derive(Deserialize)]
+    struct Read {
+        #[serde(rename = "contents")]
+        _contents: Vec<Object>,
+    }
+    #[derive(Deserialize)]
+    struct Got {
+        #[serde(rename = "messages")]
+        _messages: Vec<Object>,
+    }
+    #[derive(Deserialize)]
+    struct Completed {
+        #[serde(rename = "completion")]
+        _completion: Values,
+    }
+    #[derive(Deserialize)]
+    struct Values {
+        #[serde(rename = "values")]
+        _values: Vec<String>,
+    }
+    fn fits<T: serde::de::DeserializeOwned>(method: &str, result: &RawJson) -> Result<()> {
+        typed::<T>(method, result).map(drop)
+    }
+    fn pages(kind: Kind, result: &RawJson) -> Result<()> {
+        page(kind, result).map(drop)
+    }
+    match method {
+        "tools/list" => |result| fits::<Tools>("tools/list", result),
+        "tools/call" => |result| fits::<Called>("tools/call", result),
+        "resources/list" => |result| pages(Kind::Resource, result),
+        "resources/templates/list" => |result| pages(Kind::ResourceTemplate, result),
+        "prompts/list" => |result| pages(Kind::Prompt, result),
+        "resources/read" => |result| fits::<Read>("resources/read", result),
+        "prompts/get" => |result| fits::<Got>("prompts/get", result),
+        "completion/complete" => |result| fits::<Completed>("completion/complete", result),
+        _ => |_| Ok(()),
+    }
+}

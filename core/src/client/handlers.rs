@@ -1,0 +1,368 @@
+//! What a client does for its server: answers its questions and hears its notifications.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use serde_json::{Map, Value, json};
+
+use crate::call::{Context, Failures, Handler, Link, Reply, Shaper};
+use crate::error::{Error, Result};
+use crate::jsonrpc::{RawJson, code};
+use crate::protocol::revision::Revision;
+use crate::protocol::{Call, Input, Payload};
+
+/// What a client hears besides its answers. Called from any thread; must not block.
+pub trait Events: Send + Sync + 'static {
+    /// The server sent a notification.
+    fn notification(&self, _method: &str, _params: Option<&RawJson>) {}
+    /// A child process wrote a line to its standard error (`Stderr::Event`).
+    fn stderr(&self, _line: &str) {}
+    /// Something about the server is wrong that is no reason to fail, such as a tool that cannot be offered. Written
+    /// to standard error unless this says otherwise.
+    fn warning(&self, message: &str) {
+        eprintln!("tricorn: {message}");
+    }
+    /// The connection ended.
+    fn closed(&self, _reason: &Error) {}
+}
+
+impl<E: Events + ?Sized> Events for Arc<E> {
+    fn notification(&self, method: &str, params: Option<&RawJson>) {
+        (**self).notification(method, params);
+    }
+
+    fn stderr(&self, line: &str) {
+        (**self).stderr(line);
+    }
+
+    fn warning(&self, message: &str) {
+        (**self).warning(message);
+    }
+
+    fn closed(&self, reason: &Error) {
+        (**self).closed(reason);
+    }
+}
+
+/// No interest in events; warnings go to standard error.
+#[derive(Debug, Clone, Copy)]
+pub struct Quiet;
+
+impl Events for Quiet {}
+
+const SAMPLING: &str = "sampling/createMessage";
+const ELICITATION: &str = "elicitation/create";
+const ROOTS: &str = "roots/list";
+
+/// What a client does for its server, as functions. What is there is declared as a capability; a request for what is
+/// not there is refused. A clone is the same.
+#[derive(Clone)]
+pub struct Handlers {
+    events: Arc<dyn Events>,
+    by_method: Vec<(&'static str, Arc<dyn Handler>)>,
+    capabilities: Map<String, Value>,
+    roots: Option<Roots>,
+    failures: Arc<Failures>,
+}
+
+impl Default for Handlers {
+    fn default() -> Self {
+        Self {
+            events: Arc::new(Quiet),
+            by_method: Vec::new(),
+            capabilities: Map::new(),
+            roots: None,
+            failures: Arc::default(),
+        }
+    }
+}
+
+impl Handlers {
+    /// Nothing is answered, nothing is heard.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Hears the server's notifications and what happens to the connection.
+    #[must_use]
+    pub fn events(mut self, events: impl Events) -> Self {
+        self.events = Arc::new(events);
+        self
+    }
+
+    /// Answers `sampling/createMessage`. The handler gets the request's parameters and answers with a
+    /// `CreateMessageResult`, or with text.
+    #[must_use]
+    pub fn sampling(self, handler: Arc<dyn Handler>) -> Self {
+        self.answer(SAMPLING, handler, json!({}))
+    }
+
+    /// As [`sampling`](Self::sampling), for a handler that knows what to do with tools.
+    #[must_use]
+    pub fn sampling_with_tools(self, handler: Arc<dyn Handler>) -> Self {
+        self.answer(SAMPLING, handler, json!({"tools": {}}))
+    }
+
+    /// Answers `elicitation/create` with forms. The handler gets the request's parameters and answers with an
+    /// `ElicitResult`; with an object alone it accepts, with `null` it declines.
+    #[must_use]
+    pub fn elicitation(self, handler: Arc<dyn Handler>) -> Self {
+        self.answer(ELICITATION, handler, json!({"form": {}}))
+    }
+
+    /// As [`elicitation`](Self::elicitation), for a handler that also leads the user to a URL (`"mode": "url"`).
+    #[must_use]
+    pub fn elicitation_with_url(self, handler: Arc<dyn Handler>) -> Self {
+        self.answer(ELICITATION, handler, json!({"form": {}, "url": {}}))
+    }
+
+    /// Answers `roots/list` with these.
+    #[must_use]
+    pub fn roots(mut self, roots: &Roots) -> Self {
+        self.capabilities.insert("roots".into(), json!({"listChanged": true}));
+        self.roots = Some(roots.clone());
+        self
+    }
+
+    /// Answers any request that a server may send, such as those above; `capability` is what is declared for it.
+    #[must_use]
+    pub fn answer(mut self, method: &'static str, handler: Arc<dyn Handler>, capability: Value) -> Self {
+        self.by_method.retain(|(known, _)| *known != method);
+        self.by_method.push((method, handler));
+        let name = method.split('/').next().unwrap_or(method);
+        self.capabilities.insert(name.to_owned(), capability);
+        self
+    }
+
+    /// The capabilities that these need, with those that were given besides.
+    pub(crate) fn capabilities(&self, given: Option<&RawJson>) -> Option<RawJson> {
+        if self.capabilities.is_empty() {
+            return given.cloned();
+        }
+        let mut all = self.capabilities.clone();
+        if let Some(Ok(given)) = given.map(RawJson::to::<Map<String, Value>>) {
+            all.extend(given);
+        }
+        Some(RawJson::from_value(&all))
+    }
+
+    pub(crate) fn heard(&self) -> &Arc<dyn Events> {
+        &self.events
+    }
+
+    /// The roots are this connection's from now on.
+    pub(crate) fn join(&self, link: &Arc<dyn Link>) {
+        if let Some(roots) = &self.roots {
+            let mut state = roots.lock();
+            state.links.retain(|link| link.strong_count() > 0);
+            state.links.push(Arc::downgrade(link));
+        }
+    }
+
+    /// Runs a request of the server.
+    pub(crate) fn dispatch(&self, link: &Arc<dyn Link>, call: Call) {
+        let method = call.method.name;
+        let given = self.by_method.iter().find(|(known, _)| *known == method).map(|(_, handler)| handler.clone());
+        let Some(handler) = given else {
+            let outcome = match &self.roots {
+                Some(roots) if method == ROOTS => Ok(Payload::Object(roots.result())),
+                _ => Err(Error::rpc(code::METHOD_NOT_FOUND, format!("method {method:?} is not served"))),
+            };
+            return link.clone().complete(call.id, outcome);
+        };
+        let params = call.params.unwrap_or_else(RawJson::empty_object);
+        let context = Context::new(call.id, call.context, link.clone(), handler.clone());
+        if !link.started(&context) {
+            return;
+        }
+        let shaper = Answered { method, failures: self.failures.clone() };
+        let reply = Reply::new(context.clone(), Some(Arc::new(shaper)));
+        // A panic that gets here has dropped the reply, which has answered.
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| handler.call(context, params, reply)));
+    }
+}
+
+impl std::fmt::Debug for Handlers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let methods: Vec<_> = self.by_method.iter().map(|(method, _)| *method).collect();
+        f.debug_struct("Handlers").field("methods", &methods).field("roots", &self.roots).finish_non_exhaustive()
+    }
+}
+
+/// The folders and files that a server may look at: what `roots/list` answers. A clone is the same list.
+#[derive(Clone, Default)]
+pub struct Roots(Arc<Mutex<RootsState>>);
+
+#[derive(Default)]
+struct RootsState {
+    list: Vec<Value>,
+    links: Vec<Weak<dyn Link>>,
+}
+
+impl Roots {
+    /// These roots: each a `file://` URI, a path, or `{"uri", "name"?, "_meta"?}`.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) for what is no `file://` URI.
+    pub fn new(roots: impl IntoIterator<Item = Value>) -> Result<Self> {
+        let all = Self::default();
+        all.lock().list = checked(roots)?;
+        Ok(all)
+    }
+
+    /// Has these roots from now on, and tells the servers.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) for what is no `file://` URI.
+    pub fn set(&self, roots: impl IntoIterator<Item = Value>) -> Result<()> {
+        let roots = checked(roots)?;
+        let mut state = self.lock();
+        state.list = roots;
+        let links: Vec<Arc<dyn Link>> = state.links.iter().filter_map(Weak::upgrade).collect();
+        drop(state);
+        for link in links {
+            let (method, params) = ("notifications/roots/list_changed", RawJson::empty_object());
+            link.input(Input::Notify { method, params, related: None });
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, RootsState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn result(&self) -> RawJson {
+        RawJson::from_value(&json!({"roots": self.lock().list}))
+    }
+}
+
+impl std::fmt::Debug for Roots {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Roots").field(&self.lock().list).finish()
+    }
+}
+
+fn checked(roots: impl IntoIterator<Item = Value>) -> Result<Vec<Value>> {
+    roots.into_iter().map(root).collect()
+}
+
+/// A root as the schema has it; only files can be roots (specification, roots: "This MUST be a file:// URI").
+fn root(given: Value) -> Result<Value> {
+    let root = match given {
+        Value::String(path) if path.starts_with('/') => json!({"uri": file_uri(&path)}),
+        Value::String(uri) => json!({"uri": uri}),
+        other => other,
+    };
+    match root.get("uri").and_then(Value::as_str) {
+        Some(uri) if uri.starts_with("file://") => Ok(root),
+        _ => Err(Error::misuse(format!("root {root}: \"uri\": expected a file:// URI"))),
+    }
+}
+
+/// The `file://` URI of an absolute path (RFC 8089).
+fn file_uri(path: &str) -> String {
+    let mut uri = String::from("file://");
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {
+            uri.push(char::from(byte));
+        } else {
+            uri.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    uri
+}
+
+/// Makes of what a handler answered what the server's request is answered with.
+struct Answered {
+    method: &'static str,
+    failures: Arc<Failures>,
+}
+
+impl Answered {
+    fn wrong(&self, expected: &str) -> Error {
+        Error::rpc(
+            code::INTERNAL_ERROR,
+            format!("the client's answer to {:?} is none: expected {expected}", self.method),
+        )
+    }
+
+    fn sampled(&self, given: Value) -> Result<Value> {
+        let text = |text: String| json!({"role": "assistant", "content": {"type": "text", "text": text}, "model": "unknown", "stopReason": "endTurn"});
+        match given {
+            Value::String(given) => Ok(text(given)),
+            Value::Object(mut members) if members.contains_key("content") => {
+                members.entry("role").or_insert_with(|| "assistant".into());
+                members.entry("model").or_insert_with(|| "unknown".into());
+                if let Some(Value::String(text)) = members.get("content") {
+                    let content = json!({"type": "text", "text": text});
+                    members.insert("content".into(), content);
+                }
+                Ok(Value::Object(members))
+            }
+            _ => Err(self.wrong("text or a CreateMessageResult")),
+        }
+    }
+
+    fn elicited(&self, given: Value) -> Result<Value> {
+        match given {
+            Value::Null | Value::Bool(false) => Ok(json!({"action": "decline"})),
+            Value::Bool(true) => Ok(json!({"action": "accept"})),
+            Value::String(action) if matches!(action.as_str(), "accept" | "decline" | "cancel") => {
+                Ok(json!({"action": action}))
+            }
+            Value::Object(members) => match members.get("action").and_then(Value::as_str) {
+                Some("accept" | "decline" | "cancel")
+                    if members.keys().all(|k| ["action", "content", "_meta"].contains(&&**k)) =>
+                {
+                    Ok(Value::Object(members))
+                }
+                _ => Ok(json!({"action": "accept", "content": members})),
+            },
+            _ => Err(self.wrong("an ElicitResult, an object of answers, or null")),
+        }
+    }
+
+    fn rooted(&self, given: Value) -> Result<Value> {
+        let list = match given {
+            Value::Array(list) => list,
+            Value::Object(mut members) => match members.remove("roots") {
+                Some(Value::Array(list)) => list,
+                _ => return Err(self.wrong("an array of roots")),
+            },
+            _ => return Err(self.wrong("an array of roots")),
+        };
+        let list = checked(list).map_err(|error| self.wrong(error.message()))?;
+        Ok(json!({"roots": list}))
+    }
+}
+
+impl Shaper for Answered {
+    fn shape(&self, payload: Payload, _: Revision) -> Result<Payload> {
+        let given: Value = match payload {
+            Payload::Object(given) | Payload::Value { value: given, .. } => {
+                given.to().map_err(|_| self.wrong("JSON"))?
+            }
+            Payload::Text(text) => Value::String(text),
+            Payload::Failed(text) => return Err(Error::rpc(code::INTERNAL_ERROR, text)),
+        };
+        let result = match self.method {
+            SAMPLING => self.sampled(given)?,
+            ELICITATION => self.elicited(given)?,
+            ROOTS => self.rooted(given)?,
+            _ => given,
+        };
+        Ok(Payload::Object(RawJson::from_value(&result)))
+    }
+
+    fn subject(&self) -> String {
+        format!("the answer to {:?}", self.method)
+    }
+
+    fn name(&self) -> &str {
+        self.method
+    }
+
+    fn failures(&self) -> &Failures {
+        &self.failures
+    }
+}

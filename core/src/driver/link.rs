@@ -1,0 +1,90 @@
+use std::sync::Arc;
+
+use super::{Peer, Waiter, now};
+use crate::call::{BoxFuture, CallOptions, Context, Done, Guard, Link, SessionSlot};
+use crate::error::Result;
+use crate::jsonrpc::RawJson;
+use crate::protocol::{CallId, Input, Invocation, LogLevel, Payload};
+
+impl Link for Peer {
+    fn started(&self, context: &Context) -> bool {
+        let mut state = self.lock();
+        // A cancellation that came before this found nothing to cancel.
+        let wanted = state.connection.is_awaiting(context.call());
+        if wanted {
+            state.running.push(context.clone());
+        }
+        wanted
+    }
+
+    fn complete(self: Arc<Self>, call: CallId, outcome: Result<Payload>) {
+        let mut state = self.lock();
+        // Kept until the lock is released: dropping the last reference may run user code.
+        let finished = state.stop_running(call);
+        let actions = state.connection.handle(now(), Input::Completed(call, outcome));
+        self.act(state, actions);
+        drop(finished);
+    }
+
+    fn input(self: Arc<Self>, input: Input) {
+        self.handle(input);
+    }
+
+    #[cfg(feature = "runtime")]
+    fn spawn(&self, future: BoxFuture<()>) {
+        super::runtime::spawn(future);
+    }
+
+    /// Without a runtime nothing can wait: the handler is dropped, and its reply answers with an error.
+    #[cfg(not(feature = "runtime"))]
+    fn spawn(&self, future: BoxFuture<()>) {
+        drop(future);
+    }
+
+    fn log_level(&self) -> Option<LogLevel> {
+        self.lock().connection.log_level()
+    }
+
+    fn request(
+        self: Arc<Self>,
+        method: &str,
+        params: Option<RawJson>,
+        options: &CallOptions,
+        related: Option<CallId>,
+        done: Done,
+    ) -> Guard {
+        let waiter = Waiter { done, progress: options.progress.clone() };
+        let pending = self.call(
+            |call| {
+                let mut invocation = Invocation::new(call, method, params);
+                invocation.timeout = options.timeout;
+                invocation.max_timeout = options.max_timeout;
+                invocation.progress = options.progress.is_some();
+                invocation.related = related;
+                invocation
+            },
+            waiter,
+        );
+        Box::new(pending)
+    }
+
+    fn awaited(&self) -> usize {
+        Self::awaited(self)
+    }
+
+    fn subscribe(&self, uri: &str, begins: bool) -> Result<()> {
+        self.lock().connection.subscribe(uri, begins)
+    }
+
+    fn session(&self) -> &SessionSlot {
+        &self.session
+    }
+
+    fn cork(&self) {
+        Self::cork(self);
+    }
+
+    fn uncork(&self) {
+        Self::uncork(self);
+    }
+}

@@ -1,0 +1,281 @@
+//! What a server offers besides tools: the definitions as they are listed.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::Annotations;
+use crate::error::{Error, Result};
+use crate::jsonrpc::RawJson;
+
+macro_rules! definition {
+    ($(#[$docs:meta])* $name:ident, $what:literal, [$($key:literal),+]) => {
+        $(#[$docs])*
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct $name {
+            members: Map<String, Value>,
+        }
+
+        impl $name {
+            /// Reads a whole definition.
+            ///
+            /// # Errors
+            /// [`Misuse`](crate::ErrorKind::Misuse) naming the member that is missing or of the wrong type.
+            pub fn parse(definition: &str) -> Result<Self> {
+                let members: Map<String, Value> = serde_json::from_str(definition)
+                    .map_err(|e| Error::misuse(format!(concat!($what, " definition: {}"), e)))?;
+                for key in [$($key),+] {
+                    match members.get(key) {
+                        Some(Value::String(text)) if !text.is_empty() => {}
+                        Some(other) => {
+                            return Err(Error::misuse(format!(
+                                concat!($what, " {:?}: expected a string that is not empty, got {}"), key, other
+                            )));
+                        }
+                        None => return Err(Error::misuse(format!(concat!($what, " {:?}: missing"), key))),
+                    }
+                }
+                Ok(Self { members })
+            }
+
+            /// Name for people.
+            #[must_use]
+            pub fn title(self, title: impl Into<String>) -> Self {
+                self.with("title", Value::String(title.into()))
+            }
+
+            /// What it is, for the model and for people.
+            #[must_use]
+            pub fn description(self, description: impl Into<String>) -> Self {
+                self.with("description", Value::String(description.into()))
+            }
+
+            /// The schema's `Icon` objects, as an array.
+            #[must_use]
+            pub fn icons(self, icons: Value) -> Self {
+                self.with("icons", icons)
+            }
+
+            /// `_meta`, an object.
+            #[must_use]
+            pub fn meta(self, meta: Value) -> Self {
+                self.with("_meta", meta)
+            }
+
+            /// Sets any member, also one that this crate does not know.
+            #[must_use]
+            pub fn with(mut self, key: &str, value: Value) -> Self {
+                self.members.insert(key.to_owned(), value);
+                self
+            }
+
+            /// Every member.
+            #[must_use]
+            pub fn members(&self) -> &Map<String, Value> {
+                &self.members
+            }
+
+            #[allow(dead_code, reason = "not all of them are taken apart")]
+            pub(crate) fn into_members(self) -> Map<String, Value> {
+                self.members
+            }
+        }
+    };
+}
+
+definition! {
+    /// A resource's definition: the schema's `Resource`, with every member kept, known or not.
+    Resource, "resource", ["uri", "name"]
+}
+
+definition! {
+    /// A resource template's definition: the schema's `ResourceTemplate`, with every member kept, known or not.
+    ResourceTemplate, "resource template", ["uriTemplate", "name"]
+}
+
+definition! {
+    /// A prompt's definition: the schema's `Prompt`, with every member kept, known or not.
+    Prompt, "prompt", ["name"]
+}
+
+fn object(members: impl IntoIterator<Item = (&'static str, String)>) -> Map<String, Value> {
+    members.into_iter().map(|(key, value)| (key.to_owned(), Value::String(value))).collect()
+}
+
+impl Resource {
+    /// The resource at `uri`, an absolute URI, called `name`.
+    pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { members: object([("uri", uri.into()), ("name", name.into())]) }
+    }
+
+    /// The MIME type of its contents.
+    #[must_use]
+    pub fn mime_type(self, mime_type: impl Into<String>) -> Self {
+        self.with("mimeType", Value::String(mime_type.into()))
+    }
+
+    /// The bytes of its contents, before base64.
+    #[must_use]
+    pub fn size(self, bytes: u64) -> Self {
+        self.with("size", bytes.into())
+    }
+
+    /// Who it is for and how much it matters.
+    #[must_use]
+    pub fn annotations(self, annotations: &Annotations) -> Self {
+        self.with("annotations", serde_json::to_value(annotations).unwrap_or_default())
+    }
+}
+
+impl ResourceTemplate {
+    /// The resources whose URIs fit `uri_template` (RFC 6570), called `name`.
+    pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { members: object([("uriTemplate", uri_template.into()), ("name", name.into())]) }
+    }
+
+    /// The MIME type of the contents of all of them.
+    #[must_use]
+    pub fn mime_type(self, mime_type: impl Into<String>) -> Self {
+        self.with("mimeType", Value::String(mime_type.into()))
+    }
+
+    /// Who they are for and how much they matter.
+    #[must_use]
+    pub fn annotations(self, annotations: &Annotations) -> Self {
+        self.with("annotations", serde_json::to_value(annotations).unwrap_or_default())
+    }
+}
+
+impl Prompt {
+    /// The prompt called `name`, without arguments.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { members: object([("name", name.into())]) }
+    }
+
+    /// Adds an argument. Arguments that a function's type says need not be added.
+    #[must_use]
+    pub fn argument(mut self, name: &str, description: &str, required: bool) -> Self {
+        let mut argument = object([("name", name.to_owned()), ("description", description.to_owned())]);
+        argument.insert("required".into(), required.into());
+        match self.members.entry("arguments").or_insert_with(|| Value::Array(Vec::new())) {
+            Value::Array(arguments) => arguments.push(Value::Object(argument)),
+            other => *other = Value::Array(vec![Value::Object(argument)]),
+        }
+        self
+    }
+}
+
+/// What a resource holds: the schema's `TextResourceContents` or `BlobResourceContents`. Without a URI it is the one
+/// that was read.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct ResourceContents(Map<String, Value>);
+
+impl ResourceContents {
+    /// Text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self(object([("text", text.into())]))
+    }
+
+    /// Bytes, which go out as base64.
+    pub fn blob(bytes: impl AsRef<[u8]>) -> Self {
+        use base64::Engine;
+        Self(object([("blob", base64::engine::general_purpose::STANDARD.encode(bytes))]))
+    }
+
+    /// Whose contents these are, when not those of the URI that was read.
+    #[must_use]
+    pub fn uri(self, uri: impl Into<String>) -> Self {
+        self.with("uri", Value::String(uri.into()))
+    }
+
+    /// The MIME type; that of the resource's definition else.
+    #[must_use]
+    pub fn mime_type(self, mime_type: impl Into<String>) -> Self {
+        self.with("mimeType", Value::String(mime_type.into()))
+    }
+
+    /// Sets any member, such as `_meta`.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: Value) -> Self {
+        self.0.insert(key.to_owned(), value);
+        self
+    }
+
+    /// Every member.
+    #[must_use]
+    pub fn members(&self) -> &Map<String, Value> {
+        &self.0
+    }
+}
+
+/// What reading a resource gives: the schema's `ReadResourceResult`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReadResourceResult {
+    contents: Vec<ResourceContents>,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<RawJson>,
+}
+
+impl ReadResourceResult {
+    /// These contents.
+    pub fn new(contents: impl IntoIterator<Item = ResourceContents>) -> Self {
+        Self { contents: contents.into_iter().collect(), meta: None }
+    }
+
+    /// `_meta`, an object.
+    #[must_use]
+    pub fn meta(mut self, meta: &Value) -> Self {
+        self.meta = Some(RawJson::from_value(meta));
+        self
+    }
+}
+
+/// One message of a prompt: the schema's `PromptMessage`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PromptMessage {
+    role: &'static str,
+    content: super::Content,
+}
+
+impl PromptMessage {
+    /// Said by the user.
+    pub fn user(content: super::Content) -> Self {
+        Self { role: "user", content }
+    }
+
+    /// Said by the model.
+    pub fn assistant(content: super::Content) -> Self {
+        Self { role: "assistant", content }
+    }
+}
+
+/// What a prompt becomes: the schema's `GetPromptResult`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GetPromptResult {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    messages: Vec<PromptMessage>,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<RawJson>,
+}
+
+impl GetPromptResult {
+    /// These messages; the description is the prompt's own.
+    pub fn new(messages: impl IntoIterator<Item = PromptMessage>) -> Self {
+        Self { description: None, messages: messages.into_iter().collect(), meta: None }
+    }
+
+    /// Another description.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// `_meta`, an object.
+    #[must_use]
+    pub fn meta(mut self, meta: &Value) -> Self {
+        self.meta = Some(RawJson::from_value(meta));
+        self
+    }
+}

@@ -1,0 +1,199 @@
+//! `completion/complete`: who completes an argument, and what its answer becomes.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::listed::{Common, Entry, Kind};
+use super::registry::{Changes, Registry};
+use super::resources::Completions;
+use crate::call::{Failures, Handler, Shaper};
+use crate::error::{Error, Result, shortened};
+use crate::jsonrpc::{RawJson, code};
+use crate::protocol::Payload;
+use crate::protocol::revision::Revision;
+
+/// The most values of one answer (specification, completion: "Maximum 100 items per response").
+const MAX_VALUES: usize = 100;
+
+/// What is to be completed.
+#[derive(Debug)]
+pub(super) struct Asked {
+    kind: Kind,
+    name: String,
+    argument: String,
+    value: String,
+}
+
+impl Asked {
+    /// Reads a request's parameters.
+    ///
+    /// # Errors
+    /// −32602 naming the member that is missing or wrong.
+    pub(super) fn read(params: Option<&RawJson>) -> Result<Self> {
+        #[derive(Deserialize)]
+        struct Params {
+            r#ref: Reference,
+            argument: Argument,
+        }
+        #[derive(Deserialize)]
+        struct Reference {
+            r#type: String,
+            name: Option<String>,
+            uri: Option<String>,
+        }
+        #[derive(Deserialize)]
+        struct Argument {
+            name: String,
+            value: String,
+        }
+        let params = params.ok_or_else(|| Error::invalid_params("\"ref\": missing"))?;
+        let params: Params = params.to().map_err(|e| Error::invalid_params(format!("completion/complete: {e}")))?;
+        let missing = |key: &str| Error::invalid_params(format!("\"ref\": {key:?}: missing"));
+        let (kind, name) = match params.r#ref.r#type.as_str() {
+            "ref/prompt" => (Kind::Prompt, params.r#ref.name.ok_or_else(|| missing("name"))?),
+            "ref/resource" => (Kind::ResourceTemplate, params.r#ref.uri.ok_or_else(|| missing("uri"))?),
+            other => {
+                let other = shortened(other, 100);
+                return Err(Error::invalid_params(format!(
+                    "\"ref\": \"type\": expected \"ref/prompt\" or \"ref/resource\", got {other:?}"
+                )));
+            }
+        };
+        Ok(Self { kind, name, argument: params.argument.name, value: params.argument.value })
+    }
+}
+
+/// Where the values come from.
+pub(super) enum Found {
+    Handler(Arc<dyn Handler>),
+    Values(Vec<String>),
+}
+
+/// Finds out who completes.
+///
+/// # Errors
+/// −32602 when there is no such prompt, template or argument.
+pub(super) fn find(registry: &Registry, changes: Option<&Changes>, asked: &Asked) -> Result<Found> {
+    let found = match asked.kind {
+        Kind::Prompt => registry.find(|r| &r.prompts, &asked.name, changes).map(|entry| {
+            let known = entry.argument_names().contains(&asked.argument.as_str());
+            (known, handler(&entry.completions, asked), values(entry.schema(), asked), entry.listed().subject())
+        }),
+        _ => registry.find(|r| &r.templates, &asked.name, changes).map(|entry| {
+            let known = entry.template.variables().any(|name| name == asked.argument);
+            (known, handler(&entry.completions, asked), values(entry.schema(), asked), entry.listed().subject())
+        }),
+    };
+    let fallback = registry.completion.clone().map(Found::Handler);
+    match found {
+        Some((_, Some(handler), _, _)) => Ok(Found::Handler(handler)),
+        Some((true, None, values, _)) => Ok(fallback.unwrap_or(Found::Values(values))),
+        Some((false, None, _, subject)) => {
+            let argument = shortened(&asked.argument, 100);
+            Err(Error::invalid_params(format!("\"argument\": {subject} has no argument {argument:?}")))
+        }
+        // A resource has nothing to complete, but it is there.
+        None if asked.kind != Kind::Prompt && registry.find(|r| &r.resources, &asked.name, changes).is_some() => {
+            Ok(fallback.unwrap_or(Found::Values(Vec::new())))
+        }
+        None => fallback.ok_or_else(|| {
+            let name = shortened(&asked.name, 100);
+            Error::invalid_params(format!("\"ref\": there is no {} {name:?}", asked.kind.word()))
+        }),
+    }
+}
+
+fn handler(completions: &Completions, asked: &Asked) -> Option<Arc<dyn Handler>> {
+    completions.iter().find(|(name, _)| *name == asked.argument).map(|(_, handler)| handler.clone())
+}
+
+/// What an argument's schema says: its `enum`, `true` and `false`; those that begin with what is there.
+fn values(schema: Option<&Value>, asked: &Asked) -> Vec<String> {
+    let Some(mut property) = schema.and_then(|s| s.get("properties")).and_then(|p| p.get(&asked.argument)) else {
+        return Vec::new();
+    };
+    let target = property.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix('#'));
+    if let Some(found) = target.and_then(|pointer| schema.and_then(|s| s.pointer(pointer))) {
+        property = found;
+    }
+    let all: Vec<String> = match property.get("enum") {
+        Some(Value::Array(values)) => values.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        _ if property.get("type").and_then(Value::as_str) == Some("boolean") => vec!["true".into(), "false".into()],
+        _ => Vec::new(),
+    };
+    let begun = asked.value.to_lowercase();
+    all.into_iter().filter(|value| value.to_lowercase().starts_with(&begun)).collect()
+}
+
+/// A `CompleteResult` with at most a hundred values.
+pub(super) fn result(mut values: Vec<Value>, total: Option<Value>, has_more: Option<bool>) -> RawJson {
+    let all = values.len();
+    values.truncate(MAX_VALUES);
+    let mut completion = Map::new();
+    let cut = all > MAX_VALUES;
+    completion.insert("values".into(), Value::Array(values));
+    completion.insert("total".into(), total.unwrap_or_else(|| all.into()));
+    completion.insert("hasMore".into(), (cut || has_more.unwrap_or(false)).into());
+    RawJson::from_value(&json!({"completion": completion}))
+}
+
+/// Makes a `CompleteResult` of what a handler answered: an array of values, or an object with `values` and, if the
+/// handler knows better than their number, `total` and `hasMore`.
+pub(super) struct Completed {
+    pub(super) common: Arc<Common>,
+}
+
+impl Completed {
+    fn wrong(&self) -> Error {
+        let message = "the completion failed: expected an array of strings, or an object with \"values\"";
+        Error::rpc(code::INTERNAL_ERROR, message)
+    }
+}
+
+impl Shaper for Completed {
+    fn shape(&self, payload: Payload, _: Revision) -> Result<Payload> {
+        let given: Value = match payload {
+            Payload::Object(given) | Payload::Value { value: given, .. } => given.to().map_err(|_| self.wrong())?,
+            Payload::Text(text) => Value::Array(vec![text.into()]),
+            Payload::Failed(text) => return Err(Error::rpc(code::INTERNAL_ERROR, text)),
+        };
+        let given = match given {
+            Value::Object(mut members) if members.contains_key("completion") => {
+                members.remove("completion").unwrap_or_default()
+            }
+            other => other,
+        };
+        let (values, total, has_more) = match given {
+            Value::Null => (Vec::new(), None, None),
+            Value::Array(values) => (values, None, None),
+            Value::Object(mut members) => match members.remove("values") {
+                Some(Value::Array(values)) => {
+                    let more = members.get("hasMore").and_then(Value::as_bool);
+                    (values, members.remove("total").filter(|t| !t.is_null()), more)
+                }
+                _ => return Err(self.wrong()),
+            },
+            _ => return Err(self.wrong()),
+        };
+        if !values.iter().all(Value::is_string) {
+            return Err(self.wrong());
+        }
+        // Who says how many there are, and has not given all, has more.
+        let more = has_more.or_else(|| total.as_ref().and_then(Value::as_u64).map(|t| t > values.len() as u64));
+        Ok(Payload::Object(result(values, total, more)))
+    }
+
+    fn subject(&self) -> String {
+        "the completion".into()
+    }
+
+    fn name(&self) -> &str {
+        "completion"
+    }
+
+    fn failures(&self) -> &Failures {
+        &self.common.failures
+    }
+}

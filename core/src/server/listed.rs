@@ -1,0 +1,193 @@
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use serde_json::{Map, Value};
+
+use crate::call::{Failures, Handler};
+use crate::error::{Error, Result};
+use crate::jsonrpc::RawJson;
+use crate::protocol::revision::{Revision, shape};
+
+pub use crate::protocol::Kind;
+
+/// What all entries of a server share.
+#[derive(Default)]
+pub(crate) struct Common {
+    serial: AtomicU64,
+    pub(crate) failures: Failures,
+}
+
+impl Common {
+    /// The last serial that was given.
+    pub(crate) fn last(&self) -> u64 {
+        self.serial.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn next(&self) -> u64 {
+        self.serial.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+/// What every entry of a list has, whatever it is an entry of.
+pub(crate) struct Listed {
+    pub(crate) kind: Kind,
+    pub(crate) members: Map<String, Value>,
+    pub(crate) handler: Arc<dyn Handler>,
+    pub(crate) common: Arc<Common>,
+    /// Grows with every registration; cursors are made of it.
+    pub(super) serial: u64,
+    /// The definition as each revision carries it, written on first use.
+    texts: [OnceLock<RawJson>; Revision::ALL.len()],
+}
+
+impl Listed {
+    pub(super) fn new(
+        kind: Kind,
+        members: Map<String, Value>,
+        handler: Arc<dyn Handler>,
+        common: &Arc<Common>,
+    ) -> Result<Self> {
+        let listed =
+            Self { kind, members, handler, common: common.clone(), serial: common.next(), texts: Default::default() };
+        if listed.name().is_empty() {
+            let (what, key) = (kind.word(), kind.key());
+            return Err(Error::misuse(format!("{what}: {key:?}: expected a string that is not empty")));
+        }
+        Ok(listed)
+    }
+
+    /// What tells it from others of its kind: a name, a URI, a URI template.
+    pub(crate) fn name(&self) -> &str {
+        self.members.get(self.kind.key()).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// What it is, for a message: `tool "add"`.
+    pub(crate) fn subject(&self) -> String {
+        format!("{} {:?}", self.kind.word(), self.name())
+    }
+
+    pub(super) fn text(&self, revision: Revision) -> &RawJson {
+        let place = Revision::ALL.iter().position(|r| *r == revision).unwrap_or_default();
+        self.texts[place].get_or_init(|| shape::definition(revision.rules(), self.kind, &self.members))
+    }
+}
+
+/// An entry of a list.
+pub(crate) trait Entry {
+    fn listed(&self) -> &Listed;
+}
+
+/// A list in order of registration.
+pub(crate) struct Table<E> {
+    entries: Vec<Arc<E>>,
+    by_name: HashMap<String, Arc<E>>,
+}
+
+impl<E> Default for Table<E> {
+    fn default() -> Self {
+        Self { entries: Vec::new(), by_name: HashMap::new() }
+    }
+}
+
+impl<E: Entry> Table<E> {
+    /// Adds an entry.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) when the name is taken.
+    pub(super) fn add(&mut self, entry: E) -> Result<()> {
+        let name = entry.listed().name().to_owned();
+        if self.by_name.contains_key(&name) {
+            let subject = entry.listed().subject();
+            return Err(Error::misuse(format!("{subject} is already registered: remove it first")));
+        }
+        let entry = Arc::new(entry);
+        self.entries.push(entry.clone());
+        self.by_name.insert(name, entry);
+        Ok(())
+    }
+
+    pub(super) fn remove(&mut self, name: &str) -> bool {
+        let Some(entry) = self.by_name.remove(name) else { return false };
+        self.entries.retain(|other| !Arc::ptr_eq(other, &entry));
+        true
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Arc<E>> {
+        self.by_name.get(name)
+    }
+
+    pub(super) fn all(&self) -> &[Arc<E>] {
+        &self.entries
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The entries registered after the one with this serial.
+    fn after(&self, serial: u64) -> &[Arc<E>] {
+        &self.entries[self.entries.partition_point(|entry| entry.listed().serial <= serial)..]
+    }
+}
+
+/// One page of a list, from a server's own entries and those of one session, as `{"tools": […], "nextCursor"?}` without
+/// the closing brace; and whether it is the last. A cursor names the last entry seen, so it survives changes.
+///
+/// # Errors
+/// −32602 for a cursor that was never given out.
+pub(super) fn page<E: Entry>(
+    kind: Kind,
+    tables: [&Table<E>; 2],
+    shown: impl Fn(&Listed) -> bool,
+    revision: Revision,
+    cursor: Option<&str>,
+    page_size: usize,
+) -> Result<(String, bool)> {
+    let after = match cursor {
+        None | Some("") => 0,
+        Some(cursor) => read_cursor(kind, cursor, &tables)?,
+    };
+    let [mut ours, mut own] = tables.map(|table| table.after(after));
+    let mut text = format!("{{{:?}:[", kind.list_member());
+    let (mut count, mut last) = (0, 0);
+    loop {
+        let next = match (ours.first(), own.first()) {
+            (Some(a), Some(b)) if a.listed().serial < b.listed().serial => &mut ours,
+            (Some(_), None) => &mut ours,
+            (_, Some(_)) => &mut own,
+            (None, None) => break,
+        };
+        let Some((entry, rest)) = next.split_first() else { break };
+        *next = rest;
+        if !shown(entry.listed()) {
+            continue;
+        }
+        if count == page_size {
+            text.push_str(&format!("],\"nextCursor\":\"{}-{last:x}\"", kind.letter()));
+            return Ok((text, false));
+        }
+        if count > 0 {
+            text.push(',');
+        }
+        text.push_str(entry.listed().text(revision).get());
+        (count, last) = (count + 1, entry.listed().serial);
+    }
+    text.push(']');
+    Ok((text, true))
+}
+
+fn read_cursor<E: Entry>(kind: Kind, cursor: &str, tables: &[&Table<E>; 2]) -> Result<u64> {
+    let last = tables.iter().filter_map(|table| table.all().first()).map(|entry| entry.listed().common.last()).max();
+    cursor
+        .strip_prefix(kind.letter())
+        .and_then(|rest| rest.strip_prefix('-'))
+        .and_then(|hex| u64::from_str_radix(hex, 16).ok())
+        // Everything may have been removed since it was given out.
+        .filter(|serial| *serial > 0 && last.is_none_or(|last| *serial <= last))
+        .ok_or_else(bad_cursor)
+}
+
+pub(super) fn bad_cursor() -> Error {
+    Error::invalid_params("\"cursor\": not one that this server gave out")
+}

@@ -1,0 +1,255 @@
+//! What a server offers: added while it is built and while it runs.
+
+use std::sync::{Arc, PoisonError};
+
+use serde_json::{Value, json};
+
+use super::listed::Kind;
+use super::prompts::PromptEntry;
+use super::registry::{Registry, Source};
+use super::resources::{Completions, ResourceEntry, TemplateEntry};
+use super::tools::ToolEntry;
+use super::{IntoHandler, Server};
+use crate::call::Handler;
+use crate::error::{Error, Result};
+use crate::model::{Prompt, Resource, ResourceTemplate, Tool};
+use crate::protocol::Input;
+
+/// What a definition does not say of a resource template or a prompt.
+#[derive(Default)]
+#[non_exhaustive]
+pub struct Parameters {
+    /// JSON Schema (an object's) of the variables or arguments. They come as text; what the schema wants otherwise is
+    /// read as JSON, and all of it is checked before the handler runs. Default: text.
+    pub schema: Option<Value>,
+    /// Who completes which of them. A handler gets the parameters of `completion/complete`, and answers with an array of
+    /// strings or `{"values", "total"?, "hasMore"?}`. An `enum` of the schema completes itself.
+    pub completions: Vec<(String, Arc<dyn Handler>)>,
+}
+
+impl Parameters {
+    /// With this schema.
+    #[must_use]
+    pub fn of(schema: Option<Value>) -> Self {
+        Self { schema, completions: Vec::new() }
+    }
+
+    /// Completes the one called `name`.
+    #[must_use]
+    pub fn complete<M, F: IntoHandler<M>>(mut self, name: &str, function: F) -> Self {
+        self.completions.push((name.to_owned(), function.into_handler()));
+        self
+    }
+}
+
+pub(crate) fn add_tool(
+    registry: &mut Registry,
+    common: &Arc<super::listed::Common>,
+    tool: Tool,
+    handler: Arc<dyn Handler>,
+) -> Result<()> {
+    if tool.members().get("inputSchema").is_some_and(|s| s.get("type").and_then(Value::as_str) != Some("object")) {
+        let name = tool.name();
+        return Err(Error::misuse(format!("tool {name:?}: inputSchema: expected \"type\": \"object\" at the top")));
+    }
+    registry.tools.add(ToolEntry::new(tool, handler, common)?)
+}
+
+/// The tool with the schemas that its function's type says, where its definition says none.
+fn with_schemas<M, F: IntoHandler<M>>(mut tool: Tool) -> Tool {
+    if let Some(schema) = F::input_schema()
+        && schema.is_object()
+        && tool.members().get("inputSchema") == Some(&json!({"type": "object", "additionalProperties": false}))
+    {
+        tool = tool.input_schema(schema);
+    }
+    if let Some(schema) = F::output_schema()
+        && !tool.members().contains_key("outputSchema")
+    {
+        tool = tool.output_schema(schema);
+    }
+    tool
+}
+
+impl Server {
+    fn kept(mut self, outcome: Result<()>) -> Self {
+        if let Err(error) = outcome {
+            self.mistake.get_or_insert(error);
+        }
+        self
+    }
+
+    /// Adds a tool: `Server::new("demo").tool("add", "Add two numbers", |a: Add| async move { Ok(a.a + a.b) })`.
+    /// A mistake (a name taken, a bad schema) is reported when serving starts, here and below.
+    #[must_use]
+    pub fn tool<M, F: IntoHandler<M>>(self, name: &str, description: &str, function: F) -> Self {
+        self.tool_with(Tool::new(name, description), function)
+    }
+
+    /// Adds a tool with everything that its definition may say. Schemas that the function's type gives are filled in
+    /// where the definition has none.
+    #[must_use]
+    pub fn tool_with<M, F: IntoHandler<M>>(self, tool: Tool, function: F) -> Self {
+        let outcome = self.add_tool(with_schemas::<M, F>(tool), function.into_handler());
+        self.kept(outcome)
+    }
+
+    /// Adds a resource, read by a function: `.resource(Resource::new("notes://today", "today"), || async { Ok("…") })`.
+    /// It may return text, [`ResourceContents`](crate::model::ResourceContents), several of them, or a value, which is
+    /// read as JSON.
+    #[must_use]
+    pub fn resource<M, F: IntoHandler<M>>(self, resource: Resource, function: F) -> Self {
+        let outcome = self.add_resource(resource, function.into_handler());
+        self.kept(outcome)
+    }
+
+    /// Adds a resource template; the function's argument says what the variables are:
+    /// `.resource_template(ResourceTemplate::new("notes://{day}", "a day's notes"), |day: Day| async move { … })`.
+    #[must_use]
+    pub fn resource_template<M, F: IntoHandler<M>>(self, template: ResourceTemplate, function: F) -> Self {
+        self.resource_template_with(template, Parameters::default(), function)
+    }
+
+    /// Adds a resource template with completions or a schema of its own.
+    #[must_use]
+    pub fn resource_template_with<M, F: IntoHandler<M>>(
+        self,
+        template: ResourceTemplate,
+        mut parameters: Parameters,
+        function: F,
+    ) -> Self {
+        parameters.schema = parameters.schema.or_else(F::input_schema);
+        let outcome = self.add_resource_template(template, parameters, function.into_handler());
+        self.kept(outcome)
+    }
+
+    /// Adds a prompt; the function's argument says what the arguments are:
+    /// `.prompt(Prompt::new("greet"), |who: Who| async move { Ok(format!("Greet {}.", who.name)) })`. It may return text,
+    /// which the user says, [`PromptMessage`](crate::model::PromptMessage)s or a
+    /// [`GetPromptResult`](crate::model::GetPromptResult).
+    #[must_use]
+    pub fn prompt<M, F: IntoHandler<M>>(self, prompt: Prompt, function: F) -> Self {
+        self.prompt_with(prompt, Parameters::default(), function)
+    }
+
+    /// Adds a prompt with completions or a schema of its own.
+    #[must_use]
+    pub fn prompt_with<M, F: IntoHandler<M>>(self, prompt: Prompt, mut parameters: Parameters, function: F) -> Self {
+        parameters.schema = parameters.schema.or_else(F::input_schema);
+        let outcome = self.add_prompt(prompt, parameters, function.into_handler());
+        self.kept(outcome)
+    }
+
+    /// Completes what has no completion of its own. The function gets the parameters of `completion/complete`.
+    #[must_use]
+    pub fn on_complete<M, F: IntoHandler<M>>(self, function: F) -> Self {
+        self.set_completion(function.into_handler());
+        self
+    }
+
+    /// Hears of subscriptions: `{"uri", "subscribed": bool}`. An error refuses them.
+    #[must_use]
+    pub fn on_subscribe<M, F: IntoHandler<M>>(self, function: F) -> Self {
+        self.set_subscription(function.into_handler());
+        self
+    }
+
+    // ---- while it runs ----------------------------------------------------------------------------------------
+
+    fn change<T>(&self, kind: Kind, change: impl FnOnce(&mut Registry) -> T, has: impl FnOnce(&T) -> bool) -> T {
+        let outcome = change(&mut self.shared.router.registry.write().unwrap_or_else(PoisonError::into_inner));
+        if has(&outcome) {
+            self.changed();
+            self.shared.links.tell(|| Input::Changed(kind));
+        }
+        outcome
+    }
+
+    /// Adds a tool, also while the server runs: clients are told that the list has changed, here and below.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) when the name is taken or a schema is bad.
+    pub fn add_tool(&self, tool: Tool, handler: Arc<dyn Handler>) -> Result<()> {
+        let common = &self.shared.router.common;
+        self.change(Kind::Tool, |registry| add_tool(registry, common, tool, handler), Result::is_ok)
+    }
+
+    /// Adds a resource. Its handler gets `{"uri"}`.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) when the URI is taken or is none.
+    pub fn add_resource(&self, resource: Resource, handler: Arc<dyn Handler>) -> Result<()> {
+        let entry = ResourceEntry::new(resource, handler, &self.shared.router.common)?;
+        self.change(Kind::Resource, |registry| registry.resources.add(entry), Result::is_ok)
+    }
+
+    /// Adds a resource template. Its handler gets the variables.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) when the template is taken or is none, or its parameters do not fit it.
+    pub fn add_resource_template(
+        &self,
+        template: ResourceTemplate,
+        parameters: Parameters,
+        handler: Arc<dyn Handler>,
+    ) -> Result<()> {
+        let Parameters { schema, completions } = parameters;
+        let completions: Completions = completions;
+        let entry = TemplateEntry::new(template, handler, schema, completions, &self.shared.router.common)?;
+        self.change(Kind::ResourceTemplate, |registry| registry.templates.add(entry), Result::is_ok)
+    }
+
+    /// Adds a prompt. Its handler gets the arguments.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) when the name is taken or the parameters are bad.
+    pub fn add_prompt(&self, prompt: Prompt, parameters: Parameters, handler: Arc<dyn Handler>) -> Result<()> {
+        let Parameters { schema, completions } = parameters;
+        let entry = PromptEntry::new(prompt, handler, schema, completions, &self.shared.router.common)?;
+        self.change(Kind::Prompt, |registry| registry.prompts.add(entry), Result::is_ok)
+    }
+
+    /// Removes what has this name, URI or URI template. Says whether there was something.
+    pub fn remove(&self, kind: Kind, name: &str) -> bool {
+        self.change(kind, |registry| registry.remove(kind, name), |removed| *removed)
+    }
+
+    /// Removes a tool. Says whether there was one.
+    pub fn remove_tool(&self, name: &str) -> bool {
+        self.remove(Kind::Tool, name)
+    }
+
+    /// Shows or hides what has this name, URI or URI template: what is hidden is not listed and cannot be used. Says
+    /// whether that changed anything.
+    pub fn set_enabled(&self, kind: Kind, name: &str, yes: bool) -> bool {
+        self.change(kind, |registry| registry.set_enabled(kind, name, yes), |changed| *changed)
+    }
+
+    /// Where what is not registered comes from. `list` gets `{"cursor"?}` and answers with an array of definitions or a
+    /// whole list result; its pages follow the registered ones. `get` gets the parameters of `tools/call`,
+    /// `resources/read` or `prompts/get`.
+    pub fn set_source(&self, kind: Kind, list: Option<Arc<dyn Handler>>, get: Option<Arc<dyn Handler>>) {
+        self.change(kind, |registry| registry.set_source(kind, Source { list, get }), |()| true);
+    }
+
+    /// Completes what has no completion of its own.
+    pub fn set_completion(&self, handler: Arc<dyn Handler>) {
+        self.shared.router.registry.write().unwrap_or_else(PoisonError::into_inner).completion = Some(handler);
+        self.changed();
+    }
+
+    /// Hears of subscriptions.
+    pub fn set_subscription(&self, handler: Arc<dyn Handler>) {
+        self.shared.router.registry.write().unwrap_or_else(PoisonError::into_inner).subscription = Some(handler);
+    }
+
+    /// Tells those who subscribed to `uri`, or to something that it is a part of, that it has changed.
+    pub fn resource_updated(&self, uri: &str) {
+        self.shared.links.tell(|| Input::Updated(uri.to_owned()));
+    }
+
+    /// Tells clients that a list has changed, where the server cannot know: that of a source.
+    pub fn list_changed(&self, kind: Kind) {
+        self.shared.links.tell(|| Input::Changed(kind));
+    }
+}

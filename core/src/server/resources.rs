@@ -1,0 +1,304 @@
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::listed::{Common, Entry, Kind, Listed};
+use super::validate::{Schema, typed};
+use crate::call::{Failures, Handler, Shaper};
+use crate::error::{Error, Result};
+use crate::jsonrpc::{RawJson, code};
+use crate::model::{Resource, ResourceTemplate, UriTemplate};
+use crate::protocol::Payload;
+use crate::protocol::revision::{Revision, shape};
+
+/// A registered resource.
+pub(crate) struct ResourceEntry {
+    listed: Listed,
+}
+
+impl Entry for ResourceEntry {
+    fn listed(&self) -> &Listed {
+        &self.listed
+    }
+}
+
+impl ResourceEntry {
+    pub(super) fn new(resource: Resource, handler: Arc<dyn Handler>, common: &Arc<Common>) -> Result<Self> {
+        let listed = Listed::new(Kind::Resource, resource.into_members(), handler, common)?;
+        if !is_uri(listed.name()) {
+            let subject = listed.subject();
+            return Err(Error::misuse(format!("{subject}: \"uri\": expected an absolute URI, such as \"notes://1\"")));
+        }
+        Ok(Self { listed })
+    }
+}
+
+/// Whether a text begins with a scheme (RFC 3986, 3.1).
+pub(super) fn is_uri(text: &str) -> bool {
+    text.split_once(':').is_some_and(|(scheme, _)| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+    })
+}
+
+/// A registered resource template.
+pub(crate) struct TemplateEntry {
+    listed: Listed,
+    pub(crate) template: UriTemplate,
+    /// What the variables are; without it they are text.
+    parameters: Option<(Value, Schema)>,
+    pub(super) completions: Completions,
+}
+
+impl Entry for TemplateEntry {
+    fn listed(&self) -> &Listed {
+        &self.listed
+    }
+}
+
+/// Who completes which argument.
+pub(crate) type Completions = Vec<(String, Arc<dyn Handler>)>;
+
+impl TemplateEntry {
+    pub(super) fn new(
+        template: ResourceTemplate,
+        handler: Arc<dyn Handler>,
+        parameters: Option<Value>,
+        completions: Completions,
+        common: &Arc<Common>,
+    ) -> Result<Self> {
+        let listed = Listed::new(Kind::ResourceTemplate, template.into_members(), handler, common)?;
+        let subject = listed.subject();
+        let template = UriTemplate::parse(listed.name())
+            .map_err(|error| Error::misuse(format!("{subject}: \"uriTemplate\": {}", error.message())))?;
+        let variables: Vec<&str> = template.variables().collect();
+        let parameters = match parameters {
+            Some(schema) => {
+                for name in schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys) {
+                    let required = schema["required"].as_array().is_some_and(|r| r.iter().any(|r| r == name));
+                    if required && !variables.contains(&name.as_str()) {
+                        return Err(Error::misuse(format!(
+                            "{subject}: the parameter {name:?} is no variable of the template; they are {variables:?}"
+                        )));
+                    }
+                }
+                let checked = Schema::new(&format!("{subject}: parameters"), &schema)?;
+                Some((schema, checked))
+            }
+            None => None,
+        };
+        for (name, _) in &completions {
+            if !variables.contains(&name.as_str()) {
+                return Err(Error::misuse(format!(
+                    "{subject}: the completion of {name:?} is of no variable of the template; they are {variables:?}"
+                )));
+            }
+        }
+        Ok(Self { listed, template, parameters, completions })
+    }
+
+    /// The variables that the URI has, as the handler gets them.
+    ///
+    /// # Errors
+    /// −32602 naming the variable that is wrong.
+    pub(crate) fn arguments(&self, variables: Map<String, Value>) -> Result<RawJson> {
+        match &self.parameters {
+            None => Ok(RawJson::from_value(&variables)),
+            Some((source, schema)) => {
+                let value = typed(source, variables);
+                let text = RawJson::from_value(&value);
+                schema.check_text(|| source, "argument", text.get()).map_err(Error::invalid_params)?;
+                Ok(text)
+            }
+        }
+    }
+
+    pub(super) fn schema(&self) -> Option<&Value> {
+        self.parameters.as_ref().map(|(source, _)| source)
+    }
+}
+
+/// There is no such resource.
+pub(crate) fn not_found(uri: &str) -> Error {
+    Error::resource_not_found(uri)
+}
+
+/// Makes of what a resource's handler answered a `ReadResourceResult`.
+pub(crate) struct Read {
+    pub(crate) uri: String,
+    /// Whose handler it is; none of a source's.
+    pub(crate) mime_type: Option<String>,
+    pub(crate) subject: String,
+    pub(crate) common: Arc<Common>,
+}
+
+impl Read {
+    pub(crate) fn of(entry: &Listed, uri: &str) -> Self {
+        Self {
+            uri: uri.to_owned(),
+            mime_type: entry.members.get("mimeType").and_then(Value::as_str).map(str::to_owned),
+            subject: entry.subject(),
+            common: entry.common.clone(),
+        }
+    }
+
+    fn text(&self, text: &str, mime_type: Option<&str>) -> RawJson {
+        let mut contents = Map::new();
+        contents.insert("uri".into(), self.uri.as_str().into());
+        if let Some(mime_type) = self.mime_type.as_deref().or(mime_type) {
+            contents.insert("mimeType".into(), mime_type.into());
+        }
+        contents.insert("text".into(), text.into());
+        RawJson::from_value(&json!({"contents": [contents]}))
+    }
+
+    /// Contents with what the definition says of them, where they say nothing themselves.
+    fn completed(&self, contents: Value) -> Value {
+        match contents {
+            Value::Object(members) => {
+                let mut out = Map::new();
+                if !members.contains_key("uri") {
+                    out.insert("uri".into(), self.uri.as_str().into());
+                }
+                if let Some(mime_type) = self.mime_type.as_deref().filter(|_| !members.contains_key("mimeType")) {
+                    out.insert("mimeType".into(), mime_type.into());
+                }
+                out.extend(members);
+                Value::Object(out)
+            }
+            other => other,
+        }
+    }
+
+    fn object(&self, object: &RawJson) -> Result<RawJson> {
+        let mut result: Map<String, Value> = object.to().map_err(|e| self.wrong(&e.to_string()))?;
+        if is_contents(&result) {
+            return Ok(RawJson::from_value(&json!({"contents": [self.completed(Value::Object(result))]})));
+        }
+        if let Some(Value::Array(contents)) = result.get_mut("contents") {
+            let given = std::mem::take(contents);
+            *contents = given.into_iter().map(|one| self.completed(one)).collect();
+            return Ok(RawJson::from_value(&result));
+        }
+        // Something of the caller's own, such as a result of an extension.
+        if result.contains_key("resultType") {
+            return Ok(object.clone());
+        }
+        Err(self.wrong("expected \"contents\", an array"))
+    }
+
+    fn wrong(&self, why: &str) -> Error {
+        Error::rpc(code::INTERNAL_ERROR, format!("{} failed: its result is no ReadResourceResult: {why}", self.subject))
+    }
+}
+
+fn is_contents(value: &Map<String, Value>) -> bool {
+    !value.contains_key("contents")
+        && (value.get("text").is_some_and(Value::is_string) || value.get("blob").is_some_and(Value::is_string))
+}
+
+impl Shaper for Read {
+    fn shape(&self, payload: Payload, _revision: Revision) -> Result<Payload> {
+        let object = match payload {
+            Payload::Text(text) => self.text(&text, None),
+            Payload::Failed(text) => return Err(Error::rpc(code::INTERNAL_ERROR, text)),
+            Payload::Object(object) => self.object(&object)?,
+            Payload::Value { value, .. } => {
+                let parsed: Value = value.to().map_err(|e| self.wrong(&e.to_string()))?;
+                match parsed {
+                    Value::String(text) => self.text(&text, None),
+                    Value::Object(members) if is_contents(&members) => self.object(&value)?,
+                    Value::Array(items)
+                        if !items.is_empty() && items.iter().all(|i| i.as_object().is_some_and(is_contents)) =>
+                    {
+                        let contents: Vec<Value> = items.into_iter().map(|one| self.completed(one)).collect();
+                        RawJson::from_value(&json!({"contents": contents}))
+                    }
+                    _ => self.text(value.get(), Some("application/json")),
+                }
+            }
+        };
+        Ok(Payload::Object(object))
+    }
+
+    fn subject(&self) -> String {
+        self.subject.clone()
+    }
+
+    fn name(&self) -> &str {
+        &self.uri
+    }
+
+    fn failures(&self) -> &Failures {
+        &self.common.failures
+    }
+}
+
+/// A list that a source gave, with definitions as a revision can carry them and a cursor that finds the source again.
+pub(crate) struct ListedBySource {
+    pub(crate) kind: Kind,
+    pub(crate) common: Arc<Common>,
+}
+
+impl Shaper for ListedBySource {
+    fn shape(&self, payload: Payload, revision: Revision) -> Result<Payload> {
+        let given = match payload {
+            Payload::Object(given) | Payload::Value { value: given, .. } => given,
+            Payload::Failed(text) => return Err(Error::rpc(code::INTERNAL_ERROR, text)),
+            Payload::Text(_) => return Err(self.wrong()),
+        };
+        let given: Value = given.to().map_err(|_| self.wrong())?;
+        let (entries, next, meta) = match given {
+            Value::Array(entries) => (entries, None, None),
+            Value::Object(mut members) => match members.remove(self.kind.list_member()) {
+                Some(Value::Array(entries)) => (entries, members.remove("nextCursor"), members.remove("_meta")),
+                _ => return Err(self.wrong()),
+            },
+            _ => return Err(self.wrong()),
+        };
+        let mut out = format!("{{{:?}:[", self.kind.list_member());
+        for (n, entry) in entries.iter().enumerate() {
+            let Value::Object(members) = entry else { return Err(self.wrong()) };
+            if n > 0 {
+                out.push(',');
+            }
+            out.push_str(shape::definition(revision.rules(), self.kind, members).get());
+        }
+        out.push(']');
+        if let Some(Value::String(next)) = next {
+            shape::push_member(&mut out, "nextCursor", RawJson::from_value(&format!("{SOURCE}{next}")).get());
+        }
+        if let Some(meta) = meta {
+            shape::push_member(&mut out, "_meta", RawJson::from_value(&meta).get());
+        }
+        out.push('}');
+        Ok(Payload::Object(RawJson::written(out)))
+    }
+
+    fn subject(&self) -> String {
+        format!("the list of {}", self.kind.list_member())
+    }
+
+    fn name(&self) -> &str {
+        self.kind.list_member()
+    }
+
+    fn failures(&self) -> &Failures {
+        &self.common.failures
+    }
+}
+
+/// What the cursors of a source's pages begin with.
+pub(crate) const SOURCE: &str = "x-";
+
+impl ListedBySource {
+    fn wrong(&self) -> Error {
+        let (member, subject) = (self.kind.list_member(), self.subject());
+        Error::rpc(
+            code::INTERNAL_ERROR,
+            format!(
+                "{subject} failed: expected an array of definitions, or an object with {member:?} and \"nextCursor\""
+            ),
+        )
+    }
+}

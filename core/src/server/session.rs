@@ -1,0 +1,166 @@
+//! One legacy client's view of a server.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
+
+use super::listed::Kind;
+use super::offer::{Parameters, add_tool};
+use super::prompts::PromptEntry;
+use super::registry::{Changes, Overlay};
+use super::resources::{ResourceEntry, TemplateEntry};
+use crate::call::{Context, Handler, Link};
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{Prompt, Resource, ResourceTemplate, Tool};
+use crate::protocol::Input;
+use crate::protocol::revision::Era;
+
+/// The connections that are told of changes.
+#[derive(Default)]
+pub(crate) struct Links(Mutex<Vec<Weak<dyn Link>>>);
+
+impl Links {
+    fn all(&self) -> Vec<Arc<dyn Link>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Tells all of them.
+    pub(crate) fn tell(&self, what: impl Fn() -> Input) {
+        for link in self.all() {
+            link.input(what());
+        }
+    }
+
+    fn add(&self, link: &Arc<dyn Link>) {
+        let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if links.len() == links.capacity() {
+            // Those that are gone make room before more is taken.
+            links.retain(|known| known.strong_count() > 0);
+            let spare = links.len();
+            links.reserve(spare);
+        }
+        links.push(Arc::downgrade(link));
+    }
+}
+
+impl super::builder::Shared {
+    /// A connection is served from now on.
+    pub(crate) fn join(&self, link: &Arc<dyn Link>) {
+        let overlay = Overlay { common: self.router.common.clone(), changes: OnceLock::new() };
+        let _ = link.session().set(Arc::new(overlay));
+        self.links.add(link);
+    }
+}
+
+/// What one client sees, which may differ from what others see: for as long as its session lives, and only in
+/// revisions that have sessions.
+pub struct Session {
+    link: Arc<dyn Link>,
+}
+
+impl Context {
+    /// The session of this request's client.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) in revisions that have no sessions.
+    pub fn session(&self) -> Result<Session> {
+        let revision = self.request().revision;
+        if revision.era() == Era::Modern || self.link().session().get().is_none() {
+            let message =
+                format!("there are no sessions in revision {revision}: what a client sees is the same for all");
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        Ok(Session { link: self.link().clone() })
+    }
+}
+
+impl Session {
+    fn change<T>(
+        &self,
+        kind: Kind,
+        change: impl FnOnce(&mut Changes, &Overlay) -> T,
+        has: impl FnOnce(&T) -> bool,
+    ) -> Result<T> {
+        let slot = self.link.session().get().and_then(|slot| slot.downcast_ref::<Overlay>());
+        let Some(overlay) = slot else {
+            return Err(Error::new(ErrorKind::Unsupported, "this connection has no session"));
+        };
+        let changes = overlay.changes.get_or_init(|| RwLock::new(Changes::default()));
+        let outcome = change(&mut changes.write().unwrap_or_else(PoisonError::into_inner), overlay);
+        if has(&outcome) {
+            self.link.clone().input(Input::Changed(kind));
+        }
+        Ok(outcome)
+    }
+
+    /// Shows or hides what has this name, URI or URI template from this client, whatever others see. Says whether that
+    /// changed anything.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) when the connection has no session, here and below.
+    pub fn set_enabled(&self, kind: Kind, name: &str, yes: bool) -> Result<bool> {
+        self.change(kind, |changes, _| changes.set_enabled(kind, name, yes), |changed| *changed)
+    }
+
+    /// Removes what was added to this session. Says whether there was something.
+    ///
+    /// # Errors
+    /// As [`set_enabled`](Self::set_enabled).
+    pub fn remove(&self, kind: Kind, name: &str) -> Result<bool> {
+        self.change(kind, |changes, _| changes.own.remove(kind, name), |removed| *removed)
+    }
+
+    /// Adds a tool for this client alone. It stands before one of the server's with the same name.
+    ///
+    /// # Errors
+    /// As [`Server::add_tool`](crate::Server::add_tool).
+    pub fn add_tool(&self, tool: Tool, handler: Arc<dyn Handler>) -> Result<()> {
+        let add = |changes: &mut Changes, overlay: &Overlay| add_tool(&mut changes.own, &overlay.common, tool, handler);
+        self.change(Kind::Tool, add, Result::is_ok)?
+    }
+
+    /// Adds a resource for this client alone.
+    ///
+    /// # Errors
+    /// As [`Server::add_resource`](crate::Server::add_resource).
+    pub fn add_resource(&self, resource: Resource, handler: Arc<dyn Handler>) -> Result<()> {
+        let add = |changes: &mut Changes, overlay: &Overlay| {
+            changes.own.resources.add(ResourceEntry::new(resource, handler, &overlay.common)?)
+        };
+        self.change(Kind::Resource, add, Result::is_ok)?
+    }
+
+    /// Adds a resource template for this client alone.
+    ///
+    /// # Errors
+    /// As [`Server::add_resource_template`](crate::Server::add_resource_template).
+    pub fn add_resource_template(
+        &self,
+        template: ResourceTemplate,
+        parameters: Parameters,
+        handler: Arc<dyn Handler>,
+    ) -> Result<()> {
+        let Parameters { schema, completions } = parameters;
+        let add = |changes: &mut Changes, overlay: &Overlay| {
+            let entry = TemplateEntry::new(template, handler, schema, completions, &overlay.common)?;
+            changes.own.templates.add(entry)
+        };
+        self.change(Kind::ResourceTemplate, add, Result::is_ok)?
+    }
+
+    /// Adds a prompt for this client alone.
+    ///
+    /// # Errors
+    /// As [`Server::add_prompt`](crate::Server::add_prompt).
+    pub fn add_prompt(&self, prompt: Prompt, parameters: Parameters, handler: Arc<dyn Handler>) -> Result<()> {
+        let Parameters { schema, completions } = parameters;
+        let add = |changes: &mut Changes, overlay: &Overlay| {
+            changes.own.prompts.add(PromptEntry::new(prompt, handler, schema, completions, &overlay.common)?)
+        };
+        self.change(Kind::Prompt, add, Result::is_ok)?
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,224 @@
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::listed::{Common, Entry, Kind, Listed};
+use super::validate::Schema;
+use crate::call::{Failures, Handler, HiddenError, Shaper};
+use crate::error::{Error, Result};
+use crate::jsonrpc::RawJson;
+use crate::model::Tool;
+use crate::model::mirror::{Mirror, mirrors};
+use crate::protocol::revision::shape::{self, Fit};
+use crate::protocol::revision::{Revision, Rules};
+use crate::protocol::{Payload, Structured};
+
+/// A registered tool.
+pub(crate) struct ToolEntry {
+    listed: Listed,
+    input: Schema,
+    output: Option<Schema>,
+    /// Of the output schema.
+    fit: Option<Fit>,
+    /// The arguments that HTTP headers mirror.
+    pub(crate) mirrors: Vec<Mirror>,
+}
+
+impl Entry for ToolEntry {
+    fn listed(&self) -> &Listed {
+        &self.listed
+    }
+}
+
+impl ToolEntry {
+    pub(super) fn new(tool: Tool, handler: Arc<dyn Handler>, common: &Arc<Common>) -> Result<Self> {
+        let name = tool.name().to_owned();
+        let schema =
+            |key: &str| tool.members().get(key).map(|s| Schema::new(&format!("tool {name:?}: {key}"), s)).transpose();
+        let input =
+            schema("inputSchema")?.ok_or_else(|| Error::misuse(format!("tool {name:?}: inputSchema: missing")))?;
+        let output = schema("outputSchema")?;
+        let fit = tool.members().get("outputSchema").map(Fit::of);
+        let mirrors = tool.members().get("inputSchema").map_or_else(|| Ok(Vec::new()), mirrors);
+        let mirrors = mirrors.map_err(|why| Error::misuse(format!("tool {name:?}: inputSchema: {why}")))?;
+        let listed = Listed::new(Kind::Tool, tool.into_members(), handler, common)?;
+        Ok(Self { listed, input, output, fit, mirrors })
+    }
+
+    /// One of the definition's schemas, for its validator.
+    fn source(&self, key: &str) -> &Value {
+        self.listed.members.get(key).unwrap_or(&Value::Null)
+    }
+
+    /// Checks a call's arguments.
+    ///
+    /// # Errors
+    /// The text for the model.
+    pub(crate) fn check_arguments(&self, arguments: &RawJson) -> Result<(), String> {
+        self.input.check_text(|| self.source("inputSchema"), "argument", arguments.get())
+    }
+
+    /// Checks what a handler answered against the output schema, and makes it the structured content that the tool's
+    /// definition announces in this revision.
+    pub(crate) fn checked(&self, payload: Payload, revision: Revision) -> Payload {
+        let problem = match (&self.output, &payload) {
+            (Some(schema), Payload::Value { value, .. }) => {
+                schema.check_text(|| self.source("outputSchema"), "result", value.get())
+            }
+            (Some(schema), Payload::Object(result)) => check_structured(schema, || self.source("outputSchema"), result),
+            // Nothing returned is nothing to read.
+            (None, Payload::Value { value, .. }) if value.get() == "null" => {
+                return Payload::Object(RawJson::trusted(r#"{"content":[]}"#));
+            }
+            _ => Ok(()),
+        };
+        match problem {
+            Ok(()) => self.structured(payload, revision.rules()),
+            Err(text) => {
+                let kind = "the result does not fit the outputSchema";
+                let subject = self.subject();
+                self.failures().report(self.name(), &subject, kind, &*Box::<HiddenError>::from(text));
+                Payload::Failed(format!("{subject} failed: {kind}"))
+            }
+        }
+    }
+
+    fn structured(&self, payload: Payload, rules: &Rules) -> Payload {
+        // Where any value may be structured content, an output schema stays as it is.
+        let fit = if rules.any_structured { self.fit.map(|_| Fit::Object) } else { self.fit };
+        match payload {
+            Payload::Value { value, .. } => {
+                let structured = match fit {
+                    Some(Fit::Object) => Structured::Plain,
+                    Some(Fit::Wrapped) => Structured::Wrapped,
+                    // No schema is announced: objects are worth reading by a program, anything else is text.
+                    Some(Fit::Dropped) | None if value.is_object() => Structured::Plain,
+                    Some(Fit::Dropped) | None => Structured::No,
+                };
+                Payload::Value { value, structured }
+            }
+            Payload::Object(result) if fit == Some(Fit::Wrapped) => Payload::Object(shape::wrap_structured(&result)),
+            payload => payload,
+        }
+    }
+}
+
+impl Shaper for ToolEntry {
+    fn shape(&self, payload: Payload, revision: Revision) -> Result<Payload> {
+        Ok(self.checked(payload, revision))
+    }
+
+    fn subject(&self) -> String {
+        self.listed.subject()
+    }
+
+    fn name(&self) -> &str {
+        self.listed.name()
+    }
+
+    fn failures(&self) -> &Failures {
+        &self.listed.common.failures
+    }
+}
+
+fn check_structured<'a>(schema: &Schema, source: impl FnOnce() -> &'a Value, result: &RawJson) -> Result<(), String> {
+    let members = shape::members(result.get());
+    let is = |key: &str, value: &str| members.iter().any(|(k, v)| k == key && v.get() == value);
+    match members.iter().find(|(k, _)| k == "structuredContent") {
+        Some((_, raw)) => schema.check_text(source, "result", raw.get()),
+        None if is("isError", "true") || members.iter().any(|(k, _)| k == "resultType") => Ok(()),
+        None => Err("structuredContent is missing".into()),
+    }
+}
+
+/// Makes a `CallToolResult` of what the handler of tools that are not registered answered.
+pub(super) struct Unlisted {
+    pub(super) common: Arc<Common>,
+}
+
+impl Shaper for Unlisted {
+    fn shape(&self, payload: Payload, _: Revision) -> Result<Payload> {
+        Ok(match payload {
+            Payload::Value { value, .. } if !value.is_object() => Payload::Value { value, structured: Structured::No },
+            payload => payload,
+        })
+    }
+
+    fn subject(&self) -> String {
+        "the tool".into()
+    }
+
+    fn name(&self) -> &str {
+        "tool"
+    }
+
+    fn failures(&self) -> &Failures {
+        &self.common.failures
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::{Context, Reply};
+    use serde_json::{Value, json};
+
+    struct Idle;
+    impl Handler for Idle {
+        fn call(&self, _cx: Context, _params: RawJson, _reply: Reply) {}
+    }
+
+    /// What a tool with this output schema announces, and its structured content for a value and a whole result.
+    fn shaped(revision: &str, schema: Option<Value>, value: &Value) -> [Value; 3] {
+        let revision = Revision::parse(revision).expect("known");
+        let mut tool = Tool::new("t", "");
+        if let Some(schema) = schema {
+            tool = tool.output_schema(schema);
+        }
+        let entry = ToolEntry::new(tool, Arc::new(Idle), &Arc::default()).expect("a tool");
+        let listed: Value = entry.listed().text(revision).to().expect("json");
+        let method = crate::protocol::revision::Method::find("tools/call").expect("known");
+        let write = |payload: Payload| {
+            let mut out = String::new();
+            let payload = entry.checked(payload, revision);
+            shape::write_result(&mut out, revision.rules(), "{}", method, payload);
+            let result: Value = serde_json::from_str(&out).expect("json");
+            result.get("structuredContent").cloned().unwrap_or_else(|| json!("absent"))
+        };
+        let plain = write(Payload::Value { value: RawJson::from_value(value), structured: Structured::Plain });
+        let whole = write(Payload::Object(RawJson::from_value(&json!({"content": [], "structuredContent": value}))));
+        [listed["outputSchema"].clone(), plain, whole]
+    }
+
+    #[test]
+    fn schema_and_value_are_wrapped_together_or_not_at_all() {
+        let optional = json!({"$defs": {"P": {"type": "object"}}, "anyOf": [{"$ref": "#/$defs/P"}, {"type": "null"}]});
+        let root = json!({"$defs": {"P": {"type": "object"}}, "$ref": "#/$defs/P"});
+        let any = json!({"type": ["object", "null"]});
+        for schema in [optional, root, any] {
+            for value in [json!({"x": 3}), json!({"result": 1})] {
+                for revision in ["2025-06-18", "2025-11-25"] {
+                    let [listed, plain, whole] = shaped(revision, Some(schema.clone()), &value);
+                    assert_eq!((&listed["type"], &listed["required"]), (&json!("object"), &json!(["result"])));
+                    assert_eq!((plain, whole), (json!({"result": value}), json!({"result": value})), "{schema}");
+                }
+                let [listed, plain, whole] = shaped("2026-07-28", Some(schema.clone()), &value);
+                assert_eq!((&listed, &plain, &whole), (&schema, &value, &value));
+            }
+        }
+        let object = json!({"type": "object"});
+        let value = json!({"x": 3});
+        assert_eq!(shaped("2025-06-18", Some(object.clone()), &value), [object, value.clone(), value]);
+    }
+
+    #[test]
+    fn without_a_schema_only_objects_are_structured() {
+        let itself = json!({"anyOf": [{"type": "integer"}, {"type": "object", "additionalProperties": {"$ref": "#"}}]});
+        for schema in [None, Some(itself)] {
+            let [listed, plain, _] = shaped("2025-11-25", schema.clone(), &json!({"x": 3}));
+            assert_eq!((listed, plain), (Value::Null, json!({"x": 3})));
+            assert_eq!(shaped("2025-11-25", schema, &json!(5))[1], "absent");
+        }
+        assert_eq!(shaped("2026-07-28", None, &json!(5))[1], "absent");
+    }
+}
