@@ -89,6 +89,7 @@ pub(super) fn find(registry: &Registry, changes: Option<&Changes>, asked: &Asked
     let fallback = registry.completion.clone().map(Found::Handler);
     match found {
         Some((_, Some(handler), _, _)) => Ok(Found::Handler(handler)),
+        Some((true, None, values, _)) if !values.is_empty() => Ok(Found::Values(values)),
         Some((true, None, values, _)) => Ok(fallback.unwrap_or(Found::Values(values))),
         Some((false, None, _, subject)) => {
             let argument = shortened(&asked.argument, 100);

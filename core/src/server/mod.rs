@@ -2,6 +2,7 @@
 //!
 //! **Invariant**: no tasks, no sockets. The driver hands a [`Call`](crate::protocol::Call) and a link for the answer.
 
+mod ask;
 mod builder;
 mod completion;
 mod handler;
@@ -17,6 +18,7 @@ mod tools;
 mod usage;
 mod validate;
 
+pub use ask::{Action, CreateMessageRequestParams, CreateMessageResult, ElicitResult, Root};
 pub use builder::{Server, ServerOptions};
 pub use handler::{HandlerError, IntoAnswer, IntoHandler};
 pub use listed::Kind;
