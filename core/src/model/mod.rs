@@ -5,12 +5,16 @@
 
 mod capabilities;
 mod content;
+mod icon;
 mod implementation;
 pub mod meta;
 pub(crate) mod mirror;
 mod tool;
+mod uri_template;
 
 pub use capabilities::Capabilities;
 pub use content::{Annotations, CallToolResult, Content};
+pub use icon::is_safe_icon;
 pub use implementation::Implementation;
 pub use tool::{Tool, ToolAnnotations};
+pub use uri_template::UriTemplate;
