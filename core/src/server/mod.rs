@@ -4,6 +4,8 @@
 
 mod builder;
 mod context;
+#[cfg(feature = "files")]
+pub mod files;
 mod handler;
 mod quick;
 mod registry;
