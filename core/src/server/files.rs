@@ -364,7 +364,7 @@ fn contents(file: std::fs::File, uri: &str, name: &str, max_bytes: u64) -> std::
     let known = mime::by_name(name);
     let uri = uri.to_owned();
     let bytes = match String::from_utf8(bytes) {
-        Ok(text) if known.as_deref().map_or(!text.contains('\0'), mime::is_textual) => {
+        Ok(text) if known.as_deref().map_or_else(|| !text.contains('\0'), mime::is_textual) => {
             let mime_type = known.unwrap_or_else(|| "text/plain".to_owned());
             return Ok(Contents { uri, mime_type, text: Some(text), blob: None });
         }
