@@ -5,10 +5,13 @@
 
 mod capabilities;
 mod content;
+pub(crate) mod form;
 mod icon;
 mod implementation;
 pub mod meta;
 pub(crate) mod mirror;
+pub(crate) mod problem;
+pub(crate) mod sampling;
 mod tool;
 mod uri_template;
 
