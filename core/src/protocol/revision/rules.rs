@@ -57,6 +57,15 @@ pub struct Rules {
     pub error_without_id: bool,
     /// Results carry `resultType`, lists and reads `ttlMs` and `cacheScope`.
     pub result_type: bool,
+    /// Elicitation has modes (form and URL), each a capability of its own, and forms have defaults, choices with titles
+    /// and several choices.
+    pub elicitation_modes: bool,
+    /// A URL elicitation carries an `elicitationId`.
+    pub elicitation_id: bool,
+    /// Sampling has tools, and messages of several blocks.
+    pub sampling_tools: bool,
+    /// A client declares with `sampling.context` that it heeds `includeContext`.
+    pub sampling_context: bool,
 }
 
 const OLDEST: Rules = Rules {
@@ -73,19 +82,33 @@ const OLDEST: Rules = Rules {
     progress_message: false,
     error_without_id: false,
     result_type: false,
+    elicitation_modes: false,
+    elicitation_id: false,
+    sampling_tools: false,
+    sampling_context: false,
 };
 const BATCHING: Rules =
     Rules { name: "2025-03-26", batches: true, tool_annotations: true, audio: true, progress_message: true, ..OLDEST };
 const STRUCTURED: Rules =
     Rules { name: "2025-06-18", batches: false, version_header: true, structured: true, ..BATCHING };
-const ICONS: Rules =
-    Rules { name: "2025-11-25", icons: true, tool_execution: true, error_without_id: true, ..STRUCTURED };
+const ICONS: Rules = Rules {
+    name: "2025-11-25",
+    icons: true,
+    tool_execution: true,
+    error_without_id: true,
+    elicitation_modes: true,
+    elicitation_id: true,
+    sampling_tools: true,
+    sampling_context: true,
+    ..STRUCTURED
+};
 const STATELESS: Rules = Rules {
     name: "2026-07-28",
     era: Era::Modern,
     tool_execution: false,
     any_structured: true,
     result_type: true,
+    elicitation_id: false,
     ..ICONS
 };
 
