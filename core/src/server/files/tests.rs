@@ -191,7 +191,15 @@ fn a_directory_that_is_replaced_meanwhile_does_not_lead_out() {
     let (inside, aside) = (scratch.0.join("root/a"), scratch.0.join("root/aside"));
     let directory = scratch.root();
     let done = AtomicBool::new(false);
+    /// Ends the other thread also when this one panics.
+    struct Done<'a>(&'a AtomicBool);
+    impl Drop for Done<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
     std::thread::scope(|scope| {
+        let _done = Done(&done);
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 std::fs::rename(&inside, &aside).expect("moved");
@@ -210,7 +218,6 @@ fn a_directory_that_is_replaced_meanwhile_does_not_lead_out() {
                 assert!(entry.uri == "docs://a/b.txt" || entry.uri == "docs://aside/b.txt", "{entry:?}");
             }
         }
-        done.store(true, Ordering::Relaxed);
         assert!(read > 0);
     });
 }
