@@ -1,6 +1,6 @@
 //! Tricorn: the Model Context Protocol, client and server, all revisions, one engine.
 #![cfg_attr(
-    not(all(feature = "http", feature = "client-process")),
+    not(all(feature = "http", feature = "client-process", feature = "files")),
     allow(dead_code, unused_imports, unused_variables, unfulfilled_lint_expectations)
 )]
 

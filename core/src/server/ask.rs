@@ -153,11 +153,23 @@ fn form_of<T: JsonSchema>() -> Value {
     members.retain(|key, _| matches!(key.as_str(), "type" | "properties" | "required"));
     let properties = members.get_mut("properties").and_then(Value::as_object_mut);
     for property in properties.into_iter().flatten().filter_map(|(_, property)| property.as_object_mut()) {
+        // An answer that may be missing is not required, and `null` is no answer.
+        if let Some(Value::Array(any)) = property.get("anyOf") {
+            let some: Vec<&Value> = any.iter().filter(|one| one["type"] != "null").collect();
+            if let [Value::Object(one)] = some.as_slice() {
+                let one = one.clone();
+                property.shift_remove("anyOf");
+                property.extend(one);
+            }
+        }
         if let Some(Value::Array(types)) = property.get("type") {
             let mut named = types.iter().filter(|name| *name != "null").cloned().collect::<Vec<_>>();
             if named.len() == 1 {
                 property.insert("type".into(), named.remove(0));
             }
+        }
+        if let Some(Value::Array(values)) = property.get_mut("enum") {
+            values.retain(|value| !value.is_null());
         }
         // Those of numbers are this crate's dialect, not the form's.
         let known = ["email", "uri", "date", "date-time"];
@@ -266,7 +278,6 @@ mod tests {
     fn a_type_becomes_a_form() {
         /// Paint.
         #[derive(Deserialize, JsonSchema)]
-        #[expect(dead_code, reason = "only its schema is of interest")]
         enum Colour {
             /// Like a rose
             Red,
@@ -274,11 +285,17 @@ mod tests {
             Blue,
         }
         #[derive(Deserialize, JsonSchema)]
+        enum Size {
+            Small,
+            Large,
+        }
+        #[derive(Deserialize, JsonSchema)]
         #[expect(dead_code, reason = "only its schema is of interest")]
         struct Answers {
             name: String,
             age: Option<u32>,
             colour: Colour,
+            size: Option<Size>,
         }
         assert_eq!(
             form_of::<Answers>(),
@@ -295,9 +312,11 @@ mod tests {
                         ],
                         "type": "string",
                     },
+                    "size": {"type": "string", "enum": ["Small", "Large"]},
                 },
                 "required": ["name", "colour"],
             })
         );
+        assert_eq!(crate::model::form::check_form(&form_of::<Answers>()), Ok(()));
     }
 }

@@ -5,6 +5,8 @@
 mod ask;
 mod builder;
 mod completion;
+#[cfg(feature = "files")]
+pub mod files;
 mod handler;
 mod listed;
 mod offer;

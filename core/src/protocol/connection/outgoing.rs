@@ -51,13 +51,40 @@ impl Connection {
             && !self.peer_declares(capability)
         {
             let other = if self.facts.role == Role::Client { "server" } else { "client" };
-            let message = format!(
-                "{:?} was not sent: the {other} does not declare the capability {capability:?}",
-                outgoing.method
-            );
-            return out.push(Action::Resolve(outgoing.call, Err(Error::new(ErrorKind::Unsupported, message))));
+            let error = undeclared(&outgoing.method, other, capability);
+            return out.push(Action::Resolve(outgoing.call, Err(error)));
         }
-        self.transmit(outgoing, revision, out);
+        match self.asking(&outgoing, revision) {
+            Ok(None) => {
+                self.transmit(outgoing, revision, out);
+            }
+            Ok(Some(shaped)) => {
+                let neutral = outgoing.params.replace(shaped);
+                let id = self.transmit(outgoing, revision, out);
+                // What came back is compared with what was asked for.
+                if let Some(outgoing) = self.outgoing.get_mut(&id) {
+                    outgoing.params = neutral;
+                }
+            }
+            Err(error) => out.push(Action::Resolve(outgoing.call, Err(error))),
+        }
+    }
+
+    /// A server's question as the client's revision has it; none when there is nothing to change.
+    fn asking(&self, outgoing: &Outgoing, revision: Revision) -> Result<Option<RawJson>> {
+        let (Role::Server, Some(params)) = (self.facts.role, &outgoing.params) else { return Ok(None) };
+        if !matches!(outgoing.method.as_str(), "elicitation/create" | "sampling/createMessage") {
+            return Ok(None);
+        }
+        let (shaped, needed) = ask::prepared(revision.rules(), &outgoing.method, params)?;
+        let declared = match &self.phase {
+            Phase::Legacy(session) => &session.peer.capabilities,
+            _ => return Ok(None),
+        };
+        match needed.into_iter().find(|capability| !declared.has(capability)) {
+            Some(missing) => Err(undeclared(&outgoing.method, "client", missing)),
+            None => Ok(Some(shaped)),
+        }
     }
 
     fn peer_declares(&self, capability: &str) -> bool {
@@ -67,7 +94,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn transmit(&mut self, outgoing: Outgoing, revision: Revision, out: &mut Vec<Action>) {
+    pub(super) fn transmit(&mut self, outgoing: Outgoing, revision: Revision, out: &mut Vec<Action>) -> Id {
         let related = outgoing.related;
         let (method, params, progress) = (outgoing.method.clone(), outgoing.params.clone(), outgoing.wants_progress);
         let id = Id::Number(self.outgoing.insert(outgoing));
@@ -86,8 +113,9 @@ impl Connection {
             frame,
             related,
             route,
-            sent: Sent::Request { id, method, revision, params },
+            sent: Sent::Request { id: id.clone(), method, revision, params },
         }));
+        id
     }
 
     pub(super) fn write_envelope(&mut self, revision: Revision) {
@@ -116,6 +144,12 @@ impl Connection {
         let outcome = match &self.phase {
             Phase::Modern(_) => complete(result),
             _ => Ok(result),
+        };
+        let outcome = match (self.facts.role, &outcome) {
+            (Role::Server, Ok(_)) => {
+                outcome.and_then(|result| ask::received(&outgoing.method, outgoing.params.as_ref(), result))
+            }
+            _ => outcome,
         };
         let outcome = if outgoing.stands_in { outcome.map(|_| RawJson::empty_object()) } else { outcome };
         out.push(Action::Resolve(outgoing.call, outcome));
@@ -207,6 +241,11 @@ impl Connection {
         self.waiting = rest.into();
         out.extend(late.iter().map(self::late));
     }
+}
+
+fn undeclared(method: &str, other: &str, capability: &str) -> Error {
+    let message = format!("{method:?} was not sent: the {other} does not declare the capability {capability:?}");
+    Error::new(ErrorKind::Unsupported, message)
 }
 
 fn late(outgoing: &Outgoing) -> Action {
