@@ -23,6 +23,8 @@ pub(crate) trait Sink: Send + Sync {
     fn abandon(&self, _id: &Id) {}
     /// What came in this way is cancelled: nothing more will be sent on it.
     fn unanswered(&self, _route: Route) {}
+    /// The answer to what came in this way may wait for its reader to come back.
+    fn pause(&self, _route: Route) {}
     /// The connection has ended; nothing more will be sent.
     fn close(&self) {}
 }
@@ -427,6 +429,11 @@ impl Link for Peer {
 
     fn log_level(&self) -> Option<LogLevel> {
         self.lock().connection.log_level()
+    }
+
+    fn close_stream(&self, call: CallId) {
+        let route = self.lock().connection.route(call);
+        route.into_iter().for_each(|route| self.sink.pause(route));
     }
 
     fn cork(&self) {

@@ -119,6 +119,11 @@ impl Connection {
         self.incoming.has_call(call)
     }
 
+    /// The way in of a request of the peer that still waits for its answer.
+    pub(crate) fn route(&self, call: CallId) -> Option<Route> {
+        self.incoming.get(call)?.route
+    }
+
     /// Whether no further request should be read until one is finished.
     #[must_use]
     pub fn is_full(&self) -> bool {

@@ -57,6 +57,10 @@ impl IncomingTable {
         self.calls.push((call, incoming));
     }
 
+    pub(super) fn get(&self, call: CallId) -> Option<&Incoming> {
+        self.calls.iter().find(|(c, _)| *c == call).map(|(_, incoming)| incoming)
+    }
+
     pub(super) fn get_mut(&mut self, call: CallId) -> Option<&mut Incoming> {
         self.calls.iter_mut().find(|(c, _)| *c == call).map(|(_, incoming)| incoming)
     }

@@ -39,6 +39,8 @@ pub struct Rules {
     pub batches: bool,
     /// The `MCP-Protocol-Version` header is required after `initialize`.
     pub version_header: bool,
+    /// An event stream begins with an event that has an id and no data, and may be closed and resumed at any time.
+    pub priming_event: bool,
     /// `ToolAnnotations` exist.
     pub tool_annotations: bool,
     /// `AudioContent` exists.
@@ -64,6 +66,7 @@ const OLDEST: Rules = Rules {
     era: Era::Legacy,
     batches: false,
     version_header: false,
+    priming_event: false,
     tool_annotations: false,
     audio: false,
     structured: false,
@@ -78,11 +81,18 @@ const BATCHING: Rules =
     Rules { name: "2025-03-26", batches: true, tool_annotations: true, audio: true, progress_message: true, ..OLDEST };
 const STRUCTURED: Rules =
     Rules { name: "2025-06-18", batches: false, version_header: true, structured: true, ..BATCHING };
-const ICONS: Rules =
-    Rules { name: "2025-11-25", icons: true, tool_execution: true, error_without_id: true, ..STRUCTURED };
+const ICONS: Rules = Rules {
+    name: "2025-11-25",
+    priming_event: true,
+    icons: true,
+    tool_execution: true,
+    error_without_id: true,
+    ..STRUCTURED
+};
 const STATELESS: Rules = Rules {
     name: "2026-07-28",
     era: Era::Modern,
+    priming_event: false,
     tool_execution: false,
     any_structured: true,
     result_type: true,
