@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::CallOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
 use crate::model::{CallToolResult, Capabilities};
@@ -38,105 +39,12 @@ pub(crate) trait Closer: Send + Sync {
     fn session_id(&self) -> Option<String> {
         None
     }
+    /// Whether the server turned out to speak the oldest HTTP transport.
+    fn is_pair(&self) -> bool {
+        false
+    }
     /// Starts the end; the future resolves when it is done.
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send>>;
-}
-
-/// How one request is to be made.
-#[derive(Clone, Default)]
-#[non_exhaustive]
-pub struct CallOptions {
-    /// Time without an answer or progress after which the request is given up; `None` is the client's default, zero
-    /// is no limit.
-    pub timeout: Option<Duration>,
-    /// Time after which the request is given up, progress or not; `None` and zero are no limit.
-    pub max_timeout: Option<Duration>,
-    /// Asks for progress: called with `{progress, total?, message?}`, from any thread.
-    pub progress: Option<Arc<dyn Fn(RawJson) + Send + Sync>>,
-    /// The request's `_meta`, an object; of members that the parameters' own `_meta` has too, these count.
-    pub meta: Option<RawJson>,
-}
-
-impl CallOptions {
-    /// The client's defaults.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Gives up after this time without an answer or progress; never, when it is zero.
-    #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
-        self
-    }
-
-    /// Gives up after this time, progress or not.
-    #[must_use]
-    pub fn max_timeout(mut self, timeout: Duration) -> Self {
-        self.max_timeout = Some(timeout);
-        self
-    }
-
-    /// Asks for progress: called with `{progress, total?, message?}`.
-    #[must_use]
-    pub fn on_progress(mut self, f: impl Fn(RawJson) + Send + Sync + 'static) -> Self {
-        self.progress = Some(Arc::new(f));
-        self
-    }
-
-    /// Sends this object as the request's `_meta`.
-    #[must_use]
-    pub fn meta(mut self, meta: impl Serialize) -> Self {
-        self.meta = Some(RawJson::from_value(&meta));
-        self
-    }
-
-    /// Reads `{"timeout": seconds|null, "max_timeout": seconds, "progress": bool}`. The `bool` says whether progress
-    /// is wanted; whoever reads this has the function to call.
-    pub(crate) fn parse(text: &str) -> Result<(Self, bool)> {
-        let mut options = Self::default();
-        if text.is_empty() {
-            return Ok((options, false));
-        }
-        let value: Value = serde_json::from_str(text).map_err(|e| Error::misuse(format!("request options: {e}")))?;
-        let Value::Object(members) = value else {
-            return Err(Error::misuse(format!("request options: expected an object, got {value}")));
-        };
-        let mut wants_progress = false;
-        for (name, value) in members {
-            let time = || {
-                let Some(number) = value.as_f64() else {
-                    return Err(Error::misuse(format!("request option {name:?}: expected seconds, got {value}")));
-                };
-                super::options::seconds(&name, number)
-            };
-            match name.as_str() {
-                "timeout" if value.is_null() => options.timeout = Some(Duration::ZERO),
-                "timeout" => options.timeout = Some(time()?),
-                "max_timeout" if value.is_null() => {}
-                "max_timeout" => options.max_timeout = Some(time()?),
-                "progress" => wants_progress = value.as_bool().unwrap_or(false),
-                _ => {
-                    return Err(Error::misuse(format!(
-                        "request option {name:?}: unknown, expected \"timeout\", \"max_timeout\" or \"progress\""
-                    )));
-                }
-            }
-        }
-        Ok((options, wants_progress))
-    }
-}
-
-impl std::fmt::Debug for CallOptions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CallOptions")
-            .field("timeout", &self.timeout)
-            .field("max_timeout", &self.max_timeout)
-            .field("progress", &self.progress.is_some())
-            .field("meta", &self.meta)
-            .finish()
-    }
 }
 
 /// One page of `tools/list`.

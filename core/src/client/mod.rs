@@ -2,11 +2,13 @@
 //!
 //! **Invariant**: no tasks, no sockets. Connecting is the transport's business; here is what comes before and after.
 
+mod call_options;
 mod calls;
 mod config;
 mod options;
 
-pub use calls::{CallOptions, Client, ListToolsResult};
+pub use call_options::CallOptions;
+pub use calls::{Client, ListToolsResult};
 #[cfg(feature = "runtime")]
 pub(crate) use calls::{Closer, Connected, check_of};
 pub(crate) use calls::{Guard, Link};

@@ -20,6 +20,7 @@ impl Link for Peer {
                 let mut invocation = Invocation::new(call, method, params);
                 invocation.timeout = options.timeout;
                 invocation.max_timeout = options.max_timeout;
+                invocation.idempotent = options.idempotent;
                 invocation.progress = options.progress.is_some();
                 invocation
             },

@@ -2,6 +2,7 @@ mod answering;
 mod incoming;
 mod opening;
 mod outgoing;
+mod restoring;
 #[cfg(test)]
 mod tests;
 
@@ -66,6 +67,7 @@ pub struct Connection {
     opening: Option<Opening>,
     /// What `initialize` may take.
     opening_timeout: Option<Duration>,
+    restorable: restoring::Restorable,
 }
 
 /// The client's own calls for opening are not the user's.
@@ -89,6 +91,7 @@ impl Connection {
             envelope: String::new(),
             opening: None,
             opening_timeout: None,
+            restorable: restoring::Restorable::default(),
         }
     }
 
