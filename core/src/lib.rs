@@ -16,6 +16,8 @@ mod options;
 pub mod protocol;
 pub mod server;
 mod signal;
+#[cfg(feature = "http")]
+mod store;
 mod transport;
 
 /// Streamable HTTP.

@@ -3,6 +3,7 @@ mod incoming;
 mod news;
 mod opening;
 mod outgoing;
+mod restoring;
 #[cfg(test)]
 mod tests;
 
@@ -70,6 +71,7 @@ pub struct Connection {
     opening_timeout: Option<Duration>,
     /// Something new may be due before what was.
     sooner: bool,
+    restorable: restoring::Restorable,
 }
 
 /// The client's own calls for opening are not the user's.
@@ -94,6 +96,7 @@ impl Connection {
             opening: None,
             opening_timeout: None,
             sooner: false,
+            restorable: restoring::Restorable::default(),
         }
     }
 
@@ -122,6 +125,11 @@ impl Connection {
     /// Whether this request of the peer still waits for its answer.
     pub(crate) fn is_awaiting(&self, call: CallId) -> bool {
         self.incoming.has_call(call)
+    }
+
+    /// The way in of a request of the peer that still waits for its answer.
+    pub(crate) fn route(&self, call: CallId) -> Option<Route> {
+        self.incoming.get(call)?.route
     }
 
     /// Whether no further request should be read until one is finished.

@@ -94,7 +94,8 @@ impl Connection {
         }
     }
 
-    pub(super) fn transmit(&mut self, outgoing: Outgoing, revision: Revision, out: &mut Vec<Action>) -> Id {
+    pub(super) fn transmit(&mut self, mut outgoing: Outgoing, revision: Revision, out: &mut Vec<Action>) -> Id {
+        outgoing.session = self.restorable.session;
         let related = outgoing.related;
         let (method, params, progress) = (outgoing.method.clone(), outgoing.params.clone(), outgoing.wants_progress);
         let id = Id::Number(self.outgoing.insert(outgoing));
@@ -152,7 +153,7 @@ impl Connection {
             _ => outcome,
         };
         let outcome = if outgoing.stands_in { outcome.map(|_| RawJson::empty_object()) } else { outcome };
-        out.push(Action::Resolve(outgoing.call, outcome));
+        self.settle(&outgoing, outcome, out);
     }
 
     pub(super) fn failed(&mut self, now: Duration, id: &Id, error: Error, out: &mut Vec<Action>) {
@@ -166,30 +167,7 @@ impl Connection {
         let Some(outgoing) = self.outgoing.remove(id) else {
             return;
         };
-        out.push(Action::Resolve(outgoing.call, Err(error)));
-    }
-
-    pub(super) fn session_lost(&mut self, now: Duration, id: &Id, out: &mut Vec<Action>) {
-        let Some(mut outgoing) = self.outgoing.remove(id) else {
-            return;
-        };
-        if outgoing.resent {
-            let message = "the server lost the session twice in a row";
-            return out.push(Action::Resolve(outgoing.call, Err(Error::new(ErrorKind::Transport, message))));
-        }
-        // A 404 says that the request did not run, so it is safe to send again.
-        self.opening_timeout = outgoing.timeout;
-        outgoing.restart(now);
-        outgoing.resent = true;
-        outgoing.related = None;
-        self.waiting.push_back(outgoing);
-        if let Phase::Legacy(session) = &self.phase {
-            let pinned = Some(session.revision);
-            let mut negotiation = Negotiation::new(pinned, Duration::ZERO);
-            let step = negotiation.start(&self.facts, Some(Era::Legacy));
-            self.phase = Phase::Opening(negotiation);
-            self.step(now, step, out);
-        }
+        self.settle(&outgoing, Err(error), out);
     }
 
     pub(super) fn cancel(&mut self, call: CallId, reason: Option<&str>, out: &mut Vec<Action>) {
@@ -234,12 +212,14 @@ impl Connection {
                 continue;
             };
             self.tell_cancelled(id, Some("timeout"), out);
-            out.push(late(&outgoing));
+            self.settle(&outgoing, Err(late(&outgoing)), out);
         }
         let (late, rest): (Vec<_>, _) =
             std::mem::take(&mut self.waiting).into_iter().partition(|w| w.due().is_some_and(|due| due <= now));
         self.waiting = rest.into();
-        out.extend(late.iter().map(self::late));
+        for outgoing in late {
+            self.settle(&outgoing, Err(self::late(&outgoing)), out);
+        }
     }
 }
 
@@ -248,10 +228,9 @@ fn undeclared(method: &str, other: &str, capability: &str) -> Error {
     Error::new(ErrorKind::Unsupported, message)
 }
 
-fn late(outgoing: &Outgoing) -> Action {
+fn late(outgoing: &Outgoing) -> Error {
     let seconds = outgoing.timeout.unwrap_or_default().as_secs_f64();
-    let message = format!("no answer to {:?} within {seconds} s (request_timeout)", outgoing.method);
-    Action::Resolve(outgoing.call, Err(Error::new(ErrorKind::Timeout, message)))
+    Error::new(ErrorKind::Timeout, format!("no answer to {:?} within {seconds} s (request_timeout)", outgoing.method))
 }
 
 /// A modern result that is complete; one of another type is nothing this client asked for.

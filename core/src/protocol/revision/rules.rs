@@ -42,6 +42,8 @@ pub struct Rules {
     pub batches: bool,
     /// The `MCP-Protocol-Version` header is required after `initialize`.
     pub version_header: bool,
+    /// An event stream begins with an event that has an id and no data, and may be closed and resumed at any time.
+    pub priming_event: bool,
     /// `ToolAnnotations` exist.
     pub tool_annotations: bool,
     /// `AudioContent` exists.
@@ -80,6 +82,7 @@ const OLDEST: Rules = Rules {
     era: Era::Legacy,
     batches: false,
     version_header: false,
+    priming_event: false,
     tool_annotations: false,
     audio: false,
     structured: false,
@@ -109,6 +112,7 @@ const STRUCTURED: Rules =
     Rules { name: "2025-06-18", batches: false, version_header: true, structured: true, ..BATCHING };
 const ICONS: Rules = Rules {
     name: "2025-11-25",
+    priming_event: true,
     icons: true,
     tool_execution: true,
     error_without_id: true,
@@ -121,6 +125,7 @@ const ICONS: Rules = Rules {
 const STATELESS: Rules = Rules {
     name: "2026-07-28",
     era: Era::Modern,
+    priming_event: false,
     tool_execution: false,
     any_structured: true,
     resource_not_found: code::INVALID_PARAMS,
