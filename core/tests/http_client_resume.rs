@@ -15,10 +15,12 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use server::*;
-use tricorn::client::{CallOptions, Client, ClientOptions, Target};
+use tricorn::CallOptions;
+use tricorn::Context;
+use tricorn::client::{Client, ClientOptions, Handlers, Target};
 use tricorn::http::HttpOptions;
 use tricorn::jsonrpc::RawJson;
-use tricorn::server::{Context, HandlerError};
+use tricorn::server::HandlerError;
 use tricorn::{Error, ErrorKind, Events};
 
 async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
@@ -47,7 +49,9 @@ async fn connect(url: &str) -> (Client, Arc<Heard>) {
     let target = Target::from_text(url).unwrap();
     let mut options = ClientOptions::default();
     options.revision = Some("2025-11-25".into());
-    let client = within("connecting", Client::connect_with(&target, &options, heard.clone())).await.unwrap();
+    let client = within("connecting", Client::connect_with(&target, &options, &Handlers::new().events(heard.clone())))
+        .await
+        .unwrap();
     (client, heard)
 }
 
