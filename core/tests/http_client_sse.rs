@@ -6,6 +6,8 @@
 #[allow(dead_code, reason = "shared with other tests")]
 mod server;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 use server::*;
@@ -104,6 +106,39 @@ async fn only_after_the_newer_transports_were_refused_is_the_oldest_asked_for() 
         .await;
         let failed = connect(&format!("{:?}", server.url())).await.unwrap_err();
         assert_eq!((failed.kind(), server.seen().len()), (what, 2), "{failed}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_speaks_is_remembered_by_its_address() {
+    // Speaks before it is asked: the ids of the two ways to `initialize` are known.
+    let ids = AtomicUsize::new(2);
+    let server = Server::new(move |seen| match (seen.verb.as_str(), seen.path.as_str()) {
+        ("GET", "/mcp") => {
+            let id = ids.fetch_sub(1, Ordering::SeqCst);
+            let result = json!({"protocolVersion": "2024-11-05", "capabilities": {},
+                                "serverInfo": {"name": "old", "version": "1"}});
+            let opened = json!({"jsonrpc": "2.0", "id": id, "result": result});
+            Reply::Hold(vec![SSE_HEAD.into(), chunk("event: endpoint\ndata: messages?s=1\n\n"), event(&opened)])
+        }
+        ("POST", "/messages?s=1") => raw("202 Accepted", &[], ""),
+        _ => raw("405 Method Not Allowed", &[], ""),
+    })
+    .await;
+    for asked in [&["/mcp", "/mcp", "/messages?s=1"][..], &["/messages?s=1"]] {
+        let before = server.seen().len();
+        let client = connect(&format!("{:?}", server.url())).await.unwrap();
+        assert_eq!(client.revision().as_str(), "2024-11-05");
+        within("closing", client.close()).await;
+        server.wait_for_connections(0).await;
+        let seen = server.seen().split_off(before);
+        let posts = seen.iter().filter(|s| s.verb == "POST");
+        let opening: Vec<_> = posts.filter(|s| ["server/discover", "initialize"].contains(&s.method())).collect();
+        assert!(asked.starts_with(&opening.iter().map(|s| s.path.as_str()).collect::<Vec<_>>()), "{seen:?}");
+        let told = seen.iter().find(|s| s.method() == "notifications/initialized").unwrap();
+        assert_eq!((told.path.as_str(), told.header("mcp-session-id")), ("/messages?s=1", None));
+        assert_eq!(seen.iter().filter(|s| s.verb == "GET").count(), 1, "no standalone stream: {seen:?}");
+        assert!(seen.iter().all(|s| s.verb != "DELETE"));
     }
 }
 

@@ -36,23 +36,22 @@ pub(super) async fn open(shared: &Arc<Shared>) -> Result<()> {
     }
     let (tell, told) = oneshot::channel();
     shared.hold(listen(shared.clone(), answer, tell));
-    let target = told.await.unwrap_or_else(|_| Err(Error::closed("the connection was closed while opening")))?;
-    shared.begin_pair(target);
-    Ok(())
+    told.await.unwrap_or_else(|_| Err(Error::closed("the connection was closed while opening")))
 }
 
 /// Reads the stream to its end, which is the connection's.
-async fn listen(shared: Arc<Shared>, answer: Answer, tell: oneshot::Sender<Result<Uri>>) {
+async fn listen(shared: Arc<Shared>, answer: Answer, tell: oneshot::Sender<Result<()>>) {
     let mut tell = Some(tell);
     let mut on = |event: Sse| {
         let Some(tell) = tell.take() else {
             stream::message(event).into_iter().for_each(|data| shared.feed(&data));
             return false;
         };
-        let target = endpoint(&shared, &event);
-        let failed = target.is_err();
+        // Known before anything else is read from the stream.
+        let told = endpoint(&shared, &event).map(|target| shared.begin_pair(target));
+        let failed = told.is_err();
         // Whoever waited for it may have given up.
-        tell.send(target).is_err() || failed
+        tell.send(told).is_err() || failed
     };
     let ended = stream::events(answer, shared.limits.max_message_bytes, &mut on).await;
     let why = match ended {
