@@ -1,5 +1,7 @@
 //! Resources, prompts, completion and questions to the client, as the official suite asks for them.
 
+use std::time::Duration;
+
 use serde_json::json;
 use tricorn::Server;
 use tricorn::model::ReadResourceResult;
@@ -130,6 +132,11 @@ pub(crate) fn questions(app: Server) -> Server {
             "required": ["username", "email"],
         });
         Ok(answer(&ctx.elicit(&ask.message, &form).await?))
+    })
+    .tool("test_reconnection", "End the stream before the answer", |_: Nothing, ctx: Context| async move {
+        ctx.close_stream();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        Ok("Reconnection test completed successfully")
     })
     .tool("test_elicitation_sep1034_defaults", "Ask the user, with defaults", move |_: Nothing, ctx: Context| {
         let form = defaults.clone();
