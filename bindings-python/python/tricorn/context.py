@@ -225,14 +225,17 @@ class Context:
     ) -> Elicited[None]:
         """Asks the user to visit a page, for what must not pass through the client, such as a password.
 
-        `accepted` means that the user agreed to go there. When the visit is over, say so with
-        `ctx.notify("notifications/elicitation/complete", {"elicitationId": elicitation_id})`.
+        `accepted` means that the user agreed to go there. Say with `elicitation_complete` when the visit is over.
         """
         from .ask import form
 
         self._declared("elicitation/create", "elicitation.url")
         params = {"mode": "url", "message": message, "url": url, "elicitationId": elicitation_id}
         return form(None).answer(await self._ask("elicitation/create", params, options))
+
+    def elicitation_complete(self, elicitation_id: str) -> bool:
+        """Tells the client that what the user did at a page is done; False when the call is over."""
+        return self.notify("notifications/elicitation/complete", {"elicitationId": elicitation_id})
 
     async def sample(
         self,
@@ -251,7 +254,7 @@ class Context:
     ) -> CreateMessageResult:
         """Asks the client's model to go on: after a text, or after the messages of `user(...)` and `assistant(...)`.
 
-        `result.text` is what it wrote. `tools` are the schema's Tool objects, for clients that declare `sampling.tools`.
+        `result.text` is what it wrote. `tools` are the schema's Tool objects, for clients with `sampling.tools`.
         """
         from .ask import CreateMessageResult
         from .prompts import messages as several
