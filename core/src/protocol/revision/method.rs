@@ -98,8 +98,8 @@ static ROWS: [Method; 34] = [
     list("resources/list", "resources"),
     list("resources/templates/list", "resources"),
     Method { name_member: Some("uri"), input_required: true, ..list("resources/read", "resources") },
-    until_legacy(to_server("resources/subscribe", "resources")),
-    until_legacy(to_server("resources/unsubscribe", "resources")),
+    until_legacy(Method { name_member: Some("uri"), ..to_server("resources/subscribe", "resources") }),
+    until_legacy(Method { name_member: Some("uri"), ..to_server("resources/unsubscribe", "resources") }),
     // prompts
     list("prompts/list", "prompts"),
     Method { name_member: Some("name"), input_required: true, ..to_server("prompts/get", "prompts") },
