@@ -321,7 +321,7 @@ async def test_a_proxy(revision: str) -> None:
 
 
 async def test_sources_that_fail(app: Server, caplog: pytest.LogCaptureFixture) -> None:
-    def fail(*_: Any) -> Any:
+    async def fail(*_: Any) -> Any:
         raise ValueError("secret detail")
 
     app.set_source("tool", list=fail, get=fail)

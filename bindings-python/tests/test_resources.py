@@ -186,7 +186,7 @@ async def test_a_resource_that_is_not_there(app: Server, revision: str) -> None:
 @ERAS
 async def test_errors_of_a_resource(app: Server, revision: str, caplog: pytest.LogCaptureFixture) -> None:
     @app.resource("test://{kind}")
-    def fail(kind: str) -> str:
+    async def fail(kind: str) -> str:
         if kind == "own":
             raise RpcError(4242, "custom", [1])
         if kind == "value":
