@@ -261,6 +261,8 @@ def test_mistakes_show_at_registration(app: Server) -> None:
     ):
         with pytest.raises(MisuseError, match=message):
             app.add_resource(uri, content, **options)  # type: ignore[arg-type]
+    with pytest.raises(MisuseError, match="say where it is"):
+        app.resource(typed)  # type: ignore[arg-type]
     app.add_resource("notes://x", "")
     with pytest.raises(MisuseError, match="already registered"):
         app.add_resource("notes://x", "")

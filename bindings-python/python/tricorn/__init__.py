@@ -9,6 +9,14 @@
         "Add two numbers."
         return a + b
 
+    @app.resource("notes://{number}")
+    def note(number: int) -> str:
+        return f"Note {number}"
+
+    @app.prompt
+    def review(code: str) -> str:
+        return f"Please review this: {code}"
+
     app.run()
 
 `Server` makes servers; `connect` (asyncio) and `Client` (synchronous) make clients.

@@ -94,6 +94,8 @@ class Offer:
         function returns is the answer: text, bytes, `ResourceContents` or a list of them, a `ReadResourceResult`, or
         any other value, which is read as JSON. `ResourceNotFoundError` says that there is none.
         """
+        if callable(uri):
+            raise MisuseError('resource: say where it is: @app.resource("notes://today")')
 
         def register(function: F) -> F:
             self.add_resource(uri, function, **options)
@@ -220,6 +222,7 @@ class Offer:
             for make, function in ((sources.lister, list), (sources.getter, get))
         ]
         self._core.set_source(kind, *numbers)
+        self._replace(("source", kind), [number for number in numbers if number is not None])
 
     def list_changed(self, kind: Kind) -> None:
         """Tells clients that the list of a source has changed; of what is registered they are told anyway."""
@@ -254,7 +257,15 @@ class Offer:
         return function
 
     def _hook(self, name: str, entry: Handler) -> None:
-        self._core.set_hook(name, self._host.add(entry))
+        number = self._host.add(entry)
+        self._core.set_hook(name, number)
+        self._replace(("hook", name), [number])
+
+    def _replace(self, what: tuple[str, str], numbers: list[int]) -> None:
+        for number in self._numbers.pop(what, ()):
+            self._host.drop(number)
+        if numbers:
+            self._numbers[what] = numbers
 
     def _where(self, options: Any) -> Threads | None:
         return self._threads if options.get("run_in_thread", True) else None
@@ -287,13 +298,12 @@ class Offer:
             for number in numbers:
                 host.drop(number)
             raise
-        self._numbers[kind, name] = numbers
+        self._replace((kind, name), numbers)
 
     def _remove(self, kind: Kind, name: str) -> bool:
         removed = self._core.remove(kind, name)
         if removed:
-            for number in self._numbers.pop((kind, name), ()):
-                self._host.drop(number)
+            self._replace((kind, name), [])
         return removed
 
 
