@@ -79,6 +79,17 @@ async def test_sampling(asking: Asking) -> None:
     ]
 
 
+async def test_a_conversation(asking: Asking) -> None:
+    async def talk(ctx: Context) -> Any:
+        first = await ctx.sample("a", 1)
+        return (await ctx.sample([user("a"), first, user("c")], 1)).text
+
+    def model(params: dict[str, Any]) -> str:
+        return "".join(message["role"][0] + message["content"]["text"] for message in params["messages"])
+
+    assert await asking(talk, sampling=model) == "uaauauc"
+
+
 TOOL_USE = {"type": "tool_use", "id": "1", "name": "add", "input": {}}
 
 

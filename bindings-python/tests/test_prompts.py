@@ -223,5 +223,6 @@ def test_messages() -> None:
     assert message.text == "one\ntwo"
     assert user("x") == Message("user", Text("x"))
     assert assistant("x").role == "assistant"
+    assert Message("user", "x") == user("x")  # type: ignore[arg-type]
     assert Prompt({"name": "x"}) == Prompt({"name": "x"})
     assert repr(GetPromptResult("x")).startswith("GetPromptResult({'messages'")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import msgspec
 
-from .errors import PeerMisbehavedError, ToolError
+from .errors import MisuseError, PeerMisbehavedError, ToolError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -90,7 +90,7 @@ class Audio(_Record, tag_field="type", tag="audio"):
 class ResourceContents(_Record):
     """What a resource holds: either `text` or `blob` (raw bytes).
 
-    A handler of a resource may leave out `uri` and `mime_type`: they are those of the request and the definition.
+    What is returned for a resource may leave out `uri` and `mime_type`: the request and the definition say them.
     """
 
     uri: str = ""
@@ -101,11 +101,15 @@ class ResourceContents(_Record):
 
 
 class EmbeddedResource(_Record, tag_field="type", tag="resource"):
-    """A resource with its contents inside the result."""
+    """A resource with its contents, which say their `uri`, inside the result."""
 
     resource: ResourceContents
     annotations: Annotations | None = None
     meta: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.resource.uri:
+            raise MisuseError("an embedded resource needs a URI: ResourceContents(uri, ...)")
 
 
 class ResourceLink(_Record, tag_field="type", tag="resource_link"):

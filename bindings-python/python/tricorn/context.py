@@ -239,7 +239,7 @@ class Context:
 
     async def sample(
         self,
-        messages: Said | Message | Sequence[Said | Message],
+        messages: Said | Message | Sequence[Said | Message | CreateMessageResult],
         max_tokens: int,
         *,
         system_prompt: str | None = None,
@@ -254,6 +254,7 @@ class Context:
     ) -> CreateMessageResult:
         """Asks the client's model to go on: after a text, or after the messages of `user(...)` and `assistant(...)`.
 
+        What an earlier call returned is a message, too.
         `result.text` is what it wrote. `tools` are the schema's Tool objects, for clients with `sampling.tools`.
         """
         from .ask import CreateMessageResult

@@ -7,9 +7,10 @@ from typing import Any, Literal, TypedDict, cast
 
 import msgspec
 
+from .ask import CreateMessageResult
 from .completion import Complete
 from .content import BLOCKS, Content, Definition, Icon, Text, WireResult, block
-from .errors import MisuseError
+from .errors import MisuseError, PeerMisbehavedError
 from .handler import Answer, encode
 from .host import Host
 
@@ -24,6 +25,9 @@ class Message(msgspec.Struct):
     content: Content | dict[str, Any] | list[Content | dict[str, Any]]
     """One block; in a conversation with a model also several."""
 
+    def __post_init__(self) -> None:
+        self.content = _said(self.content)
+
     @property
     def text(self) -> str:
         """All text blocks joined by line breaks."""
@@ -37,12 +41,12 @@ Said = str | Content | Mapping[str, Any]
 
 def user(content: Said | Sequence[Said]) -> Message:
     """What the user says: text or a content block."""
-    return Message("user", _said(content))
+    return Message("user", cast(Any, content))
 
 
 def assistant(content: Said | Sequence[Said]) -> Message:
     """What the model says: text or a content block."""
-    return Message("assistant", _said(content))
+    return Message("assistant", cast(Any, content))
 
 
 def _said(content: Any) -> Any:
@@ -55,6 +59,8 @@ def message(value: Any) -> Any:
     """The message that a value stands for; text and content blocks alone are the user's."""
     if isinstance(value, Message):
         return value
+    if isinstance(value, CreateMessageResult):
+        return {"role": value.role, "content": value.raw.get("content")}
     if isinstance(value, Mapping) and "role" in value:
         members = cast("Mapping[str, Any]", value)
         return {**members, "content": _said(members.get("content"))}
@@ -141,7 +147,10 @@ class GetPromptResult(WireResult):
     @property
     def messages(self) -> list[Message]:
         """The messages in order; content of an unknown type stays a dictionary."""
-        return [Message(item["role"], block(item["content"])) for item in self.raw.get("messages") or ()]
+        try:
+            return [Message(item["role"], block(item["content"])) for item in self.raw.get("messages") or ()]
+        except (KeyError, TypeError) as error:
+            raise PeerMisbehavedError(f"the result of prompts/get: a message without {error}") from None
 
     @property
     def text(self) -> str:
