@@ -352,7 +352,22 @@ async def test_questions_over_http(app: Server) -> None:
         ctx.progress(1)
         return (await ctx.sample("?", 1)).text + str((await ctx.elicit("?", int)).content)
 
+    released, asked = asyncio.Event(), asyncio.Event()
+
+    async def never() -> str:
+        asked.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            released.set()
+        return "?"
+
     async with testing.serving(app) as url:
+        async with connect(url, revision=LEGACY, sampling=never) as client:
+            task = asyncio.create_task(client.call_tool("tool"))
+            await asyncio.wait_for(asked.wait(), 10)
+            task.cancel()
+            await asyncio.wait_for(released.wait(), 10)
         options: Any = {"sampling": lambda: "x", "elicitation": lambda: {"value": 7}, "revision": LEGACY}
         async with connect(url, **options) as client:
             assert (await client.call_tool("tool")).text == "x7"

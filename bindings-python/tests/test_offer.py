@@ -22,6 +22,7 @@ from tricorn import (
     Server,
     Tool,
     UnsupportedError,
+    connect,
     testing,
 )
 
@@ -250,6 +251,28 @@ async def test_subscriptions(app: Server) -> None:
                 await client.subscribe(uri)
         await client.ping()
         assert heard.queue.empty()
+
+
+async def test_news_over_http(app: Server) -> None:
+    heard = Heard()
+    app.add_resource("test://a", "")
+
+    @app.tool
+    async def hide(ctx: Context) -> None:
+        ctx.set_enabled("tool", "hide", False)
+
+    async with (
+        testing.serving(app) as url,
+        connect(url, revision=LEGACY, on_resource_updated=heard, on_list_changed=heard) as client,
+    ):
+        await client.subscribe("test://a")
+        app.resource_updated("test://a")
+        assert await heard.next() == "test://a"
+        await client.call_tool("hide")
+        assert await heard.next() == "tool"
+        assert await client.list_tools() == []
+        app.add_resource("test://b", "")
+        assert await heard.next() == "resource"
 
 
 # -- sources

@@ -254,8 +254,8 @@ class Context:
     ) -> CreateMessageResult:
         """Asks the client's model to go on: after a text, or after the messages of `user(...)` and `assistant(...)`.
 
-        What an earlier call returned is a message, too.
-        `result.text` is what it wrote. `tools` are the schema's Tool objects, for clients with `sampling.tools`.
+        What an earlier call returned is a message, too. `result.text` is what the model wrote. `tools` are the schema's
+        Tool objects, for clients with `sampling.tools`.
         """
         from .ask import CreateMessageResult
         from .prompts import messages as several
