@@ -35,6 +35,16 @@ impl Client {
         })
     }
 
+    /// Answers a request of the server, and declares a capability (JSON) for it. Before connecting.
+    fn set_handler(&self, method: &str, capability: &str, handler: u32) -> PyResult<()> {
+        guarded(|| checked(self.inner.get()?.set_handler(method, capability, handler)))
+    }
+
+    /// Answers `roots/list` with a JSON array; a connected server is told of the change.
+    fn set_roots(&self, roots: &str) -> PyResult<()> {
+        guarded(|| checked(self.inner.get()?.set_roots(roots)))
+    }
+
     /// Connects and negotiates; `op` settles with what was agreed.
     fn connect(&self, py: Python<'_>, op: u64) -> PyResult<()> {
         guarded(|| {

@@ -257,6 +257,28 @@ impl Bridge {
         guarded(|| error::checked(self.inner.get()?.require(key, capability)))
     }
 
+    /// Sends a request to the client of a running call, as part of it; `op` settles with the result object.
+    #[pyo3(signature = (key, op, method, params=None, options=""))]
+    fn ask(&self, key: u64, op: u64, method: &str, params: Option<&Bound<'_, PyAny>>, options: &str) -> PyResult<()> {
+        let params = params.map(json).transpose()?;
+        guarded(|| {
+            self.inner.get()?.ask(key, op, method, params, options);
+            Ok(())
+        })
+    }
+
+    /// Sends a notification to the client of a running call; False when the call is over.
+    #[pyo3(signature = (key, method, params=None))]
+    fn notify(&self, key: u64, method: &str, params: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
+        let params = params.map(json).transpose()?;
+        guarded(|| error::checked(self.inner.get()?.notify(key, method, params)))
+    }
+
+    /// Shows or hides something from the client of a running call alone; False when that changed nothing.
+    fn set_enabled(&self, key: u64, kind: &str, name: &str, yes: bool) -> PyResult<bool> {
+        guarded(|| error::checked(self.inner.get()?.set_enabled(key, kind, name, yes)))
+    }
+
     /// Python no longer waits for `op`; an unanswered request is cancelled at the peer.
     fn settle(&self, op: u64) -> PyResult<()> {
         guarded(|| {

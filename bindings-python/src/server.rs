@@ -9,7 +9,7 @@ use crate::host::Bridge;
 use crate::http::HttpEndpoint;
 use crate::local::{Local, guarded};
 
-/// One server: its tools and every connection it serves.
+/// One server: what it offers and every connection it serves.
 #[pyclass(frozen, module = "tricorn._core")]
 pub(crate) struct Server {
     pub(crate) inner: Local<bridge::Server>,
@@ -25,14 +25,44 @@ impl Server {
         })
     }
 
-    /// Registers a tool: the schema's Tool object as JSON text, and its place in the handler table.
-    fn add_tool(&self, definition: &str, handler: u32) -> PyResult<()> {
-        guarded(|| checked(self.inner.get()?.add_tool(definition, handler)))
+    /// Registers a tool, resource, resource template or prompt: its definition in the schema's words, what else the
+    /// engine shall know, and its place in the handler table.
+    fn add(&self, kind: &str, definition: &str, options: &str, handler: u32) -> PyResult<()> {
+        guarded(|| checked(self.inner.get()?.add(kind, definition, options, handler)))
     }
 
-    /// Removes a tool; False when there is none of that name.
-    fn remove_tool(&self, name: &str) -> PyResult<bool> {
-        guarded(|| Ok(self.inner.get()?.remove_tool(name)))
+    /// Removes one; False when there is none of that name, URI or template.
+    fn remove(&self, kind: &str, name: &str) -> PyResult<bool> {
+        guarded(|| checked(self.inner.get()?.remove(kind, name)))
+    }
+
+    /// Shows or hides one; False when that changed nothing.
+    fn set_enabled(&self, kind: &str, name: &str, yes: bool) -> PyResult<bool> {
+        guarded(|| checked(self.inner.get()?.set_enabled(kind, name, yes)))
+    }
+
+    /// Where what is not registered comes from.
+    #[pyo3(signature = (kind, list=None, get=None))]
+    fn set_source(&self, kind: &str, list: Option<u32>, get: Option<u32>) -> PyResult<()> {
+        guarded(|| checked(self.inner.get()?.set_source(kind, list, get)))
+    }
+
+    /// Who completes what nothing else does (`complete`), or hears of subscriptions (`subscribe`).
+    fn set_hook(&self, name: &str, handler: u32) -> PyResult<()> {
+        guarded(|| checked(self.inner.get()?.set_hook(name, handler)))
+    }
+
+    /// Tells those who subscribed to a resource that it has changed.
+    fn resource_updated(&self, uri: &str) -> PyResult<()> {
+        guarded(|| {
+            self.inner.get()?.resource_updated(uri);
+            Ok(())
+        })
+    }
+
+    /// Tells clients that the list of a source has changed.
+    fn list_changed(&self, kind: &str) -> PyResult<()> {
+        guarded(|| checked(self.inner.get()?.list_changed(kind)))
     }
 
     /// Serves standard input and output; `op` settles after end of file.

@@ -11,14 +11,16 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tricorn import CallToolResult, Server, testing
+from tricorn import CallToolResult, Context, Server, testing
 
+LEGACY = "2025-11-25"
+Question = Callable[[Context], Awaitable[Any]]
 PATIENCE = 30.0
 """Seconds until something that should have happened counts as hanging."""
 
@@ -158,6 +160,31 @@ def script(tmp_path: Path) -> Callable[[str], str]:
         return done.stdout
 
     return run
+
+
+class Asking:
+    """Runs questions inside a tool and gives what they came to."""
+
+    def __init__(self) -> None:
+        self.app = Server("asking")
+        self.app.add_tool(self._ask, name="ask")
+
+    async def _ask(self, ctx: Context) -> None:
+        try:
+            self.outcome: Any = await self.question(ctx)
+        except Exception as error:  # noqa: BLE001 - the test looks at it
+            self.outcome = error
+
+    async def __call__(self, question: Question, revision: str = LEGACY, **options: Any) -> Any:
+        self.question = question
+        async with testing.connect(self.app, revision=revision, **options) as client:
+            await client.call_tool("ask")
+        return self.outcome
+
+
+@pytest.fixture
+def asking() -> Asking:
+    return Asking()
 
 
 CHILD = """

@@ -17,6 +17,7 @@ from tricorn import (
     Content,
     EmbeddedResource,
     Image,
+    MisuseError,
     ResourceContents,
     ResourceLink,
     Server,
@@ -220,3 +221,8 @@ async def test_a_result_that_is_no_json(app: Server, caplog: pytest.LogCaptureFi
     result = await call(app, "bad")
     assert (result.is_error, result.text) == (True, 'tool "bad" failed: TypeError')
     assert "object cannot be written as JSON" in caplog.text
+
+
+def test_an_embedded_resource_says_where_it_is() -> None:
+    with pytest.raises(MisuseError, match="needs a URI"):
+        EmbeddedResource(ResourceContents(text="x"))

@@ -18,7 +18,10 @@ PROGRAM = """
 
     from msgspec import Meta
 
-    from tricorn import Client, Context, Image, Server, CallToolResult, connect
+    from dataclasses import dataclass
+
+    from tricorn import CallToolResult, Client, Completion, Context, Image, Message, Server, assistant, connect, user
+    from tricorn.types import CreateMessageRequestParams
 
     app = Server("demo", page_size=10, title="Demo")
 
@@ -34,6 +37,70 @@ PROGRAM = """
         return Image(bytes(n))
 
 
+    @dataclass
+    class Person:
+        name: str
+
+
+    @app.resource("notes://{number}", mime_type="text/plain", complete={"number": ["1", "2"]})
+    def note(number: int) -> str:
+        return str(number)
+
+
+    @app.prompt
+    def review(code: str, lines: int = 1) -> list[Message]:
+        return [user(f"{code} {lines}"), assistant("ok")]
+
+
+    def codes(value: str, arguments: dict[str, str]) -> list[str]:
+        return [value, *arguments]
+
+
+    async def model(params: CreateMessageRequestParams, ctx: Context) -> str:
+        ctx.progress(1)
+        return f"{len(params['messages'])} messages"
+
+
+    @app.prompt(title="Other", complete={"code": codes})
+    async def other(code: str) -> str:
+        return code
+
+
+    @app.on_complete
+    def rest(ref: dict[str, str], argument: str, value: str) -> Completion:
+        return Completion([value])
+
+
+    @app.tool
+    async def question(ctx: Context) -> str:
+        answer = await ctx.elicit("Who?", Person, timeout=60)
+        if answer.content is not None:
+            return answer.content.name
+        form = await ctx.elicit("Who?", {"type": "object"})
+        assert form.content is not None
+        written = await ctx.sample([user("hi"), "there"], 10, temperature=0.5)
+        return written.text + str(form.content["x"]) + (await ctx.list_roots())[0].path
+
+
+    @app.tool
+    def plain(ctx: Context) -> str:
+        return ctx.wait(ctx.sample("hi", max_tokens=10)).text
+
+
+    async def features() -> None:
+        async with connect(app, sampling=model, roots=["/x"], on_list_changed=print) as client:
+            async for tool in client.tools():
+                print(tool.name)
+            async for resource in client.resources(timeout=1):
+                print((await client.read_resource(resource.uri)).blob)
+            names: list[str] = [prompt.name for prompt in await client.list_prompts()]
+            print(names, (await client.get_prompt("review", {"code": "x", "lines": 2})).messages[0].text)
+            print((await client.complete("review", "code", "x")).values)
+            await client.set_log_level("loud")  # type: ignore[arg-type]
+        app.set_source("tool", list=client.list_tools_page, get=client.call_tool)
+        app.set_enabled("toool", "x", False)  # type: ignore[arg-type]
+
+
     async def main() -> int:
         total: int = await add(1, ctx=...)  # type: ignore[arg-type]
         picture("x")  # type: ignore[arg-type]
@@ -44,6 +111,7 @@ PROGRAM = """
 
 
     Server("x", page_sizes=1)  # type: ignore[call-arg]
+    app.resource("x://y", titel="x")  # type: ignore[call-arg]
     app.tool(titel="x")  # type: ignore[call-overload]
     app.run(http="127.0.0.1:8000", allowed_hosts=["example.com"])
 """

@@ -9,6 +9,14 @@
         "Add two numbers."
         return a + b
 
+    @app.resource("notes://{number}")
+    def note(number: int) -> str:
+        return f"Note {number}"
+
+    @app.prompt
+    def review(code: str) -> str:
+        return f"Please review this: {code}"
+
     app.run()
 
 `Server` makes servers; `connect` (asyncio) and `Client` (synchronous) make clients.
@@ -19,6 +27,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._core import version
+from .ask import CreateMessageResult, Elicited, Root
+from .completion import Completion
 from .content import (
     Annotations,
     Audio,
@@ -43,16 +53,24 @@ from .errors import (
     Error,
     MisuseError,
     PeerMisbehavedError,
+    ResourceNotFoundError,
     RpcError,
     TimeoutError,  # noqa: A004 - it is the builtin one too
     ToolError,
     TransportError,
     UnsupportedError,
+    UrlElicitation,
+    UrlElicitationRequiredError,
 )
-from .server import HttpOptions, Server, ServerOptions, ToolOptions
+from .logs import LogHandler
+from .prompts import GetPromptResult, Message, Prompt, PromptArgument, PromptOptions, assistant, user
+from .resources import ReadResourceResult, Resource, ResourceOptions, ResourceTemplate
+from .server import HttpOptions, Server, ServerOptions
+from .tool import ToolOptions
 
 if TYPE_CHECKING:
-    from .client import AsyncClient, ClientOptions, RequestOptions, connect
+    from .client import AsyncClient, ClientOptions, connect
+    from .requests import RequestOptions
     from .sync import Client
 
 __version__ = version()
@@ -67,21 +85,36 @@ __all__ = [
     "Client",
     "ClientOptions",
     "ClosedError",
+    "Completion",
     "Content",
     "Context",
+    "CreateMessageResult",
+    "Elicited",
     "EmbeddedResource",
     "Error",
+    "GetPromptResult",
     "HttpOptions",
     "Icon",
     "Image",
     "Implementation",
+    "LogHandler",
+    "Message",
     "MisuseError",
     "PeerMisbehavedError",
     "Progress",
+    "Prompt",
+    "PromptArgument",
+    "PromptOptions",
+    "ReadResourceResult",
     "RequestInfo",
     "RequestOptions",
+    "Resource",
     "ResourceContents",
     "ResourceLink",
+    "ResourceNotFoundError",
+    "ResourceOptions",
+    "ResourceTemplate",
+    "Root",
     "RpcError",
     "Server",
     "ServerOptions",
@@ -93,15 +126,19 @@ __all__ = [
     "ToolOptions",
     "TransportError",
     "UnsupportedError",
-    "__version__",
+    "UrlElicitation",
+    "UrlElicitationRequiredError",
+    "assistant",
     "connect",
+    "user",
+    "__version__",
 ]
 
 _CLIENT = {
     "AsyncClient": "client",
     "Client": "sync",
     "ClientOptions": "client",
-    "RequestOptions": "client",
+    "RequestOptions": "requests",
     "connect": "client",
 }
 

@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import math
 import os
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from . import _core
-from .content import CallToolResult, Implementation, Progress, Tool
-from .errors import ClosedError, MisuseError, PeerMisbehavedError
+from .content import CallToolResult, Implementation
+from .errors import ClosedError, MisuseError
+from .features import AsyncFeatures
+from .handler import encode
+from .handlers import CALLBACKS, QUESTIONS, Handlers, RootLike, hear, offer, root_list
 from .host import Host
+from .requests import OnProgress, Request, RequestOptions, call_params, limit, progress_sink, request_options
 from .server import Identity, Server, caller
-from .tool import encode
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
+T = TypeVar("T")
 Target = str | Server | Mapping[str, Any] | Sequence[str] | os.PathLike[str]
 """A URL, a command line, a server of this process, `{"url": ...}`, `{"command": ..., "args": ...}`, a list of
 arguments, the path of a host's `mcp.json`, or what such a file holds, `{"mcpServers": {...}}`."""
 
-OnProgress = Callable[[Progress], object]
 
-MAX_PAGES = 1000
-"""Pages of one list; a server that sends more of them never ends."""
-
-
-class ClientOptions(Identity, total=False):
+class ClientOptions(Identity, Handlers, total=False):
     """Options of a client; times in seconds."""
 
     name: str
@@ -57,7 +54,7 @@ class ClientOptions(Identity, total=False):
     shutdown_grace: float
     """How long a child process may take to end by itself; 2."""
     capabilities: Mapping[str, Any]
-    """What the server is told this client can do, such as `{"sampling": {}}`; nothing."""
+    """What the server is told this client can do besides, such as `{"experimental": {}}`; nothing."""
     server: str
     """Which server of an `mcp.json` with several."""
     on_notification: Callable[[str, dict[str, Any]], object]
@@ -73,16 +70,6 @@ class ClientOptions(Identity, total=False):
     """
     on_close: Callable[[str], object]
     """Called with the reason when the connection ended, but not by `close`."""
-
-
-class RequestOptions(TypedDict, total=False):
-    """Options of one request; times in seconds."""
-
-    timeout: float | None
-    """Without answer or progress; the client's `request_timeout`. None or 0: no limit."""
-    max_timeout: float | None
-    """With progress, too; None or 0: no limit, as when not given."""
-    on_progress: OnProgress | None
 
 
 def connect(target: Target, **options: Unpack[ClientOptions]) -> AsyncClient:
@@ -102,7 +89,7 @@ def introduce(options: ClientOptions, module: Mapping[str, Any]) -> None:
         options.setdefault("version", version)
 
 
-class AsyncClient:
+class AsyncClient(AsyncFeatures):
     """A connection to one server, for asyncio. It belongs to no task: `close` works from anywhere."""
 
     def __init__(self, target: Target, **options: Unpack[ClientOptions]) -> None:
@@ -114,6 +101,8 @@ class AsyncClient:
         self._on_notification: Callable[[str, dict[str, Any]], object] | None = settings.pop("on_notification", None)
         self._on_stderr: Callable[[str], object] | None = settings.pop("on_stderr", None)
         self._on_close: Callable[[str], object] | None = settings.pop("on_close", None)
+        self._callbacks = {name: settings.pop(name) for name in CALLBACKS if name in settings}
+        questions = {name: settings.pop(name) for name in QUESTIONS if name in settings}
         self._host = Host()
         self._peer = target if isinstance(target, Server) else None
         self._info: dict[str, Any] | None = None
@@ -127,6 +116,7 @@ class AsyncClient:
         else:
             where = resolve(target, which, self._on_stderr is not None)
             self._core = _core.Client(self._host.bridge, source, encode(where).decode(), text)
+        self._has_roots = offer(self._core, self._host, questions)
 
     # -- life
 
@@ -225,21 +215,12 @@ class AsyncClient:
 
     # -- requests
 
-    async def list_tools(self, **options: Unpack[RequestOptions]) -> list[Tool]:
-        """All tools, from as many pages as there are; the options hold for each page."""
-        tools, cursor = await self.list_tools_page(**options)
-        seen = set[str]()
-        while cursor is not None:
-            check_cursor(cursor, seen)
-            more, cursor = await self.list_tools_page(cursor, **options)
-            tools += more
-        return tools
-
-    async def list_tools_page(
-        self, cursor: str | None = None, **options: Unpack[RequestOptions]
-    ) -> tuple[list[Tool], str | None]:
-        """One page of tools and the cursor of the next, None after the last."""
-        return read_page(await self._wait("tools/list", cursor_params(cursor), options))
+    def set_roots(self, roots: Iterable[RootLike]) -> None:
+        """The folders and files that the server may work on from now on; it is told. Needs `roots=[...]` at first."""
+        if not self._has_roots and self._info is not None:
+            raise MisuseError("set_roots: connect with roots=[...], which may be empty, or the server never asks")
+        self._core.set_roots(root_list(roots).decode())
+        self._has_roots = True
 
     async def call_tool(
         self,
@@ -262,10 +243,6 @@ class AsyncClient:
         progress = None if on_progress is None else progress_sink(on_progress)
         return CallToolResult.from_wire(await self._host.wait(start, progress))
 
-    async def ping(self, **options: Unpack[RequestOptions]) -> None:
-        """Asks for a sign of life."""
-        await self._wait("ping", None, options)
-
     async def request(
         self, method: str, params: Mapping[str, Any] | None = None, **options: Unpack[RequestOptions]
     ) -> dict[str, Any]:
@@ -280,6 +257,9 @@ class AsyncClient:
     def metrics(self) -> dict[str, Any]:
         """Gauges: requests in flight, queued messages."""
         return cast("dict[str, Any]", msgspec.json.decode(self._core.metrics()))
+
+    async def _do(self, request: Request[T], options: RequestOptions) -> T:
+        return request.read(await self._wait(request.method, request.params, options))
 
     async def _wait(self, method: str, params: bytes | None, options: RequestOptions) -> bytes:
         on_progress = options.get("on_progress")
@@ -298,9 +278,13 @@ class AsyncClient:
         raise MisuseError("not connected: use `async with`, or `await client.connect()` first")
 
     def _event(self, name: str, params: bytes) -> None:
-        if name == "notification" and self._on_notification is not None:
+        if name == "notification" and (self._on_notification is not None or self._callbacks):
             value = msgspec.json.decode(params)
-            self._on_notification(value["method"], value.get("params") or {})
+            method: str = value["method"]
+            given: dict[str, Any] = value.get("params") or {}
+            if self._on_notification is not None:
+                self._on_notification(method, given)
+            hear(self._callbacks, method, given)
         elif name == "stderr" and self._on_stderr is not None:
             self._on_stderr(msgspec.json.decode(params)["line"])
         elif name == "closed" and self._on_close is not None and self._closing is None:
@@ -309,65 +293,6 @@ class AsyncClient:
     def __repr__(self) -> str:
         state = "closed" if self._closing else "new" if self._info is None else self.protocol_version
         return f"<{type(self).__name__} {state}>"
-
-
-# -- shared by both clients
-
-
-def cursor_params(cursor: str | None) -> bytes | None:
-    """The parameters of a list request."""
-    return None if cursor is None else encode({"cursor": cursor})
-
-
-def read_page(answer: bytes) -> tuple[list[Tool], str | None]:
-    """The tools of one page, and the cursor of the next."""
-    page = msgspec.json.decode(answer)
-    tools = page.get("tools")
-    if not isinstance(tools, list):
-        raise PeerMisbehavedError("the result of tools/list has no array of tools")
-    return [Tool(tool) for tool in cast("list[dict[str, Any]]", tools)], page.get("nextCursor")
-
-
-def check_cursor(cursor: str, seen: set[str]) -> None:
-    """Raises when a list runs in circles, or on and on; `cursor` is what the next page is asked with."""
-    if cursor in seen:
-        raise PeerMisbehavedError(f"tools/list never ends: the cursor {json.dumps(cursor)} came twice")
-    seen.add(cursor)
-    if len(seen) >= MAX_PAGES:
-        raise PeerMisbehavedError(f"tools/list never ends: there are more than {MAX_PAGES} pages")
-
-
-def call_params(name: str, arguments: Mapping[str, Any] | None, meta: Mapping[str, Any] | None) -> bytes:
-    """The parameters of tools/call."""
-    params: dict[str, Any] = {"name": name, "arguments": {} if arguments is None else arguments}
-    if meta is not None:
-        params["_meta"] = meta
-    return encode(params)
-
-
-def limit(seconds: float | None) -> float | None:
-    """A time limit as the engine takes it: None for no limit, however that was said."""
-    return None if seconds is None or seconds == 0 or seconds == math.inf else seconds
-
-
-def request_options(
-    timeout: float | UnsetType | None = UNSET, max_timeout: float | None = None, on_progress: OnProgress | None = None
-) -> str:
-    """The options of one request for the engine; empty when there are none."""
-    options: dict[str, Any] = {}
-    if timeout is not UNSET:
-        options["timeout"] = limit(timeout)
-    if limit(max_timeout) is not None:
-        options["max_timeout"] = max_timeout
-    if on_progress is not None:
-        options["progress"] = True
-    return json.dumps(options) if options else ""
-
-
-def progress_sink(sink: OnProgress) -> Callable[[bytes], None]:
-    """What decodes progress for a callback."""
-    decoder = msgspec.json.Decoder(Progress)
-    return lambda params: cast(None, sink(decoder.decode(params)))
 
 
 def resolve(target: Target, which: str | None, heard: bool) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a tool call carries: content blocks, the result around them, and the small records beside them.
+"""What calls carry: content blocks, the results around them, and the small records beside them.
 
 The classes mirror the wire (specification: server/tools, "Tool Result"): `mime_type` here is `mimeType` there,
 `meta` is `_meta`, bytes are base64.
@@ -6,11 +6,14 @@ The classes mirror the wire (specification: server/tools, "Tool Result"): `mime_
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import msgspec
 
-from .errors import PeerMisbehavedError, ToolError
+from .errors import MisuseError, PeerMisbehavedError, ToolError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 T = TypeVar("T")
 
@@ -85,9 +88,12 @@ class Audio(_Record, tag_field="type", tag="audio"):
 
 
 class ResourceContents(_Record):
-    """What a resource holds: either `text` or `blob` (raw bytes)."""
+    """What a resource holds: either `text` or `blob` (raw bytes).
 
-    uri: str
+    What is returned for a resource may leave out `uri` and `mime_type`: the request and the definition say them.
+    """
+
+    uri: str = ""
     mime_type: str | None = None
     text: str | None = None
     blob: bytes | None = None
@@ -95,11 +101,15 @@ class ResourceContents(_Record):
 
 
 class EmbeddedResource(_Record, tag_field="type", tag="resource"):
-    """A resource with its contents inside the result."""
+    """A resource with its contents, which say their `uri`, inside the result."""
 
     resource: ResourceContents
     annotations: Annotations | None = None
     meta: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.resource.uri:
+            raise MisuseError("an embedded resource needs a URI: ResourceContents(uri, ...)")
 
 
 class ResourceLink(_Record, tag_field="type", tag="resource_link"):
@@ -131,14 +141,62 @@ class Progress(msgspec.Struct):
     message: str | None = None
 
 
-class CallToolResult:
+class WireResult:
+    """A result as it is on the wire: parsed when first looked at, passed on without loss."""
+
+    __slots__ = ("_raw", "_wire")
+    method = ""
+
+    _raw: dict[str, Any] | None
+    _wire: bytes | None
+
+    @classmethod
+    def from_wire(cls, wire: bytes) -> Self:
+        """The result a peer sent, as JSON text."""
+        self = cls.__new__(cls)
+        self._raw = None
+        self._wire = wire
+        return self
+
+    def to_wire(self) -> bytes:
+        """The result as JSON text; what was received is passed on unchanged."""
+        if self._wire is not None:
+            return self._wire
+        return msgspec.json.encode(self._raw)
+
+    @property
+    def raw(self) -> dict[str, Any]:
+        """The result object exactly as it is on the wire."""
+        if self._raw is None:
+            raw = msgspec.json.decode(self._wire or b"null")
+            if not isinstance(raw, dict):
+                raise PeerMisbehavedError(f"the result of {self.method} is not an object")
+            self._raw = cast("dict[str, Any]", raw)
+        return self._raw
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The result's `_meta`."""
+        return self.raw.get("_meta") or {}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, WireResult) and type(other) is type(self) and other.raw == self.raw
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.raw!r})"
+
+
+class CallToolResult(WireResult):
     """The whole result of a tool call.
 
     A client receives it, and a tool may return one to set everything itself, or to pass on another server's result
     without loss. `structured` then is any JSON value, None meaning `null`; left out, there is none.
     """
 
-    __slots__ = ("_raw", "_wire")
+    __slots__ = ()
+    method = "tools/call"
 
     def __init__(
         self,
@@ -158,32 +216,8 @@ class CallToolResult:
             raw["isError"] = True
         if meta is not None:
             raw["_meta"] = meta
-        self._raw: dict[str, Any] | None = raw
-        self._wire: bytes | None = None
-
-    @classmethod
-    def from_wire(cls, wire: bytes) -> CallToolResult:
-        """The result a peer sent, as JSON text; it is parsed when first looked at."""
-        self = cls.__new__(cls)
-        self._raw = None
-        self._wire = wire
-        return self
-
-    def to_wire(self) -> bytes:
-        """The result as JSON text; what was received is passed on unchanged."""
-        if self._wire is not None:
-            return self._wire
-        return msgspec.json.encode(self._raw)
-
-    @property
-    def raw(self) -> dict[str, Any]:
-        """The result object exactly as it is on the wire."""
-        if self._raw is None:
-            raw = msgspec.json.decode(self._wire or b"null")
-            if not isinstance(raw, dict):
-                raise PeerMisbehavedError("the result of tools/call is not an object")
-            self._raw = cast("dict[str, Any]", raw)
-        return self._raw
+        self._raw = raw
+        self._wire = None
 
     @property
     def content(self) -> list[Content | dict[str, Any]]:
@@ -213,11 +247,6 @@ class CallToolResult:
         """True when the tool failed; `text` says why."""
         return self.raw.get("isError") is True
 
-    @property
-    def meta(self) -> dict[str, Any]:
-        """The result's `_meta`."""
-        return self.raw.get("_meta") or {}
-
     def to(self, type: type[T]) -> T:  # noqa: A002 - the natural word here
         """The structured content, or else the text read as JSON, as a value of `type` (a dataclass, TypedDict, ...).
 
@@ -236,12 +265,9 @@ class CallToolResult:
                 return msgspec.convert(value["result"], type)
             raise
 
-    def __repr__(self) -> str:
-        return f"CallToolResult({self.raw!r})"
 
-
-class Tool:
-    """A tool as a server lists it. `raw` is the definition without any loss."""
+class Definition:
+    """Something as a server lists it. `raw` is the definition without any loss."""
 
     __slots__ = ("raw",)
 
@@ -250,19 +276,48 @@ class Tool:
 
     @property
     def name(self) -> str:
-        """The name to call it by."""
+        """The name to use it by, or, of a resource, a name for programs."""
         return cast(str, self.raw["name"])
+
+    @property
+    def title(self) -> str:
+        """The name to show to people."""
+        return cast(str, self.raw.get("title") or self.raw["name"])
+
+    @property
+    def description(self) -> str | None:
+        """What it is or does, for the model."""
+        return self.raw.get("description")
+
+    @property
+    def icons(self) -> list[Icon]:
+        """Images for user interfaces."""
+        return msgspec.convert(self.raw.get("icons") or [], list[Icon])
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The definition's `_meta`."""
+        return self.raw.get("_meta") or {}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Definition) and type(other) is type(self) and other.raw == self.raw
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.raw!r})"
+
+
+class Tool(Definition):
+    """A tool as a server lists it. `raw` is the definition without any loss."""
+
+    __slots__ = ()
 
     @property
     def title(self) -> str:
         """The name to show to people."""
         annotations = cast("dict[str, Any]", self.raw.get("annotations") or {})
         return cast(str, self.raw.get("title") or annotations.get("title") or self.raw["name"])
-
-    @property
-    def description(self) -> str | None:
-        """What it does, for the model."""
-        return self.raw.get("description")
 
     @property
     def input_schema(self) -> dict[str, Any]:
@@ -277,23 +332,11 @@ class Tool:
     @property
     def annotations(self) -> ToolAnnotations | None:
         """Hints about its behaviour."""
-        return _optional(self.raw.get("annotations"), ToolAnnotations)
-
-    @property
-    def icons(self) -> list[Icon]:
-        """Images for user interfaces."""
-        return msgspec.convert(self.raw.get("icons") or [], list[Icon])
-
-    @property
-    def meta(self) -> dict[str, Any]:
-        """The definition's `_meta`."""
-        return self.raw.get("_meta") or {}
-
-    def __repr__(self) -> str:
-        return f"Tool({self.raw!r})"
+        return optional(self.raw.get("annotations"), ToolAnnotations)
 
 
-def _optional(value: Any, cls: type[T]) -> T | None:
+def optional(value: Any, cls: type[T]) -> T | None:
+    """A member of a definition as a value of `cls`."""
     return None if value is None else msgspec.convert(value, cls)
 
 

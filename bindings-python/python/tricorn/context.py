@@ -1,16 +1,30 @@
-"""What a handler may know and do while it runs: the optional `Context` parameter of every tool."""
+"""What a handler may know, do and ask while it runs: the optional `Context` parameter of every handler."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+import asyncio
+import contextvars
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent import futures
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 import msgspec
 
 from .content import Implementation
-from .errors import MisuseError
+from .errors import CancelledError, ClosedError, MisuseError, UnsupportedError
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .ask import CreateMessageResult, Elicited, Root
     from .host import Host
+    from .prompts import Message, Said
+    from .requests import RequestOptions
+
+T = TypeVar("T")
+Kind = Literal["tool", "resource", "resource_template", "prompt"]
+CURRENT: contextvars.ContextVar[tuple[Host, int]] = contextvars.ContextVar("tricorn.call")
+"""The call whose handler runs here."""
 
 Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 
@@ -96,7 +110,9 @@ class RequestInfo:
 class Context:
     """The call a handler works on; ask for it with a parameter annotated `Context`.
 
-    Every method may be called from any thread. After the handler has returned they do nothing.
+    What is no coroutine may be called from any thread. After the handler has returned it does nothing. What asks the
+    client something is awaited on the server's event loop; a plain function, which runs in a worker thread, says
+    `ctx.wait(ctx.elicit(...))`. A handler that is cancelled takes its questions back.
     """
 
     __slots__ = ("_host", "_key", "_request")
@@ -105,6 +121,14 @@ class Context:
         self._host = host
         self._key = key
         self._request: RequestInfo | None = None
+
+    @classmethod
+    def current(cls) -> Context:
+        """The context of the call whose handler runs here, for functions that are not handed one."""
+        try:
+            return cls(*CURRENT.get())
+        except LookupError:
+            raise MisuseError("there is no call: Context.current() works in handlers and what they call") from None
 
     def progress(self, progress: float, total: float | None = None, message: str | None = None) -> bool:
         """Tells the client how far the call is, if it asked; False when the call is over.
@@ -138,3 +162,173 @@ class Context:
         The error (an `RpcError`) is the one the protocol prescribes; let it pass.
         """
         self._host.bridge.require(self._key, capability)
+
+    def set_enabled(self, kind: Kind, name: str, enabled: bool) -> bool:
+        """Shows or hides something from this client alone, for as long as its session lasts.
+
+        `name` is the name, URI or URI template. False: nothing changed. Revisions without sessions raise
+        `UnsupportedError`.
+        """
+        return self._host.bridge.set_enabled(self._key, kind, name, enabled)
+
+    def notify(self, method: str, params: Mapping[str, Any] | None = None) -> bool:
+        """Sends the client a notification as part of this call; False when the call is over."""
+        return self._host.bridge.notify(self._key, method, None if params is None else _encode(params))
+
+    # -- questions
+
+    async def ask(
+        self, method: str, params: Mapping[str, Any] | None = None, **options: Unpack[RequestOptions]
+    ) -> dict[str, Any]:
+        """Sends the client any request as part of this call; the result object as it is on the wire.
+
+        The client has all the time it needs unless `timeout` is given. Errors: `RpcError` is the client's own,
+        `UnsupportedError` names a capability that it does not declare; nothing was sent then.
+        """
+        return cast("dict[str, Any]", msgspec.json.decode(await self._ask(method, params, options)))
+
+    async def _ask(self, method: str, params: Mapping[str, Any] | None, options: RequestOptions) -> bytes:
+        from .requests import progress_sink, request_options
+
+        host, key = self._host, self._key
+        text = None if params is None else _encode(params)
+        settings = request_options(**options)
+        on_progress = options.get("on_progress")
+        progress = None if on_progress is None else progress_sink(on_progress)
+        return await host.wait(lambda op: host.bridge.ask(key, op, method, text, settings), progress)
+
+    @overload
+    async def elicit(
+        self, message: str, schema: Mapping[str, Any], **options: Unpack[RequestOptions]
+    ) -> Elicited[dict[str, Any]]: ...
+
+    @overload
+    async def elicit(self, message: str, schema: type[T], **options: Unpack[RequestOptions]) -> Elicited[T]: ...
+
+    @overload
+    async def elicit(self, message: str, schema: Any = None, **options: Unpack[RequestOptions]) -> Elicited[Any]: ...
+
+    async def elicit(self, message: str, schema: Any = None, **options: Unpack[RequestOptions]) -> Elicited[Any]:
+        """Asks the user to fill in a form; `answer.content` is a value of the type that `schema` is.
+
+        `schema` is a type with flat fields (a dataclass, TypedDict, msgspec or pydantic model), a type of one value
+        (`int`, `Literal["red", "blue"]`, `list[Literal[...]]`), a JSON Schema, or None for a mere yes or no.
+        """
+        from .ask import form
+
+        asked = form(schema)
+        params = {"message": message, "requestedSchema": asked.schema}
+        return asked.answer(await self._ask("elicitation/create", params, options))
+
+    async def elicit_url(
+        self, message: str, url: str, elicitation_id: str, **options: Unpack[RequestOptions]
+    ) -> Elicited[None]:
+        """Asks the user to visit a page, for what must not pass through the client, such as a password.
+
+        `accepted` means that the user agreed to go there. Say with `elicitation_complete` when the visit is over.
+        """
+        from .ask import form
+
+        self._declared("elicitation/create", "elicitation.url")
+        params = {"mode": "url", "message": message, "url": url, "elicitationId": elicitation_id}
+        return form(None).answer(await self._ask("elicitation/create", params, options))
+
+    def elicitation_complete(self, elicitation_id: str) -> bool:
+        """Tells the client that what the user did at a page is done; False when the call is over."""
+        return self.notify("notifications/elicitation/complete", {"elicitationId": elicitation_id})
+
+    async def sample(
+        self,
+        messages: Said | Message | Sequence[Said | Message | CreateMessageResult],
+        max_tokens: int,
+        *,
+        system_prompt: str | None = None,
+        temperature: float | None = None,
+        stop_sequences: Sequence[str] | None = None,
+        model_preferences: Mapping[str, Any] | None = None,
+        include_context: Literal["none", "thisServer", "allServers"] | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        tool_choice: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        **options: Unpack[RequestOptions],
+    ) -> CreateMessageResult:
+        """Asks the client's model to go on: after a text, or after the messages of `user(...)` and `assistant(...)`.
+
+        What an earlier call returned is a message, too. `result.text` is what the model wrote. `tools` are the schema's
+        Tool objects, for clients with `sampling.tools`.
+        """
+        from .ask import CreateMessageResult
+        from .prompts import messages as several
+
+        if tools is not None or tool_choice is not None:
+            self._declared("sampling/createMessage", "sampling.tools")
+        given = {
+            "messages": several(messages),
+            "maxTokens": max_tokens,
+            "systemPrompt": system_prompt,
+            "temperature": temperature,
+            "stopSequences": stop_sequences,
+            "modelPreferences": model_preferences,
+            "includeContext": include_context,
+            "tools": tools,
+            "toolChoice": tool_choice,
+            "metadata": metadata,
+        }
+        params = {key: value for key, value in given.items() if value is not None}
+        return CreateMessageResult.from_wire(await self._ask("sampling/createMessage", params, options))
+
+    async def list_roots(self, **options: Unpack[RequestOptions]) -> list[Root]:
+        """The folders and files that the client lets this server work on."""
+        from .ask import read_roots
+
+        return read_roots(await self._ask("roots/list", None, options))
+
+    def wait(self, question: Awaitable[T]) -> T:
+        """Waits in a worker thread for what `elicit` and the like return: `ctx.wait(ctx.elicit("Sure?"))`.
+
+        When the call is cancelled meanwhile, it raises `CancelledError`.
+        """
+        host = self._host
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            pass
+        else:
+            _discard(question)
+            raise MisuseError("ctx.wait would block the event loop: use await here")
+        call = cast("Callable[[futures.Future[T]], T] | None", getattr(host.running.get(self._key), "wait", None))
+        if host.loop is None or call is None:
+            _discard(question)
+            raise ClosedError("the call is over, or does not run in a worker thread")
+        future = asyncio.run_coroutine_threadsafe(_awaited(question), host.loop)
+        try:
+            return call(future)
+        except futures.CancelledError:
+            raise CancelledError("the client no longer wants the answer") from None
+
+    def _declared(self, method: str, capability: str) -> None:
+        """Raises when the client of a legacy call does not declare a part of a capability."""
+        if self.request.era == "modern":
+            return
+        found: Any = self.request.client_capabilities
+        for part in capability.split("."):
+            found = cast("dict[str, Any]", found).get(part) if isinstance(found, dict) else None
+        if found is None:
+            message = f'"{method}" was not sent: the client does not declare the capability "{capability}"'
+            raise UnsupportedError(message)
+
+
+async def _awaited(question: Awaitable[T]) -> T:
+    return await question
+
+
+def _discard(question: Any) -> None:
+    close = getattr(question, "close", None)
+    if close is not None:
+        close()
+
+
+def _encode(value: Any) -> bytes:
+    from .handler import encode
+
+    return encode(value)

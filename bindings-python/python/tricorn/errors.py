@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import json
 from typing import Any
 
 import msgspec
+
+RESOURCE_NOT_FOUND = -32002
+URL_ELICITATION_REQUIRED = -32042
 
 
 class Error(Exception):
@@ -43,6 +47,46 @@ class RpcError(Error):
 
     def __str__(self) -> str:
         return f"{self.message} (JSON-RPC error {self.code})"
+
+
+class ResourceNotFoundError(RpcError):
+    """There is no such resource: raise it in the handler of a resource template, or of a source.
+
+    Clients get -32002 with the URI in `data`; in revisions that have given that code up, -32602 and a plain `RpcError`.
+    """
+
+    def __init__(self, uri: str, message: str | None = None) -> None:
+        super().__init__(RESOURCE_NOT_FOUND, message or f"there is no resource {json.dumps(uri)}", {"uri": uri})
+
+    @property
+    def uri(self) -> str | None:
+        """What was looked for, if the peer says so."""
+        data: Any = self.data
+        return data.get("uri") if isinstance(data, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+
+
+class UrlElicitation(msgspec.Struct, rename={"elicitation_id": "elicitationId"}, tag_field="mode", tag="url"):
+    """A page the user has to visit before a request can be served; the id names the visit."""
+
+    message: str
+    url: str
+    elicitation_id: str
+
+
+class UrlElicitationRequiredError(RpcError):
+    """The user has to visit pages first: `raise UrlElicitationRequiredError(UrlElicitation("Sign in", url, "1"))`.
+
+    Revision 2025-11-25 only (-32042). The client shows the pages, and sends its request again when they are done.
+    """
+
+    def __init__(self, *elicitations: UrlElicitation, message: str = "the user has to visit a page first") -> None:
+        data = {"elicitations": msgspec.to_builtins(list(elicitations))}
+        super().__init__(URL_ELICITATION_REQUIRED, message, data)
+
+    @property
+    def elicitations(self) -> list[UrlElicitation]:
+        """The pages."""
+        return msgspec.convert(self.data["elicitations"], list[UrlElicitation])
 
 
 class PeerMisbehavedError(Error):
@@ -113,12 +157,21 @@ KINDS: dict[str, type[Error]] = {
 }
 
 
+_BY_CODE: dict[int | None, type[RpcError]] = {
+    RESOURCE_NOT_FOUND: ResourceNotFoundError,
+    URL_ELICITATION_REQUIRED: UrlElicitationRequiredError,
+}
+
+
 def _rebuild(cls: type[Error], message: str, code: int | None, data: Any) -> Error:
-    if issubclass(cls, RpcError):
-        return cls(code if code is not None else 0, message, data)
-    return cls(message, code=code, data=data)
+    error = cls.__new__(cls)
+    Error.__init__(error, message, code=0 if code is None and issubclass(cls, RpcError) else code, data=data)
+    return error
 
 
 def from_core(kind: str, message: str, code: int | None, data: bytes | None) -> Error:
     """The exception for an error of the engine; called by the native module, without raising it."""
-    return _rebuild(KINDS.get(kind, Error), message, code, None if data is None else msgspec.json.decode(data))
+    cls = KINDS.get(kind, Error)
+    if cls is RpcError:
+        cls = _BY_CODE.get(code, cls)
+    return _rebuild(cls, message, code, None if data is None else msgspec.json.decode(data))

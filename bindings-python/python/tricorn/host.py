@@ -13,6 +13,7 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent import futures
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -245,6 +246,13 @@ class Host:
         self.table.append(handler)
         return len(self.table) - 1
 
+    def drop(self, number: int) -> None:
+        """Forgets a handler that was removed. Its number stays taken: a call of it may be on the way."""
+        self.table[number] = self._gone
+
+    def _gone(self, _params: bytes, key: int) -> None:
+        self.bridge.error(key, "what was asked for was removed just now")
+
     if sys.version_info >= (3, 12):
 
         def spawn(self, key: int, coroutine: Coroutine[Any, Any, None], name: str) -> None:
@@ -290,16 +298,29 @@ def _raise(reason: BaseException) -> None:
 class ThreadCall:
     """A plain function waiting for a worker thread, or at work in one. It cannot be interrupted, only told."""
 
-    __slots__ = ("cancelled",)
+    __slots__ = ("cancelled", "waits")
 
     def __init__(self) -> None:
         self.cancelled = False
+        self.waits: set[futures.Future[Any]] = set()
 
     def cancel(self, msg: Any | None = None) -> bool:
-        """Keeps it from starting; one that already runs sees `ctx.cancelled`."""
+        """Keeps it from starting; one that already runs sees `ctx.cancelled`, and its `ctx.wait` raises."""
         del msg
         self.cancelled = True
+        for future in list(self.waits):
+            future.cancel()
         return True
+
+    def wait(self, future: futures.Future[Any]) -> Any:
+        """Waits for something that is cancelled with the call."""
+        self.waits.add(future)
+        try:
+            if self.cancelled:
+                future.cancel()
+            return future.result()
+        finally:
+            self.waits.discard(future)
 
 
 class Threads:

@@ -61,12 +61,8 @@ class Signature(NamedTuple):
 
 def read(function: Callable[..., Any]) -> Signature:
     """Looks at a function: its parameters, its docstring, what it returns."""
-    target: Any = function
-    while isinstance(target, functools.partial):
-        target = target.func
-    if not (inspect.isroutine(target) or isinstance(target, type)):
-        target = type(target).__call__
-    hints = _hints(function, target)
+    target = unwrapped(function)
+    known = hints(function, target)
     summary, documented = docstring(inspect.getdoc(function))
     empty = inspect.Parameter.empty
     context: str | None = None
@@ -74,14 +70,14 @@ def read(function: Callable[..., Any]) -> Signature:
     parameters: list[Parameter] = []
     is_open = False
     for name, parameter in inspect.signature(function).parameters.items():
-        hint = hints.get(name, Any)
+        hint = known.get(name, Any)
         if parameter.kind is parameter.POSITIONAL_ONLY:
             positional.append(name)
         if parameter.kind is parameter.VAR_KEYWORD:
             is_open = True
         elif parameter.kind is parameter.VAR_POSITIONAL:
             raise MisuseError(f"{_name(function)}: *{name} cannot be described to a client; take a list instead")
-        elif _is_context(hint):
+        elif is_context(hint):
             context = name
         else:
             if parameter.default is None and hint is not Any:
@@ -94,7 +90,7 @@ def read(function: Callable[..., Any]) -> Signature:
             first = [arguments.pop(name) for name in positional if name in arguments]
             return function(*first, **arguments)
 
-    hint = hints.get("return", empty)
+    hint = known.get("return", empty)
     return Signature(
         call=call,
         is_async=inspect.iscoroutinefunction(target),
@@ -106,7 +102,16 @@ def read(function: Callable[..., Any]) -> Signature:
     )
 
 
-def _hints(function: Callable[..., Any], target: Any) -> dict[str, Any]:
+def unwrapped(function: Callable[..., Any]) -> Any:
+    """What holds the annotations of a function, of a partial one, or of an object that is called."""
+    target: Any = function
+    while isinstance(target, functools.partial):
+        target = target.func
+    return target if inspect.isroutine(target) or isinstance(target, type) else type(target).__call__
+
+
+def hints(function: Callable[..., Any], target: Any) -> dict[str, Any]:
+    """The types that a function's annotations name, also those that are local where it was made."""
     try:
         return typing.get_type_hints(target, include_extras=True)
     except NameError:
@@ -120,7 +125,7 @@ def _hints(function: Callable[..., Any], target: Any) -> dict[str, Any]:
     except NameError as error:
         raise MisuseError(
             f"{_name(function)}: cannot resolve an annotation: {error}. "
-            "Names used in annotations must exist when the tool is registered, not only under TYPE_CHECKING"
+            "Names used in annotations must exist when the function is registered, not only under TYPE_CHECKING"
         ) from None
 
 
@@ -128,7 +133,8 @@ def _name(function: Callable[..., Any]) -> str:
     return getattr(function, "__qualname__", None) or repr(function)
 
 
-def _is_context(hint: Any) -> bool:
+def is_context(hint: Any) -> bool:
+    """Whether a parameter wants the call's context."""
     if hint is Context:
         return True
     return typing.get_origin(hint) in _UNIONS and Context in typing.get_args(hint)
@@ -191,7 +197,7 @@ def docstring(text: str | None) -> tuple[str | None, dict[str, str]]:
 def arguments(signature: Signature) -> tuple[Schema, Callable[[], Decode]]:
     """The JSON Schema of the arguments object, and what makes the decoder when the first call comes."""
     parameters = signature.parameters
-    if any(_is_pydantic(p.type) or _is_pydantic_field(p.default) for p in parameters):
+    if any(is_pydantic(p.type) or _is_pydantic_field(p.default) for p in parameters):
         return _pydantic_arguments(signature)
     try:
         schemas, definitions = _schemas([p.type for p in parameters])
@@ -256,7 +262,7 @@ def _decoder(signature: Signature, required: list[str]) -> Decode:
             if "got `float`" in str(error):
                 # JSON Schema counts 1.0 as an integer, and so did the check in the engine.
                 try:
-                    return plain(msgspec.json.encode(_integral(msgspec.json.decode(raw))))
+                    return plain(msgspec.json.encode(integral(msgspec.json.decode(raw))))
                 except msgspec.ValidationError:
                     pass
             raise ArgumentError(_explain(str(error), raw)) from None
@@ -264,13 +270,14 @@ def _decoder(signature: Signature, required: list[str]) -> Decode:
     return decode
 
 
-def _integral(value: Any) -> Any:
+def integral(value: Any) -> Any:
+    """The value with whole numbers written as integers."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):
-        return {key: _integral(item) for key, item in cast("dict[str, Any]", value).items()}
+        return {key: integral(item) for key, item in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
-        return [_integral(item) for item in cast("list[Any]", value)]  # type: ignore[redundant-cast]
+        return [integral(item) for item in cast("list[Any]", value)]  # type: ignore[redundant-cast]
     return value
 
 
@@ -314,13 +321,13 @@ def result(hint: Any) -> tuple[Returns, Schema | None]:
         return "text", None
     if hint in (inspect.Parameter.empty, Any, object):
         return "any", None
-    if getattr(hint, "__module__", None) == "tricorn.types" and getattr(hint, "__name__", None) == "CallToolResult":
+    if is_result(hint, "CallToolResult"):
         return "result", None
     if _is_content(hint):
         return "any", None
     if isinstance(hint, type) and hint in _SIMPLE:
         return "value", {"type": _SIMPLE[hint]}
-    if _is_pydantic(hint):
+    if is_pydantic(hint):
         return "value", _pydantic().TypeAdapter(hint).json_schema(mode="serialization")
     try:
         (schema,), definitions = _schemas([hint])
@@ -334,6 +341,11 @@ def result(hint: Any) -> tuple[Returns, Schema | None]:
         if f'"{reference}"' not in json.dumps([schema, definitions]):
             del definitions[name]
     return ("value", {**schema, "$defs": definitions} if definitions else schema) if schema else ("any", None)
+
+
+def is_result(hint: Any, name: str) -> bool:
+    """Whether a function says that it returns a whole result as `tricorn.types` has it: a dictionary."""
+    return getattr(hint, "__module__", None) == "tricorn.types" and getattr(hint, "__name__", None) == name
 
 
 def _is_content(hint: Any) -> bool:
@@ -362,15 +374,16 @@ def _pydantic() -> Any:
     return sys.modules["pydantic"]
 
 
-def _is_pydantic(hint: Any) -> bool:
+def is_pydantic(hint: Any) -> bool:
+    """Whether a type is pydantic's, or mentions it."""
     if "pydantic" not in sys.modules:
         return False
     if isinstance(hint, type) and typing.get_origin(hint) is None:
         return hasattr(hint, "__pydantic_core_schema__") or hasattr(hint, "__get_pydantic_core_schema__")
     if typing.get_origin(hint) is Annotated:
         inner, *extras = typing.get_args(hint)
-        return _is_pydantic(inner) or any(type(extra).__module__.startswith("pydantic") for extra in extras)
-    return any(_is_pydantic(part) for part in typing.get_args(hint) if not isinstance(part, str))
+        return is_pydantic(inner) or any(type(extra).__module__.startswith("pydantic") for extra in extras)
+    return any(is_pydantic(part) for part in typing.get_args(hint) if not isinstance(part, str))
 
 
 def _is_pydantic_field(default: Any) -> bool:

@@ -1,4 +1,4 @@
-"""The server: plain functions become tools, served over standard input and output, HTTP, or another web framework."""
+"""The server: what it offers, served over standard input and output, HTTP, or another web framework."""
 
 from __future__ import annotations
 
@@ -9,23 +9,21 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
 
-from . import _core, schema
-from .content import Icon, ToolAnnotations
+from . import _core
+from .content import Icon
 from .errors import MisuseError
+from .handler import OnError, encode
 from .host import Host, Threads
-from .tool import OnError, answering, encode, handler, log_error
+from .offer import Offer
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .asgi import Application
-
-F = TypeVar("F", bound=Callable[..., Any])
-Json = dict[str, Any]
 
 BODY_LIMIT = 4 * 1024 * 1024
 """Bytes of an HTTP request body taken in, unless `max_message_bytes` says otherwise."""
@@ -80,32 +78,7 @@ class HttpOptions(TypedDict, total=False):
     """Sockets at once, and stateless requests at work at once; 4096."""
 
 
-class ToolOptions(TypedDict, total=False):
-    """Options of a tool; everything not given is read off the function."""
-
-    name: str
-    """What clients call it by; the function's name."""
-    title: str
-    """The name to show to people; none."""
-    description: str
-    """What it does, for the model; the function's docstring."""
-    annotations: ToolAnnotations | Mapping[str, Any]
-    """Hints about its behaviour, such as `ToolAnnotations(read_only_hint=True)`; none."""
-    icons: Sequence[Icon | Mapping[str, Any]]
-    """Images for user interfaces; none."""
-    meta: Mapping[str, Any]
-    """The definition's `_meta`; none."""
-    input_schema: Mapping[str, Any]
-    """JSON Schema of the arguments, instead of the one made from the signature."""
-    output_schema: Mapping[str, Any] | None
-    """JSON Schema of the structured content, instead of the one of the return type; None for a tool without."""
-    definition: Mapping[str, Any]
-    """The whole Tool object as clients shall see it; nothing is read off the function then."""
-    run_in_thread: bool
-    """For plain functions; False runs them on the event loop, which is faster but must never block. True."""
-
-
-class Server:
+class Server(Offer):
     """An MCP server.
 
         app = Server("demo")
@@ -118,9 +91,9 @@ class Server:
         app.run()
 
     `name` and `version` default to those of the package, or the file, that calls this. `max_threads` bounds the
-    worker threads for plain functions (32). `on_error(error, tool)` hears of what handlers raise, other than
+    worker threads for plain functions (32). `on_error(error, name)` hears of what handlers raise, other than
     `ToolError` and a protocol error of their own, in the thread of the handler; by default the logger `tricorn` gets
-    it. The model only ever learns the type of such an exception.
+    it. The client only ever learns the type of such an exception. `name` is that of the tool or prompt, or a URI.
     """
 
     def __init__(
@@ -132,75 +105,19 @@ class Server:
         on_error: OnError | None = None,
         **options: Unpack[ServerOptions],
     ) -> None:
+        super().__init__()
         own_name, own_version = caller(sys._getframe(1).f_globals, version is None)
         self.name = name or own_name
         self.version = version or own_version
         self._host = Host()
         self._threads = Threads(max_threads)
-        self._on_error = on_error or log_error
+        self._on_error = on_error
         self._body_limit = int(options.get("max_message_bytes", BODY_LIMIT))
         settings = {"name": self.name, "version": self.version, **options}
         source = self._host.source(self._event)
         self._core = _core.Server(self._host.bridge, source, encode(settings).decode())
         self._listening: list[Callable[[str], None]] = []
         self._exchanges: dict[int, Callable[[str, dict[str, Any]], None]] = {}
-
-    # -- tools
-
-    @overload
-    def tool(self, function: F, /) -> F: ...
-
-    @overload
-    def tool(self, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
-
-    def tool(self, function: F | None = None, /, **options: Unpack[ToolOptions]) -> F | Callable[[F], F]:
-        """Makes a function a tool: `@app.tool`, or `@app.tool(title="Add", ...)` with any of `ToolOptions`.
-
-        The name, description and schemas come from the function: its docstring describes it, `Annotated[int,
-        msgspec.Meta(description=...)]`, pydantic's `Field` or an `Args:` section describe the parameters. A parameter
-        annotated `Context` receives the call's context. What it returns is the answer: a plain value, content blocks
-        (`Text`, `Image`, ...), a list of them, or a whole `CallToolResult`. `ToolError` tells the model what went
-        wrong, `RpcError` answers with a protocol error; of any other exception the model sees the type only, the
-        server's `on_error` all.
-
-        Plain functions run in worker threads, `async def` on the event loop.
-        """
-        if function is not None:
-            self.add_tool(function, **options)
-            return function
-
-        def register(function: F) -> F:
-            self.add_tool(function, **options)
-            return function
-
-        return register
-
-    def add_tool(self, function: Callable[..., Any], /, **options: Unpack[ToolOptions]) -> None:
-        """Makes a function a tool; the same as `tool` for functions that exist already."""
-        unknown = options.keys() - ToolOptions.__annotations__.keys()
-        if unknown:
-            known = ", ".join(ToolOptions.__annotations__)
-            raise MisuseError(f"tool: no option {unknown.pop()!r}; there are {known}")
-        signature = schema.read(function)
-        given = options.get("definition")
-        returns, output = schema.result(signature.hint)
-        if given is None:
-            made, make = schema.arguments(signature)
-            definition = _definition(function, signature, options, made, output)
-        else:
-            made, make = schema.arguments(signature)
-            definition = dict(given)
-        if "outputSchema" not in definition and returns == "value":
-            returns = "any"
-        answer = answering(self._host, returns, "outputSchema" in definition)
-        threads = self._threads if options.get("run_in_thread", True) else None
-        name = definition.get("name")
-        entry = handler(self._host, str(name), signature, make, answer, threads, self._on_error)
-        self._core.add_tool(encode(definition).decode(), self._host.add(entry))
-
-    def remove_tool(self, name: str) -> bool:
-        """Removes a tool; False when there is none of that name."""
-        return self._core.remove_tool(name)
 
     # -- serving
 
@@ -286,26 +203,6 @@ class Server:
 
     def __repr__(self) -> str:
         return f"Server({self.name!r}, {self.version!r})"
-
-
-def _definition(
-    function: Callable[..., Any], signature: schema.Signature, options: ToolOptions, made: Json, output: Json | None
-) -> Json:
-    name = options.get("name") or getattr(function, "__name__", "<lambda>")
-    if name == "<lambda>":
-        raise MisuseError(f"tool: {function!r} has no name of its own; give it one with name=...")
-    output = dict(given) if (given := options.get("output_schema", output)) is not None else None
-    values = {
-        "name": name,
-        "title": options.get("title"),
-        "description": options.get("description", signature.description),
-        "inputSchema": options.get("input_schema", made),
-        "outputSchema": output,
-        "annotations": options.get("annotations"),
-        "icons": options.get("icons"),
-        "_meta": options.get("meta"),
-    }
-    return {key: value for key, value in values.items() if value is not None}
 
 
 def caller(module: Mapping[str, Any], version: bool) -> tuple[str, str]:

@@ -9,31 +9,21 @@ import queue
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent import futures
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from .client import (
-    AsyncClient,
-    ClientOptions,
-    OnProgress,
-    RequestOptions,
-    Target,
-    call_params,
-    check_cursor,
-    cursor_params,
-    introduce,
-    progress_sink,
-    read_page,
-    request_options,
-)
-from .content import CallToolResult, Implementation, Tool
+from .client import AsyncClient, ClientOptions, Target, introduce
+from .content import CallToolResult, Implementation
 from .errors import MisuseError
+from .features import Features
+from .handler import encode
+from .handlers import RootLike
+from .requests import OnProgress, Request, RequestOptions, call_params, progress_sink, request_options
 from .server import Server
-from .tool import encode
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -140,7 +130,7 @@ class _Answer:
                 progress(value)
 
 
-class Client:
+class Client(Features):
     """A connection to one server, for code without asyncio.
 
         with Client("python server.py") as client:
@@ -213,23 +203,9 @@ class Client:
         """The session of a legacy HTTP connection, as it was when connecting."""
         return self._async.session_id
 
-    def list_tools(self, **options: Unpack[RequestOptions]) -> list[Tool]:
-        """All tools, from as many pages as there are; the options hold for each page."""
-        tools, cursor = self.list_tools_page(**options)
-        seen = set[str]()
-        while cursor is not None:
-            check_cursor(cursor, seen)
-            more, cursor = self.list_tools_page(cursor, **options)
-            tools += more
-        return tools
-
-    def list_tools_page(
-        self, cursor: str | None = None, **options: Unpack[RequestOptions]
-    ) -> tuple[list[Tool], str | None]:
-        """One page of tools and the cursor of the next, None after the last."""
-        return read_page(
-            self._wait("tools/list", cursor_params(cursor), request_options(**options), options.get("on_progress"))
-        )
+    def set_roots(self, roots: Iterable[RootLike]) -> None:
+        """The folders and files that the server may work on from now on; it is told. Needs `roots=[...]` at first."""
+        self._async.set_roots(roots)
 
     def call_tool(
         self,
@@ -250,10 +226,6 @@ class Client:
         answer = self._wait("tools/call", call_params(name, arguments, meta), options, on_progress)
         return CallToolResult.from_wire(answer)
 
-    def ping(self, **options: Unpack[RequestOptions]) -> None:
-        """Asks for a sign of life."""
-        self._wait("ping", None, request_options(**options), options.get("on_progress"))
-
     def request(
         self, method: str, params: Mapping[str, Any] | None = None, **options: Unpack[RequestOptions]
     ) -> dict[str, Any]:
@@ -269,6 +241,10 @@ class Client:
     def metrics(self) -> dict[str, Any]:
         """Gauges: requests in flight, queued messages."""
         return self._async.metrics()
+
+    def _do(self, request: Request[T], options: RequestOptions) -> T:
+        settings = request_options(**options)
+        return request.read(self._wait(request.method, request.params, settings, options.get("on_progress")))
 
     def _wait(self, method: str, params: bytes | None, options: str, on_progress: OnProgress | None) -> bytes:
         start = self._async._start(method, params, options)

@@ -64,16 +64,39 @@ async def reconnect(client: AsyncClient) -> None:
     await client.call_tool("test_reconnection")
 
 
+async def elicitation_defaults(client: AsyncClient) -> None:
+    await client.list_tools()
+    await client.call_tool("test_client_elicitation_defaults")
+
+
+def accept_defaults(_message: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """A user who leaves the form as it is."""
+    properties: dict[str, dict[str, Any]] = schema["properties"]
+    return {name: field["default"] for name, field in properties.items() if "default" in field}
+
+
+async def every_method(client: AsyncClient) -> None:
+    await call_every_tool(client)
+    if "resources" in client.capabilities:
+        async for resource in client.resources():
+            await client.read_resource(resource.uri)
+    if "prompts" in client.capabilities:
+        async for prompt in client.prompts():
+            arguments = {argument.name: "text" for argument in prompt.arguments if argument.required}
+            await client.get_prompt(prompt.name, arguments)
+
+
 SCENARIOS = {
     "initialize": only_list,
     "tools_call": add_numbers,
     "request-metadata": call_every_tool,
-    "http-standard-headers": call_every_tool,
+    "http-standard-headers": every_method,
     "http-custom-headers": listed_calls,
     "http-invalid-tool-headers": call_every_tool,
     "json-schema-2020-12-preservation": echo_schema,
     "json-schema-ref-no-deref": only_list,
     "sse-retry": reconnect,
+    "elicitation-sep1034-client-defaults": elicitation_defaults,
 }
 
 
@@ -82,7 +105,7 @@ async def main(url: str) -> None:
     if run is None:
         sys.exit(f"scenario {SCENARIO!r} is not supported yet")
     capabilities: dict[str, Any] = EVERYTHING if SCENARIO == "request-metadata" else {}
-    async with connect(url, revision=REVISION, capabilities=capabilities) as client:
+    async with connect(url, revision=REVISION, capabilities=capabilities, elicitation=accept_defaults) as client:
         await run(client)
 
 

@@ -1,9 +1,11 @@
-"""The fixture server: the official conformance suite's tools, then those of tests/cases/FIXTURES.md."""
+"""The fixture server: what the official conformance suite asks for, then the tools of tests/cases/FIXTURES.md."""
 
 import asyncio
 import os
 from base64 import b64decode
 from typing import Any
+
+from handshake import PNG, add_features
 
 from tricorn import (
     Annotations,
@@ -20,7 +22,6 @@ from tricorn import (
     ToolError,
 )
 
-PNG = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==")
 WAV = b64decode("UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAAAAA==")
 
 
@@ -171,6 +172,8 @@ async def test_trigger_tool_change() -> str:
     app.remove_tool("short_lived")
     return "The list of tools has changed"
 
+
+add_features(app)
 
 # -- our own
 

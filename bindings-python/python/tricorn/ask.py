@@ -1,0 +1,250 @@
+"""What a handler asks of its client, and what comes back: forms, pages to visit, messages of a model, roots."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, Literal, TypeVar, cast
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from .content import Content, WireResult, block
+from .errors import MisuseError, PeerMisbehavedError
+
+T = TypeVar("T")
+Json = dict[str, Any]
+Action = Literal["accept", "decline", "cancel"]
+
+
+class Elicited(Generic[T]):
+    """What the user did with a form or a page: `action`, and the form's `content` when it was accepted.
+
+    A handler gets it from `ctx.elicit`; a client's `elicitation` function may return one.
+    """
+
+    __slots__ = ("action", "content")
+
+    def __init__(self, action: Action, content: T | None = None) -> None:
+        self.action: Action = action
+        self.content: T | None = content
+
+    @property
+    def accepted(self) -> bool:
+        """True when the user agreed; a form is then filled in, a page perhaps not yet visited."""
+        return self.action == "accept"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Elicited):
+            return False
+        that = cast("Elicited[Any]", other)  # type: ignore[redundant-cast]
+        return (self.action, self.content) == (that.action, that.content)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Elicited({self.action!r}, {self.content!r})"
+
+
+class Root(msgspec.Struct, omit_defaults=True, rename={"meta": "_meta"}):
+    """A folder or file that the client lets servers work on: a `file:` URI."""
+
+    uri: str
+    name: str | None = None
+    meta: dict[str, Any] | None = None
+
+    @property
+    def path(self) -> str:
+        """The path in the client's file system."""
+        return unquote(urlsplit(self.uri).path)
+
+
+class CreateMessageResult(WireResult):
+    """What the client's model wrote. A client's `sampling` function may return one, or just the text."""
+
+    __slots__ = ()
+    method = "sampling/createMessage"
+
+    def __init__(
+        self,
+        content: str | Content | Mapping[str, Any] | Sequence[Content | Mapping[str, Any]],
+        *,
+        model: str = "unknown",
+        stop_reason: str | None = "endTurn",
+        role: Literal["user", "assistant"] = "assistant",
+        meta: dict[str, Any] | None = None,
+    ) -> None:
+        blocks: Any = {"type": "text", "text": content} if isinstance(content, str) else content
+        raw: Json = {"role": role, "content": msgspec.to_builtins(blocks), "model": model}
+        if stop_reason is not None:
+            raw["stopReason"] = stop_reason
+        if meta is not None:
+            raw["_meta"] = meta
+        self._raw = raw
+        self._wire = None
+
+    @property
+    def content(self) -> list[Content | dict[str, Any]]:
+        """The content blocks; a block of an unknown type, such as `tool_use`, stays a dictionary."""
+        return [block(item) for item in self._blocks]
+
+    @property
+    def text(self) -> str:
+        """All text blocks joined by line breaks."""
+        return "\n".join(item["text"] for item in self._blocks if item.get("type") == "text")
+
+    @property
+    def _blocks(self) -> list[Json]:
+        content = self.raw.get("content")
+        return cast("list[Json]", content if isinstance(content, list) else [content])
+
+    @property
+    def role(self) -> str:
+        """Whose message it is; the model's is `"assistant"`."""
+        return cast(str, self.raw.get("role"))
+
+    @property
+    def model(self) -> str:
+        """The model that wrote it."""
+        return cast(str, self.raw.get("model"))
+
+    @property
+    def stop_reason(self) -> str | None:
+        """`"endTurn"`, `"stopSequence"`, `"maxTokens"`, `"toolUse"` or the provider's own word."""
+        return self.raw.get("stopReason")
+
+
+def read_roots(answer: bytes) -> list[Root]:
+    """The roots that a client answered with."""
+    try:
+        return msgspec.convert(msgspec.json.decode(answer)["roots"], list[Root])
+    except (msgspec.ValidationError, KeyError, TypeError) as error:
+        raise PeerMisbehavedError(f"the result of roots/list: {error}") from None
+
+
+# -- forms
+
+_SCALARS = (str, int, float, bool)
+_FIELD = (
+    *("type", "title", "description", "default", "enum", "enumNames", "oneOf", "format", "minLength", "maxLength"),
+    *("minimum", "maximum", "minItems", "maxItems", "items"),
+)
+_FORMATS = frozenset(("email", "uri", "date", "date-time"))
+
+
+class Form(Generic[T]):
+    """What the user is asked to fill in, and how the answer is read."""
+
+    def __init__(self, schema: Json, read: Callable[[Json], T]) -> None:
+        self.schema = schema
+        self._read = read
+
+    def answer(self, wire: bytes) -> Elicited[T]:
+        """What the client answered, its content decoded."""
+        result = msgspec.json.decode(wire)
+        action = result.get("action")
+        if action == "accept":
+            try:
+                return Elicited("accept", self._read(result.get("content") or {}))
+            except (ValueError, KeyError) as error:  # msgspec's and pydantic's errors are ValueErrors
+                message = f"the client's answer to the form does not fit: {str(error) or 'a value is missing'}"
+                raise PeerMisbehavedError(message) from None
+        if action not in ("decline", "cancel"):
+            raise PeerMisbehavedError(f"the result of elicitation/create: action {json.dumps(action)}")
+        return Elicited(action)
+
+
+def form(schema: Any) -> Form[Any]:
+    """The form for a type (dataclass, TypedDict, msgspec or pydantic model), a single value, or a JSON Schema."""
+    if schema is None:
+        return Form({"type": "object", "properties": {}}, lambda _: None)
+    if isinstance(schema, Mapping):
+        return Form(dict(cast("Mapping[str, Any]", schema)), lambda content: content)
+    made = _json_schema(schema)
+    definitions = cast("dict[str, Json]", made.get("$defs", {}))
+    root = _resolved(made, definitions)
+    if root.get("type") == "object" and "properties" in root:
+        return Form(_flat(root, definitions, schema), lambda content: _convert(content, schema))
+    value = _field("value", made, definitions, schema)
+    flat: Json = {"type": "object", "properties": {"value": value}, "required": ["value"]}
+    return Form(flat, lambda content: _convert(content["value"], schema))
+
+
+def _is_pydantic(hint: Any) -> bool:
+    if "pydantic" not in sys.modules:
+        return False
+    from .schema import is_pydantic
+
+    return is_pydantic(hint)
+
+
+def _json_schema(hint: Any) -> Json:
+    if _is_pydantic(hint):
+        return cast(Json, sys.modules["pydantic"].TypeAdapter(hint).json_schema())
+    try:
+        return msgspec.json.schema(hint, ref_template="#/$defs/{name}")
+    except (TypeError, NotImplementedError) as error:
+        raise MisuseError(f"elicit: {hint!r} has no JSON Schema: {error}") from None
+
+
+def _convert(value: Any, hint: Any) -> Any:
+    if _is_pydantic(hint):
+        return sys.modules["pydantic"].TypeAdapter(hint).validate_python(value)
+    try:
+        return msgspec.convert(value, hint)
+    except msgspec.ValidationError:
+        from .schema import integral
+
+        return msgspec.convert(integral(value), hint)  # JSON Schema counts 1.0 as an integer
+
+
+def _resolved(schema: Json, definitions: dict[str, Json]) -> Json:
+    reference = schema.get("$ref")
+    if reference is None:
+        return schema
+    found = definitions[str(reference).removeprefix("#/$defs/")]
+    return {**found, **{key: value for key, value in schema.items() if key not in ("$ref", "$defs")}}
+
+
+def _flat(root: Json, definitions: dict[str, Json], hint: Any) -> Json:
+    properties = {
+        name: _field(name, entry, definitions, hint)
+        for name, entry in cast("dict[str, Json]", root["properties"]).items()
+    }
+    required = [name for name in root.get("required", []) if name in properties]
+    return {"type": "object", "properties": properties, **({"required": required} if required else {})}
+
+
+def _field(name: str, entry: Json, definitions: dict[str, Json], hint: Any) -> Json:
+    """One field as forms have it: text, a number, yes or no, or a choice; nothing nested."""
+    entry = _resolved(entry, definitions)
+    choices = [_resolved(one, definitions) for one in cast("list[Json]", entry.get("anyOf", []))]
+    present = [one for one in choices if one.get("type") != "null" and one != {"enum": [None]}]
+    if len(present) == 1:  # what may be left out
+        entry = {**present[0], **{key: value for key, value in entry.items() if key != "anyOf"}}
+        if entry.get("default", ...) is None:
+            del entry["default"]
+    if isinstance(entry.get("const"), str):
+        entry = {**entry, "enum": [entry["const"]]}
+    _choice(entry)
+    if entry.get("type") == "array":
+        items = dict(_resolved(cast(Json, entry.get("items") or {}), definitions))
+        _choice(items)
+        if items.get("type") == "string" and "enum" in items:
+            entry["items"] = {"type": "string", "enum": items["enum"]}
+            return {key: value for key, value in entry.items() if key in _FIELD}
+    if entry.get("type") not in ("string", "integer", "number", "boolean"):
+        raise MisuseError(
+            f"elicit: {name!r} of {getattr(hint, '__name__', hint)}: a form has flat fields only, "
+            "of text, numbers, booleans, and choices among texts"
+        )
+    if entry.get("format") not in _FORMATS:
+        entry.pop("format", None)
+    return {key: value for key, value in entry.items() if key in _FIELD}
+
+
+def _choice(entry: Json) -> None:
+    values = entry.get("enum")
+    if values and "type" not in entry and all(isinstance(value, str) for value in values):
+        entry["type"] = "string"

@@ -1,0 +1,96 @@
+"""Completion: who says how an argument may go on, and what a client is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from .errors import MisuseError, PeerMisbehavedError
+from .handler import Answer, OnError, Subject, encode, hook, hook_handler
+from .host import Handler, Host, Threads
+
+Complete = Callable[..., Any] | Sequence[str]
+"""`(value)` or `(value, arguments)`, plain or asynchronous, and a parameter annotated `Context` if wanted: gives the
+values, or a `Completion`. A list completes by itself what begins like the value."""
+
+
+class Completion(msgspec.Struct, omit_defaults=True, rename="camel"):
+    """Up to 100 values, best first. `total` says how many there are in all, if that is known."""
+
+    values: list[str]
+    total: int | None = None
+    has_more: bool | None = None
+
+    @classmethod
+    def from_wire(cls, wire: bytes) -> Completion:
+        """What a peer answered."""
+        try:
+            return _DECODER.decode(wire).completion
+        except msgspec.ValidationError as error:
+            raise PeerMisbehavedError(f"the result of completion/complete: {error}") from None
+
+
+class _Result(msgspec.Struct):
+    completion: Completion
+
+
+_DECODER = msgspec.json.Decoder(_Result)
+
+
+def answering(host: Host) -> Answer:
+    """What turns a function's value into the answer to completion/complete."""
+    bridge = host.bridge
+
+    def answer(key: int, value: Any) -> object:
+        if value is None:
+            value = []
+        elif not isinstance(value, (str, Mapping, Completion)):
+            value = list(value)
+        return bridge.value(key, encode(value))
+
+    return answer
+
+
+def _begun(values: Sequence[str]) -> Callable[[str], list[str]]:
+    def begin(value: str) -> list[str]:
+        return [one for one in values if one.lower().startswith(value.lower())]
+
+    return begin
+
+
+def _arguments(params: dict[str, Any]) -> dict[str, str]:
+    context: dict[str, Any] = params.get("context") or {}
+    return context.get("arguments") or {}
+
+
+def completer(
+    host: Host, of: str, argument: str, complete: Complete, threads: Threads, on_error: OnError | None
+) -> Handler:
+    """The entry of the handler table that completes one argument of a prompt or a template, `of`."""
+    what = f"the completion of {argument!r} of {of}"
+    if isinstance(complete, str):
+        raise MisuseError(f"{what}: expected a function or a list of strings, got {complete!r}")
+    if not callable(complete):
+        signature = hook(_begun(list(complete)), 1, what)
+        inline: Threads | None = None
+    else:
+        signature = hook(complete, 2, what)
+        inline = threads
+
+    def values(params: dict[str, Any]) -> tuple[Any, ...]:
+        return params["argument"]["value"], _arguments(params)
+
+    subject = Subject("the completion of", argument)
+    return hook_handler(host, subject, signature, values, answering(host), inline, on_error)
+
+
+def fallback(host: Host, complete: Callable[..., Any], threads: Threads, on_error: OnError | None) -> Handler:
+    """The entry of the handler table that completes what nothing else does."""
+    signature = hook(complete, 4, "on_complete")
+
+    def values(params: dict[str, Any]) -> tuple[Any, ...]:
+        return params["ref"], params["argument"]["name"], params["argument"]["value"], _arguments(params)
+
+    return hook_handler(host, Subject("the completion", ""), signature, values, answering(host), threads, on_error)

@@ -1,0 +1,251 @@
+"""What a server offers, as its clients ask for it: the requests that both clients have."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from . import requests
+from .completion import Completion
+from .content import Definition, Tool
+from .context import Level
+from .prompts import GetPromptResult, Prompt
+from .requests import PROMPTS, RESOURCE_TEMPLATES, RESOURCES, TOOLS, Listing, Request, RequestOptions
+from .resources import ReadResourceResult, Resource, ResourceTemplate
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+T = TypeVar("T")
+D = TypeVar("D", bound=Definition)
+Reference = str | Prompt | ResourceTemplate | Mapping[str, Any]
+"""What is completed: a prompt, a template, a prompt's name, a URI template (it has a `{`), or the schema's object."""
+
+
+class AsyncFeatures:
+    """The requests of an asynchronous client, each with any of `RequestOptions`."""
+
+    async def _do(self, request: Request[T], options: RequestOptions) -> T:
+        raise NotImplementedError
+
+    async def _each(self, listing: Listing[D], options: RequestOptions) -> AsyncGenerator[D]:
+        seen = set[str]()
+        cursor: str | None = None
+        while True:
+            entries, cursor = await self._do(listing.page(cursor), options)
+            for entry in entries:
+                yield entry
+            if cursor is None:
+                return
+            listing.check(cursor, seen)
+
+    async def list_tools(self, **options: Unpack[RequestOptions]) -> list[Tool]:
+        """All tools, from as many pages as there are; the options hold for each page."""
+        return [entry async for entry in self._each(TOOLS, options)]
+
+    async def list_tools_page(
+        self, cursor: str | None = None, **options: Unpack[RequestOptions]
+    ) -> tuple[list[Tool], str | None]:
+        """One page of tools and the cursor of the next, None after the last."""
+        return await self._do(TOOLS.page(cursor), options)
+
+    def tools(self, **options: Unpack[RequestOptions]) -> AsyncIterator[Tool]:
+        """All tools, page by page as needed: `async for tool in client.tools()`."""
+        return self._each(TOOLS, options)
+
+    async def list_resources(self, **options: Unpack[RequestOptions]) -> list[Resource]:
+        """All resources, from as many pages as there are; the options hold for each page."""
+        return [entry async for entry in self._each(RESOURCES, options)]
+
+    async def list_resources_page(
+        self, cursor: str | None = None, **options: Unpack[RequestOptions]
+    ) -> tuple[list[Resource], str | None]:
+        """One page of resources and the cursor of the next, None after the last."""
+        return await self._do(RESOURCES.page(cursor), options)
+
+    def resources(self, **options: Unpack[RequestOptions]) -> AsyncIterator[Resource]:
+        """All resources, page by page as needed: `async for resource in client.resources()`."""
+        return self._each(RESOURCES, options)
+
+    async def list_resource_templates(self, **options: Unpack[RequestOptions]) -> list[ResourceTemplate]:
+        """All resource templates, from as many pages as there are; the options hold for each page."""
+        return [entry async for entry in self._each(RESOURCE_TEMPLATES, options)]
+
+    async def list_resource_templates_page(
+        self, cursor: str | None = None, **options: Unpack[RequestOptions]
+    ) -> tuple[list[ResourceTemplate], str | None]:
+        """One page of resource templates and the cursor of the next, None after the last."""
+        return await self._do(RESOURCE_TEMPLATES.page(cursor), options)
+
+    def resource_templates(self, **options: Unpack[RequestOptions]) -> AsyncIterator[ResourceTemplate]:
+        """All resource templates, page by page as needed: `async for template in client.resource_templates()`."""
+        return self._each(RESOURCE_TEMPLATES, options)
+
+    async def list_prompts(self, **options: Unpack[RequestOptions]) -> list[Prompt]:
+        """All prompts, from as many pages as there are; the options hold for each page."""
+        return [entry async for entry in self._each(PROMPTS, options)]
+
+    async def list_prompts_page(
+        self, cursor: str | None = None, **options: Unpack[RequestOptions]
+    ) -> tuple[list[Prompt], str | None]:
+        """One page of prompts and the cursor of the next, None after the last."""
+        return await self._do(PROMPTS.page(cursor), options)
+
+    def prompts(self, **options: Unpack[RequestOptions]) -> AsyncIterator[Prompt]:
+        """All prompts, page by page as needed: `async for prompt in client.prompts()`."""
+        return self._each(PROMPTS, options)
+
+    async def read_resource(self, uri: str | Resource, **options: Unpack[RequestOptions]) -> ReadResourceResult:
+        """Reads a resource. `RpcError` when there is none: -32002, in newer revisions -32602."""
+        return await self._do(requests.read_resource(uri), options)
+
+    async def subscribe(self, uri: str, **options: Unpack[RequestOptions]) -> None:
+        """Wants to hear of changes of a resource, by `on_resource_updated`."""
+        await self._do(requests.subscribe(uri, True), options)
+
+    async def unsubscribe(self, uri: str, **options: Unpack[RequestOptions]) -> None:
+        """No longer wants to hear of them."""
+        await self._do(requests.subscribe(uri, False), options)
+
+    async def get_prompt(
+        self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[RequestOptions]
+    ) -> GetPromptResult:
+        """Fills in a prompt. Arguments are text; a value that is none is written as JSON."""
+        return await self._do(requests.get_prompt(name, arguments), options)
+
+    async def complete(
+        self,
+        ref: Reference,
+        argument: str,
+        value: str,
+        context: Mapping[str, str] | None = None,
+        **options: Unpack[RequestOptions],
+    ) -> Completion:
+        """How the value of an argument of a prompt, or of a variable of a URI template, may go on.
+
+        `ref` is the `Prompt` or `ResourceTemplate`, or its name or URI template; `context` are the arguments that are
+        filled in already.
+        """
+        return await self._do(requests.complete(ref, argument, value, context), options)
+
+    async def set_log_level(self, level: Level, **options: Unpack[RequestOptions]) -> None:
+        """Wants log messages of this level and more severe ones, for the session; legacy revisions only."""
+        await self._do(requests.set_log_level(level), options)
+
+    async def ping(self, **options: Unpack[RequestOptions]) -> None:
+        """Asks for a sign of life."""
+        await self._do(requests.ping(), options)
+
+
+class Features:
+    """The requests of a synchronous client, each with any of `RequestOptions`."""
+
+    def _do(self, request: Request[T], options: RequestOptions) -> T:
+        raise NotImplementedError
+
+    def _each(self, listing: Listing[D], options: RequestOptions) -> Generator[D]:
+        seen = set[str]()
+        cursor: str | None = None
+        while True:
+            entries, cursor = self._do(listing.page(cursor), options)
+            yield from entries
+            if cursor is None:
+                return
+            listing.check(cursor, seen)
+
+    def list_tools(self, **options: Unpack[RequestOptions]) -> list[Tool]:
+        """All tools, from as many pages as there are; the options hold for each page."""
+        return list(self._each(TOOLS, options))
+
+    def list_tools_page(
+        self, cursor: str | None = None, **options: Unpack[RequestOptions]
+    ) -> tuple[list[Tool], str | None]:
+        """One page of tools and the cursor of the next, None after the last."""
+        return self._do(TOOLS.page(cursor), options)
+
+    def tools(self, **options: Unpack[RequestOptions]) -> Iterator[Tool]:
+        """All tools, page by page as needed: `for tool in client.tools()`."""
+        return self._each(TOOLS, options)
+
+    def list_resources(self, **options: Unpack[RequestOptions]) -> list[Resource]:
+        """All resources, from as many pages as there are; the options hold for each page."""
+        return list(self._each(RESOURCES, options))
+
+    def list_resources_page(
+        self, cursor: str | None = None, **options: Unpack[RequestOptions]
+    ) -> tuple[list[Resource], str | None]:
+        """One page of resources and the cursor of the next, None after the last."""
+        return self._do(RESOURCES.page(cursor), options)
+
+    def resources(self, **options: Unpack[RequestOptions]) -> Iterator[Resource]:
+        """All resources, page by page as needed: `for resource in client.resources()`."""
+        return self._each(RESOURCES, options)
+
+    def list_resource_templates(self, **options: Unpack[RequestOptions]) -> list[ResourceTemplate]:
+        """All resource templates, from as many pages as there are; the options hold for each page."""
+        return list(self._each(RESOURCE_TEMPLATES, options))
+
+    def list_resource_templates_page(
+        self, cursor: str | None = None, **options: Unpack[RequestOptions]
+    ) -> tuple[list[ResourceTemplate], str | None]:
+        """One page of resource templates and the cursor of the next, None after the last."""
+        return self._do(RESOURCE_TEMPLATES.page(cursor), options)
+
+    def resource_templates(self, **options: Unpack[RequestOptions]) -> Iterator[ResourceTemplate]:
+        """All resource templates, page by page as needed: `for template in client.resource_templates()`."""
+        return self._each(RESOURCE_TEMPLATES, options)
+
+    def list_prompts(self, **options: Unpack[RequestOptions]) -> list[Prompt]:
+        """All prompts, from as many pages as there are; the options hold for each page."""
+        return list(self._each(PROMPTS, options))
+
+    def list_prompts_page(
+        self, cursor: str | None = None, **options: Unpack[RequestOptions]
+    ) -> tuple[list[Prompt], str | None]:
+        """One page of prompts and the cursor of the next, None after the last."""
+        return self._do(PROMPTS.page(cursor), options)
+
+    def prompts(self, **options: Unpack[RequestOptions]) -> Iterator[Prompt]:
+        """All prompts, page by page as needed: `for prompt in client.prompts()`."""
+        return self._each(PROMPTS, options)
+
+    def read_resource(self, uri: str | Resource, **options: Unpack[RequestOptions]) -> ReadResourceResult:
+        """Reads a resource. `RpcError` when there is none: -32002, in newer revisions -32602."""
+        return self._do(requests.read_resource(uri), options)
+
+    def subscribe(self, uri: str, **options: Unpack[RequestOptions]) -> None:
+        """Wants to hear of changes of a resource, by `on_resource_updated`."""
+        self._do(requests.subscribe(uri, True), options)
+
+    def unsubscribe(self, uri: str, **options: Unpack[RequestOptions]) -> None:
+        """No longer wants to hear of them."""
+        self._do(requests.subscribe(uri, False), options)
+
+    def get_prompt(
+        self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[RequestOptions]
+    ) -> GetPromptResult:
+        """Fills in a prompt. Arguments are text; a value that is none is written as JSON."""
+        return self._do(requests.get_prompt(name, arguments), options)
+
+    def complete(
+        self,
+        ref: Reference,
+        argument: str,
+        value: str,
+        context: Mapping[str, str] | None = None,
+        **options: Unpack[RequestOptions],
+    ) -> Completion:
+        """How the value of an argument of a prompt, or of a variable of a URI template, may go on.
+
+        `ref` is the `Prompt` or `ResourceTemplate`, or its name or URI template; `context` are the arguments that are
+        filled in already.
+        """
+        return self._do(requests.complete(ref, argument, value, context), options)
+
+    def set_log_level(self, level: Level, **options: Unpack[RequestOptions]) -> None:
+        """Wants log messages of this level and more severe ones, for the session; legacy revisions only."""
+        self._do(requests.set_log_level(level), options)
+
+    def ping(self, **options: Unpack[RequestOptions]) -> None:
+        """Asks for a sign of life."""
+        self._do(requests.ping(), options)

@@ -1,0 +1,221 @@
+"""From a Python function to an entry of the handler table: decode, run, answer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import json
+import logging
+import typing
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from .context import CURRENT, Context
+from .errors import MisuseError, RpcError, ToolError
+from .host import Handler, Host, ThreadCall, Threads
+from .schema import ArgumentError, Decode, Signature, encode_hook, hints, is_context, unwrapped
+
+log = logging.getLogger("tricorn")
+
+encode = msgspec.json.Encoder(enc_hook=encode_hook).encode
+Answer = Callable[[int, Any], object]
+OnError = Callable[[Exception, str], object]
+
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+
+
+class Subject(NamedTuple):
+    """What is handled, for messages and for how mistakes are answered."""
+
+    word: str
+    name: str
+    for_model: bool = False
+    """Bad arguments are told to the model, in a failed result; else they are a protocol error."""
+    passes_on: bool = False
+    """Errors that another peer sent are passed on as they are: a proxy's."""
+
+    def __str__(self) -> str:
+        return f"{self.word} {json.dumps(self.name, ensure_ascii=False)}" if self.name else self.word
+
+
+def failing(host: Host, subject: Subject, on_error: OnError | None) -> Callable[[int, BaseException], None]:
+    """What turns a function's exception into the call's answer."""
+    bridge = host.bridge
+
+    def failed(key: int, error: BaseException) -> None:
+        if isinstance(error, ToolError):
+            bridge.failed(key, str(error))
+            return
+        if isinstance(error, RpcError) and (subject.passes_on or not error.received):
+            data = None if error.data is None else encode(error.data)
+            bridge.error(key, error.message, error.code, data)
+            return
+        # The peer sees the type only: a message may hold secrets, and `on_error` gets all of it.
+        bridge.failed(key, f"{subject} failed: {type(error).__name__}")
+        if isinstance(error, Exception):
+            try:
+                if on_error is None:
+                    log.error("%s failed", subject, exc_info=error)
+                else:
+                    on_error(error, subject.name)
+            except BaseException as second:  # the handler's thread or task must go on
+                error = second
+                log.error("on_error failed for %s", subject, exc_info=second)
+        if isinstance(error, (SystemExit, KeyboardInterrupt)):
+            host.quit(error)
+
+    return failed
+
+
+def handler(
+    host: Host,
+    subject: Subject,
+    signature: Signature,
+    make: Callable[[], Decode],
+    answer: Answer,
+    threads: Threads | None,
+    on_error: OnError | None,
+) -> Handler:
+    """The entry of the handler table. `make` builds the decoder, which is put off until the first call."""
+    call, context = signature.call, signature.context
+    bridge = host.bridge
+    failed = failing(host, subject, on_error)
+    name = subject.name or subject.word
+
+    decode: Decode
+
+    def first(raw: bytes) -> dict[str, Any]:
+        nonlocal decode
+        decode = make()
+        return decode(raw)
+
+    decode = first
+
+    def refuse(key: int, error: BaseException) -> None:
+        if isinstance(error, ArgumentError) and subject.for_model:
+            bridge.failed(key, str(error))
+        elif isinstance(error, ArgumentError):
+            bridge.error(key, str(error), INVALID_PARAMS)
+        else:
+            failed(key, error)  # a user's own validator, or arguments the function does not take
+
+    async def wait(value: Awaitable[Any], key: int) -> None:
+        CURRENT.set((host, key))
+        try:
+            answer(key, await value)
+        except asyncio.CancelledError as error:
+            failed(key, error)  # nobody listens when the client cancelled; an error when the handler did it itself
+            raise
+        except GeneratorExit:
+            bridge.error(key, "the server stopped")
+            raise
+        except BaseException as error:  # noqa: BLE001 - all of them are answered
+            failed(key, error)
+        finally:
+            host.done(key)
+
+    def run(arguments: dict[str, Any], key: int) -> None:
+        CURRENT.set((host, key))
+        try:
+            value = call(**arguments)
+            if not hasattr(value, "__await__"):
+                answer(key, value)
+                host.done(key)
+                return
+        except BaseException as error:  # noqa: BLE001 - all of them are answered
+            failed(key, error)
+            host.done(key)
+            return
+        if host.loop is not None:  # a plain function that hands back a coroutine; this may be a worker thread
+            context = contextvars.copy_context()
+            host.loop.call_soon_threadsafe(lambda: host.spawn(key, wait(value, key), name), context=context)
+
+    def asynchronous(raw: bytes, key: int) -> None:
+        try:
+            arguments = decode(raw)
+            if context is not None:
+                arguments[context] = Context(host, key)
+            coroutine = call(**arguments)
+        except BaseException as error:  # noqa: BLE001 - all of them are answered
+            refuse(key, error)
+        else:
+            host.spawn(key, wait(coroutine, key), name)
+
+    def plain(raw: bytes, key: int) -> None:
+        try:
+            arguments = decode(raw)
+        except BaseException as error:  # noqa: BLE001 - all of them are answered
+            refuse(key, error)
+            host.done(key)
+            return
+        if context is not None:
+            arguments[context] = Context(host, key)
+        run(arguments, key)
+
+    def inline(raw: bytes, key: int) -> None:
+        contextvars.copy_context().run(plain, raw, key)
+
+    def threaded(raw: bytes, key: int) -> None:
+        assert threads is not None
+        state = ThreadCall()
+        host.running[key] = state
+        threads.submit(contextvars.copy_context(), lambda: host.done(key) if state.cancelled else plain(raw, key))
+
+    if signature.is_async:
+        return asynchronous
+    return inline if threads is None else threaded
+
+
+def hook(function: Callable[..., Any], most: int, what: str) -> Signature:
+    """The signature of a function that takes up to `most` values in order, as many as it has parameters for.
+
+    One annotated `Context` receives the call's context. The entry of the table is `hook_handler`.
+    """
+    target = unwrapped(function)
+    try:
+        known = hints(function, target)
+    except Exception:  # noqa: BLE001 - of all annotations only `Context` counts here
+        known = dict(getattr(target, "__annotations__", {}))
+    context: str | None = None
+    takes, needs = 0, 0
+    for name, parameter in inspect.signature(function).parameters.items():
+        hint = known.get(name)
+        if is_context(hint) or (isinstance(hint, str) and hint.rpartition(".")[2].partition(" ")[0] == "Context"):
+            context = name
+        elif parameter.kind is parameter.VAR_POSITIONAL:
+            takes = most
+        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            takes += 1
+            needs += parameter.default is parameter.empty
+        elif parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty:
+            needs = most + 1
+    if needs > most:
+        raise MisuseError(f"{what}: {function!r} is given {most} values at most, in order, and needs others")
+    takes = min(takes, most)
+
+    def call(*, values: tuple[Any, ...], **context: Any) -> Any:
+        return function(*values[:takes], **context)
+
+    asynchronous = inspect.iscoroutinefunction(target)
+    return Signature(call, asynchronous, context, [], False, None, typing.Any)
+
+
+def hook_handler(
+    host: Host,
+    subject: Subject,
+    signature: Signature,
+    values: Callable[[dict[str, Any]], tuple[Any, ...]],
+    answer: Answer,
+    threads: Threads | None,
+    on_error: OnError | None,
+) -> Handler:
+    """The entry of the handler table for a `hook`; `values` picks them from the parameters of the request."""
+
+    def decode(raw: bytes) -> dict[str, Any]:
+        return {"values": values(cast("dict[str, Any]", msgspec.json.decode(raw)))}
+
+    return handler(host, subject, signature, lambda: decode, answer, threads, on_error)

@@ -1,0 +1,196 @@
+"""Prompts: messages, what a handler's value becomes, and what a client gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypedDict, cast
+
+import msgspec
+
+from .ask import CreateMessageResult
+from .completion import Complete
+from .content import BLOCKS, Content, Definition, Icon, Text, WireResult, block
+from .errors import MisuseError, PeerMisbehavedError
+from .handler import Answer, encode
+from .host import Host
+
+Json = dict[str, Any]
+Role = Literal["user", "assistant"]
+
+
+class Message(msgspec.Struct):
+    """One message of a prompt, or of a conversation with a model. `user` and `assistant` make them."""
+
+    role: Role
+    content: Content | dict[str, Any] | list[Content | dict[str, Any]]
+    """One block; in a conversation with a model also several."""
+
+    def __post_init__(self) -> None:
+        self.content = _said(self.content)
+
+    @property
+    def text(self) -> str:
+        """All text blocks joined by line breaks."""
+        blocks = self.content if isinstance(self.content, list) else [self.content]
+        texts = (b.get("text") if isinstance(b, dict) else getattr(b, "text", None) for b in blocks)
+        return "\n".join(text for text in texts if isinstance(text, str))
+
+
+Said = str | Content | Mapping[str, Any]
+
+
+def user(content: Said | Sequence[Said]) -> Message:
+    """What the user says: text or a content block."""
+    return Message("user", cast(Any, content))
+
+
+def assistant(content: Said | Sequence[Said]) -> Message:
+    """What the model says: text or a content block."""
+    return Message("assistant", cast(Any, content))
+
+
+def _said(content: Any) -> Any:
+    if isinstance(content, str):
+        return Text(content)
+    return [_said(item) for item in cast("list[Any]", content)] if isinstance(content, (list, tuple)) else content
+
+
+def message(value: Any) -> Any:
+    """The message that a value stands for; text and content blocks alone are the user's."""
+    if isinstance(value, Message):
+        return value
+    if isinstance(value, CreateMessageResult):
+        return {"role": value.role, "content": value.raw.get("content")}
+    if isinstance(value, Mapping) and "role" in value:
+        members = cast("Mapping[str, Any]", value)
+        return {**members, "content": _said(members.get("content"))}
+    if not isinstance(value, (str, Mapping, *BLOCKS)):
+        raise TypeError(f"expected text, a message or a content block, got {type(cast(object, value)).__qualname__}")
+    return {"role": "user", "content": _said(value)}
+
+
+def messages(value: Any) -> list[Any]:
+    """The messages that a value, or several in a list, stand for."""
+    if value is None:
+        return []
+    return [message(item) for item in (cast("list[Any]", value) if isinstance(value, (list, tuple)) else [value])]
+
+
+class PromptOptions(TypedDict, total=False):
+    """Options of a prompt; everything not given is read off the function."""
+
+    name: str
+    """What clients get it by; the function's name."""
+    title: str
+    """The name to show to people; none."""
+    description: str
+    """What it is for; the function's docstring."""
+    arguments: Sequence[Mapping[str, Any]]
+    """The schema's PromptArgument objects, instead of those made from the signature."""
+    icons: Sequence[Icon | Mapping[str, Any]]
+    """Images for user interfaces; none."""
+    meta: Mapping[str, Any]
+    """The definition's `_meta`; none."""
+    enabled: bool
+    """False hides it until `set_enabled` shows it. True."""
+    complete: Mapping[str, Complete]
+    """Who completes arguments, by name: a function of the value so far, or a list of all values."""
+    run_in_thread: bool
+    """For plain functions; False runs them on the event loop, which is faster but must never block. True."""
+
+
+class PromptArgument(msgspec.Struct, omit_defaults=True):
+    """An argument of a prompt; its value is text."""
+
+    name: str
+    title: str | None = None
+    description: str | None = None
+    required: bool = False
+
+
+class Prompt(Definition):
+    """A prompt as a server lists it. `raw` is the definition without any loss."""
+
+    __slots__ = ()
+
+    @property
+    def arguments(self) -> list[PromptArgument]:
+        """What may or must be filled in."""
+        return msgspec.convert(self.raw.get("arguments") or [], list[PromptArgument])
+
+
+class GetPromptResult(WireResult):
+    """A prompt with its arguments filled in.
+
+    A client receives it, and a prompt may return one to set everything itself, or to pass on another server's result
+    without loss.
+    """
+
+    __slots__ = ()
+    method = "prompts/get"
+
+    def __init__(
+        self,
+        messages: Said | Message | Sequence[Said | Message],
+        *,
+        description: str | None = None,
+        meta: dict[str, Any] | None = None,
+    ) -> None:
+        raw: dict[str, Any] = {"messages": msgspec.to_builtins(_messages(messages))}
+        if description is not None:
+            raw["description"] = description
+        if meta is not None:
+            raw["_meta"] = meta
+        self._raw = raw
+        self._wire = None
+
+    @property
+    def messages(self) -> list[Message]:
+        """The messages in order; content of an unknown type stays a dictionary."""
+        try:
+            return [Message(item["role"], block(item["content"])) for item in self.raw.get("messages") or ()]
+        except (KeyError, TypeError) as error:
+            raise PeerMisbehavedError(f"the result of prompts/get: a message without {error}") from None
+
+    @property
+    def text(self) -> str:
+        """The texts of all messages joined by line breaks."""
+        return "\n".join(text for text in (message.text for message in self.messages) if text)
+
+    @property
+    def description(self) -> str | None:
+        """What the prompt is for."""
+        return self.raw.get("description")
+
+
+_messages = messages
+
+
+def answering(host: Host, typed: bool = False) -> Answer:
+    """What turns a function's value into the answer to prompts/get; `typed`: it is declared to be a whole result."""
+    bridge = host.bridge
+
+    def answer(key: int, value: Any) -> object:
+        if isinstance(value, GetPromptResult):
+            return bridge.result(key, value.to_wire())
+        if isinstance(value, dict) and (typed or "messages" in value):
+            return bridge.result(key, encode(value))
+        return bridge.result(key, encode({"messages": messages(value)}))
+
+    return answer
+
+
+def define(function: Callable[..., Any], description: str | None, options: PromptOptions) -> Json:
+    """The schema's Prompt object; the engine adds the arguments that the signature says."""
+    name = options.get("name") or getattr(function, "__name__", "<lambda>")
+    if name == "<lambda>":
+        raise MisuseError(f"prompt: {function!r} has no name of its own; give it one with name=...")
+    values = {
+        "name": name,
+        "title": options.get("title"),
+        "description": options.get("description", description),
+        "arguments": options.get("arguments"),
+        "icons": options.get("icons"),
+        "_meta": options.get("meta"),
+    }
+    return {key: value for key, value in values.items() if value is not None}

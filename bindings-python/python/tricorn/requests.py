@@ -1,0 +1,173 @@
+"""What both clients ask a server: each request's method and parameters, and how its answer is read."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypedDict, TypeVar, cast
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from .completion import Completion
+from .content import Definition, Progress, Tool
+from .errors import MisuseError, PeerMisbehavedError
+from .handler import encode
+from .prompts import GetPromptResult, Prompt
+from .resources import ReadResourceResult, Resource, ResourceTemplate
+
+T = TypeVar("T")
+D = TypeVar("D", bound=Definition)
+
+OnProgress = Callable[[Progress], object]
+
+MAX_PAGES = 1000
+"""Pages of one list; a server that sends more of them never ends."""
+
+
+class RequestOptions(TypedDict, total=False):
+    """Options of one request; times in seconds."""
+
+    timeout: float | None
+    """Without answer or progress; the client's `request_timeout`. None or 0: no limit."""
+    max_timeout: float | None
+    """With progress, too; None or 0: no limit, as when not given."""
+    on_progress: OnProgress | None
+
+
+class Request(Generic[T]):
+    """A request that can be sent any number of times."""
+
+    __slots__ = ("method", "params", "read")
+
+    def __init__(self, method: str, params: Mapping[str, Any] | None, read: Callable[[bytes], T]) -> None:
+        self.method = method
+        self.params = None if params is None else encode(params)
+        self.read = read
+
+
+class Listing(Generic[D]):
+    """One of the lists that come in pages."""
+
+    def __init__(self, method: str, member: str, cls: type[D]) -> None:
+        self.method = method
+        self.member = member
+        self.cls = cls
+
+    def page(self, cursor: str | None) -> Request[tuple[list[D], str | None]]:
+        """Asks for one page."""
+        return Request(self.method, None if cursor is None else {"cursor": cursor}, self._read)
+
+    def _read(self, answer: bytes) -> tuple[list[D], str | None]:
+        page = msgspec.json.decode(answer)
+        entries = page.get(self.member)
+        if not isinstance(entries, list):
+            raise PeerMisbehavedError(f"the result of {self.method} has no array of {self.member}")
+        return [self.cls(entry) for entry in cast("list[dict[str, Any]]", entries)], page.get("nextCursor")
+
+    def check(self, cursor: str, seen: set[str]) -> None:
+        """Raises when the list runs in circles, or on and on; `cursor` is what the next page is asked with."""
+        if cursor in seen:
+            raise PeerMisbehavedError(f"{self.method} never ends: the cursor {json.dumps(cursor)} came twice")
+        seen.add(cursor)
+        if len(seen) >= MAX_PAGES:
+            raise PeerMisbehavedError(f"{self.method} never ends: there are more than {MAX_PAGES} pages")
+
+
+TOOLS = Listing("tools/list", "tools", Tool)
+RESOURCES = Listing("resources/list", "resources", Resource)
+RESOURCE_TEMPLATES = Listing("resources/templates/list", "resourceTemplates", ResourceTemplate)
+PROMPTS = Listing("prompts/list", "prompts", Prompt)
+
+
+def _nothing(_: bytes) -> None:
+    return None
+
+
+def ping() -> Request[None]:
+    """A sign of life."""
+    return Request("ping", None, _nothing)
+
+
+def read_resource(uri: str | Resource) -> Request[ReadResourceResult]:
+    """What a resource holds."""
+    where = uri.uri if isinstance(uri, Resource) else uri
+    return Request("resources/read", {"uri": where}, ReadResourceResult.from_wire)
+
+
+def subscribe(uri: str, begins: bool) -> Request[None]:
+    """Asks to be told of a resource's changes, or no longer."""
+    return Request(f"resources/{'' if begins else 'un'}subscribe", {"uri": uri}, _nothing)
+
+
+def get_prompt(name: str, arguments: Mapping[str, Any] | None) -> Request[GetPromptResult]:
+    """A prompt with its arguments filled in. They are text on the wire; anything else is written as JSON."""
+    params: dict[str, Any] = {"name": name}
+    if arguments is not None:
+        params["arguments"] = {
+            key: value if isinstance(value, str) else encode(value).decode() for key, value in arguments.items()
+        }
+    return Request("prompts/get", params, GetPromptResult.from_wire)
+
+
+def complete(
+    ref: str | Prompt | ResourceTemplate | Mapping[str, Any],
+    argument: str,
+    value: str,
+    context: Mapping[str, str] | None,
+) -> Request[Completion]:
+    """How an argument of a prompt or a variable of a template may go on."""
+    reference: Mapping[str, Any]
+    if isinstance(ref, Prompt):
+        reference = {"type": "ref/prompt", "name": ref.name}
+    elif isinstance(ref, ResourceTemplate):
+        reference = {"type": "ref/resource", "uri": ref.uri_template}
+    elif isinstance(ref, str):
+        reference = {"type": "ref/resource", "uri": ref} if "{" in ref else {"type": "ref/prompt", "name": ref}
+    elif isinstance(ref, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may not check types
+        reference = ref
+    else:
+        raise MisuseError(f"complete: expected a prompt's name or a URI template, got {ref!r}")
+    params: dict[str, Any] = {"ref": reference, "argument": {"name": argument, "value": value}}
+    if context:
+        params["context"] = {"arguments": context}
+    return Request("completion/complete", params, Completion.from_wire)
+
+
+def set_log_level(level: str) -> Request[None]:
+    """The least severe log messages wanted."""
+    return Request("logging/setLevel", {"level": level}, _nothing)
+
+
+def call_params(name: str, arguments: Mapping[str, Any] | None, meta: Mapping[str, Any] | None) -> bytes:
+    """The parameters of tools/call."""
+    params: dict[str, Any] = {"name": name, "arguments": {} if arguments is None else arguments}
+    if meta is not None:
+        params["_meta"] = meta
+    return encode(params)
+
+
+def limit(seconds: float | None) -> float | None:
+    """A time limit as the engine takes it: None for no limit, however that was said."""
+    return None if seconds is None or seconds == 0 or seconds == math.inf else seconds
+
+
+def request_options(
+    timeout: float | UnsetType | None = UNSET, max_timeout: float | None = None, on_progress: OnProgress | None = None
+) -> str:
+    """The options of one request for the engine; empty when there are none."""
+    options: dict[str, Any] = {}
+    if timeout is not UNSET:
+        options["timeout"] = limit(timeout)
+    if limit(max_timeout) is not None:
+        options["max_timeout"] = max_timeout
+    if on_progress is not None:
+        options["progress"] = True
+    return json.dumps(options) if options else ""
+
+
+def progress_sink(sink: OnProgress) -> Callable[[bytes], None]:
+    """What decodes progress for a callback."""
+    decoder = msgspec.json.Decoder(Progress)
+    return lambda params: cast(None, sink(decoder.decode(params)))

@@ -1,0 +1,209 @@
+"""Resources: what a handler's value becomes, and what a client reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypedDict, cast
+
+import msgspec
+
+from .completion import Complete
+from .content import Annotations, Definition, Icon, ResourceContents, WireResult, optional
+from .errors import MisuseError, PeerMisbehavedError
+from .handler import Answer, encode
+from .host import Host
+from .schema import Signature
+
+Json = dict[str, Any]
+
+
+class ResourceOptions(TypedDict, total=False):
+    """Options of a resource or a resource template; everything not given is read off the function."""
+
+    name: str
+    """A name for programs; the function's name, of a plain value the URI."""
+    title: str
+    """The name to show to people; none."""
+    description: str
+    """What it is, for the model; the function's docstring."""
+    mime_type: str
+    """The MIME type of what it holds; none, and that of JSON for a value that is neither text nor bytes."""
+    size: int
+    """How many bytes it holds, of a resource; none."""
+    annotations: Annotations | Mapping[str, Any]
+    """Who it is for and how much it matters, such as `Annotations(priority=1)`; none."""
+    icons: Sequence[Icon | Mapping[str, Any]]
+    """Images for user interfaces; none."""
+    meta: Mapping[str, Any]
+    """The definition's `_meta`; none."""
+    enabled: bool
+    """False hides it until `set_enabled` shows it. True."""
+    complete: Mapping[str, Complete]
+    """Who completes a template's variables, by name: a function of the value so far, or a list of all values."""
+    run_in_thread: bool
+    """For plain functions; False runs them on the event loop, which is faster but must never block. True."""
+
+
+class Resource(Definition):
+    """A resource as a server lists it. `raw` is the definition without any loss."""
+
+    __slots__ = ()
+
+    @property
+    def uri(self) -> str:
+        """What to read it by."""
+        return cast(str, self.raw["uri"])
+
+    @property
+    def mime_type(self) -> str | None:
+        """The MIME type of what it holds."""
+        return self.raw.get("mimeType")
+
+    @property
+    def size(self) -> int | None:
+        """How many bytes it holds."""
+        return self.raw.get("size")
+
+    @property
+    def annotations(self) -> Annotations | None:
+        """Who it is for, how much it matters, when it changed."""
+        return optional(self.raw.get("annotations"), Annotations)
+
+
+class ResourceTemplate(Definition):
+    """A URI template as a server lists it. `raw` is the definition without any loss."""
+
+    __slots__ = ()
+
+    @property
+    def uri_template(self) -> str:
+        """What the URIs are made of (RFC 6570)."""
+        return cast(str, self.raw["uriTemplate"])
+
+    @property
+    def mime_type(self) -> str | None:
+        """The MIME type of all resources that match."""
+        return self.raw.get("mimeType")
+
+    @property
+    def annotations(self) -> Annotations | None:
+        """Who they are for and how much they matter."""
+        return optional(self.raw.get("annotations"), Annotations)
+
+
+class ReadResourceResult(WireResult):
+    """What a resource holds.
+
+    A client receives it, and a handler may return one to set everything itself, or to pass on another server's result
+    without loss.
+    """
+
+    __slots__ = ()
+    method = "resources/read"
+
+    def __init__(
+        self,
+        contents: str | bytes | ResourceContents | Sequence[ResourceContents],
+        *,
+        meta: dict[str, Any] | None = None,
+    ) -> None:
+        several = [contents] if isinstance(contents, (str, bytes, ResourceContents)) else contents
+        raw: dict[str, Any] = {"contents": [msgspec.to_builtins(_contents(item)) for item in several]}
+        if meta is not None:
+            raw["_meta"] = meta
+        self._raw = raw
+        self._wire = None
+
+    @property
+    def contents(self) -> list[ResourceContents]:
+        """The contents; several for what has parts, such as the files of a folder."""
+        try:
+            return msgspec.convert(self.raw.get("contents") or [], list[ResourceContents])
+        except msgspec.ValidationError as error:
+            raise PeerMisbehavedError(f"the result of resources/read: {error}") from None
+
+    @property
+    def text(self) -> str:
+        """All texts joined by line breaks."""
+        return "\n".join(item.text for item in self.contents if item.text is not None)
+
+    @property
+    def blob(self) -> bytes | None:
+        """The first bytes; None when there is only text."""
+        return next((item.blob for item in self.contents if item.blob is not None), None)
+
+
+def _contents(value: object) -> object:
+    if isinstance(value, str):
+        return ResourceContents(text=value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return ResourceContents(blob=bytes(cast(bytes, value)))
+    return value
+
+
+def answering(host: Host, typed: bool = False) -> Answer:
+    """What turns a function's value into the answer to resources/read; `typed`: it is declared to be a whole result."""
+    bridge = host.bridge
+    raw = (bytes, bytearray, memoryview)
+
+    def answer(key: int, value: Any) -> object:
+        if isinstance(value, str):
+            return bridge.text(key, value)
+        if isinstance(value, ReadResourceResult):
+            return bridge.result(key, value.to_wire())
+        if isinstance(value, (ResourceContents, *raw)):
+            return bridge.result(key, encode({"contents": [_contents(cast(object, value))]}))
+        if isinstance(value, (list, tuple)):
+            items = cast("Sequence[object]", value)
+            if any(isinstance(item, (ResourceContents, *raw)) for item in items):
+                return bridge.result(key, encode({"contents": [_contents(item) for item in items]}))
+        if typed and isinstance(value, dict):
+            return bridge.result(key, encode(value))
+        # The engine's affair: contents that are dictionaries, or any JSON value.
+        return bridge.value(key, encode(value))
+
+    return answer
+
+
+_EXPRESSION = re.compile(r"\{[+#./;?&]?([^{}]*)\}")
+
+
+def check_parameters(uri: str, signature: Signature) -> None:
+    """Raises unless the function takes what the URI gives: its variables, or of a plain resource at most `uri`."""
+    takes = {parameter.name for parameter in signature.parameters}
+    if "{" in uri:
+        names = {part.rstrip("*").partition(":")[0] for found in _EXPRESSION.findall(uri) for part in found.split(",")}
+        if (missing := sorted(names - takes)) and not signature.open:
+            raise MisuseError(f"resource template {uri!r}: the function has no parameter {missing[0]!r}")
+    elif strange := sorted(takes - {"uri"}):
+        raise MisuseError(
+            f"resource {uri!r}: the function's parameter {strange[0]!r} is no variable of the URI, which has none"
+        )
+
+
+def define(
+    kind: Literal["resource", "resource_template"],
+    uri: str,
+    function: Callable[..., Any] | None,
+    description: str | None,
+    options: ResourceOptions,
+) -> Json:
+    """The schema's Resource or ResourceTemplate object."""
+    name = options.get("name") or (uri if function is None else getattr(function, "__name__", "<lambda>"))
+    if name == "<lambda>":
+        name = uri
+    if kind == "resource_template" and "size" in options:
+        raise MisuseError(f"resource template {uri!r}: size: only a resource has one")
+    values = {
+        "uri" if kind == "resource" else "uriTemplate": uri,
+        "name": name,
+        "title": options.get("title"),
+        "description": options.get("description", description),
+        "mimeType": options.get("mime_type"),
+        "size": options.get("size"),
+        "annotations": options.get("annotations"),
+        "icons": options.get("icons"),
+        "_meta": options.get("meta"),
+    }
+    return {key: value for key, value in values.items() if value is not None}

@@ -1,0 +1,205 @@
+"""Forms that a handler has the user fill in, and pages that it has the user visit."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import threading
+from dataclasses import dataclass
+from datetime import date
+from typing import Annotated, Any, Literal, TypedDict
+
+import msgspec
+import pydantic
+import pytest
+
+from tricorn import (
+    Context,
+    Elicited,
+    MisuseError,
+    PeerMisbehavedError,
+    RpcError,
+    Server,
+    UnsupportedError,
+    UrlElicitation,
+    UrlElicitationRequiredError,
+    testing,
+)
+from tricorn.ask import form
+
+from .conftest import LEGACY, Asking
+
+
+class Color(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclass
+class Person:
+    """Somebody."""
+
+    name: Annotated[str, msgspec.Meta(description="In full", min_length=1)]
+    age: int
+    color: Color
+    sizes: list[Literal["s", "m"]]
+    born: date | None = None
+    member: bool = True
+
+
+class Typed(TypedDict):
+    score: float
+
+
+class Model(pydantic.BaseModel):
+    mail: str = pydantic.Field(json_schema_extra={"format": "email"})
+    tone: Literal["dry", "warm"] = "dry"
+    color: Color = Color.BLUE
+    note: str | None = None
+
+
+def test_forms_of_types() -> None:
+    assert form(Person).schema == {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "description": "In full", "minLength": 1},
+            "age": {"type": "integer"},
+            "color": {"type": "string", "enum": ["blue", "red"], "title": "Color"},
+            "sizes": {"type": "array", "items": {"type": "string", "enum": ["m", "s"]}},
+            "born": {"type": "string", "format": "date"},
+            "member": {"type": "boolean", "default": True},
+        },
+        "required": ["name", "age", "color", "sizes"],
+    }
+    assert form(Model).schema == {
+        "type": "object",
+        "properties": {
+            "mail": {"type": "string", "title": "Mail", "format": "email"},
+            "tone": {"type": "string", "title": "Tone", "enum": ["dry", "warm"], "default": "dry"},
+            "color": {"type": "string", "title": "Color", "enum": ["red", "blue"], "default": "blue"},
+            "note": {"type": "string", "title": "Note"},
+        },
+        "required": ["mail"],
+    }
+    assert form(int).schema == {"type": "object", "properties": {"value": {"type": "integer"}}, "required": ["value"]}
+    assert form(Literal["b", "a"]).schema["properties"]["value"] == {"type": "string", "enum": ["a", "b"]}
+    assert form(None).schema == {"type": "object", "properties": {}}
+    for nested in (list[int], dict[str, int], Literal[1, 2], int | str, TypedDict("Nested", {"x": Person})):
+        with pytest.raises(MisuseError, match="flat fields only"):
+            form(nested)
+    with pytest.raises(MisuseError, match="no JSON Schema"):
+        form(object)
+
+
+@pytest.mark.parametrize(
+    ("schema", "given", "content"),
+    [
+        (
+            Person,
+            {"name": "Ada", "age": 36.0, "color": "red", "sizes": ["s"], "born": "1815-12-10"},
+            Person("Ada", 36, Color.RED, ["s"], date(1815, 12, 10)),
+        ),
+        (Typed, {"score": 1}, {"score": 1.0}),
+        (Model, {"mail": "a@b.c"}, Model(mail="a@b.c")),
+        (int, {"value": 3}, 3),
+        ({"type": "object", "properties": {"x": {"type": "string"}}}, {"x": "y"}, {"x": "y"}),
+        (None, {}, None),
+    ],
+)
+async def test_forms_are_filled_in(asking: Asking, schema: Any, given: Any, content: Any) -> None:
+    seen: list[Any] = []
+
+    async def fill_in(message: str, schema: dict[str, Any]) -> Any:
+        seen.extend((message, schema))
+        return given
+
+    answer = await asking(lambda ctx: ctx.elicit("Who?", schema), elicitation=fill_in)
+    assert answer == Elicited("accept", content)
+    assert answer.accepted
+    assert seen == ["Who?", form(schema).schema]
+
+
+@pytest.mark.parametrize(
+    ("given", "answer"),
+    [
+        (None, Elicited("decline")),
+        (False, Elicited("decline")),
+        ("decline", Elicited("decline")),
+        ("cancel", Elicited("cancel")),
+        (Elicited("cancel"), Elicited("cancel")),
+        (Elicited("accept", Typed(score=2)), Elicited("accept", {"score": 2.0})),
+        ({"action": "accept", "content": {"score": 3}}, Elicited("accept", {"score": 3.0})),
+        ({"action": "decline"}, Elicited("decline")),
+    ],
+)
+async def test_what_a_user_may_do(asking: Asking, given: Any, answer: Any) -> None:
+    def choose(message: str) -> Any:
+        assert threading.current_thread() is not threading.main_thread()
+        return given
+
+    assert await asking(lambda ctx: ctx.elicit("Score?", Typed), elicitation=choose) == answer
+
+
+async def test_an_object_as_the_answer(asking: Asking) -> None:
+    person = Person("Ada", 36, Color.RED, [])
+    assert (await asking(lambda ctx: ctx.elicit("Who?", Person), elicitation=lambda: person)).content == person
+    model = Model(mail="x", tone="warm")
+    assert (await asking(lambda ctx: ctx.elicit("Who?", Model), elicitation=lambda: model)).content == model
+
+
+async def test_answers_that_do_not_fit(asking: Asking) -> None:
+    for schema in (Typed, Model, int):
+        error = await asking(lambda ctx, schema=schema: ctx.elicit("?", schema), elicitation=lambda: {"score": "many"})
+        assert isinstance(error, PeerMisbehavedError), error
+
+
+async def test_pages_to_visit(asking: Asking) -> None:
+    heard: list[Any] = []
+
+    async def visit(message: str, url: str, elicitation_id: str, ctx: Context) -> bool:
+        heard.append((message, url, elicitation_id, ctx.request.method))
+        return True
+
+    async def question(ctx: Context) -> Any:
+        answer = await ctx.elicit_url("Sign in", "https://example.com/in", "e1")
+        assert ctx.elicitation_complete("e1")
+        return answer
+
+    done = asyncio.Event()
+
+    def told(method: str, params: dict[str, Any]) -> None:
+        heard.append((method, params))
+        done.set()
+
+    assert (await asking(question, elicitation_url=visit, on_notification=told)).accepted
+    await asyncio.wait_for(done.wait(), 10)
+    assert heard == [
+        ("Sign in", "https://example.com/in", "e1", "elicitation/create"),
+        ("notifications/elicitation/complete", {"elicitationId": "e1"}),
+    ]
+    answer = await asking(question, elicitation_url=lambda: "decline", elicitation=lambda: None)
+    assert answer == Elicited("decline")
+    # One mode does not stand for the other.
+    error = await asking(question, elicitation=lambda: True)
+    assert isinstance(error, UnsupportedError)
+    assert '"elicitation.url"' in str(error)
+    error = await asking(lambda ctx: ctx.elicit("?"), elicitation_url=lambda: True)
+    assert isinstance(error, (RpcError, UnsupportedError))
+
+
+async def test_pages_that_have_to_be_visited_first(app: Server) -> None:
+    page = UrlElicitation("Sign in", "https://example.com/in", "e1")
+
+    @app.tool
+    async def tool() -> None:
+        raise UrlElicitationRequiredError(page)
+
+    async with testing.connect(app, revision=LEGACY) as client:
+        with pytest.raises(UrlElicitationRequiredError) as caught:
+            await client.call_tool("tool")
+        assert (caught.value.code, caught.value.elicitations) == (-32042, [page])
+        assert caught.value.data == {
+            "elicitations": [
+                {"mode": "url", "message": "Sign in", "url": "https://example.com/in", "elicitationId": "e1"}
+            ]
+        }

@@ -1,0 +1,290 @@
+"""Resources and resource templates, seen by a client in memory, in both eras."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pytest
+
+from tricorn import (
+    Annotations,
+    Context,
+    Icon,
+    MisuseError,
+    ReadResourceResult,
+    ResourceContents,
+    ResourceNotFoundError,
+    RpcError,
+    Server,
+    testing,
+    types,
+)
+
+ERAS = pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+
+
+async def read(app: Server, uri: str, revision: str = "2025-11-25") -> ReadResourceResult:
+    async with testing.connect(app, revision=revision) as client:
+        return await client.read_resource(uri)
+
+
+@dataclass
+class Point:
+    x: int
+
+
+@ERAS
+@pytest.mark.parametrize(
+    ("value", "contents"),
+    [
+        ("text", [ResourceContents("test://r", text="text")]),
+        (b"\x00\x01", [ResourceContents("test://r", blob=b"\x00\x01")]),
+        (bytearray(b"\x02"), [ResourceContents("test://r", blob=b"\x02")]),
+        (ResourceContents(text="own"), [ResourceContents("test://r", text="own")]),
+        (
+            [ResourceContents("test://r/1", "text/html", "one"), ResourceContents(blob=b"two"), "three", b"four"],
+            [
+                ResourceContents("test://r/1", "text/html", "one"),
+                ResourceContents("test://r", blob=b"two"),
+                ResourceContents("test://r", text="three"),
+                ResourceContents("test://r", blob=b"four"),
+            ],
+        ),
+        ({"a": [1]}, [ResourceContents("test://r", "application/json", '{"a":[1]}')]),
+        ([1, 2], [ResourceContents("test://r", "application/json", "[1,2]")]),
+        (Point(1), [ResourceContents("test://r", "application/json", '{"x":1}')]),
+        (None, [ResourceContents("test://r", "application/json", "null")]),
+        (ReadResourceResult("whole"), [ResourceContents("test://r", text="whole")]),
+        (ReadResourceResult([]), []),
+    ],
+)
+async def test_what_a_resource_holds(app: Server, value: Any, contents: list[ResourceContents], revision: str) -> None:
+    async def function() -> Any:
+        return value
+
+    app.add_resource("test://r", function)
+    assert (await read(app, "test://r", revision)).contents == contents
+    if isinstance(value, (str, bytes, dict)):
+        app.add_resource("test://plain", value)
+        assert (await read(app, "test://plain", revision)).contents[0].text == contents[0].text
+
+
+@ERAS
+async def test_text_and_bytes_of_a_result(app: Server, revision: str) -> None:
+    app.add_resource("test://text", "hello", mime_type="text/plain")
+    app.add_resource("test://bytes", b"\xff\x00", mime_type="image/png")
+    async with testing.connect(app, revision=revision) as client:
+        text = await client.read_resource("test://text")
+        assert (text.text, text.blob) == ("hello", None)
+        data = await client.read_resource((await client.list_resources())[1])
+        assert (data.text, data.blob) == ("", b"\xff\x00")
+        assert data.raw["contents"] == [{"uri": "test://bytes", "mimeType": "image/png", "blob": "/wA="}]
+        assert data.contents[0].mime_type == "image/png"
+        assert "ReadResourceResult(" in repr(data)
+        assert data != text
+
+
+async def test_options_of_a_resource(app: Server) -> None:
+    @app.resource(
+        "test://r",
+        title="Title",
+        mime_type="text/plain",
+        size=3,
+        annotations=Annotations(priority=1),
+        icons=[Icon("https://example.com/i.png")],
+        meta={"com.example/x": 1},
+    )
+    async def notes() -> str:
+        """What I think."""
+        return "abc"
+
+    app.add_resource("test://lambda", lambda: "x")
+    app.add_resource("test://named", "x", name="called", description="said")
+    async with testing.connect(app) as client:
+        first, second, third = await client.list_resources()
+        assert first.raw == {
+            "uri": "test://r",
+            "name": "notes",
+            "title": "Title",
+            "description": "What I think.",
+            "mimeType": "text/plain",
+            "size": 3,
+            "annotations": {"priority": 1.0},
+            "icons": [{"src": "https://example.com/i.png"}],
+            "_meta": {"com.example/x": 1},
+        }
+        assert (first.uri, first.name, first.title, first.mime_type, first.size) == (
+            "test://r",
+            "notes",
+            "Title",
+            "text/plain",
+            3,
+        )
+        assert first.annotations == Annotations(priority=1)
+        assert (first.icons, first.meta) == ([Icon("https://example.com/i.png")], {"com.example/x": 1})
+        assert (second.name, second.title, second.annotations) == ("test://lambda", "test://lambda", None)
+        assert (third.name, third.description) == ("called", "said")
+    assert await notes() == "abc"
+
+
+@ERAS
+async def test_templates_have_typed_variables(app: Server, revision: str) -> None:
+    @app.resource("notes://{kind}/{number}{?full,tags*}", title="Note")
+    async def note(
+        kind: Literal["short", "long"],
+        number: int,
+        ctx: Context,
+        full: bool = False,
+        tags: dict[str, str] | None = None,
+    ) -> Any:
+        """One note."""
+        assert ctx.request.method == "resources/read"
+        return [kind, number, full]
+
+    async with testing.connect(app, revision=revision) as client:
+        (template,) = await client.list_resource_templates()
+        assert (template.uri_template, template.name, template.title, template.description) == (
+            "notes://{kind}/{number}{?full,tags*}",
+            "note",
+            "Note",
+            "One note.",
+        )
+        assert (template.mime_type, template.annotations) == (None, None)
+        assert (await client.read_resource("notes://short/7")).text == '["short",7,false]'
+        assert (await client.read_resource("notes://long/8?full=true")).text == '["long",8,true]'
+        for uri, message in (
+            ("notes://short/x", 'argument "number": expected integer, got "x"'),
+            ("notes://play/1", 'argument "kind": '),
+        ):
+            with pytest.raises(RpcError) as caught:
+                await client.read_resource(uri)
+            assert caught.value.code == -32602
+            assert caught.value.message.startswith(message)
+
+
+@ERAS
+async def test_a_resource_that_is_not_there(app: Server, revision: str) -> None:
+    @app.resource("notes://{number}")
+    async def note(number: int) -> str:
+        raise ResourceNotFoundError(f"notes://{number}")
+
+    code = -32002 if revision < "2026" else -32602
+    async with testing.connect(app, revision=revision) as client:
+        for uri in ("notes://1", "other://x"):
+            with pytest.raises(RpcError) as caught:
+                await client.read_resource(uri)
+            assert (caught.value.code, caught.value.data) == (code, {"uri": uri})
+            assert caught.value.message == f'there is no resource "{uri}"'
+            assert isinstance(caught.value, ResourceNotFoundError) == (code == -32002)
+            if isinstance(caught.value, ResourceNotFoundError):
+                assert caught.value.uri == uri
+
+
+@ERAS
+async def test_errors_of_a_resource(app: Server, revision: str, caplog: pytest.LogCaptureFixture) -> None:
+    @app.resource("test://{kind}")
+    async def fail(kind: str) -> str:
+        if kind == "own":
+            raise RpcError(4242, "custom", [1])
+        if kind == "value":
+            return object()  # type: ignore[return-value]
+        raise ValueError("secret detail")
+
+    async with testing.connect(app, revision=revision) as client:
+        with pytest.raises(RpcError) as caught:
+            await client.read_resource("test://own")
+        assert (caught.value.code, caught.value.message, caught.value.data) == (4242, "custom", [1])
+        assert not caplog.records
+        for kind, name in (("other", "ValueError"), ("value", "TypeError")):
+            with pytest.raises(RpcError) as caught:
+                await client.read_resource(f"test://{kind}")
+            assert caught.value.code == -32603
+            assert caught.value.message == f'resource template "test://{{kind}}" failed: {name}'
+    assert "secret detail" in caplog.text
+
+
+async def test_on_error_hears_of_resources(app: Server) -> None:
+    heard: list[tuple[str, str]] = []
+    app = Server("test", on_error=lambda error, name: heard.append((str(error), name)))
+
+    async def fail() -> str:
+        raise ValueError("why")
+
+    app.add_resource("test://r", fail)
+    with pytest.raises(RpcError):
+        await read(app, "test://r")
+    assert heard == [("why", "test://r")]
+
+
+async def test_the_uri_and_threads(app: Server) -> None:
+    @app.resource("test://uri")
+    def where(uri: str) -> Any:
+        return [uri, threading.current_thread() is threading.main_thread()]
+
+    @app.resource("test://inline", run_in_thread=False)
+    def inline(**given: str) -> Any:
+        return [given["uri"], threading.current_thread() is threading.main_thread()]
+
+    assert (await read(app, "test://uri")).text == '["test://uri",false]'
+    assert (await read(app, "test://inline")).text == '["test://inline",true]'
+
+
+async def test_a_result_as_the_schema_has_it(app: Server) -> None:
+    @app.resource("test://r")
+    async def whole() -> types.ReadResourceResult:
+        return {"contents": [{"uri": "test://r", "text": "x"}], "_meta": {"com.example/n": 1}}
+
+    result = await read(app, "test://r")
+    assert (result.text, result.meta) == ("x", {"com.example/n": 1})
+
+
+def test_mistakes_show_at_registration(app: Server) -> None:
+    async def typed(number: int) -> str:
+        return ""
+
+    for uri, content, options, message in (
+        ("notes://{a}", typed, {}, "no parameter 'a'"),
+        ("notes://x", typed, {}, "'number' is no variable"),
+        ("notes://{number}{a}", lambda number, a, b: "", {}, '"b" is no variable'),
+        ("notes://{number", typed, {}, "uriTemplate"),
+        ("notes://{number}", "a text", {}, "expected a function"),
+        ("notes://{number}", typed, {"size": 1}, "size"),
+        ("notes://{number}", typed, {"complete": {"a": ["x"]}}, "no variable"),
+        ("notes://{number}", typed, {"complete": {"number": "x"}}, "expected a function or a list"),
+        ("notes://{number}", typed, {"complete": {"number": lambda a, b, c: []}}, "2 values at most"),
+        ("notes://x", "", {"complete": {"a": ["x"]}}, "no variables"),
+        ("notes://x", "", {"mime": "x"}, "no option 'mime'"),
+        ("no uri", "", {}, "absolute URI"),
+    ):
+        with pytest.raises(MisuseError, match=message):
+            app.add_resource(uri, content, **options)  # type: ignore[arg-type]
+    with pytest.raises(MisuseError, match="say where it is"):
+        app.resource(typed)  # type: ignore[arg-type]
+    app.add_resource("notes://x", "")
+    with pytest.raises(MisuseError, match="already registered"):
+        app.add_resource("notes://x", "")
+
+
+@ERAS
+async def test_reading_is_cancelled(app: Server, revision: str) -> None:
+    started, cancelled = asyncio.Event(), asyncio.Event()
+
+    @app.resource("test://slow")
+    async def slow() -> str:
+        started.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+        return "?"
+
+    async with testing.connect(app, revision=revision) as client:
+        task = asyncio.create_task(client.read_resource("test://slow"))
+        await started.wait()
+        task.cancel()
+        await asyncio.wait_for(cancelled.wait(), 10)
+    assert not app._host.running
