@@ -36,6 +36,10 @@ let scenarios: [String: Scenario] = [
     "http-invalid-tool-headers": { client in
         for tool in try await client.listTools() { _ = try await client.callTool(tool.name) }
     },
+    // A form with nothing but defaults.
+    "elicitation-sep1034-client-defaults": { client in
+        for tool in try await client.listTools() { _ = try await client.callTool(tool.name) }
+    },
     "sse-retry": { client in _ = try await client.callTool("test_reconnection") },
     "json-schema-ref-no-deref": { client in _ = try await client.listTools() },
     "json-schema-2020-12-preservation": { client in
@@ -59,6 +63,9 @@ let scenarios: [String: Scenario] = [
         // What the suite asks a client to declare; answering is for the scenarios that need it.
         if scenario == "request-metadata" {
             options.capabilities = ["roots": [:], "sampling": [:], "elicitation": [:]]
+        }
+        if scenario.hasPrefix("elicitation-") {
+            options.elicitation = { question, _ in .accept(question.defaults) }
         }
         let client = try await connect(url, options)
         do {

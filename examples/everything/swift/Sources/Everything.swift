@@ -22,6 +22,8 @@ import Foundation
             maxInFlight: setting("EVERYTHING_MAX_IN_FLIGHT"))
         addOfficialTools(to: app)
         addContractTools(to: app)
+        addResources(to: app)
+        addPrompts(to: app)
 
         let arguments = CommandLine.arguments
         guard let at = arguments.firstIndex(of: "--http") else { return try await app.run() }
