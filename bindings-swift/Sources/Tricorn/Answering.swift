@@ -8,7 +8,7 @@ extension Types.CreateMessageResult: SamplingAnswer {}
 
 /// Answers a server's request for a message of the model.
 public typealias Sampler =
-    @Sendable (_ request: CreateMessageRequest, _ context: Context) async throws -> any SamplingAnswer
+    @Sendable (_ request: CreateMessageRequestParams, _ context: Context) async throws -> any SamplingAnswer
 
 /// Answers a server's question to the user.
 public typealias Elicitor =
@@ -104,7 +104,7 @@ extension ClientOptions {
         }
         if let sampling {
             add("sampling/createMessage", samplingTools ? ["tools": [:]] : [:]) { params, context in
-                let request = CreateMessageRequest(checked: JSONValue(try JSONText(params), 0))
+                let request = CreateMessageRequestParams(checked: JSONValue(try JSONText(params), 0))
                 return try .of(value: await sampling(request, context))
             }
         }

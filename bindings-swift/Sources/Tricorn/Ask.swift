@@ -95,7 +95,7 @@ extension Context {
     public func sample(
         _ text: String, maxTokens: Int, systemPrompt: String? = nil, temperature: Double? = nil,
         stopSequences: [String]? = nil, modelPreferences: ModelPreferences? = nil,
-        includeContext: CreateMessageRequest.IncludeContext? = nil, tools: [Types.Tool]? = nil,
+        includeContext: CreateMessageRequestParams.IncludeContext? = nil, tools: [Types.Tool]? = nil,
         toolChoice: Types.ToolChoice? = nil, metadata: JSONObject? = nil, _ options: RequestOptions = .init()
     ) async throws -> CreateMessageResult {
         try await sample(
@@ -109,10 +109,10 @@ extension Context {
     public func sample(
         _ messages: [SamplingMessage], maxTokens: Int, systemPrompt: String? = nil, temperature: Double? = nil,
         stopSequences: [String]? = nil, modelPreferences: ModelPreferences? = nil,
-        includeContext: CreateMessageRequest.IncludeContext? = nil, tools: [Types.Tool]? = nil,
+        includeContext: CreateMessageRequestParams.IncludeContext? = nil, tools: [Types.Tool]? = nil,
         toolChoice: Types.ToolChoice? = nil, metadata: JSONObject? = nil, _ options: RequestOptions = .init()
     ) async throws -> CreateMessageResult {
-        let request = CreateMessageRequest(
+        let request = CreateMessageRequestParams(
             maxTokens: maxTokens, messages: messages, includeContext: includeContext, metadata: metadata,
             modelPreferences: modelPreferences, stopSequences: stopSequences, systemPrompt: systemPrompt,
             temperature: temperature, toolChoice: toolChoice, tools: tools)

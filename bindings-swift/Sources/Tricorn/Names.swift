@@ -21,7 +21,7 @@ public typealias Root = Types.Root
 /// One message for a model: `.user("…")`, `.assistant("…")`.
 public typealias SamplingMessage = Types.SamplingMessage
 /// What a server asks a client's model for.
-public typealias CreateMessageRequest = Types.CreateMessageRequestParams
+public typealias CreateMessageRequestParams = Types.CreateMessageRequestParams
 /// What a client's model wrote.
 public typealias CreateMessageResult = Types.CreateMessageResult
 /// Which kind of model a server would like.
@@ -37,7 +37,9 @@ extension PromptMessage {
     /// What the user says.
     public static func user(_ text: String) -> PromptMessage { .init(checked: Types.Role.user.message(text)) }
     /// A picture, a resource and so on of the user.
-    public static func user(_ content: Content) -> PromptMessage { .init(checked: Types.Role.user.message(content.json)) }
+    public static func user(_ content: Content) -> PromptMessage {
+        .init(checked: Types.Role.user.message(content.json))
+    }
     /// What the model says.
     public static func assistant(_ text: String) -> PromptMessage { .init(checked: Types.Role.assistant.message(text)) }
     /// A picture, a resource and so on of the model.
@@ -93,11 +95,12 @@ extension Root {
         let kept = Set("-._~!$&'()*+,;=:@/".utf8)
         var uri = "file://"
         for byte in path.utf8 {
-            let scalar = Unicode.Scalar(byte)
-            if kept.contains(byte) || (scalar.isASCII && (scalar.properties.isAlphabetic || scalar.properties.numericType != nil)) {
-                uri.unicodeScalars.append(scalar)
-            } else {
-                uri += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"):
+                uri.unicodeScalars.append(Unicode.Scalar(byte))
+            case _ where kept.contains(byte): uri.unicodeScalars.append(Unicode.Scalar(byte))
+            default: uri += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
             }
         }
         self.init(uri: uri, name: name)

@@ -130,7 +130,7 @@ extension Server.Kind {
         return switch self {
         case .tool: try Outcome<Value>.encoder(value)
         case .resource, .resourceTemplate: try ResourceOutcome<Value>.encoder(typed: false)(value)
-        case .prompt: try PromptOutcome<Value>.encoder(value)
+        case .prompt: try PromptOutcome<Value>.result(value)
         }
     }
 }

@@ -80,4 +80,16 @@ enum PromptOutcome<Output: Encodable & Sendable> {
         default: return { try .of(value: $0) }
         }
     }
+
+    /// A whole result: what a source answers with.
+    static func result(_ value: Output) throws -> Answer {
+        if value is GetPromptResult { return try .of(result: value) }
+        let json = try JSONValue(encoding: value)
+        let messages = (json.arrayValue ?? [json]).map { part -> JSONValue in
+            if part["role"] != nil { return part }
+            let content: JSONValue = part.stringValue.map { ["type": "text", "text": .string($0)] } ?? part
+            return ["role": "user", "content": content]
+        }
+        return try .of(result: JSONValue.object(["messages": .array(messages)]))
+    }
 }

@@ -55,4 +55,3 @@ public enum Target: Sendable, Hashable {
         }
     }
 }
-

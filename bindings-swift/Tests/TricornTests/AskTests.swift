@@ -160,12 +160,12 @@ private let legacy = "2025-11-25"
         app.tool("ask") { (_: NoArguments, context) in
             let one = try await context.sample(
                 "2+2?", maxTokens: 9, systemPrompt: "Count.", temperature: 0.5, stopSequences: ["."],
-                modelPreferences: .init(hints: [.init(name: "tiny")]), includeContext: CreateMessageRequest.IncludeContext.none,
-                metadata: ["k": 1])
+                modelPreferences: .init(hints: [.init(name: "tiny")]),
+                includeContext: CreateMessageRequestParams.IncludeContext.none, metadata: ["k": 1])
             let two = try await context.sample([.user("a"), .assistant("b"), .user("c")], maxTokens: 3)
             return "\(one.text) \(one.model) \(two.text) \(two.model)"
         }
-        let asked = Locked([CreateMessageRequest]())
+        let asked = Locked([CreateMessageRequestParams]())
         let options = options(sampling: { request, _ in
             asked.with { $0.append(request) }
             return request.messages.count == 1 ? CreateMessageResult(text: "4", model: "tiny") : "text alone"
@@ -185,8 +185,9 @@ private let legacy = "2025-11-25"
         let app = Server("test")
         app.tool("ask") { (_: NoArguments, context) in
             let tool = Types.Tool(name: "add", inputSchema: ["type": "object"])
+            let choice = Types.ToolChoice(mode: .auto)
             do {
-                return try await context.sample("2+2?", maxTokens: 9, tools: [tool], toolChoice: .init(mode: .auto)).text
+                return try await context.sample("2+2?", maxTokens: 9, tools: [tool], toolChoice: choice).text
             } catch let error as TricornError {
                 return error.description
             }
@@ -208,10 +209,10 @@ private let legacy = "2025-11-25"
         app.tool("roots") { (_: NoArguments, context) in
             try await context.listRoots().map { "\($0.uri) \($0.name ?? "-")" }.joined(separator: ", ")
         }
-        let given: Roots = ["/home/ada/my notes", Root(uri: "file:///srv", name: "srv"), .init(path: "/tmp", name: "t")]
+        let given: Roots = ["/home/my notes", Root(uri: "file:///srv", name: "srv"), .init(path: "/tmp", name: "t")]
         try await withClient(of: app, options(roots: given)) { client in
             #expect(
-                try await client.callTool("roots").text == "file:///home/ada/my%20notes -, file:///srv srv, file:///tmp t")
+                try await client.callTool("roots").text == "file:///home/my%20notes -, file:///srv srv, file:///tmp t")
             try client.setRoots(["/new"])
             #expect(try await client.callTool("roots").text == "file:///new -")
             #expect(throws: TricornError.self) { try client.setRoots(["https://example.com"]) }

@@ -25,13 +25,17 @@ private struct Greeting: Codable, Sendable, DescribedProperties {
             let greeting = String(repeating: "Greet \(input.name). ", count: input.times ?? 1)
             return greeting + (input.tone?.rawValue ?? "") + (context.request?.method ?? "")
         }
-        app.prompt("talk") { [PromptMessage.user("Hi."), .assistant("Hello."), .user(.image(Data([1]), mimeType: "image/png"))] }
+        app.prompt("talk") {
+            [PromptMessage.user("Hi."), .assistant("Hello."), .user(.image(Data([1]), mimeType: "image/png"))]
+        }
         app.prompt("one") { PromptMessage.assistant("Me first.") }
         app.prompt("blocks") { [Content.text("a"), .audio(Data([2]), mimeType: "audio/wav")] }
         app.prompt("whole") { GetPromptResult(messages: [.user("x")], description: "of its own", meta: nil) }
         app.prompt("refuse") { () -> String in throw ToolError("not today") }
         app.prompt("deny") { () -> String in throw TricornError.rpc(code: 17, message: "no", data: ["why": "so"]) }
-        app.prompt("listed", arguments: [.init(name: "x", required: true)]) { (given: [String: String]) in given["x"] ?? "" }
+        app.prompt("listed", arguments: [.init(name: "x", required: true)]) {
+            (given: [String: String]) in given["x"] ?? ""
+        }
         return app
     }
 
@@ -55,7 +59,9 @@ private struct Greeting: Codable, Sendable, DescribedProperties {
 
     @Test(arguments: eras) func badArgumentsAndFailuresAreErrors(revision: String) async throws {
         try await withClient(of: server(), ClientOptions(revision: revision)) { client in
-            await expectCode(-32602, containing: #"argument "name": missing"#) { _ = try await client.getPrompt("greet") }
+            await expectCode(-32602, containing: #"argument "name": missing"#) {
+                _ = try await client.getPrompt("greet")
+            }
             await expectCode(-32602, containing: #"argument "times": expected integer, got "x""#) {
                 _ = try await client.getPrompt("greet", ["name": "Ada", "times": "x"])
             }

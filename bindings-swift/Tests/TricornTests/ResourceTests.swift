@@ -78,8 +78,9 @@ let eras = ["2025-11-25", "2026-07-28"]
     @Test(arguments: eras) func errorsOfHandlersAreJSONRPCErrors(revision: String) async throws {
         try await withClient(of: server(), ClientOptions(revision: revision)) { client in
             let missing = revision == "2025-11-25" ? -32002 : -32602
-            await expectCode(missing, containing: "fail://missing") { _ = try await client.readResource("fail://missing") }
-            await expectCode(missing, containing: "un://known") { _ = try await client.readResource("un://known") }
+            for uri in ["fail://missing", "un://known"] {
+                await expectCode(missing, containing: uri) { _ = try await client.readResource(uri) }
+            }
             await expectCode(-32603, containing: "out of paper") { _ = try await client.readResource("fail://told") }
             await expectCode(-32603, containing: #"resource "fail://hidden" failed: Trouble"#) {
                 _ = try await client.readResource("fail://hidden")
