@@ -37,18 +37,11 @@ public struct ElicitationQuestion: Sendable, Hashable {
     public var url: String? { json["url"]?.stringValue }
     /// Names the question of a page, in `notifications/elicitation/complete`.
     public var elicitationID: String? { json["elicitationId"]?.stringValue }
-
-    /// What the form's schema has as defaults.
-    public var defaults: JSONObject {
-        var defaults = JSONObject()
-        for (name, property) in schema?["properties"]?.objectValue ?? [:] { defaults[name] = property["default"] }
-        return defaults
-    }
 }
 
 /// What the user did.
 public enum ElicitationAnswer: Sendable, Hashable {
-    /// Filled in the form, or agreed to visit the page.
+    /// Filled in the form, or agreed to visit the page. What a form's content leaves out has its default.
     case accept(JSONObject? = nil)
     /// Said no.
     case decline

@@ -47,12 +47,13 @@ extension Context {
     ///     return "no booking"
     /// }
     /// ```
-    /// - Parameter schema: derived from `Form` when nil. Forms are flat: texts, numbers, truth values and choices.
+    /// - Parameter schema: derived from `Form` when nil. Forms are flat: texts, numbers, truth values and choices; anything
+    ///   else is `TricornError.misuse`. What the user leaves out has its default, where the schema has one.
     public func elicit<Form: Decodable & Sendable>(
         _ message: String, as form: Form.Type = Form.self, schema: JSONValue? = nil,
         _ options: RequestOptions = .init()
     ) async throws -> Elicited<Form> {
-        let schema = try schema.map { try FormSchema.checked($0) } ?? FormSchema.of(form)
+        let schema = try schema ?? FormSchema.of(form)
         let answer = try await ask(
             "elicitation/create", ["message": .string(message), "requestedSchema": schema], options)
         switch answer["action"] {
@@ -181,16 +182,16 @@ public struct URLElicitation: Sendable, Hashable {
     }
 }
 
-/// Schemas of forms.
+/// Schemas of forms. What no form can ask for, the core refuses.
 enum FormSchema {
     private static let formats = ["email", "uri", "date", "date-time"]
 
     static func of<Form: Decodable>(_ form: Form.Type) throws -> JSONValue {
-        var schema = try checked(try JSONSchema.of(form))
+        var schema = try JSONSchema.of(form)
         var properties = JSONObject()
         for (name, property) in schema["properties"]?.objectValue ?? [:] {
             var property = property
-            // What JSON Schema has and forms have not.
+            // What Swift's types have and forms have not.
             property["contentEncoding"] = nil
             property["uniqueItems"] = nil
             if let format = property["format"]?.stringValue, !formats.contains(format) { property["format"] = nil }
@@ -198,26 +199,5 @@ enum FormSchema {
         }
         schema["properties"] = .object(properties)
         return schema
-    }
-
-    /// Throws `TricornError.misuse` for what no form can ask for.
-    static func checked(_ schema: JSONValue) throws -> JSONValue {
-        guard schema["type"] == "object", let properties = schema["properties"]?.objectValue else {
-            throw TricornError.misuse("a form is an object with properties, not \(schema)")
-        }
-        for (name, property) in properties where !isField(property) {
-            throw TricornError.misuse(
-                "form: \"\(name)\": expected a text, a number, a truth value or choices, got \(property)")
-        }
-        return schema
-    }
-
-    private static func isField(_ property: JSONValue) -> Bool {
-        switch property["type"] {
-        case "string", "boolean": true
-        case "number", "integer": property["enum"] == nil
-        case "array": property["items"]?["enum"] != nil || property["items"]?["anyOf"] != nil
-        default: false
-        }
     }
 }

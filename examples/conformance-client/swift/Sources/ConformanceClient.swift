@@ -36,7 +36,6 @@ let scenarios: [String: Scenario] = [
     "http-invalid-tool-headers": { client in
         for tool in try await client.listTools() { _ = try await client.callTool(tool.name) }
     },
-    // A form with nothing but defaults.
     "elicitation-sep1034-client-defaults": { client in
         for tool in try await client.listTools() { _ = try await client.callTool(tool.name) }
     },
@@ -65,7 +64,8 @@ let scenarios: [String: Scenario] = [
             options.capabilities = ["roots": [:], "sampling": [:], "elicitation": [:]]
         }
         if scenario.hasPrefix("elicitation-") {
-            options.elicitation = { question, _ in .accept(question.defaults) }
+            // What the user says nothing of has its default.
+            options.elicitation = { _, _ in .accept([:]) }
         }
         let client = try await connect(url, options)
         do {

@@ -21,9 +21,10 @@ import Foundation
             instructions: "Call any tool.", pageSize: setting("EVERYTHING_PAGE_SIZE"),
             maxInFlight: setting("EVERYTHING_MAX_IN_FLIGHT"))
         addOfficialTools(to: app)
-        addContractTools(to: app)
         addResources(to: app)
         addPrompts(to: app)
+        addQuestions(to: app)
+        addContractTools(to: app)
 
         let arguments = CommandLine.arguments
         guard let at = arguments.firstIndex(of: "--http") else { return try await app.run() }

@@ -61,7 +61,6 @@ func addOfficialTools(to app: Server) {
         }
         return "Messages logged"
     }
-    addAskingTools(to: app)
     app.tool(
         "json_schema_2020_12_tool", "Has a schema that must arrive unchanged", inputSchema: schema2020
     ) { (_: JSONValue) in "schema ok" }
