@@ -73,7 +73,7 @@ public enum Roots: Sendable, ExpressibleByArrayLiteral {
     /// What a function says when the server asks.
     case asked(@Sendable (_ context: Context) async throws -> [Root])
 
-    /// `["/home/ada/notes", Root(uri: "file:///srv", name: "srv")]`.
+    /// `["/srv/notes", Root(uri: "file:///srv", name: "srv")]`.
     public init(arrayLiteral roots: Root...) { self = .list(roots) }
 }
 

@@ -41,7 +41,7 @@ public struct ClientOptions: Sendable {
     public var elicitation: Elicitor?
     /// What `elicitation` can ask.
     public var elicitationModes: Set<ElicitationQuestion.Mode> = [.form]
-    /// The folders and files that the server may look at: `["/home/ada/notes"]`. Declares `roots`.
+    /// The folders and files that the server may look at: `["/srv/notes"]`. Declares `roots`.
     public var roots: Roots?
     /// Told why the connection ended, once, when that was not by `Client.close`.
     public var onClose: (@Sendable (_ reason: String) -> Void)?

@@ -219,10 +219,10 @@ private let legacy = "2025-11-25"
         app.tool("roots") { (_: NoArguments, context) in
             try await context.listRoots().map { "\($0.uri) \($0.name ?? "-")" }.joined(separator: ", ")
         }
-        let given: Roots = ["/home/my notes", Root(uri: "file:///srv", name: "srv"), .init(path: "/tmp", name: "t")]
+        let given: Roots = ["/srv/my notes", Root(uri: "file:///srv", name: "srv"), .init(path: "/tmp", name: "t")]
         try await withClient(of: app, options(roots: given)) { client in
             #expect(
-                try await client.callTool("roots").text == "file:///home/my%20notes -, file:///srv srv, file:///tmp t")
+                try await client.callTool("roots").text == "file:///srv/my%20notes -, file:///srv srv, file:///tmp t")
             try client.setRoots(["/new"])
             #expect(try await client.callTool("roots").text == "file:///new -")
             #expect(throws: TricornError.self) { try client.setRoots(["https://example.com"]) }
