@@ -64,6 +64,7 @@ extension Server {
     ///
     /// - Parameters:
     ///   - description: what the tool does, for the model.
+    ///   - enabled: false hides it until `setEnabled`.
     ///   - inputSchema: derived from `Input` when nil; see `SchemaProviding` for what can be.
     ///   - outputSchema: derived from `Output` when nil and possible; there is none for text and content blocks.
     ///   - handler: runs in a task of its own, which is cancelled when the client cancels the call. It returns a
@@ -72,7 +73,7 @@ extension Server {
     ///     error; `TricornError.rpc` becomes a JSON-RPC error.
     public func tool<Input: Decodable & Sendable, Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
-        icons: [JSONValue]? = nil, meta: JSONValue? = nil, inputSchema: JSONValue? = nil,
+        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true, inputSchema: JSONValue? = nil,
         outputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable (Input, Context) async throws -> Output
     ) {
@@ -86,7 +87,8 @@ extension Server {
                 Offer(
                     definition: options.definition(
                         input: try Arguments<Input>.schema(inputSchema),
-                        output: try outputSchema ?? Outcome<Output>.schema()))
+                        output: try outputSchema ?? Outcome<Output>.schema()),
+                    enabled: enabled)
             },
             run: { params, context in try encode(try await handler(try decode(params), context)) })
     }
@@ -94,40 +96,38 @@ extension Server {
     /// Adds a tool that does not look at its context.
     public func tool<Input: Decodable & Sendable, Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
-        icons: [JSONValue]? = nil, meta: JSONValue? = nil, inputSchema: JSONValue? = nil,
+        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true, inputSchema: JSONValue? = nil,
         outputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable (Input) async throws -> Output
     ) {
         tool(
             name, description, title: title, annotations: annotations, icons: icons, meta: meta,
-            inputSchema: inputSchema,
-            outputSchema: outputSchema
+            enabled: enabled, inputSchema: inputSchema, outputSchema: outputSchema
         ) { (input: Input, _) in try await handler(input) }
     }
 
     /// Adds a tool without arguments.
     public func tool<Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
-        icons: [JSONValue]? = nil, meta: JSONValue? = nil, inputSchema: JSONValue? = nil,
+        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true, inputSchema: JSONValue? = nil,
         outputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable () async throws -> Output
     ) {
         tool(
             name, description, title: title, annotations: annotations, icons: icons, meta: meta,
-            inputSchema: inputSchema,
-            outputSchema: outputSchema
+            enabled: enabled, inputSchema: inputSchema, outputSchema: outputSchema
         ) { (_: NoArguments, _) in try await handler() }
     }
 
     /// Adds a tool that returns nothing.
     public func tool<Input: Decodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
-        icons: [JSONValue]? = nil, meta: JSONValue? = nil, inputSchema: JSONValue? = nil,
+        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true, inputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable (Input, Context) async throws -> Void
     ) {
         tool(
             name, description, title: title, annotations: annotations, icons: icons, meta: meta,
-            inputSchema: inputSchema
+            enabled: enabled, inputSchema: inputSchema
         ) { (input: Input, context) -> [Content] in
             try await handler(input, context)
             return []

@@ -65,8 +65,7 @@ import Testing
 
     @Test func aSessionSeesWhatIsItsOwn() async throws {
         let app = server(), heard = Locked([String]())
-        app.tool("secret") { "s" }
-        app.setEnabled(.tool, "secret", false)
+        app.tool("secret", enabled: false) { "s" }
         app.tool("unlock") { (_: NoArguments, context) in try context.setEnabled(.tool, "secret", true) }
         try await withClient(of: app, options(heard)) { client in
             try await withClient(of: app, ClientOptions(revision: "2025-11-25")) { other in
