@@ -23,6 +23,7 @@ export declare class Bridge {
   require(key: number, capability: string): void;
   ask(key: number, op: number, method: string, params: string | undefined | null, options: string): void;
   notify(key: number, method: string, params?: string | undefined | null): boolean;
+  closeStream(key: number): boolean;
   setEnabled(key: number, kind: string, name: string, enabled: boolean): boolean;
   settle(op: number): void;
   close(): void;
@@ -47,6 +48,7 @@ export declare function answerError(
 export declare class Server {
   constructor(bridge: Bridge, source: number, options: string);
   add(kind: string, definition: string, options: string, handler: number): void;
+  addFiles(options: string): void;
   remove(kind: string, name: string): boolean;
   setEnabled(kind: string, name: string, enabled: boolean): boolean;
   setSource(kind: string, list?: number | undefined | null, get?: number | undefined | null): void;

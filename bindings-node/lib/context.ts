@@ -255,6 +255,17 @@ export class Context extends RequestContext {
   }
 
   /**
+   * Ends the event stream that the answer goes on, to free its connection while a long call runs. The client asks for
+   * the rest after the server's `sseRetry`; what is sent meanwhile is kept for it. Where a client would not come back,
+   * or there is no such stream, nothing happens.
+   *
+   * @returns false when the call is over
+   */
+  closeStream(): boolean {
+    return bridge.closeStream(this.#key);
+  }
+
+  /**
    * Shows or hides something from this client alone, for as long as its session lives.
    *
    * @param name the name; of a resource the URI, of a template the URI template

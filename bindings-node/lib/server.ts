@@ -203,6 +203,33 @@ export class Server {
     return this.#remove("tool", name);
   }
 
+  /**
+   * Adds a file as a resource, read when it is asked for.
+   *
+   * @param options.maxBytes larger files are refused; default 2 MiB
+   * @throws {MisuseError} when there is no such file, or the URI is none or is taken
+   */
+  addFile(path: string, uri: string, options: { readonly maxBytes?: number } = {}): void {
+    withOptions(() => this.#native.addFiles(toEngine({ path, uri, ...options })));
+  }
+
+  /**
+   * Adds the files of a directory, and of those in it, as resources: `uri` with their path behind it. They are listed
+   * and read as they are when they are asked for; nothing outside of the directory can be read.
+   *
+   * @param options.hidden whether files whose names begin with a dot are there, too; default false
+   * @param options.maxFiles the most that are listed; default 10,000
+   * @param options.maxBytes larger files are refused; default 2 MiB
+   * @throws {MisuseError} when there is no such directory, or the URI is none
+   */
+  addDirectory(
+    path: string,
+    uri: string,
+    options: { readonly hidden?: boolean; readonly maxFiles?: number; readonly maxBytes?: number } = {},
+  ): void {
+    withOptions(() => this.#native.addFiles(toEngine({ path, uri, ...options })));
+  }
+
   /** Removes a resource. Returns false when there is none of that URI. */
   removeResource(uri: string): boolean {
     return this.#remove("resource", uri);

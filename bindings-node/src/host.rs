@@ -84,6 +84,12 @@ impl Bridge {
         self.inner.notify(key as u64, &method, params.map(raw)).map_err(raise)
     }
 
+    /// Ends the stream that the answer of call `key` goes on; its client comes back for the rest.
+    #[napi(catch_unwind)]
+    pub fn close_stream(&self, key: i64) -> bool {
+        self.inner.close_stream(key as u64)
+    }
+
     /// Shows or hides something from the client of call `key` alone.
     #[napi(catch_unwind)]
     pub fn set_enabled(&self, key: i64, kind: String, name: String, enabled: bool) -> Result<bool> {

@@ -31,6 +31,12 @@ impl Server {
         self.inner.remove(&kind, &name).map_err(raise)
     }
 
+    /// Adds a file, or the files of a directory, as resources.
+    #[napi(catch_unwind)]
+    pub fn add_files(&self, options: String) -> Result<()> {
+        self.inner.add_files(&options).map_err(raise)
+    }
+
     #[napi(catch_unwind)]
     pub fn set_enabled(&self, kind: String, name: String, enabled: bool) -> Result<bool> {
         self.inner.set_enabled(&kind, &name, enabled).map_err(raise)

@@ -274,6 +274,12 @@ impl Bridge {
         guarded(|| error::checked(self.inner.get()?.notify(key, method, params)))
     }
 
+    /// Ends the stream that a running call's answer goes on; its client comes back for the rest. False when the call is
+    /// over.
+    fn close_stream(&self, key: u64) -> PyResult<bool> {
+        guarded(|| Ok(self.inner.get()?.close_stream(key)))
+    }
+
     /// Shows or hides something from the client of a running call alone; False when that changed nothing.
     fn set_enabled(&self, key: u64, kind: &str, name: &str, yes: bool) -> PyResult<bool> {
         guarded(|| error::checked(self.inner.get()?.set_enabled(key, kind, name, yes)))

@@ -172,6 +172,10 @@ impl CoreBridge {
         Ok(self.0.notify(key, &method, params(json))?)
     }
 
+    pub fn close_stream(&self, key: u64) -> Result<bool, CoreError> {
+        Ok(self.0.close_stream(key))
+    }
+
     pub fn set_enabled(&self, key: u64, kind: String, name: String, yes: bool) -> Result<bool, CoreError> {
         Ok(self.0.set_enabled(key, &kind, &name, yes)?)
     }

@@ -26,6 +26,10 @@ impl CoreServer {
         Ok(self.0.remove(&kind, &name)?)
     }
 
+    pub fn add_files(&self, options: String) -> Result<(), CoreError> {
+        Ok(self.0.add_files(&options)?)
+    }
+
     pub fn set_enabled(&self, kind: String, name: String, yes: bool) -> Result<bool, CoreError> {
         Ok(self.0.set_enabled(&kind, &name, yes)?)
     }

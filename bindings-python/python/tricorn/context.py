@@ -175,6 +175,14 @@ class Context:
         """Sends the client a notification as part of this call; False when the call is over."""
         return self._host.bridge.notify(self._key, method, None if params is None else _encode(params))
 
+    def close_stream(self) -> bool:
+        """Ends the event stream that the answer goes on, to free its connection while a long call runs.
+
+        The client asks for the rest after the server's `sse_retry`; what is sent meanwhile is kept for it. Where a
+        client would not come back, or there is no such stream, nothing happens. False: the call is over.
+        """
+        return self._host.bridge.close_stream(self._key)
+
     # -- questions
 
     async def ask(

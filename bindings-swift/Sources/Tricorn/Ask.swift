@@ -29,6 +29,12 @@ extension Context {
         _ = try core { try writer.withData { try Host.shared.bridge.notify(key: key, method: method, json: $0) } }
     }
 
+    /// Ends the event stream that the answer goes on, to free its connection while a long call runs. The client asks for
+    /// the rest after the server's `sseRetry`; what is sent meanwhile is kept for it. Where a client would not come back,
+    /// or there is no such stream, nothing happens. False when the call is over.
+    @discardableResult
+    public func closeStream() -> Bool { (try? Host.shared.bridge.closeStream(key: key)) ?? false }
+
     /// Shows or hides something from this client alone, for as long as its session lives. Says whether that changed
     /// anything; throws `TricornError.unsupported` in revisions without sessions.
     @discardableResult

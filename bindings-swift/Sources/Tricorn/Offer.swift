@@ -45,6 +45,32 @@ extension Server {
         return true
     }
 
+    /// Adds a file as a resource, read when it is asked for; one of more than `maxBytes`, 2 MiB, is refused. Throws
+    /// `TricornError.misuse` when there is none, or the URI is none or is taken.
+    public func addFile(_ path: String, uri: String, maxBytes: Int? = nil) throws {
+        var options = OptionsText()
+        options.set("path", text: path)
+        options.set("uri", text: uri)
+        options.set("max_bytes", number: maxBytes)
+        try Tricorn.core { try core.addFiles(options: options.json.description) }
+    }
+
+    /// Adds the files of a directory, and of those in it, as resources: `uri` with their path behind it. They are listed
+    /// and read as they are when they are asked for; nothing outside of the directory can be read, and files whose names
+    /// begin with a dot only if `hidden`. At most `maxFiles`, 10,000, are listed, and files of more than `maxBytes`,
+    /// 2 MiB, are refused. Throws `TricornError.misuse` when there is no such directory, or the URI is none.
+    public func addDirectory(
+        _ path: String, uri: String, hidden: Bool = false, maxFiles: Int? = nil, maxBytes: Int? = nil
+    ) throws {
+        var options = OptionsText()
+        options.set("path", text: path)
+        options.set("uri", text: uri)
+        if hidden { options.set("hidden", flag: true) }
+        options.set("max_files", number: maxFiles)
+        options.set("max_bytes", number: maxBytes)
+        try Tricorn.core { try core.addFiles(options: options.json.description) }
+    }
+
     /// Shows or hides what has this name, URI or URI template, from all clients: what is hidden is not listed and cannot
     /// be used. Says whether that changed anything. For one client alone: `Context.setEnabled`.
     @discardableResult
