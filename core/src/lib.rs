@@ -1,6 +1,6 @@
 //! Tricorn: the Model Context Protocol, client and server, all revisions, one engine.
 #![cfg_attr(
-    not(all(feature = "http", feature = "client-process")),
+    not(all(feature = "http", feature = "client-process", feature = "files")),
     allow(dead_code, unused_imports, unused_variables, unfulfilled_lint_expectations)
 )]
 
@@ -16,6 +16,8 @@ mod options;
 pub mod protocol;
 pub mod server;
 mod signal;
+#[cfg(feature = "http")]
+mod store;
 mod transport;
 
 /// Streamable HTTP.

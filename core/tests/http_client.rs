@@ -44,7 +44,8 @@ async fn names(client: &Client) -> Result<Vec<String>, Error> {
 }
 
 async fn call(client: &Client, name: &str, arguments: Value) -> Result<String, Error> {
-    let result = within("calling", client.call_tool(name, arguments)).await?;
+    let repeatable = CallOptions::new().idempotent(true);
+    let result = within("calling", client.call_tool_with(name, arguments, &repeatable)).await?;
     Ok(result.content[0].as_text().unwrap_or_default().to_owned())
 }
 
@@ -200,8 +201,7 @@ async fn requests_wait_until_the_server_has_taken_initialized() {
         _ => legacy(seen, "s").unwrap(),
     })
     .await;
-    let client = connect(&server).await.unwrap();
-    names(&client).await.unwrap();
+    names(&connect(&server).await.unwrap()).await.unwrap();
     assert!(!early.load(Ordering::SeqCst));
 }
 

@@ -28,6 +28,8 @@ impl Drop for Dropped {
 fn server() -> Server {
     Server::new("run")
         .tool("wait", "Wait for ever", |_: Nothing| async {
+            // From here on it is a task: the signal must not find it halfway to becoming one.
+            tokio::task::yield_now().await;
             let _dropped = Dropped;
             eprintln!("waiting");
             std::future::pending::<()>().await;

@@ -165,7 +165,8 @@ impl Client {
         lock(&self.connected).clone().ok_or_else(|| Error::misuse("the client is not connected: await connect first"))
     }
 
-    /// Sends a request; settles its result object. `options` are `{"timeout"?, "max_timeout"?, "progress"?}` or "".
+    /// Sends a request; settles its result object. `options` are `{"timeout"?, "max_timeout"?, "progress"?,
+    /// "idempotent"?}` or "".
     pub fn request(&self, op: u64, method: &str, params: Option<RawJson>, options: &str) {
         let prepared = self.connected().and_then(|client| Ok((client, CallOptions::parse(options)?)));
         let bridge = self.bridge.clone();

@@ -34,8 +34,8 @@ impl HttpEndpoint {
         Self { bridge, source, endpoint, exchanges: Exchanges::default() }
     }
 
-    /// Answers one request. `head` is `{"method", "headers": [[name, value], …]}`. The answer arrives as the
-    /// event `http_head` `{"op", "status", "headers"}`, any number of `http_chunk` `{"op", "text"}`, and the
+    /// Answers one request. `head` is `{"method", "headers": [[name, value], …], "target"?}`; the target, path and query,
+    /// is needed for HTTP+SSE (`sse`), whose clients name their session in the query. The answer arrives as the event `http_head` `{"op", "status", "headers"}`, any number of `http_chunk` `{"op", "text"}`, and the
     /// settlement of `op`. The next chunk comes after [`written`](Self::written). Settling `op` early means that the
     /// client went away.
     pub fn exchange(&self, op: u64, head: &str, body: Bytes) {
@@ -131,9 +131,12 @@ fn request(head: &str, body: Bytes) -> Result<http::Request<Full<Bytes>>, String
     struct Head {
         method: String,
         headers: Vec<(String, String)>,
+        #[serde(default)]
+        target: Option<String>,
     }
     let head: Head = serde_json::from_str(head).map_err(|e| e.to_string())?;
-    let mut request = http::Request::builder().method(head.method.as_str()).uri("/");
+    let mut request = http::Request::builder().method(head.method.as_str());
+    request = request.uri(head.target.as_deref().unwrap_or("/"));
     for (name, value) in head.headers {
         request = request.header(name, value);
     }

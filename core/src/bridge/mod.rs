@@ -345,6 +345,15 @@ impl Bridge {
         self.running(key).map_or(Ok(false), |context| context.notify(method, params).map(|()| true))
     }
 
+    /// Ends the event stream that the answer of a running call goes on; its client comes back for the rest. `false`: it
+    /// is not running any more.
+    pub fn close_stream(&self, key: u64) -> bool {
+        self.running(key).is_some_and(|context| {
+            context.close_stream();
+            true
+        })
+    }
+
     /// Shows or hides something from the client of a running call alone. Says whether that changed anything.
     ///
     /// # Errors

@@ -46,6 +46,8 @@ pub(crate) trait Link: Send + Sync {
     fn subscribe(&self, uri: &str, begins: bool) -> Result<()>;
     /// What a layer above keeps for this connection.
     fn session(&self) -> &SessionSlot;
+    /// Ends the stream that the request's answer goes on; its client comes back for the rest.
+    fn close_stream(&self, _call: CallId) {}
     /// Holds answers back until [`uncork`](Self::uncork), so that several go out at once.
     fn cork(&self) {}
     /// Sends what was held back.
@@ -160,6 +162,13 @@ impl Context {
         let params = params.unwrap_or_else(RawJson::empty_object);
         self.0.link.clone().input(Input::Notify { method: row.name, params, related: Some(self.0.call) });
         Ok(())
+    }
+
+    /// Ends the event stream that the answer goes on, to free its connection while a long call runs. The client asks
+    /// for the rest after `sse_retry` seconds; what is sent meanwhile is kept for it. Where a client would not come
+    /// back, or there is no such stream, nothing happens.
+    pub fn close_stream(&self) {
+        self.0.link.close_stream(self.0.call);
     }
 
     /// Fails when the client does not declare `capability`, a dotted path such as `sampling` or `elicitation.url`.

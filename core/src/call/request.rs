@@ -30,6 +30,9 @@ pub struct CallOptions {
     pub progress: Option<Arc<dyn Fn(RawJson) + Send + Sync>>,
     /// The request's `_meta`, an object; of members that the parameters' own `_meta` has too, these count.
     pub meta: Option<RawJson>,
+    /// The request may be sent again although nobody knows whether it was carried out. Listing, reading and the like
+    /// always may; a tool's call only when this says so.
+    pub idempotent: bool,
 }
 
 impl CallOptions {
@@ -67,8 +70,15 @@ impl CallOptions {
         self
     }
 
-    /// Reads `{"timeout": seconds|null, "max_timeout": seconds, "progress": bool}`. The `bool` says whether progress
-    /// is wanted; whoever reads this has the function to call.
+    /// Says that the request may be sent again although nobody knows whether it was carried out.
+    #[must_use]
+    pub fn idempotent(mut self, idempotent: bool) -> Self {
+        self.idempotent = idempotent;
+        self
+    }
+
+    /// Reads `{"timeout": seconds|null, "max_timeout": seconds, "progress": bool, "idempotent": bool}`. The `bool` says
+    /// whether progress is wanted; whoever reads this has the function to call.
     pub(crate) fn parse(text: &str) -> Result<(Self, bool)> {
         let mut options = Self::default();
         if text.is_empty() {
@@ -92,9 +102,11 @@ impl CallOptions {
                 "max_timeout" if value.is_null() => {}
                 "max_timeout" => options.max_timeout = Some(time()?),
                 "progress" => wants_progress = value.as_bool().unwrap_or(false),
+                "idempotent" => options.idempotent = value.as_bool().unwrap_or(false),
                 _ => {
                     return Err(Error::misuse(format!(
-                        "request option {name:?}: unknown, expected \"timeout\", \"max_timeout\" or \"progress\""
+                        "request option {name:?}: unknown, expected \"timeout\", \"max_timeout\", \"progress\" or \
+                         \"idempotent\""
                     )));
                 }
             }
@@ -110,6 +122,7 @@ impl std::fmt::Debug for CallOptions {
             .field("max_timeout", &self.max_timeout)
             .field("progress", &self.progress.is_some())
             .field("meta", &self.meta)
+            .field("idempotent", &self.idempotent)
             .finish()
     }
 }

@@ -18,6 +18,10 @@ pub(crate) trait Closer: Send + Sync {
     fn session_id(&self) -> Option<String> {
         None
     }
+    /// Whether the server turned out to speak the oldest HTTP transport.
+    fn is_pair(&self) -> bool {
+        false
+    }
     /// Starts the end; the future resolves when it is done.
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }

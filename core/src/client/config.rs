@@ -9,7 +9,7 @@ use super::{Stderr, Target};
 use crate::error::{Error, Result};
 
 /// Members of an entry that say how to connect; hosts keep other things beside them.
-const MEMBERS: [&str; 7] = ["url", "headers", "command", "args", "env", "cwd", "stderr"];
+const MEMBERS: [&str; 8] = ["type", "url", "headers", "command", "args", "env", "cwd", "stderr"];
 
 /// Whether a text is meant as the path of such a file: a URL or a command line may end in one, too.
 pub(super) fn is_path(text: &str) -> bool {
@@ -150,6 +150,8 @@ mod tests {
             Target::parse(&json!({"servers": servers, "server": server}).to_string())
         };
         assert!(matches!(config("b".into()), Ok(Target::Url { headers, .. }) if headers["k"] == "v"));
+        let older = json!({"mcpServers": {"a": {"type": "sse", "url": "http://h/sse"}}}).to_string();
+        assert!(matches!(Target::parse(&older), Ok(Target::Sse { .. })));
         for (server, part) in [
             (Value::Null, "\"a\", \"b\", \"c\""),
             ("d".into(), "no server \"d\""),

@@ -105,7 +105,7 @@ impl Pages {
     ///
     /// # Errors
     /// As [`next_page`](Self::next_page).
-    pub async fn collect(mut self) -> Result<Vec<Map<String, Value>>> {
+    pub async fn all(mut self) -> Result<Vec<Map<String, Value>>> {
         let mut all = Vec::new();
         while let Some(page) = self.next_page().await? {
             all.extend(page.entries);
@@ -236,7 +236,7 @@ impl Client {
     /// # Errors
     /// As [`list_tools`](Self::list_tools).
     pub async fn list_tools_with(&self, options: &CallOptions) -> Result<Vec<Map<String, Value>>> {
-        self.pages(Kind::Tool, options).collect().await
+        self.pages(Kind::Tool, options).all().await
     }
 
     /// All the server's resources.
@@ -244,7 +244,7 @@ impl Client {
     /// # Errors
     /// As [`list_tools`](Self::list_tools).
     pub async fn list_resources(&self) -> Result<Vec<Map<String, Value>>> {
-        self.pages(Kind::Resource, &CallOptions::default()).collect().await
+        self.pages(Kind::Resource, &CallOptions::default()).all().await
     }
 
     /// All the server's resource templates.
@@ -252,7 +252,7 @@ impl Client {
     /// # Errors
     /// As [`list_tools`](Self::list_tools).
     pub async fn list_resource_templates(&self) -> Result<Vec<Map<String, Value>>> {
-        self.pages(Kind::ResourceTemplate, &CallOptions::default()).collect().await
+        self.pages(Kind::ResourceTemplate, &CallOptions::default()).all().await
     }
 
     /// All the server's prompts.
@@ -260,7 +260,7 @@ impl Client {
     /// # Errors
     /// As [`list_tools`](Self::list_tools).
     pub async fn list_prompts(&self) -> Result<Vec<Map<String, Value>>> {
-        self.pages(Kind::Prompt, &CallOptions::default()).collect().await
+        self.pages(Kind::Prompt, &CallOptions::default()).all().await
     }
 
     /// Reads a resource: its contents, each with `uri` and `text` or `blob` (base64).

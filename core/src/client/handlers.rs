@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 use crate::call::{Context, Failures, Handler, Link, Reply, Shaper};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
-use crate::protocol::revision::Revision;
+use crate::model::{Capabilities, form, sampling::check_sampling};
+use crate::protocol::revision::{Revision, Rules, ask};
 use crate::protocol::{Call, Input, Payload};
 
 /// What a client hears besides its answers. Called from any thread; must not block.
@@ -159,6 +160,28 @@ impl Handlers {
         }
     }
 
+    /// Whether the server may ask this.
+    ///
+    /// # Errors
+    /// −32602 for what was not declared and for messages that do not fit together.
+    fn acceptable(&self, rules: &Rules, method: &str, params: &RawJson) -> Result<()> {
+        if !matches!(method, SAMPLING | ELICITATION) {
+            return Ok(());
+        }
+        let read: Value = params.to().map_err(|e| Error::invalid_params(format!("{method}: {e}")))?;
+        let declared = Capabilities::new(RawJson::from_value(&self.capabilities));
+        if let Some(missing) = ask::needed(rules, method, &read).into_iter().find(|c| {
+            // Deprecated, and a client may ignore it.
+            *c != "sampling.context" && !declared.has(c)
+        }) {
+            return Err(Error::invalid_params(format!("the client does not declare the capability {missing:?}")));
+        }
+        if method == SAMPLING {
+            check_sampling(&read).map_err(|why| Error::invalid_params(format!("{method}: {why}")))?;
+        }
+        Ok(())
+    }
+
     /// Runs a request of the server.
     pub(crate) fn dispatch(&self, link: &Arc<dyn Link>, call: Call) {
         let method = call.method.name;
@@ -171,11 +194,16 @@ impl Handlers {
             return link.clone().complete(call.id, outcome);
         };
         let params = call.params.unwrap_or_else(RawJson::empty_object);
+        let rules = call.context.revision.rules();
+        if let Err(error) = self.acceptable(rules, method, &params) {
+            return link.clone().complete(call.id, Err(error));
+        }
+        let asked = params.clone();
         let context = Context::new(call.id, call.context, link.clone(), handler.clone());
         if !link.started(&context) {
             return;
         }
-        let shaper = Answered { method, failures: self.failures.clone() };
+        let shaper = Answered { method, asked, failures: self.failures.clone() };
         let reply = Reply::new(context.clone(), Some(Arc::new(shaper)));
         // A panic that gets here has dropped the reply, which has answered.
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| handler.call(context, params, reply)));
@@ -275,15 +303,14 @@ fn file_uri(path: &str) -> String {
 /// Makes of what a handler answered what the server's request is answered with.
 struct Answered {
     method: &'static str,
+    /// The server's parameters.
+    asked: RawJson,
     failures: Arc<Failures>,
 }
 
 impl Answered {
     fn wrong(&self, expected: &str) -> Error {
-        Error::rpc(
-            code::INTERNAL_ERROR,
-            format!("the client's answer to {:?} is none: expected {expected}", self.method),
-        )
+        Error::rpc(code::INTERNAL_ERROR, format!("the client's answer to {:?} is none: {expected}", self.method))
     }
 
     fn sampled(&self, given: Value) -> Result<Value> {
@@ -299,11 +326,26 @@ impl Answered {
                 }
                 Ok(Value::Object(members))
             }
-            _ => Err(self.wrong("text or a CreateMessageResult")),
+            _ => Err(self.wrong("expected text or a CreateMessageResult")),
         }
     }
 
+    /// The user's answers, with the form's defaults where they say nothing.
     fn elicited(&self, given: Value) -> Result<Value> {
+        let mut result = self.decided(given)?;
+        let asked: Value = self.asked.to().unwrap_or_default();
+        if asked["mode"] == "url" {
+            return Ok(result);
+        }
+        if result["action"] == "accept" {
+            let content = result["content"].take();
+            result["content"] = form::with_defaults(&asked["requestedSchema"], content);
+        }
+        form::check_result(Some(&asked["requestedSchema"]), &result).map_err(|why| self.wrong(&why))?;
+        Ok(result)
+    }
+
+    fn decided(&self, given: Value) -> Result<Value> {
         match given {
             Value::Null | Value::Bool(false) => Ok(json!({"action": "decline"})),
             Value::Bool(true) => Ok(json!({"action": "accept"})),
@@ -318,7 +360,7 @@ impl Answered {
                 }
                 _ => Ok(json!({"action": "accept", "content": members})),
             },
-            _ => Err(self.wrong("an ElicitResult, an object of answers, or null")),
+            _ => Err(self.wrong("expected an ElicitResult, an object of answers, or null")),
         }
     }
 
@@ -327,9 +369,9 @@ impl Answered {
             Value::Array(list) => list,
             Value::Object(mut members) => match members.remove("roots") {
                 Some(Value::Array(list)) => list,
-                _ => return Err(self.wrong("an array of roots")),
+                _ => return Err(self.wrong("expected an array of roots")),
             },
-            _ => return Err(self.wrong("an array of roots")),
+            _ => return Err(self.wrong("expected an array of roots")),
         };
         let list = checked(list).map_err(|error| self.wrong(error.message()))?;
         Ok(json!({"roots": list}))
@@ -337,10 +379,10 @@ impl Answered {
 }
 
 impl Shaper for Answered {
-    fn shape(&self, payload: Payload, _: Revision) -> Result<Payload> {
+    fn shape(&self, payload: Payload, revision: Revision) -> Result<Payload> {
         let given: Value = match payload {
             Payload::Object(given) | Payload::Value { value: given, .. } => {
-                given.to().map_err(|_| self.wrong("JSON"))?
+                given.to().map_err(|_| self.wrong("expected JSON"))?
             }
             Payload::Text(text) => Value::String(text),
             Payload::Failed(text) => return Err(Error::rpc(code::INTERNAL_ERROR, text)),
@@ -351,7 +393,7 @@ impl Shaper for Answered {
             ROOTS => self.rooted(given)?,
             _ => given,
         };
-        Ok(Payload::Object(RawJson::from_value(&result)))
+        ask::answer(revision.rules(), self.method, &RawJson::from_value(&result)).map(Payload::Object)
     }
 
     fn subject(&self) -> String {

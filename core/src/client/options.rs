@@ -193,6 +193,14 @@ pub enum Target {
         /// Sent with every request.
         headers: BTreeMap<String, String>,
     },
+    /// An endpoint of the oldest HTTP transport, HTTP+SSE, without asking for a newer one first. A
+    /// [`Url`](Self::Url) finds out by itself.
+    Sse {
+        /// Where the event stream is, `http://…` or `https://…`.
+        url: String,
+        /// Sent with every request.
+        headers: BTreeMap<String, String>,
+    },
     /// A program that speaks over its standard streams.
     Command {
         /// The program.
@@ -249,8 +257,8 @@ impl Target {
         }
     }
 
-    /// Reads a target from JSON: a string as in [`from_text`](Self::from_text), `{"url", "headers"?}`,
-    /// `{"command", "args"?, "env"?, "cwd"?, "stderr"?}`, `{"file", "server"?}` as in [`from_file`](Self::from_file),
+    /// Reads a target from JSON: a string as in [`from_text`](Self::from_text), `{"url", "headers"?}` with
+    /// `"type": "sse"` for HTTP+SSE, `{"command", "args"?, "env"?, "cwd"?, "stderr"?}`, `{"file", "server"?}` as in [`from_file`](Self::from_file),
     /// what such a file holds, `{"mcpServers", "server"?}`, or `{"text", "server"?}`, again as in `from_text`. The last
     /// three may say `"stderr"`, too.
     ///
@@ -267,7 +275,7 @@ impl Target {
             env: Value,
             cwd: Option<String>,
             stderr: Option<String>,
-            r#type: Option<String>,
+            r#type: Value,
         }
         if let Ok(text) = serde_json::from_str::<String>(text) {
             return Self::from_text(&text);
@@ -277,8 +285,8 @@ impl Target {
         }
         let known = ["url", "headers", "command", "args", "env", "cwd", "stderr", "type"];
         let wire: Wire = crate::options::read("target", text, &known)?;
-        // Hosts' configuration files name the transport; what the other members say is enough.
-        drop(wire.r#type);
+        // Hosts' configuration files name the transport; otherwise what the other members say is enough.
+        let sse = wire.r#type == "sse";
         let stderr = wire.stderr.as_deref().map_or(Ok(Stderr::default()), Stderr::parse)?;
         let mut env = BTreeMap::new();
         match wire.env {
@@ -303,7 +311,8 @@ impl Target {
         }
         match (wire.url, wire.command) {
             (Some(url), None) if url.starts_with("http://") || url.starts_with("https://") => {
-                Ok(Self::Url { url, headers: wire.headers })
+                let headers = wire.headers;
+                Ok(if sse { Self::Sse { url, headers } } else { Self::Url { url, headers } })
             }
             (Some(url), None) => {
                 Err(Error::misuse(format!("target \"url\": expected http:// or https://, got {url:?}")))
@@ -352,6 +361,10 @@ mod tests {
         assert!(matches!(Target::from_text("https://a/mcp"), Ok(Target::Url { .. })));
         let Ok(Target::Command { command, args, .. }) = Target::from_text("node 'a b.js' --x") else { panic!() };
         assert_eq!((command.as_str(), args), ("node", vec!["a b.js".to_owned(), "--x".to_owned()]));
+        for (kind, sse) in [("sse", true), ("http", false), ("streamable-http", false)] {
+            let target = Target::parse(&format!(r#"{{"type":{kind:?},"url":"https://a/mcp"}}"#));
+            assert_eq!(matches!(target, Ok(Target::Sse { .. })), sse, "{target:?}");
+        }
         let text = r#"{"command":"x","args":["a b"],"env":{"A":"1","B":null},"stderr":"event"}"#;
         let Ok(Target::Command { env, stderr: Stderr::Event, .. }) = Target::parse(text) else { panic!() };
         assert_eq!(env["B"], None);

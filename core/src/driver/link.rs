@@ -59,6 +59,7 @@ impl Link for Peer {
                 let mut invocation = Invocation::new(call, method, params);
                 invocation.timeout = options.timeout;
                 invocation.max_timeout = options.max_timeout;
+                invocation.idempotent = options.idempotent;
                 invocation.progress = options.progress.is_some();
                 invocation.related = related;
                 invocation
@@ -78,6 +79,11 @@ impl Link for Peer {
 
     fn session(&self) -> &SessionSlot {
         &self.session
+    }
+
+    fn close_stream(&self, call: CallId) {
+        let route = self.lock().connection.route(call);
+        route.into_iter().for_each(|route| self.sink.pause(route));
     }
 
     fn cork(&self) {

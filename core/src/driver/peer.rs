@@ -21,6 +21,8 @@ pub(crate) trait Sink: Send + Sync {
     fn abandon(&self, _id: &Id) {}
     /// What came in this way is cancelled: nothing more will be sent on it.
     fn unanswered(&self, _route: Route) {}
+    /// The answer to what came in this way may wait for its reader to come back.
+    fn pause(&self, _route: Route) {}
     /// The connection has ended; nothing more will be sent.
     fn close(&self) {}
 }
@@ -101,7 +103,7 @@ pub(crate) struct Peer {
     state: Mutex<State>,
     changed: Condvar,
     service: Arc<dyn Service>,
-    sink: Arc<dyn Sink>,
+    pub(super) sink: Arc<dyn Sink>,
     limits: Limits,
     pub(super) session: SessionSlot,
 }

@@ -6,10 +6,13 @@
 mod capabilities;
 mod content;
 mod definitions;
+pub(crate) mod form;
 mod icon;
 mod implementation;
 pub mod meta;
 pub(crate) mod mirror;
+pub(crate) mod problem;
+pub(crate) mod sampling;
 mod tool;
 mod uri_template;
 

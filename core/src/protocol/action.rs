@@ -107,12 +107,15 @@ pub struct Invocation {
     pub progress: bool,
     /// The peer's request this one belongs to.
     pub related: Option<CallId>,
+    /// It may be repeated although nobody knows whether it was done, whatever its method says.
+    pub idempotent: bool,
 }
 
 impl Invocation {
     /// A request without timeout and without progress.
     pub fn new(call: CallId, method: impl Into<String>, params: Option<RawJson>) -> Self {
-        Self { call, method: method.into(), params, timeout: None, max_timeout: None, progress: false, related: None }
+        let (timeout, max_timeout, related) = (None, None, None);
+        Self { call, method: method.into(), params, timeout, max_timeout, progress: false, related, idempotent: false }
     }
 }
 

@@ -3,6 +3,7 @@ mod incoming;
 mod news;
 mod opening;
 mod outgoing;
+mod restoring;
 #[cfg(test)]
 mod tests;
 
@@ -13,7 +14,7 @@ use super::exchange::{self, Arrival, Head, News, Seen, Session};
 use super::kind::Kind;
 use super::pending::{CallId, Incoming, IncomingTable, Outgoing, OutgoingTable, Pace, Route};
 use super::revision::negotiate::{Negotiation, Step};
-use super::revision::{Era, Method, Revision, legacy, modern, shape};
+use super::revision::{Era, Method, Revision, ask, legacy, modern, shape};
 use crate::error::{Error, ErrorKind, RESOURCE_NOT_FOUND, Result, shortened};
 use crate::jsonrpc::{self, DecodeError, ErrorObject, Id, Message, RawJson, code};
 use bytes::Bytes;
@@ -70,6 +71,7 @@ pub struct Connection {
     opening_timeout: Option<Duration>,
     /// Something new may be due before what was.
     sooner: bool,
+    restorable: restoring::Restorable,
 }
 
 /// The client's own calls for opening are not the user's.
@@ -94,6 +96,7 @@ impl Connection {
             opening: None,
             opening_timeout: None,
             sooner: false,
+            restorable: restoring::Restorable::default(),
         }
     }
 
@@ -122,6 +125,11 @@ impl Connection {
     /// Whether this request of the peer still waits for its answer.
     pub(crate) fn is_awaiting(&self, call: CallId) -> bool {
         self.incoming.has_call(call)
+    }
+
+    /// The way in of a request of the peer that still waits for its answer.
+    pub(crate) fn route(&self, call: CallId) -> Option<Route> {
+        self.incoming.get(call)?.route
     }
 
     /// Whether no further request should be read until one is finished.

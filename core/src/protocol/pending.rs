@@ -114,6 +114,10 @@ impl IncomingTable {
         self.calls.push((call, incoming));
     }
 
+    pub(super) fn get(&self, call: CallId) -> Option<&Incoming> {
+        self.calls.iter().find(|(c, _)| *c == call).map(|(_, incoming)| incoming)
+    }
+
     pub(super) fn get_mut(&mut self, call: CallId) -> Option<&mut Incoming> {
         self.calls.iter_mut().find(|(c, _)| *c == call).map(|(_, incoming)| incoming)
     }
@@ -167,6 +171,10 @@ pub(super) struct Outgoing {
     /// The peer's request it belongs to.
     pub(super) related: Option<CallId>,
     pub(super) resent: bool,
+    /// It may be sent again although nobody knows whether it was done.
+    pub(super) idempotent: bool,
+    /// The session it went out in, counted.
+    pub(super) session: u64,
     /// What was asked for is another method; this one's result means nothing to the caller.
     pub(super) stands_in: bool,
 }
@@ -174,7 +182,8 @@ pub(super) struct Outgoing {
 impl Outgoing {
     /// From now on its time is running.
     pub(super) fn new(invocation: Invocation, now: Duration) -> Self {
-        let Invocation { call, method, params, timeout, max_timeout, progress, related } = invocation;
+        let Invocation { call, method, params, timeout, max_timeout, progress, related, idempotent } = invocation;
+        let idempotent = idempotent || Method::find(&method).is_some_and(|row| row.idempotent);
         Self {
             call,
             method,
@@ -185,6 +194,8 @@ impl Outgoing {
             wants_progress: progress,
             related,
             resent: false,
+            idempotent,
+            session: 0,
             stands_in: false,
         }
     }

@@ -89,6 +89,7 @@ pub(super) fn find(registry: &Registry, changes: Option<&Changes>, asked: &Asked
     let fallback = registry.completion.clone().map(Found::Handler);
     match found {
         Some((_, Some(handler), _, _)) => Ok(Found::Handler(handler)),
+        Some((true, None, values, _)) if !values.is_empty() => Ok(Found::Values(values)),
         Some((true, None, values, _)) => Ok(fallback.unwrap_or(Found::Values(values))),
         Some((false, None, _, subject)) => {
             let argument = shortened(&asked.argument, 100);
@@ -109,22 +110,37 @@ fn handler(completions: &Completions, asked: &Asked) -> Option<Arc<dyn Handler>>
     completions.iter().find(|(name, _)| *name == asked.argument).map(|(_, handler)| handler.clone())
 }
 
-/// What an argument's schema says: its `enum`, `true` and `false`; those that begin with what is there.
+/// What an argument's schema says: its `enum` and `const`, `true` and `false`; those that begin with what is there.
 fn values(schema: Option<&Value>, asked: &Asked) -> Vec<String> {
-    let Some(mut property) = schema.and_then(|s| s.get("properties")).and_then(|p| p.get(&asked.argument)) else {
-        return Vec::new();
-    };
-    let target = property.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix('#'));
-    if let Some(found) = target.and_then(|pointer| schema.and_then(|s| s.pointer(pointer))) {
-        property = found;
+    let mut all = Vec::new();
+    if let Some(schema) = schema
+        && let Some(property) = schema.get("properties").and_then(|p| p.get(&asked.argument))
+    {
+        choices(schema, property, 0, &mut all);
     }
-    let all: Vec<String> = match property.get("enum") {
-        Some(Value::Array(values)) => values.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-        _ if property.get("type").and_then(Value::as_str) == Some("boolean") => vec!["true".into(), "false".into()],
-        _ => Vec::new(),
-    };
     let begun = asked.value.to_lowercase();
-    all.into_iter().filter(|value| value.to_lowercase().starts_with(&begun)).collect()
+    all.retain(|value| value.to_lowercase().starts_with(&begun));
+    all
+}
+
+fn choices(root: &Value, schema: &Value, depth: usize, all: &mut Vec<String>) {
+    if depth > 8 {
+        return;
+    }
+    let target = schema.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix('#'));
+    if let Some(found) = target.and_then(|pointer| root.pointer(pointer)) {
+        choices(root, found, depth + 1, all);
+    }
+    let listed = schema.get("enum").and_then(Value::as_array).into_iter().flatten().chain(schema.get("const"));
+    all.extend(listed.filter_map(Value::as_str).map(str::to_owned));
+    if schema.get("type").and_then(Value::as_str) == Some("boolean") {
+        all.extend(["true".to_owned(), "false".to_owned()]);
+    }
+    for key in ["anyOf", "oneOf"] {
+        for one in schema.get(key).and_then(Value::as_array).into_iter().flatten() {
+            choices(root, one, depth + 1, all);
+        }
+    }
 }
 
 /// A `CompleteResult` with at most a hundred values.

@@ -42,10 +42,15 @@ impl HandlerError {
 impl<E: std::error::Error + Send + Sync + 'static> From<E> for HandlerError {
     fn from(error: E) -> Self {
         let any: &dyn std::any::Any = &error;
-        if let Some(error) = any.downcast_ref::<Error>()
-            && error.kind() == ErrorKind::Rpc
-        {
-            return Self(Failure::Rpc(error.clone()));
+        if let Some(error) = any.downcast_ref::<Error>() {
+            match error.kind() {
+                ErrorKind::Rpc => return Self(Failure::Rpc(error.clone())),
+                // What became of a question to the client is no secret.
+                ErrorKind::Unsupported | ErrorKind::Timeout | ErrorKind::PeerMisbehaved => {
+                    return Self::new(error.message());
+                }
+                _ => {}
+            }
         }
         let kind = std::any::type_name::<E>().rsplit("::").next().unwrap_or("error");
         Self(Failure::Hidden { kind, error: Box::new(error) })

@@ -2,8 +2,11 @@
 //!
 //! **Invariant**: no tasks, no sockets. The driver hands a [`Call`](crate::protocol::Call) and a link for the answer.
 
+mod ask;
 mod builder;
 mod completion;
+#[cfg(feature = "files")]
+pub mod files;
 mod handler;
 mod listed;
 mod offer;
@@ -17,6 +20,7 @@ mod tools;
 mod usage;
 mod validate;
 
+pub use ask::{Action, CreateMessageRequestParams, CreateMessageResult, ElicitResult, Root};
 pub use builder::{Server, ServerOptions};
 pub use handler::{HandlerError, IntoAnswer, IntoHandler};
 pub use listed::Kind;

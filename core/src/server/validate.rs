@@ -2,23 +2,17 @@
 
 use std::sync::OnceLock;
 
-use jsonschema::error::ValidationErrorKind;
-use jsonschema::{Draft, ValidationError, Validator};
+use jsonschema::{Draft, Validator};
 use serde_json::{Map, Value};
 
 use super::quick::Quick;
-use crate::error::{Error, Result, shortened};
+use crate::error::{Error, Result};
+use crate::model::problem;
 
 /// The deepest nesting of a schema.
 const MAX_DEPTH: usize = 64;
 /// The most subschemas (objects) in a schema.
 const MAX_SUBSCHEMAS: usize = 10_000;
-/// The most problems named in one answer.
-const MAX_PROBLEMS: usize = 10;
-/// The longest name in an answer, in characters.
-const MAX_NAME: usize = 100;
-/// The longest of the validator's own texts, which may hold the whole value.
-const MAX_TEXT: usize = 300;
 
 /// A schema that values can be checked against. Compiled on first use: most tools of a server are never called.
 #[derive(Debug)]
@@ -87,9 +81,7 @@ impl Schema {
         if validator.is_valid(value) {
             return Ok(());
         }
-        let problems: Vec<String> =
-            validator.iter_errors(value).flat_map(|e| describe(noun, &e)).take(MAX_PROBLEMS).collect();
-        Err(problems.join("; "))
+        Err(problem::all(noun, validator.iter_errors(value)))
     }
 }
 
@@ -158,79 +150,6 @@ fn is_plain(schema: &Value) -> bool {
     })
 }
 
-/// `a.b[0]` from the pointer `/a/b/0`.
-fn path(pointer: &str) -> String {
-    let mut out = String::new();
-    for part in pointer.split('/').skip(1) {
-        let part = part.replace("~1", "/").replace("~0", "~");
-        if part.bytes().all(|b| b.is_ascii_digit()) && !part.is_empty() {
-            out.push_str(&format!("[{part}]"));
-        } else {
-            if !out.is_empty() {
-                out.push('.');
-            }
-            out.push_str(&part);
-        }
-    }
-    out
-}
-
-fn shown(value: &Value) -> String {
-    shortened(&value.to_string(), 60).into_owned()
-}
-
-fn describe(noun: &str, error: &ValidationError<'_>) -> Vec<String> {
-    let at = path(error.instance_path().as_str());
-    let at = shortened(&at, MAX_NAME);
-    let inside = |name: &str| {
-        let name = shortened(name, MAX_NAME);
-        if at.is_empty() { name.into_owned() } else { format!("{at}.{name}") }
-    };
-    let here = |text: String| {
-        if at.is_empty() { vec![format!("{noun}s: {text}")] } else { vec![format!("{noun} \"{at}\": {text}")] }
-    };
-    match error.kind() {
-        ValidationErrorKind::Type { kind } => {
-            let expected = match kind {
-                jsonschema::error::TypeKind::Single(t) => t.to_string(),
-                jsonschema::error::TypeKind::Multiple(types) => {
-                    types.iter().map(|t| t.to_string()).collect::<Vec<_>>().join(" or ")
-                }
-            };
-            here(format!("expected {expected}, got {}", shown(error.instance())))
-        }
-        ValidationErrorKind::Required { property } => {
-            let name = property.as_str().unwrap_or_default();
-            vec![format!("{noun} \"{}\": missing (required)", inside(name))]
-        }
-        ValidationErrorKind::AdditionalProperties { unexpected } => {
-            unexpected.iter().take(MAX_PROBLEMS).map(|name| format!("{noun} \"{}\": unknown", inside(name))).collect()
-        }
-        ValidationErrorKind::Enum { options } => {
-            here(format!("expected one of {}, got {}", shown(options), shown(error.instance())))
-        }
-        ValidationErrorKind::Constant { expected_value } => {
-            here(format!("expected {}, got {}", shown(expected_value), shown(error.instance())))
-        }
-        ValidationErrorKind::Minimum { limit } => {
-            here(format!("expected at least {limit}, got {}", shown(error.instance())))
-        }
-        ValidationErrorKind::Maximum { limit } => {
-            here(format!("expected at most {limit}, got {}", shown(error.instance())))
-        }
-        ValidationErrorKind::MinLength { limit } => {
-            here(format!("expected at least {limit} characters, got {}", shown(error.instance())))
-        }
-        ValidationErrorKind::MaxLength { limit } => {
-            here(format!("expected at most {limit} characters, got {}", shown(error.instance())))
-        }
-        ValidationErrorKind::Pattern { pattern } => {
-            here(format!("expected a match of the pattern {pattern}, got {}", shown(error.instance())))
-        }
-        _ => here(shortened(&error.to_string(), MAX_TEXT).into_owned()),
-    }
-}
-
 /// Text arguments, such as a URI's variables or a prompt's arguments, as the types that their schema says: text that is
 /// a number, `true`, an array or an object becomes one where text is not wanted. What does not fit stays text, and the
 /// check says so.
@@ -279,6 +198,7 @@ fn wants_text(root: &Value, schema: &Value, depth: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::problem::MAX_PROBLEMS;
     use serde_json::json;
 
     fn check(source: Value, value: Value) -> String {

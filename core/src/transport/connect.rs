@@ -32,20 +32,29 @@ const MAX_KNOWN: usize = 256;
 
 /// Eras of servers, newest last. The next connection to a legacy one starts with `initialize`; a modern one is never
 /// taken for a legacy one because of a single odd answer.
-struct Verdicts(VecDeque<(Key, Era)>);
+struct Verdicts(VecDeque<(Key, Verdict)>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Verdict {
+    era: Era,
+    /// It speaks the oldest HTTP transport.
+    pair: bool,
+}
+
+const LEGACY: Verdict = Verdict { era: Era::Legacy, pair: false };
 
 impl Verdicts {
-    fn get(&self, key: Key) -> Option<Era> {
-        self.0.iter().find(|(k, _)| *k == key).map(|(_, era)| *era)
+    fn get(&self, key: Key) -> Option<Verdict> {
+        self.0.iter().find(|(k, _)| *k == key).map(|(_, verdict)| *verdict)
     }
 
-    fn set(&mut self, key: Key, era: Option<Era>) {
+    fn set(&mut self, key: Key, verdict: Option<Verdict>) {
         self.0.retain(|(k, _)| *k != key);
-        if let Some(era) = era {
+        if let Some(verdict) = verdict {
             if self.0.len() >= MAX_KNOWN {
                 self.0.pop_front();
             }
-            self.0.push_back((key, era));
+            self.0.push_back((key, verdict));
         }
     }
 }
@@ -62,7 +71,7 @@ impl Key {
     fn of(target: &Target) -> Self {
         static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         Self(match target {
-            Target::Url { url, .. } => SEED.hash_one(endpoint(url)),
+            Target::Url { url, .. } | Target::Sse { url, .. } => SEED.hash_one(endpoint(url)),
             Target::Command { command, args, cwd, .. } => SEED.hash_one((command, args, cwd)),
         })
     }
@@ -146,19 +155,23 @@ impl Client {
         options.check()?;
         let options = &with_capabilities(options, handlers);
         let key = Key::of(target);
-        // Where one revision is asked for there is no question, and the answer says nothing about the server.
-        let asks = options.revision.is_none();
-        let known = if asks { verdicts().get(key) } else { None };
+        // Where one revision or transport is asked for there is no question, and the answer says nothing about the
+        // server.
+        let forced = matches!(target, Target::Sse { .. }).then_some(Verdict { era: Era::Legacy, pair: true });
+        let asks = options.revision.is_none() && forced.is_none();
+        let known = if asks { verdicts().get(key) } else { forced };
         let outcome = match once(target, options, handlers, known).await {
             // The old server died of the probe: a new process, and no probe.
-            Err((_, true)) => once(target, options, handlers, Some(Era::Legacy)).await,
+            Err((_, true)) => once(target, options, handlers, Some(LEGACY)).await,
             // What was known of it may no longer be true.
-            Err((error, false)) if known == Some(Era::Legacy) && error.kind() != ErrorKind::Misuse => {
+            Err((error, false))
+                if asks && known.is_some_and(|k| k.era == Era::Legacy) && error.kind() != ErrorKind::Misuse =>
+            {
                 verdicts().set(key, None);
                 once(target, options, handlers, None).await
             }
             // Told to the caller, who finds out anew by connecting again.
-            Err((error, false)) if known == Some(Era::Modern) && is_about_the_server(&error) => {
+            Err((error, false)) if known.is_some_and(|k| k.era == Era::Modern) && is_about_the_server(&error) => {
                 verdicts().set(key, None);
                 Err((error, false))
             }
@@ -166,7 +179,8 @@ impl Client {
         };
         let client = outcome.map_err(|(error, _)| error)?;
         if asks {
-            verdicts().set(key, Some(client.revision().era()));
+            let verdict = Verdict { era: client.revision().era(), pair: client.connected.closer.is_pair() };
+            verdicts().set(key, Some(verdict));
         }
         Ok(client)
     }
@@ -224,11 +238,11 @@ async fn once(
     target: &Target,
     options: &ClientOptions,
     handlers: &Handlers,
-    known: Option<Era>,
+    known: Option<Verdict>,
 ) -> Result<Client, (Error, bool)> {
     let (service, opened) = answers(handlers);
-    let attempt = attempt(target, options, service, handlers)?;
-    negotiate(attempt, opened, options, handlers, known).await
+    let attempt = attempt(target, options, service, handlers, known.is_some_and(|known| known.pair))?;
+    negotiate(attempt, opened, options, handlers, known.map(|known| known.era)).await
 }
 
 type Opened = oneshot::Receiver<Outcome>;
@@ -250,16 +264,17 @@ fn attempt(
     options: &ClientOptions,
     service: Arc<Answers>,
     handlers: &Handlers,
+    pair: bool,
 ) -> Result<Attempt, (Error, bool)> {
     match target {
         #[cfg(feature = "client-process")]
         Target::Command { .. } => super::child::launch(target, options, service, handlers.heard())
             .map(|(peer, closer)| Attempt { peer, closer, transport: "stdio" }),
         #[cfg(feature = "http")]
-        Target::Url { url, headers } => {
+        Target::Url { url, headers } | Target::Sse { url, headers } => {
             let all: Vec<(String, String)> =
                 options.headers.iter().chain(headers).map(|(k, v)| (k.clone(), v.clone())).collect();
-            super::http::client::connect(url, &all, options, service).map(|(peer, closer)| Attempt {
+            super::http::client::connect(url, &all, options, service, pair).map(|(peer, closer)| Attempt {
                 peer,
                 closer,
                 transport: "http",
@@ -367,11 +382,12 @@ mod tests {
     fn so_many_servers_are_known() {
         let mut verdicts = Verdicts(VecDeque::new());
         for n in 0..MAX_KNOWN as u64 + 1 {
-            verdicts.set(Key(n), Some(Era::Legacy));
+            verdicts.set(Key(n), Some(LEGACY));
         }
-        verdicts.set(Key(1), Some(Era::Modern));
+        let modern = Verdict { era: Era::Modern, pair: false };
+        verdicts.set(Key(1), Some(modern));
         assert_eq!(verdicts.0.len(), MAX_KNOWN);
-        assert_eq!((verdicts.get(Key(0)), verdicts.get(Key(1))), (None, Some(Era::Modern)));
+        assert_eq!((verdicts.get(Key(0)), verdicts.get(Key(1))), (None, Some(modern)));
         verdicts.set(Key(1), None);
         assert_eq!(verdicts.get(Key(1)), None);
     }

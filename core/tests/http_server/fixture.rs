@@ -62,18 +62,25 @@ impl Gate {
     }
 }
 
-struct Waits(Arc<Gate>);
+struct Waits {
+    gate: Arc<Gate>,
+    /// Lets its stream end at once.
+    pauses: bool,
+}
 
 impl Handler for Waits {
     fn call(&self, cx: Context, _params: RawJson, reply: Reply) {
+        if self.pauses {
+            cx.close_stream();
+        }
         cx.progress(0.0, None, None);
-        self.0.waiting.lock().unwrap().push((cx, reply));
-        self.0.started.fetch_add(1, Ordering::SeqCst);
+        self.gate.waiting.lock().unwrap().push((cx, reply));
+        self.gate.started.fetch_add(1, Ordering::SeqCst);
     }
 
     fn cancel(&self, _cx: &Context, _reason: Option<&str>) {
-        self.0.cancelled.fetch_add(1, Ordering::SeqCst);
-        self.0.waiting.lock().unwrap().retain(|(cx, _)| !cx.is_cancelled());
+        self.gate.cancelled.fetch_add(1, Ordering::SeqCst);
+        self.gate.waiting.lock().unwrap().retain(|(cx, _)| !cx.is_cancelled());
     }
 }
 
@@ -119,7 +126,8 @@ pub(crate) fn server(gate: &Arc<Gate>, change: impl FnOnce(&mut ServerOptions)) 
         .tool_with(Tool::new("region", "").input_schema(region), |r: Region| async move {
             Ok::<_, HandlerError>(r.region.unwrap_or_else(|| "none".into()))
         })
-        .tool_with(Tool::new("waits", ""), Waits(gate.clone()))
+        .tool_with(Tool::new("waits", ""), Waits { gate: gate.clone(), pauses: false })
+        .tool_with(Tool::new("pauses", ""), Waits { gate: gate.clone(), pauses: true })
 }
 
 pub(crate) struct Fixture {
@@ -242,8 +250,11 @@ impl Answer {
 
 /// The messages in a stream's text.
 pub(crate) fn events(text: &str) -> Vec<Value> {
-    let data =
-        |event: &str| event.lines().find_map(|l| l.strip_prefix("data: ").map(|d| serde_json::from_str(d).unwrap()));
+    // An event without data only says where the stream can be taken up again.
+    let data = |event: &str| {
+        let data = event.lines().find_map(|line| line.strip_prefix("data: ")).filter(|data| !data.is_empty());
+        data.map(|data| serde_json::from_str(data).unwrap())
+    };
     text.split("\n\n").filter_map(data).collect()
 }
 

@@ -123,7 +123,7 @@ fn push_value(out: &mut String, style: &Style, spec: &Spec, value: &Scalars) {
         out.push_str(name);
         out.push_str(if empty { style.if_empty } else { "=" });
     };
-    if style.named && !(spec.explode && !matches!(value, Scalars::One(_))) {
+    if style.named && (!spec.explode || matches!(value, Scalars::One(_))) {
         named(out, &spec.name, matches!(value, Scalars::One(text) if text.is_empty()));
     }
     match value {

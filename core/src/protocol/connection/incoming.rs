@@ -209,7 +209,7 @@ impl Connection {
         let modern: Vec<_> = self.facts.revisions.iter().rev().filter(|r| r.era() == Era::Modern).collect();
         let mut out = String::from("{");
         shape::push_member(&mut out, "supportedVersions", RawJson::from_value(&modern).get());
-        shape::push_member(&mut out, "capabilities", self.facts.capabilities.raw().get());
+        shape::push_member(&mut out, "capabilities", &modern::unpushed(self.facts.capabilities.raw()));
         if let Some(instructions) = &self.facts.instructions {
             shape::push_member(&mut out, "instructions", RawJson::from_value(instructions).get());
         }

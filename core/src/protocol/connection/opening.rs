@@ -45,6 +45,7 @@ impl Connection {
                 }
                 let opening =
                     Opening { revision: answer.revision, peer: answer.peer, instructions: answer.instructions };
+                self.restore(now);
                 self.opening = Some(opening.clone());
                 out.push(Action::Opened(opening));
             }

@@ -51,13 +51,40 @@ impl Connection {
             && !self.peer_declares(capability)
         {
             let other = if self.facts.role == Role::Client { "server" } else { "client" };
-            let message = format!(
-                "{:?} was not sent: the {other} does not declare the capability {capability:?}",
-                outgoing.method
-            );
-            return out.push(Action::Resolve(outgoing.call, Err(Error::new(ErrorKind::Unsupported, message))));
+            let error = undeclared(&outgoing.method, other, capability);
+            return out.push(Action::Resolve(outgoing.call, Err(error)));
         }
-        self.transmit(outgoing, revision, out);
+        match self.asking(&outgoing, revision) {
+            Ok(None) => {
+                self.transmit(outgoing, revision, out);
+            }
+            Ok(Some(shaped)) => {
+                let neutral = outgoing.params.replace(shaped);
+                let id = self.transmit(outgoing, revision, out);
+                // What came back is compared with what was asked for.
+                if let Some(outgoing) = self.outgoing.get_mut(&id) {
+                    outgoing.params = neutral;
+                }
+            }
+            Err(error) => out.push(Action::Resolve(outgoing.call, Err(error))),
+        }
+    }
+
+    /// A server's question as the client's revision has it; none when there is nothing to change.
+    fn asking(&self, outgoing: &Outgoing, revision: Revision) -> Result<Option<RawJson>> {
+        let (Role::Server, Some(params)) = (self.facts.role, &outgoing.params) else { return Ok(None) };
+        if !matches!(outgoing.method.as_str(), "elicitation/create" | "sampling/createMessage") {
+            return Ok(None);
+        }
+        let (shaped, needed) = ask::prepared(revision.rules(), &outgoing.method, params)?;
+        let declared = match &self.phase {
+            Phase::Legacy(session) => &session.peer.capabilities,
+            _ => return Ok(None),
+        };
+        match needed.into_iter().find(|capability| !declared.has(capability)) {
+            Some(missing) => Err(undeclared(&outgoing.method, "client", missing)),
+            None => Ok(Some(shaped)),
+        }
     }
 
     fn peer_declares(&self, capability: &str) -> bool {
@@ -67,7 +94,8 @@ impl Connection {
         }
     }
 
-    pub(super) fn transmit(&mut self, outgoing: Outgoing, revision: Revision, out: &mut Vec<Action>) {
+    pub(super) fn transmit(&mut self, mut outgoing: Outgoing, revision: Revision, out: &mut Vec<Action>) -> Id {
+        outgoing.session = self.restorable.session;
         let related = outgoing.related;
         let (method, params, progress) = (outgoing.method.clone(), outgoing.params.clone(), outgoing.wants_progress);
         let id = Id::Number(self.outgoing.insert(outgoing));
@@ -86,8 +114,9 @@ impl Connection {
             frame,
             related,
             route,
-            sent: Sent::Request { id, method, revision, params },
+            sent: Sent::Request { id: id.clone(), method, revision, params },
         }));
+        id
     }
 
     pub(super) fn write_envelope(&mut self, revision: Revision) {
@@ -117,8 +146,14 @@ impl Connection {
             Phase::Modern(_) => complete(result),
             _ => Ok(result),
         };
+        let outcome = match (self.facts.role, &outcome) {
+            (Role::Server, Ok(_)) => {
+                outcome.and_then(|result| ask::received(&outgoing.method, outgoing.params.as_ref(), result))
+            }
+            _ => outcome,
+        };
         let outcome = if outgoing.stands_in { outcome.map(|_| RawJson::empty_object()) } else { outcome };
-        out.push(Action::Resolve(outgoing.call, outcome));
+        self.settle(&outgoing, outcome, out);
     }
 
     pub(super) fn failed(&mut self, now: Duration, id: &Id, error: Error, out: &mut Vec<Action>) {
@@ -132,30 +167,7 @@ impl Connection {
         let Some(outgoing) = self.outgoing.remove(id) else {
             return;
         };
-        out.push(Action::Resolve(outgoing.call, Err(error)));
-    }
-
-    pub(super) fn session_lost(&mut self, now: Duration, id: &Id, out: &mut Vec<Action>) {
-        let Some(mut outgoing) = self.outgoing.remove(id) else {
-            return;
-        };
-        if outgoing.resent {
-            let message = "the server lost the session twice in a row";
-            return out.push(Action::Resolve(outgoing.call, Err(Error::new(ErrorKind::Transport, message))));
-        }
-        // A 404 says that the request did not run, so it is safe to send again.
-        self.opening_timeout = outgoing.timeout;
-        outgoing.restart(now);
-        outgoing.resent = true;
-        outgoing.related = None;
-        self.waiting.push_back(outgoing);
-        if let Phase::Legacy(session) = &self.phase {
-            let pinned = Some(session.revision);
-            let mut negotiation = Negotiation::new(pinned, Duration::ZERO);
-            let step = negotiation.start(&self.facts, Some(Era::Legacy));
-            self.phase = Phase::Opening(negotiation);
-            self.step(now, step, out);
-        }
+        self.settle(&outgoing, Err(error), out);
     }
 
     pub(super) fn cancel(&mut self, call: CallId, reason: Option<&str>, out: &mut Vec<Action>) {
@@ -200,19 +212,25 @@ impl Connection {
                 continue;
             };
             self.tell_cancelled(id, Some("timeout"), out);
-            out.push(late(&outgoing));
+            self.settle(&outgoing, Err(late(&outgoing)), out);
         }
         let (late, rest): (Vec<_>, _) =
             std::mem::take(&mut self.waiting).into_iter().partition(|w| w.due().is_some_and(|due| due <= now));
         self.waiting = rest.into();
-        out.extend(late.iter().map(self::late));
+        for outgoing in late {
+            self.settle(&outgoing, Err(self::late(&outgoing)), out);
+        }
     }
 }
 
-fn late(outgoing: &Outgoing) -> Action {
+fn undeclared(method: &str, other: &str, capability: &str) -> Error {
+    let message = format!("{method:?} was not sent: the {other} does not declare the capability {capability:?}");
+    Error::new(ErrorKind::Unsupported, message)
+}
+
+fn late(outgoing: &Outgoing) -> Error {
     let seconds = outgoing.timeout.unwrap_or_default().as_secs_f64();
-    let message = format!("no answer to {:?} within {seconds} s (request_timeout)", outgoing.method);
-    Action::Resolve(outgoing.call, Err(Error::new(ErrorKind::Timeout, message)))
+    Error::new(ErrorKind::Timeout, format!("no answer to {:?} within {seconds} s (request_timeout)", outgoing.method))
 }
 
 /// A modern result that is complete; one of another type is nothing this client asked for.

@@ -1,4 +1,5 @@
 mod client;
+mod restoring;
 
 use super::*;
 use crate::error::ErrorKind;

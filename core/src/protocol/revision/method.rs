@@ -34,6 +34,8 @@ pub struct Method {
     pub cacheable: bool,
     /// Its modern result may be `input_required`.
     pub input_required: bool,
+    /// To do it twice is to do it once, so that it may be repeated when nobody knows whether it was done.
+    pub idempotent: bool,
 }
 
 const fn request(name: &'static str, direction: Direction) -> Method {
@@ -47,6 +49,7 @@ const fn request(name: &'static str, direction: Direction) -> Method {
         name_member: None,
         cacheable: false,
         input_required: false,
+        idempotent: false,
     }
 }
 
@@ -55,7 +58,7 @@ const fn to_server(name: &'static str, capability: &'static str) -> Method {
 }
 
 const fn list(name: &'static str, capability: &'static str) -> Method {
-    Method { cacheable: true, ..to_server(name, capability) }
+    Method { cacheable: true, ..idempotent(to_server(name, capability)) }
 }
 
 const fn to_client(name: &'static str, capability: &'static str) -> Method {
@@ -75,6 +78,10 @@ const fn notification(name: &'static str, direction: Direction) -> Method {
     Method { notification: true, ..request(name, direction) }
 }
 
+const fn idempotent(method: Method) -> Method {
+    Method { idempotent: true, ..method }
+}
+
 const fn until_legacy(method: Method) -> Method {
     Method { until: Revision::NEWEST_LEGACY, ..method }
 }
@@ -89,8 +96,8 @@ static ROWS: [Method; 34] = [
     // lifecycle
     until_legacy(request("initialize", ClientToServer)),
     until_legacy(notification("notifications/initialized", ClientToServer)),
-    since(Revision::V2026_07_28, Method { cacheable: true, ..request("server/discover", ClientToServer) }),
-    until_legacy(request("ping", Both)),
+    since(Revision::V2026_07_28, Method { cacheable: true, ..idempotent(request("server/discover", ClientToServer)) }),
+    until_legacy(idempotent(request("ping", Both))),
     // tools
     list("tools/list", "tools"),
     Method { name_member: Some("name"), input_required: true, ..to_server("tools/call", "tools") },
@@ -98,23 +105,23 @@ static ROWS: [Method; 34] = [
     list("resources/list", "resources"),
     list("resources/templates/list", "resources"),
     Method { name_member: Some("uri"), input_required: true, ..list("resources/read", "resources") },
-    until_legacy(Method { name_member: Some("uri"), ..to_server("resources/subscribe", "resources") }),
-    until_legacy(Method { name_member: Some("uri"), ..to_server("resources/unsubscribe", "resources") }),
+    until_legacy(Method { name_member: Some("uri"), ..idempotent(to_server("resources/subscribe", "resources")) }),
+    until_legacy(Method { name_member: Some("uri"), ..idempotent(to_server("resources/unsubscribe", "resources")) }),
     // prompts
     list("prompts/list", "prompts"),
-    Method { name_member: Some("name"), input_required: true, ..to_server("prompts/get", "prompts") },
+    Method { name_member: Some("name"), input_required: true, ..idempotent(to_server("prompts/get", "prompts")) },
     // utilities
-    to_server("completion/complete", "completions"),
-    until_legacy(to_server("logging/setLevel", "logging")),
+    idempotent(to_server("completion/complete", "completions")),
+    until_legacy(idempotent(to_server("logging/setLevel", "logging"))),
     since(Revision::V2026_07_28, request("subscriptions/listen", ClientToServer)),
     // server to client; modern carries these inside `inputRequests`
     to_client("sampling/createMessage", "sampling"),
     to_client("roots/list", "roots"),
     since(Revision::V2025_06_18, to_client("elicitation/create", "elicitation")),
     // tasks, experimental
-    task("tasks/get"),
-    task("tasks/result"),
-    task("tasks/list"),
+    idempotent(task("tasks/get")),
+    idempotent(task("tasks/result")),
+    idempotent(task("tasks/list")),
     task("tasks/cancel"),
     // notifications
     notification("notifications/cancelled", Both),

@@ -2,6 +2,7 @@
 //!
 //! **Invariant**: the only place that knows dates. Code elsewhere asks a property (`rules.sessions`), never a date.
 
+pub(crate) mod ask;
 pub(crate) mod legacy;
 mod method;
 pub(crate) mod modern;

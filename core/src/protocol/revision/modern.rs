@@ -90,6 +90,24 @@ pub(crate) fn missing_capability(capability: &str) -> Error {
         .with_data(RawJson::from_value(&json!({"requiredCapabilities": required})))
 }
 
+/// A server's capabilities without the changes that it tells unasked: there is no way to, before there are listen
+/// streams.
+pub(crate) fn unpushed(capabilities: &RawJson) -> String {
+    let mut out = String::from("{");
+    for (key, value) in super::shape::members(capabilities.get()) {
+        let mut kept = String::from("{");
+        for (inner, value) in super::shape::members(value.get()) {
+            if inner != "listChanged" && inner != "subscribe" {
+                super::shape::push_member(&mut kept, &inner, value.get());
+            }
+        }
+        kept.push('}');
+        super::shape::push_member(&mut out, &key, if value.get().starts_with('{') { &kept } else { value.get() });
+    }
+    out.push('}');
+    out
+}
+
 /// `params` of an outgoing modern request: the caller's, with the envelope and the progress token in `_meta`.
 pub(crate) fn with_envelope(params: Option<&RawJson>, envelope: &str, progress_token: Option<&Id>) -> RawJson {
     merge_meta(params, |members| {

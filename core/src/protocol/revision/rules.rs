@@ -42,6 +42,8 @@ pub struct Rules {
     pub batches: bool,
     /// The `MCP-Protocol-Version` header is required after `initialize`.
     pub version_header: bool,
+    /// An event stream begins with an event that has an id and no data, and may be closed and resumed at any time.
+    pub priming_event: bool,
     /// `ToolAnnotations` exist.
     pub tool_annotations: bool,
     /// `AudioContent` exists.
@@ -64,6 +66,15 @@ pub struct Rules {
     pub completions_declared: bool,
     /// Results carry `resultType`, lists and reads `ttlMs` and `cacheScope`.
     pub result_type: bool,
+    /// Elicitation has modes (form and URL), each a capability of its own, and forms have defaults, choices with titles
+    /// and several choices.
+    pub elicitation_modes: bool,
+    /// A URL elicitation carries an `elicitationId`.
+    pub elicitation_id: bool,
+    /// Sampling has tools, and messages of several blocks.
+    pub sampling_tools: bool,
+    /// A client declares with `sampling.context` that it heeds `includeContext`.
+    pub sampling_context: bool,
 }
 
 const OLDEST: Rules = Rules {
@@ -71,6 +82,7 @@ const OLDEST: Rules = Rules {
     era: Era::Legacy,
     batches: false,
     version_header: false,
+    priming_event: false,
     tool_annotations: false,
     audio: false,
     structured: false,
@@ -82,6 +94,10 @@ const OLDEST: Rules = Rules {
     resource_not_found: RESOURCE_NOT_FOUND,
     completions_declared: false,
     result_type: false,
+    elicitation_modes: false,
+    elicitation_id: false,
+    sampling_tools: false,
+    sampling_context: false,
 };
 const BATCHING: Rules = Rules {
     name: "2025-03-26",
@@ -94,15 +110,27 @@ const BATCHING: Rules = Rules {
 };
 const STRUCTURED: Rules =
     Rules { name: "2025-06-18", batches: false, version_header: true, structured: true, ..BATCHING };
-const ICONS: Rules =
-    Rules { name: "2025-11-25", icons: true, tool_execution: true, error_without_id: true, ..STRUCTURED };
+const ICONS: Rules = Rules {
+    name: "2025-11-25",
+    priming_event: true,
+    icons: true,
+    tool_execution: true,
+    error_without_id: true,
+    elicitation_modes: true,
+    elicitation_id: true,
+    sampling_tools: true,
+    sampling_context: true,
+    ..STRUCTURED
+};
 const STATELESS: Rules = Rules {
     name: "2026-07-28",
     era: Era::Modern,
+    priming_event: false,
     tool_execution: false,
     any_structured: true,
     resource_not_found: code::INVALID_PARAMS,
     result_type: true,
+    elicitation_id: false,
     ..ICONS
 };
 

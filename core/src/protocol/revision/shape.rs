@@ -192,7 +192,6 @@ pub(crate) fn write_result(out: &mut String, rules: &Rules, server_info: &str, m
             let adapted = match method.name {
                 "tools/call" => adapt_call_result(rules, &object),
                 "prompts/get" => adapt_prompt(rules, &object),
-                "resources/read" => adapt_read(rules, &object),
                 _ => None,
             };
             let object = adapted.unwrap_or(object);
@@ -361,44 +360,13 @@ fn adapt_prompt(rules: &Rules, object: &RawJson) -> Option<RawJson> {
     Some(RawJson::from_value(&result))
 }
 
-/// `None`: nothing to change.
-fn adapt_read(rules: &Rules, object: &RawJson) -> Option<RawJson> {
-    if rules.structured || !has(object.get(), "\"_meta\"") {
-        return None;
-    }
-    let mut result: Value = serde_json::from_str(object.get()).ok()?;
-    for contents in result.get_mut("contents")?.as_array_mut()? {
-        if let Some(contents) = contents.as_object_mut() {
-            contents.shift_remove("_meta");
-        }
-    }
-    Some(RawJson::from_value(&result))
-}
-
-/// Whether there are blocks, or members of them, that `rules` cannot carry.
+/// Whether there are blocks that `rules` cannot carry. Members of blocks that are newer pass: blocks are open objects.
 fn needs_blocks(rules: &Rules, text: &str) -> bool {
-    (!rules.audio && has(text, "\"audio\""))
-        || (!rules.structured && (has(text, "\"resource_link\"") || has(text, "\"_meta\"")))
-        || (!rules.structured && has(text, "\"lastModified\""))
-        || (!rules.icons && has(text, "\"icons\""))
+    (!rules.audio && has(text, "\"audio\"")) || (!rules.structured && has(text, "\"resource_link\""))
 }
 
 /// A block that an older revision lacks, in a form that it has, with nothing lost.
-fn adapt_block(rules: &Rules, position: usize, mut block: Value) -> Value {
-    if let Some(members) = block.as_object_mut() {
-        if !rules.structured {
-            members.shift_remove("_meta");
-            if let Some(annotations) = members.get_mut("annotations").and_then(Value::as_object_mut) {
-                annotations.shift_remove("lastModified");
-            }
-            if let Some(contents) = members.get_mut("resource").and_then(Value::as_object_mut) {
-                contents.shift_remove("_meta");
-            }
-        }
-        if !rules.icons {
-            members.shift_remove("icons");
-        }
-    }
+fn adapt_block(rules: &Rules, position: usize, block: Value) -> Value {
     match block.get("type").and_then(Value::as_str) {
         Some("audio") if !rules.audio => json!({
             "type": "resource",

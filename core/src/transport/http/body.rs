@@ -86,19 +86,24 @@ impl Events {
     /// Starts with what was read already.
     pub(super) fn new(exchange: Exchange, first: Option<Next>, keep_alive: Duration) -> Self {
         let mut events = Self { exchange, ready: VecDeque::new(), done: false, quiet: Quiet::new(keep_alive) };
+        // Where nothing comes there is nothing to come back for.
+        if !matches!(&first, Some(Next::End(end)) if *end != End::Paused) {
+            events.ready.extend(events.exchange.first());
+        }
         match first {
             Some(next) => events.push(next),
             // Something has to be written, or else the head may wait for it.
-            None => events.ready.push_back(sse::KEEP_ALIVE),
+            None if events.ready.is_empty() => events.ready.push_back(sse::KEEP_ALIVE),
+            None => {}
         }
         events
     }
 
     fn push(&mut self, next: Next) {
         match next {
-            Next::Message(text) => self.ready.extend(sse::event(text)),
+            Next::Message(message) => self.ready.extend(sse::event(message.id, message.text)),
             Next::Answer(answer) => {
-                self.ready.extend(sse::event(answer.text));
+                self.ready.extend(sse::event(answer.id, answer.text));
                 self.done = true;
             }
             Next::End(end) => {
@@ -106,7 +111,7 @@ impl Events {
                     End::TooSlow => Some("closed: the reader is too slow (max_queued_notifications)"),
                     End::ServerClosed => Some("closed: the server was closed"),
                     End::SessionEnded => Some("closed: the session has ended"),
-                    End::Answered | End::Cancelled => None,
+                    End::Answered | End::Cancelled | End::Paused | End::Moved => None,
                 };
                 self.ready.extend(why.map(sse::comment));
                 self.done = true;

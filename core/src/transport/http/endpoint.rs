@@ -6,19 +6,22 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body as HttpBody;
 
 use super::body::Body;
-use super::headers::{self, Accepts, PROTOCOL_VERSION, Single};
+use super::headers::{self, Accepts, PROTOCOL_VERSION, SESSION_ID, Single};
+use super::incoming::collect;
+use super::lanes::Resumption;
 use super::options::HttpOptions;
 use super::origin::Allowed;
 use super::outlet::{End, Outlet};
+use super::pair::Pairs;
 use super::reply::{self, Refusal};
 use super::sessions::Sessions;
-use super::{cors, legacy, modern};
+use super::{cors, legacy, modern, pair};
 use crate::driver::{Peer, now, runtime};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{self, Decoded, Limits, Message, code};
@@ -45,7 +48,9 @@ pub(super) struct Inner {
     pub(super) max_queued: usize,
     pub(super) max_in_flight: usize,
     pub(super) keep_alive: Duration,
+    pub(super) resumption: Option<Resumption>,
     pub(super) sessions: Sessions,
+    pub(super) pairs: Pairs,
     allowed: Allowed,
     /// What is listened on has a path; what is mounted is reached wherever its host has put it.
     mounted: bool,
@@ -83,7 +88,9 @@ impl Endpoint {
             max_queued: of_server.max_queued_notifications,
             max_in_flight: of_server.max_in_flight,
             keep_alive: options.keep_alive()?,
+            resumption: options.resumption()?,
             sessions: Sessions::new(options.max_sessions, options.idle_timeout()?),
+            pairs: Pairs::default(),
             allowed: Allowed::new(&options, port),
             mounted: port.is_none(),
             options,
@@ -111,6 +118,8 @@ impl Endpoint {
             Ok(Verb::Post(accepts)) => self.inner.post(head.headers, body, accepts).await,
             Ok(Verb::Get) => legacy::get(&self.inner, &head.headers),
             Ok(Verb::Delete) => legacy::delete(&self.inner, &head.headers),
+            Ok(Verb::OpenPair) => pair::get(&self.inner, head.headers),
+            Ok(Verb::PostToPair(session)) => self.inner.post_to_pair(&session, head.headers, body).await,
             Ok(Verb::Preflight) => cors::preflight(&head.headers),
             Err(refusal) => refusal.into(),
         };
@@ -156,6 +165,9 @@ enum Verb {
     Post(Accepts),
     Get,
     Delete,
+    /// Of the oldest transport.
+    OpenPair,
+    PostToPair(String),
     Preflight,
 }
 
@@ -183,14 +195,17 @@ impl Inner {
             origin => origin.text(),
         };
         self.allowed.origin(origin).map_err(|why| Refusal::new(StatusCode::FORBIDDEN, why))?;
-        let (path, own) = (head.uri.path(), &*self.options.path);
-        if !self.mounted && path != own && path.trim_end_matches('/') != own.trim_end_matches('/') {
+        let pair = if self.options.sse { self.admit_pair(head) } else { None };
+        if !self.is_at(head, &self.options.path) && pair.is_none() {
             let why = format!("nothing here; the endpoint's path is {} (path)", self.options.path);
             return refuse(StatusCode::NOT_FOUND, &why);
         }
         // Mounted, nobody tells the endpoint that its server was closed.
-        if self.closed.load(Ordering::Acquire) || self.server.shared.stop.is_set() {
+        if self.is_closed() || self.server.shared.stop.is_set() {
             return refuse(StatusCode::SERVICE_UNAVAILABLE, "the server was closed");
+        }
+        if let Some(verb) = pair {
+            return verb;
         }
         match head.method {
             Method::POST => {}
@@ -219,6 +234,69 @@ impl Inner {
             return refuse(StatusCode::NOT_ACCEPTABLE, why);
         }
         Ok(Verb::Post(accepts))
+    }
+
+    /// Whether a request is for this path. What is mounted is reached wherever its host has put it.
+    fn is_at(&self, head: &Parts, own: &str) -> bool {
+        let path = head.uri.path();
+        self.mounted || path == own || path.trim_end_matches('/') == own.trim_end_matches('/')
+    }
+
+    /// What is asked of the oldest transport, if it is that which is asked: it knows no session header, and names its
+    /// sessions in the query.
+    fn admit_pair(&self, head: &Parts) -> Option<Result<Verb, Refusal>> {
+        let headers = &head.headers;
+        if headers.contains_key(SESSION_ID) || names_modern(headers) {
+            return None;
+        }
+        let at_stream = self.is_at(head, &self.options.sse_path);
+        let at_messages = at_stream || (!self.message_path().is_empty() && self.is_at(head, self.message_path()));
+        let refuse = |status, why: &str| Some(Err(Refusal::new(status, why)));
+        match head.method {
+            Method::GET if at_stream => Some(Ok(Verb::OpenPair)),
+            Method::POST if at_messages && pair::named(&head.uri).is_some() => {
+                if !headers::is_json(headers) {
+                    let why = "header Content-Type: expected application/json";
+                    return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
+                }
+                pair::named(&head.uri).map(|session| Ok(Verb::PostToPair(session.to_owned())))
+            }
+            _ if self.is_at(head, &self.options.path) => None,
+            Method::OPTIONS if at_messages && cors::is_preflight(headers) && self.page(headers).is_some() => {
+                Some(Ok(Verb::Preflight))
+            }
+            // What makes a client of both transports open the stream instead.
+            _ if at_stream => {
+                let why = format!("method {} is not served here: GET opens the stream", head.method);
+                Some(Err(Refusal::method(why, "GET")))
+            }
+            Method::POST if at_messages => refuse(StatusCode::BAD_REQUEST, "\"session_id\": missing in the query"),
+            _ if at_messages => {
+                Some(Err(Refusal::method(format!("method {} is not served here", head.method), "POST")))
+            }
+            _ => None,
+        }
+    }
+
+    /// What clients of the oldest transport are told to post to; empty for the URL of their stream.
+    pub(super) fn message_path(&self) -> &str {
+        match &*self.options.sse_message_path {
+            "" if !self.mounted => "/messages",
+            path => path,
+        }
+    }
+
+    async fn post_to_pair<B>(&self, session: &str, headers: HeaderMap, body: B) -> Response<Body>
+    where
+        B: HttpBody<Data = Bytes>,
+    {
+        match collect(body, self.limits.max_message_bytes).await {
+            Ok(body) => match jsonrpc::decode(&body, &self.limits) {
+                Ok(decoded) => pair::post(self, session, headers, decoded),
+                Err(error) => Refusal::undecodable(&error, None).into(),
+            },
+            Err(refusal) => refusal.into(),
+        }
     }
 
     async fn post<B>(self: &Arc<Self>, headers: HeaderMap, body: B, accepts: Accepts) -> Response<Body>
@@ -280,6 +358,10 @@ impl Inner {
         Ticket { inner: self.clone(), key: None, stream: true }
     }
 
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
     fn close(&self) {
         self.closed.store(true, Ordering::Release);
         let open: Vec<_> = self.lock().values().cloned().collect();
@@ -289,6 +371,7 @@ impl Inner {
             }
         }
         self.sessions.end_all(End::ServerClosed, "the server was closed");
+        self.pairs.end_all(End::ServerClosed, "the server was closed");
     }
 
     /// Starts the task that ends idle sessions, and everything when the server is closed. It ends with the endpoint.
@@ -325,13 +408,14 @@ impl Drop for Inner {
     fn drop(&mut self) {
         self.gone.set();
         self.sessions.end_all(End::ServerClosed, "the endpoint was dropped");
+        self.pairs.end_all(End::ServerClosed, "the endpoint was dropped");
     }
 }
 
 impl Meter for Inner {
     fn read(&self, usage: &mut Usage) {
-        usage.sessions += self.sessions.len();
-        usage.in_flight += self.stateless.load(Ordering::Relaxed) + self.sessions.in_flight();
+        usage.sessions += self.sessions.len() + self.pairs.len();
+        usage.in_flight += self.stateless.load(Ordering::Relaxed) + self.sessions.in_flight() + self.pairs.in_flight();
         usage.streams += self.streams.load(Ordering::Relaxed);
     }
 }
@@ -377,44 +461,4 @@ fn has_envelope(params: Option<&jsonrpc::RawJson>) -> bool {
 
 fn refuse(message: &str) -> Response<Body> {
     Refusal::bad(None, &Error::rpc(code::INVALID_REQUEST, message)).into()
-}
-
-/// The whole body in one piece; copied only when it came in several.
-async fn collect<B>(body: B, limit: usize) -> Result<Bytes, Refusal>
-where
-    B: HttpBody<Data = Bytes>,
-{
-    let mut body = std::pin::pin!(body);
-    let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    let (mut first, mut all, mut read) = (Bytes::new(), BytesMut::new(), 0usize);
-    loop {
-        match std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
-            None => break,
-            Some(Err(_)) => return Err(Refusal::new(StatusCode::BAD_REQUEST, "the body ended before its end")),
-            Some(Ok(frame)) => {
-                let Ok(data) = frame.into_data() else { continue };
-                let before = read;
-                read += data.len();
-                if read > limit {
-                    // A sender that is nearly done is listened to, so that its connection can go on.
-                    if read > limit.saturating_mul(2) {
-                        break;
-                    }
-                } else if before == 0 {
-                    first = data;
-                } else {
-                    if all.is_empty() {
-                        all.reserve(expected.clamp(read, limit));
-                        all.extend_from_slice(&first);
-                    }
-                    all.extend_from_slice(&data);
-                }
-            }
-        }
-    }
-    if read > limit {
-        let message = format!("message is longer than the limit of {limit} bytes (max_message_bytes)");
-        return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message));
-    }
-    Ok(if all.is_empty() { first } else { all.freeze() })
 }

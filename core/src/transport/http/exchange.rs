@@ -1,15 +1,20 @@
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::endpoint::Ticket;
 use super::outlet::Outlet;
+use super::pair::Reading;
 use super::sessions::Session;
 use crate::driver::{Peer, now};
 use crate::protocol::Route;
+use crate::store::Stream;
 
 /// One response that is on its way, from the side of its reader. Dropped unfinished, the client has gone away.
 pub(super) struct Exchange {
     outlet: Arc<Outlet>,
     owner: Owner,
+    resumed: bool,
     finished: bool,
 }
 
@@ -21,15 +26,39 @@ pub(super) enum Owner {
     Request { session: Arc<Session>, route: Route },
     /// The standalone stream's of a session.
     Stream { session: Arc<Session>, key: u64, _ticket: Ticket },
+    /// A client's of the oldest transport.
+    Pair { reading: Reading, _ticket: Ticket },
 }
 
 impl Exchange {
     pub(super) fn new(outlet: Arc<Outlet>, owner: Owner) -> Self {
-        Self { outlet, owner, finished: false }
+        Self { outlet, owner, resumed: false, finished: false }
+    }
+
+    /// The rest of a stream: it does not begin anew.
+    pub(super) fn resumed(outlet: Arc<Outlet>, owner: Owner) -> Self {
+        Self { outlet, owner, resumed: true, finished: false }
     }
 
     pub(super) fn outlet(&self) -> &Outlet {
         &self.outlet
+    }
+
+    /// The response will be a stream.
+    pub(super) fn begin_stream(&self) {
+        if let Owner::Request { session, route } = &self.owner {
+            session.lanes().begin_stream(*route);
+        }
+    }
+
+    /// What its stream begins with.
+    pub(super) fn first(&self) -> Option<Bytes> {
+        match &self.owner {
+            Owner::Request { session, route } if !self.resumed => session.lanes().priming(Stream::Request(route.0)),
+            Owner::Stream { session, key, .. } if !self.resumed => session.lanes().priming(Stream::Standalone(*key)),
+            Owner::Pair { reading, .. } => Some(reading.first()),
+            _ => None,
+        }
     }
 
     /// The last message was taken, or there will be none.
@@ -47,12 +76,13 @@ impl Drop for Exchange {
             // A session's request runs on: a lost connection is no cancellation.
             Owner::Request { session, route } => {
                 session.left(now());
-                session.lanes().forget(*route);
+                session.lanes().leave(*route, &self.outlet);
             }
             Owner::Stream { session, key, .. } => {
                 session.left(now());
-                session.lanes().close_stream(*key);
+                session.lanes().close_stream(*key, &self.outlet);
             }
+            Owner::Pair { reading, .. } => reading.end(),
         }
     }
 }

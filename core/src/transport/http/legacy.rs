@@ -8,16 +8,18 @@ use super::Body;
 use super::body::Events;
 use super::endpoint::Inner;
 use super::exchange::{Exchange, Owner};
-use super::headers::{self, Accepts, Kept, PROTOCOL_VERSION, SESSION_ID, Single};
+use super::headers::{self, Accepts, Kept, LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID, Single};
+use super::lanes::{Lanes, Refused, Resumed};
 use super::outlet::{Answer, End, Next, Outlet};
 use super::reply::{self, Refusal};
-use super::sessions::{Lanes, Session, new_id};
+use super::sessions::{Session, new_id};
 use crate::call::Link;
 use crate::driver::{Peer, Sink, now};
 use crate::error::Error;
 use crate::jsonrpc::{DecodeError, Decoded, Id, Message, code};
 use crate::protocol::revision::{Era, Revision};
 use crate::protocol::{Arrival, Connection, Head, Input, Route, Transport};
+use crate::store::EventId;
 
 /// Takes a message, or answers a request.
 pub(super) async fn post(
@@ -82,7 +84,7 @@ async fn ask(
     accepts: Accepts,
 ) -> Response<Body> {
     let outlet = Arc::new(Outlet::new(if accepts.events { inner.max_queued } else { 0 }));
-    let route = session.lanes().open(outlet.clone());
+    let route = session.lanes().open(outlet.clone(), accepts);
     let transport = transport(&session.id, headers);
     let exchange = Exchange::new(outlet, Owner::Request { session: session.clone(), route });
     session.peer.arrived(Arrival { route, transport, head }, input);
@@ -127,7 +129,7 @@ async fn open(
         Ok(id) => id,
         Err(error) => return Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.message()).into(),
     };
-    let lanes = Arc::new(Lanes::new(inner.max_queued));
+    let lanes = Arc::new(Lanes::new(inner.max_queued, inner.resumption));
     let sink: Arc<dyn Sink> = lanes.clone();
     let mut at_rest = Transport::new("http");
     at_rest.session_id = Some(id.clone());
@@ -136,7 +138,7 @@ async fn open(
     let link: Arc<dyn Link> = peer.clone();
     inner.server.shared.join(&link);
     let outlet = Arc::new(Outlet::new(0));
-    let route: Route = lanes.open(outlet.clone());
+    let route: Route = lanes.open(outlet.clone(), Accepts { json: true, events: false });
     let transport = transport(&id, headers);
     peer.arrived(Arrival { route, transport, head }, Input::Received(message));
     let Some(Next::Answer(answer)) = outlet.next() else {
@@ -145,6 +147,7 @@ async fn open(
     let opened = peer.revision();
     let mut response = if accepts.json { reply::json(status(&answer), answer.text) } else { reply::event(answer.text) };
     let Some(revision) = opened else { return response };
+    lanes.primes(revision.rules().priming_event);
     let session = Arc::new(Session::new(id, revision, peer, lanes));
     let Ok(header) = HeaderValue::from_str(&session.id) else {
         return response;
@@ -221,11 +224,46 @@ pub(super) fn get(inner: &Arc<Inner>, headers: &HeaderMap) -> Response<Body> {
         Ok(session) => session,
         Err(refusal) => return refusal.into(),
     };
-    let Some((key, outlet)) = session.lanes().open_stream() else {
-        return Refusal::new(StatusCode::CONFLICT, "this session has too many streams open").into();
+    let exchange = match Single::of(headers, &LAST_EVENT_ID) {
+        // An empty one is what a stream without ids leaves behind.
+        Single::Absent | Single::Text("") => None,
+        _ if !session.lanes().is_resumable() => None,
+        header => Some(resume(inner, &session, header.text())),
     };
-    let owner = Owner::Stream { session, key, _ticket: inner.stream_ticket() };
-    reply::events(Events::new(Exchange::new(outlet, owner), None, inner.keep_alive))
+    let exchange = exchange.unwrap_or_else(|| {
+        let (key, outlet) = session.lanes().open_stream().ok_or_else(too_many)?;
+        Ok(Exchange::new(outlet, Owner::Stream { session, key, _ticket: inner.stream_ticket() }))
+    });
+    match exchange {
+        Ok(exchange) => reply::events(Events::new(exchange, None, inner.keep_alive)),
+        Err(refusal) => refusal.into(),
+    }
+}
+
+fn too_many() -> Refusal {
+    Refusal::new(StatusCode::CONFLICT, "this session has too many streams open")
+}
+
+/// Takes up a stream after the event that its client has seen last. Not found would say that the session is gone.
+fn resume(inner: &Arc<Inner>, session: &Arc<Session>, last: Option<&str>) -> Result<Exchange, Refusal> {
+    let id = last.and_then(EventId::parse);
+    let resumed = id.map_or(Err(Refused::Unknown), |id| session.lanes().resume(id));
+    let session = session.clone();
+    match resumed {
+        Ok(Resumed::Request(route, outlet)) => Ok(Exchange::resumed(outlet, Owner::Request { session, route })),
+        Ok(Resumed::Standalone(key, outlet)) => {
+            Ok(Exchange::resumed(outlet, Owner::Stream { session, key, _ticket: inner.stream_ticket() }))
+        }
+        Err(Refused::TooMany) => Err(too_many()),
+        Err(why) => {
+            let why = match why {
+                Refused::Over => "its stream is over and nothing that followed is kept (max_events, max_event_bytes)",
+                _ => "this session has sent no such event",
+            };
+            let shown = headers::quoted(last.unwrap_or_default());
+            Err(Refusal::new(StatusCode::BAD_REQUEST, format!("header Last-Event-ID: {shown}: {why}")))
+        }
+    }
 }
 
 /// Ends a session.

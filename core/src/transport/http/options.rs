@@ -2,7 +2,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::lanes::Resumption;
 use crate::error::{Error, Result};
+use crate::store::Room;
 
 /// How a server is offered over Streamable HTTP. The same names in every language.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -27,6 +29,20 @@ pub struct HttpOptions {
     pub session_idle_timeout: f64,
     /// Seconds of silence on an event stream after which a comment is sent. Default 15.
     pub keep_alive_interval: f64,
+    /// The most events that a legacy session keeps for a client that loses a stream, the oldest dropped; 0 for no
+    /// resumption. Default 256.
+    pub max_events: usize,
+    /// The most bytes of them. Default 1 MiB; an event that is larger is not kept.
+    pub max_event_bytes: usize,
+    /// Seconds after which a client is to ask for a stream that ended early. Default 1.
+    pub sse_retry: f64,
+    /// Whether clients of the oldest transport, HTTP+SSE, are served, too. Default no.
+    pub sse: bool,
+    /// Where they open their stream, where a port is listened on. Default `/sse`.
+    pub sse_path: String,
+    /// Where they post, as told at the beginning of the stream. Default `/messages` where a port is listened on; mounted
+    /// it is the stream's own URL with a query, which needs no knowledge of where that is.
+    pub sse_message_path: String,
     /// The most sockets at once, and the most stateless requests worked on at once. Default 4096.
     pub max_connections: usize,
 }
@@ -42,6 +58,12 @@ impl Default for HttpOptions {
             max_sessions: 10_000,
             session_idle_timeout: 1800.0,
             keep_alive_interval: 15.0,
+            max_events: 256,
+            max_event_bytes: 1 << 20,
+            sse_retry: 1.0,
+            sse: false,
+            sse_path: "/sse".into(),
+            sse_message_path: String::new(),
             max_connections: 4096,
         }
     }
@@ -62,6 +84,12 @@ impl HttpOptions {
             "max_sessions",
             "session_idle_timeout",
             "keep_alive_interval",
+            "max_events",
+            "max_event_bytes",
+            "sse_retry",
+            "sse",
+            "sse_path",
+            "sse_message_path",
             "max_connections",
         ];
         let options: Self = crate::options::read("HTTP options", text, &known)?;
@@ -70,11 +98,15 @@ impl HttpOptions {
     }
 
     pub(super) fn check(&self) -> Result<()> {
-        if !self.path.starts_with('/') {
-            return Err(Error::misuse(format!(
-                "HTTP option \"path\": expected a path with a leading /, got {:?}",
-                self.path
-            )));
+        for (name, path) in
+            [("path", &self.path), ("sse_path", &self.sse_path), ("sse_message_path", &self.sse_message_path)]
+        {
+            let optional = name == "sse_message_path" && path.is_empty();
+            let fits = path.starts_with('/') && path.bytes().all(|b| b.is_ascii_graphic() && !b"?#".contains(&b));
+            if !fits && !optional {
+                let expected = "expected a path with a leading /";
+                return Err(Error::misuse(format!("HTTP option {name:?}: {expected}, got {path:?}")));
+            }
         }
         for (name, value) in [("max_sessions", self.max_sessions), ("max_connections", self.max_connections)] {
             if value == 0 {
@@ -94,6 +126,7 @@ impl HttpOptions {
         }
         self.idle_timeout()?;
         self.keep_alive()?;
+        self.resumption()?;
         Ok(())
     }
 
@@ -103,6 +136,13 @@ impl HttpOptions {
 
     pub(super) fn keep_alive(&self) -> Result<Duration> {
         seconds("keep_alive_interval", self.keep_alive_interval)
+    }
+
+    /// What a session keeps, if it keeps anything.
+    pub(super) fn resumption(&self) -> Result<Option<Resumption>> {
+        let retry = seconds("sse_retry", self.sse_retry)?;
+        let room = Room { events: self.max_events, bytes: self.max_event_bytes };
+        Ok((room.events > 0 && room.bytes > 0).then_some(Resumption { room, retry }))
     }
 }
 
@@ -124,9 +164,11 @@ mod tests {
         assert!(refuse(r#"{"prot": 1}"#).contains("\"port\""));
         assert!(refuse(r#"{"port": 70000}"#).contains("\"port\""));
         assert!(refuse(r#"{"path": "mcp"}"#).contains("\"path\""));
+        assert!(refuse(r#"{"sse_message_path": "/a?b"}"#).contains("\"sse_message_path\""));
         assert!(refuse(r#"{"max_sessions": 0}"#).contains("\"max_sessions\""));
         assert!(refuse(r#"{"session_idle_timeout": -1}"#).contains("\"session_idle_timeout\""));
         assert!(refuse(r#"{"keep_alive_interval": 0}"#).contains("\"keep_alive_interval\""));
+        assert!(refuse(r#"{"sse_retry": 0}"#).contains("\"sse_retry\""));
         assert!(refuse(r#"{"allowed_origins": ["example.com"]}"#).contains("scheme://"));
         assert!(refuse(r#"{"allowed_hosts": ["http://example.com"]}"#).contains("\"allowed_hosts\""));
         assert_eq!(HttpOptions::parse("").expect("defaults"), HttpOptions::default());

@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use crate::driver::Sink;
 use crate::protocol::{Outbound, Route, Sent};
+use crate::store::{Event, EventId};
 
 /// What goes out on one HTTP response: messages, then the answer to what came in. Written from any thread, read by the
 /// response.
@@ -17,7 +18,7 @@ pub(super) struct Outlet {
 
 #[derive(Default)]
 struct State {
-    messages: VecDeque<Bytes>,
+    messages: VecDeque<Event>,
     answer: Option<Answer>,
     end: Option<End>,
     waker: Option<Waker>,
@@ -26,6 +27,8 @@ struct State {
 /// The answer to what came in.
 #[derive(Debug)]
 pub(super) struct Answer {
+    /// Where it goes out on a stream that can be resumed.
+    pub(super) id: Option<EventId>,
     pub(super) text: Bytes,
     /// The JSON-RPC error's code.
     pub(super) code: Option<i64>,
@@ -46,14 +49,28 @@ pub(super) enum End {
     ServerClosed,
     /// The reader is too slow.
     TooSlow,
+    /// The client is to ask for the rest later.
+    Paused,
+    /// The rest goes out elsewhere.
+    Moved,
 }
 
 /// What [`Outlet::poll`] found.
 #[derive(Debug)]
 pub(super) enum Next {
-    Message(Bytes),
+    Message(Event),
     Answer(Answer),
     End(End),
+}
+
+/// A reader that is to be woken, once no lock is held.
+#[must_use]
+pub(super) struct Wake(Option<Waker>);
+
+impl Wake {
+    pub(super) fn wake(self) {
+        self.0.into_iter().for_each(Waker::wake);
+    }
 }
 
 impl Outlet {
@@ -66,45 +83,56 @@ impl Outlet {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the state and wakes the reader, outside the lock.
-    fn change(&self, change: impl FnOnce(&mut State) -> bool) -> bool {
+    /// Changes the state; the reader is still to be woken.
+    fn change(&self, change: impl FnOnce(&mut State) -> bool) -> Option<Wake> {
         let mut state = self.lock();
         if state.answer.is_some() || state.end.is_some() || !change(&mut state) {
-            return false;
+            return None;
         }
-        let waker = state.waker.take();
-        drop(state);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-        true
+        Some(Wake(state.waker.take()))
     }
 
-    /// A message before the answer. `false`: it has no place any more, or too many wait.
-    pub(super) fn message(&self, text: Bytes, droppable: bool) -> bool {
+    /// A message before the answer, for somebody who holds a lock. `None`: it has no place any more, or too many wait.
+    pub(super) fn put(&self, message: Event, droppable: bool) -> Option<Wake> {
         self.change(|state| {
             let fits = !droppable || state.messages.len() < self.limit;
             if fits {
-                state.messages.push_back(text);
+                state.messages.push_back(message);
             }
             fits
         })
     }
 
+    /// A message before the answer. `false`: it has no place any more, or too many wait.
+    pub(super) fn message(&self, message: Event, droppable: bool) -> bool {
+        self.put(message, droppable).map(Wake::wake).is_some()
+    }
+
     /// The answer; nothing comes after it.
     pub(super) fn answer(&self, answer: Answer) {
-        self.change(|state| {
+        let changed = self.change(|state| {
             state.answer = Some(answer);
             true
         });
+        changed.into_iter().for_each(Wake::wake);
     }
 
     /// Nothing more comes, and there will be no answer.
     pub(super) fn end(&self, end: End) {
-        self.change(|state| {
+        let changed = self.change(|state| {
             state.end = Some(end);
             true
         });
+        changed.into_iter().for_each(Wake::wake);
+    }
+
+    /// Nothing more comes, and what was not read goes elsewhere. For somebody who holds a lock.
+    pub(super) fn retire(&self, end: End) -> (VecDeque<Event>, Option<Wake>) {
+        let wake = self.change(|state| {
+            state.end = Some(end);
+            true
+        });
+        (std::mem::take(&mut self.lock().messages), wake)
     }
 
     /// Whether the answer is there.
@@ -114,12 +142,17 @@ impl Outlet {
 
     /// Whether this message waits for the reader already.
     pub(super) fn contains(&self, text: &[u8]) -> bool {
-        self.lock().messages.iter().any(|m| *m == text)
+        self.lock().messages.iter().any(|m| m.text == text)
     }
 
-    /// What was not read.
-    pub(super) fn take_unread(&self) -> VecDeque<Bytes> {
-        std::mem::take(&mut self.lock().messages)
+    /// Whether one more notification fits.
+    pub(super) fn has_room(&self) -> bool {
+        self.lock().messages.len() < self.limit
+    }
+
+    /// How many messages wait for the reader.
+    pub(super) fn len(&self) -> usize {
+        self.lock().messages.len()
     }
 
     /// The next thing to send, if there is one already.
@@ -128,8 +161,8 @@ impl Outlet {
     }
 
     fn take(state: &mut State) -> Option<Next> {
-        if let Some(text) = state.messages.pop_front() {
-            return Some(Next::Message(text));
+        if let Some(message) = state.messages.pop_front() {
+            return Some(Next::Message(message));
         }
         if let Some(answer) = state.answer.take() {
             state.end = Some(End::Answered);
@@ -158,9 +191,11 @@ impl Sink for Outlet {
         for outbound in batch {
             let Outbound { frame, related, sent, .. } = outbound;
             match sent {
-                Sent::Response(code) => self.answer(Answer { text: frame, code, early: related.is_none() }),
+                Sent::Response(code) => {
+                    self.answer(Answer { id: None, text: frame, code, early: related.is_none() });
+                }
                 Sent::Notification => {
-                    self.message(frame, true);
+                    self.message(Event { id: None, text: frame }, true);
                 }
                 // A stateless revision has no requests of the server.
                 Sent::Request { .. } => {}
@@ -179,7 +214,7 @@ mod tests {
 
     fn text(next: Option<Next>) -> String {
         match next {
-            Some(Next::Message(text) | Next::Answer(Answer { text, .. })) => {
+            Some(Next::Message(Event { text, .. }) | Next::Answer(Answer { text, .. })) => {
                 String::from_utf8_lossy(&text).into_owned()
             }
             Some(Next::End(end)) => format!("{end:?}"),
@@ -188,18 +223,22 @@ mod tests {
     }
 
     fn answer(text: &'static str) -> Answer {
-        Answer { text: Bytes::from_static(text.as_bytes()), code: None, early: false }
+        Answer { id: None, text: Bytes::from_static(text.as_bytes()), code: None, early: false }
+    }
+
+    fn message(text: &'static str) -> Event {
+        Event { id: None, text: Bytes::from_static(text.as_bytes()) }
     }
 
     #[test]
     fn messages_come_before_the_answer_and_nothing_after_it() {
         let outlet = Outlet::new(2);
-        assert!(outlet.message(Bytes::from_static(b"1"), true));
-        assert!(outlet.message(Bytes::from_static(b"2"), true));
-        assert!(!outlet.message(Bytes::from_static(b"3"), true), "two wait already");
-        assert!(outlet.message(Bytes::from_static(b"request"), false), "must not be lost");
+        assert!(outlet.message(message("1"), true));
+        assert!(outlet.message(message("2"), true));
+        assert!(!outlet.message(message("3"), true), "two wait already");
+        assert!(outlet.message(message("request"), false), "must not be lost");
         outlet.answer(answer("answer"));
-        assert!(!outlet.message(Bytes::from_static(b"late"), false));
+        assert!(!outlet.message(message("late"), false));
         outlet.end(End::Cancelled);
         let read: Vec<_> = (0..5).map(|_| text(outlet.next())).collect();
         assert_eq!(read, ["1", "2", "request", "answer", "Answered"]);

@@ -90,7 +90,7 @@ pub(super) fn events(events: Events) -> Response<Body> {
 
 /// A response that is a stream of one event.
 pub(super) fn event(text: Bytes) -> Response<Body> {
-    stream(Body::full(sse::event(text).concat()))
+    stream(Body::full(sse::event(None, text).concat()))
 }
 
 fn stream(body: Body) -> Response<Body> {
@@ -114,8 +114,13 @@ pub(super) async fn answered(
         Some(next) => Some(next),
         None => wait(&exchange, accepts, keep_alive).await,
     };
+    let first = first.or_else(|| {
+        exchange.begin_stream();
+        exchange.outlet().next()
+    });
     match first {
-        Some(Next::Answer(answer)) if accepts.json => {
+        // What has an id went out on a stream already.
+        Some(Next::Answer(answer)) if accepts.json && answer.id.is_none() => {
             exchange.finish();
             json(status(&answer), answer.text)
         }

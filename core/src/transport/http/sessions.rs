@@ -1,17 +1,16 @@
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bytes::Bytes;
 
-use super::outlet::{Answer, End, Outlet};
-use crate::driver::{Peer, Sink};
+use super::lanes::Lanes;
+use super::outlet::End;
+use crate::driver::Peer;
 use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::revision::Revision;
-use crate::protocol::{Outbound, Route, Sent};
 
 /// A legacy client's session.
 pub(super) struct Session {
@@ -205,254 +204,17 @@ impl Sessions {
     }
 }
 
-/// The most standalone streams of one session.
-const MAX_STREAMS: usize = 16;
-
-/// Where a session's messages go: each answer to its request's response, the rest to a standalone stream.
-pub(super) struct Lanes {
-    state: Mutex<LaneState>,
-    max_queued: usize,
-}
-
-#[derive(Default)]
-struct LaneState {
-    posts: Vec<(Route, Arc<Outlet>)>,
-    streams: Vec<(u64, Arc<Outlet>)>,
-    /// What no stream was there for.
-    queue: VecDeque<Bytes>,
-    last: u64,
-    ended: bool,
-}
-
-impl Lanes {
-    pub(super) fn new(max_queued: usize) -> Self {
-        Self { state: Mutex::default(), max_queued }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, LaneState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn is_open(&self) -> bool {
-        let state = self.lock();
-        !state.posts.is_empty() || !state.streams.is_empty()
-    }
-
-    /// A way for the answer to a request.
-    pub(super) fn open(&self, outlet: Arc<Outlet>) -> Route {
-        let mut state = self.lock();
-        state.last += 1;
-        let route = Route(state.last);
-        if state.ended {
-            outlet.end(End::SessionEnded);
-        } else {
-            state.posts.push((route, outlet));
-        }
-        route
-    }
-
-    /// Nobody reads the answer any more.
-    pub(super) fn forget(&self, route: Route) {
-        self.take_post(route);
-    }
-
-    fn take_post(&self, route: Route) -> Option<Arc<Outlet>> {
-        let mut state = self.lock();
-        let at = state.posts.iter().position(|(r, _)| *r == route)?;
-        let (_, outlet) = state.posts.swap_remove(at);
-        if state.posts.is_empty() {
-            // An idle session is to cost little.
-            state.posts = Vec::new();
-        }
-        Some(outlet)
-    }
-
-    fn post(&self, route: Route) -> Option<Arc<Outlet>> {
-        self.lock().posts.iter().find(|(r, _)| *r == route).map(|(_, outlet)| outlet.clone())
-    }
-
-    /// A standalone stream: gets what has waited, and from now on its share of what belongs to no request. `None` when
-    /// the session has enough of them.
-    pub(super) fn open_stream(&self) -> Option<(u64, Arc<Outlet>)> {
-        let outlet = Arc::new(Outlet::new(self.max_queued));
-        let mut state = self.lock();
-        if state.streams.len() >= MAX_STREAMS {
-            return None;
-        }
-        state.last += 1;
-        let key = state.last;
-        if state.ended {
-            outlet.end(End::SessionEnded);
-        } else {
-            for text in std::mem::take(&mut state.queue) {
-                outlet.message(text, false);
-            }
-            state.streams.push((key, outlet.clone()));
-        }
-        Some((key, outlet))
-    }
-
-    /// The stream's reader is gone; what it has not read waits for the next.
-    pub(super) fn close_stream(&self, key: u64) {
-        let mut state = self.lock();
-        let Some(at) = state.streams.iter().position(|(k, _)| *k == key) else {
-            return;
-        };
-        let (_, outlet) = state.streams.swap_remove(at);
-        if state.streams.is_empty() {
-            state.streams = Vec::new();
-        }
-        drop(state);
-        for text in outlet.take_unread() {
-            self.unrelated(&text, true);
-        }
-    }
-
-    /// A message that belongs to no request: exactly one stream gets it. The same notification twice is sent once while
-    /// it waits.
-    fn unrelated(&self, text: &Bytes, droppable: bool) {
-        loop {
-            let stream = {
-                let mut state = self.lock();
-                if state.ended {
-                    return;
-                }
-                match state.streams.first() {
-                    Some((key, outlet)) => (*key, outlet.clone()),
-                    None => {
-                        if droppable && state.queue.contains(text) {
-                            return;
-                        }
-                        if state.queue.len() >= self.max_queued {
-                            state.queue.pop_front();
-                        }
-                        return state.queue.push_back(text.clone());
-                    }
-                }
-            };
-            let (key, outlet) = stream;
-            if droppable && outlet.contains(text) || outlet.message(text.clone(), true) {
-                return;
-            }
-            // Its reader is too slow; what waits for it goes elsewhere.
-            outlet.end(End::TooSlow);
-            self.close_stream(key);
-        }
-    }
-
-    fn end(&self, end: End) {
-        let (posts, streams) = {
-            let mut state = self.lock();
-            state.ended = true;
-            state.queue = VecDeque::new();
-            (std::mem::take(&mut state.posts), std::mem::take(&mut state.streams))
-        };
-        posts.iter().map(|(_, o)| o).chain(streams.iter().map(|(_, o)| o)).for_each(|outlet| outlet.end(end));
-    }
-}
-
-impl Sink for Lanes {
-    fn send(&self, batch: Vec<Outbound>) {
-        for outbound in batch {
-            let Outbound { frame, related, route, sent, .. } = outbound;
-            match (sent, route) {
-                (Sent::Response(code), Some(route)) => {
-                    if let Some(outlet) = self.take_post(route) {
-                        outlet.answer(Answer { text: frame, code, early: related.is_none() });
-                    }
-                }
-                (Sent::Response(_), None) => {}
-                (sent, Some(route)) => {
-                    // Without a reader it is lost with the answer.
-                    if let Some(outlet) = self.post(route) {
-                        outlet.message(frame, sent == Sent::Notification);
-                    }
-                }
-                (sent, None) => self.unrelated(&frame, sent == Sent::Notification),
-            }
-        }
-    }
-
-    fn unanswered(&self, route: Route) {
-        if let Some(outlet) = self.take_post(route) {
-            outlet.end(End::Cancelled);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::outlet::Next;
     use super::*;
+    use crate::driver::Sink;
     use crate::protocol::{Connection, Transport};
-
-    fn notification(text: &'static str) -> Outbound {
-        outbound(text, None, Sent::Notification)
-    }
-
-    fn outbound(text: &'static str, route: Option<Route>, sent: Sent) -> Outbound {
-        Outbound { frame: Bytes::from_static(text.as_bytes()), related: None, route, sent }
-    }
-
-    fn read(outlet: &Outlet) -> Vec<String> {
-        let text = |next| match next {
-            Next::Message(text) => Some(String::from_utf8_lossy(&text).into_owned()),
-            Next::Answer(answer) => Some(String::from_utf8_lossy(&answer.text).into_owned()),
-            Next::End(_) => None,
-        };
-        std::iter::from_fn(|| outlet.next().and_then(text)).collect()
-    }
-
-    #[test]
-    fn messages_without_a_stream_wait_for_one_and_are_not_repeated() {
-        let lanes = Lanes::new(2);
-        lanes.send(vec![notification("changed"), notification("a"), notification("changed"), notification("b")]);
-        let (key, stream) = lanes.open_stream().expect("room");
-        assert_eq!(read(&stream), ["a", "b"], "the oldest had to go");
-        lanes.send(vec![notification("changed"), notification("changed")]);
-        let (_, other) = lanes.open_stream().expect("room");
-        assert_eq!((read(&stream), read(&other)), (vec!["changed".to_owned()], vec![]), "one stream, once");
-        // What a stream's reader left behind is the next one's.
-        lanes.send(vec![notification("left")]);
-        lanes.close_stream(key);
-        assert_eq!(read(&other), ["left"]);
-    }
-
-    #[test]
-    fn a_reader_that_is_too_slow_loses_its_stream() {
-        let lanes = Lanes::new(2);
-        let (_, slow) = lanes.open_stream().expect("room");
-        lanes.send(vec![notification("1"), notification("2"), notification("3")]);
-        assert!(matches!(slow.next(), Some(Next::End(End::TooSlow))));
-        let (_, next) = lanes.open_stream().expect("room");
-        assert_eq!(read(&next), ["2", "3"]);
-    }
-
-    #[test]
-    fn each_answer_goes_its_own_way_and_is_lost_with_it() {
-        let lanes = Lanes::new(2);
-        let (one, two) = (Arc::new(Outlet::new(2)), Arc::new(Outlet::new(2)));
-        let (first, second) = (lanes.open(one.clone()), lanes.open(two.clone()));
-        let (_, stream) = lanes.open_stream().expect("room");
-        lanes.send(vec![
-            outbound("progress", Some(second), Sent::Notification),
-            outbound("two", Some(second), Sent::Response(None)),
-            outbound("late", Some(second), Sent::Notification),
-        ]);
-        lanes.forget(first);
-        lanes.send(vec![outbound("one", Some(first), Sent::Response(None))]);
-        assert_eq!((read(&one), read(&two), read(&stream)), (vec![], vec!["progress".into(), "two".into()], vec![]));
-        assert!(lanes.is_open());
-        lanes.end(End::SessionEnded);
-        assert!(matches!(stream.next(), Some(Next::End(End::SessionEnded))));
-        assert!(!lanes.is_open());
-    }
 
     #[test]
     fn a_session_is_idle_from_the_end_of_its_last_request() {
         let at = Duration::from_secs;
         let server = crate::server::Server::new("s");
-        let lanes = Arc::new(Lanes::new(2));
+        let lanes = Arc::new(Lanes::new(2, None));
         let connection = Connection::new(server.facts(), Arc::new(Transport::new("http")));
         let sink: Arc<dyn Sink> = lanes.clone();
         let peer = Peer::new(connection, server.limits(), server.shared.router.clone(), |_| sink);

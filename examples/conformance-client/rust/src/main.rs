@@ -42,12 +42,27 @@ async fn play(scenario: &str, client: &Client) -> tricorn::Result<()> {
             let schema = tool.get("inputSchema").cloned().unwrap_or_default();
             client.call_tool("json_schema_echo", json!({"schema": schema})).await?;
         }
+        "elicitation-sep1034-client-defaults" => {
+            for tool in &tools {
+                let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
+                client.call_tool(name, json!({})).await?;
+            }
+        }
         "sse-retry" => {
             client.call_tool("test_reconnection", json!({})).await?;
         }
         other => return Err(Error::misuse(format!("scenario {other:?} is not played yet"))),
     }
     Ok(())
+}
+
+/// Accepts every form as it stands: the defaults are filled in on the way.
+struct Accepts;
+
+impl tricorn::Handler for Accepts {
+    fn call(&self, _: Context, _: tricorn::jsonrpc::RawJson, reply: tricorn::Reply) {
+        reply.result(tricorn::jsonrpc::RawJson::from_value(&json!({"action": "accept", "content": {}})));
+    }
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -61,7 +76,11 @@ async fn main() -> tricorn::Result<()> {
         options.capabilities = Some(tricorn::jsonrpc::RawJson::trusted(all));
     }
     options.revision = std::env::var("MCP_CONFORMANCE_PROTOCOL_VERSION").ok().filter(|v| !v.is_empty());
-    let client = Client::connect(&url.parse()?, &options).await?;
+    let mut handlers = Handlers::new();
+    if scenario.starts_with("elicitation") {
+        handlers = handlers.elicitation(std::sync::Arc::new(Accepts));
+    }
+    let client = Client::connect_with(&url.parse()?, &options, &handlers).await?;
     let outcome = play(&scenario, &client).await;
     client.close().await;
     outcome

@@ -1,6 +1,7 @@
 //! The fixture server: the official conformance suite's tools, then those of tests/cases/FIXTURES.md.
 //! `run --stdio | --http [HOST:PORT]`
 
+mod handshake;
 mod official;
 mod own;
 
@@ -28,7 +29,9 @@ fn server() -> tricorn::Result<Server> {
     if let Some(requests) = setting("MAX_IN_FLIGHT") {
         app = app.max_in_flight(requests);
     }
-    own::tools(official::tools(app.clone(), &app)?, &app)
+    let app = official::tools(app.clone(), &app)?;
+    let app = handshake::questions(handshake::prompts(handshake::resources(app)));
+    own::tools(app.clone(), &app)
 }
 
 #[tokio::main]

@@ -192,25 +192,6 @@ fn a_local_cancel_reaches_the_server_and_a_late_answer_is_dropped() {
 }
 
 #[test]
-fn a_lost_session_is_opened_again_and_the_refused_request_repeated_once() {
-    let mut c = client();
-    let request = invoke(&mut c, 1);
-    let id = |m: &Value| Id::Number(m["id"].as_i64().unwrap_or_default());
-    let asked = one(&c.handle(START, Input::SessionLost(id(&request))));
-    assert_eq!(
-        (asked["method"].as_str(), asked["params"]["protocolVersion"].as_str()),
-        (Some("initialize"), Some("2025-11-25"))
-    );
-    let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"protocolVersion": "2025-11-25",
-        "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}});
-    let messages = sent(&feed(&mut c, answer));
-    assert_eq!(messages[0]["method"], "notifications/initialized");
-    assert_eq!(messages[1]["params"]["name"], "t");
-    let actions = feed(&mut c, json!({"jsonrpc": "2.0", "id": messages[1]["id"], "result": {}}));
-    assert_eq!(resolved(&actions), Some((1, Ok("{}"))));
-}
-
-#[test]
 fn the_end_of_a_connection_settles_everything() {
     let mut c = client();
     invoke(&mut c, 1);

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::head::Media;
 use super::pool::Answer;
 use super::stream::{self, Cursor, End};
-use super::{Shared, headers};
+use super::{Shared, headers, pair};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::{self, DecodeError, Decoded, ErrorObject, Id, Message, RawJson};
 use crate::protocol::Input;
@@ -28,6 +28,8 @@ pub(super) struct Post {
     pub(super) revision: Revision,
     pub(super) params: Option<RawJson>,
     pub(super) frame: Bytes,
+    /// The session that it belongs to.
+    pub(super) session: Option<HeaderValue>,
 }
 
 impl Post {
@@ -40,7 +42,7 @@ impl Post {
     }
 
     /// It changes nothing at the server, so that a connection that ended without a word is no reason to fail.
-    fn is_repeatable(&self) -> bool {
+    pub(super) fn is_repeatable(&self) -> bool {
         self.is_initialize() || Method::find(&self.method).is_some_and(|row| row.cacheable)
     }
 
@@ -57,12 +59,27 @@ impl Post {
 }
 
 /// Why a request has no answer.
-enum Fault {
+pub(super) enum Fault {
     /// HTTP refused it with a JSON-RPC error.
     Refused(ErrorObject),
     /// The server does not know the session.
     SessionLost,
+    /// As a server of the oldest transport would refuse it.
+    Older(Box<Self>),
     Failed(Error),
+}
+
+impl Fault {
+    /// What the connection is told.
+    pub(super) fn into_input(self, post: &Post) -> Input {
+        let id = post.id.clone();
+        match self {
+            Self::Refused(error) => Input::Received(Message::Error { id: Some(id), error }),
+            Self::SessionLost => Input::SessionLost(id),
+            Self::Older(refusal) => refusal.into_input(post),
+            Self::Failed(error) => Input::Undelivered(id, error),
+        }
+    }
 }
 
 impl From<Error> for Fault {
@@ -81,8 +98,16 @@ pub(super) async fn run(shared: Arc<Shared>, post: Post) {
 
 /// `None`: the answer was fed.
 async fn answered(shared: &Arc<Shared>, post: &Post) -> Option<Input> {
-    let mut session = if post.is_initialize() { None } else { shared.session() };
-    let (mut renewed, mut may_learn) = (false, post.is_modern("tools/call"));
+    let mut may_learn = post.is_modern("tools/call");
+    if post.is_initialize()
+        && shared.begins_with_pair()
+        && let Err(error) = Box::pin(pair::open(shared)).await
+    {
+        return Some(Input::Undelivered(post.id.clone(), error));
+    }
+    if shared.is_pair() {
+        return Box::pin(pair::send(shared, post)).await;
+    }
     loop {
         let learnt = shared.tools.learnt();
         // A call that was refused for its headers is not over yet.
@@ -96,20 +121,20 @@ async fn answered(shared: &Arc<Shared>, post: &Post) -> Option<Input> {
             }
             message => feed(shared, post, message),
         };
-        let fault = attempt(shared, post, session.as_ref(), &mut on).await.err();
+        let mut fault = attempt(shared, post, &mut on).await.err();
+        if let Some(Fault::Older(refusal)) = fault {
+            match Box::pin(pair::open(shared)).await {
+                Ok(()) => return Box::pin(pair::send(shared, post)).await,
+                Err(error) if matches!(error.kind(), ErrorKind::Auth | ErrorKind::PeerMisbehaved) => {
+                    fault = Some(error.into());
+                }
+                Err(_) => fault = Some(*refusal),
+            }
+        }
         let error = match (fault, mismatch) {
             (None, None) => return None,
             (None, Some(error)) | (Some(Fault::Refused(error)), _) => error,
-            (Some(Fault::SessionLost), _) => {
-                // Somebody else may have begun a new one meanwhile.
-                let current = shared.session();
-                if !renewed && current.is_some() && current != session {
-                    (renewed, session) = (true, current);
-                    continue;
-                }
-                return Some(Input::SessionLost(post.id.clone()));
-            }
-            (Some(Fault::Failed(error)), _) => return Some(Input::Undelivered(post.id.clone(), error)),
+            (Some(fault), _) => return Some(fault.into_input(post)),
         };
         if may_learn && error.code == modern::HEADER_MISMATCH && Box::pin(learn(shared, post, learnt)).await {
             may_learn = false;
@@ -145,12 +170,8 @@ fn feed(shared: &Shared, post: &Post, decoded: Decoded) -> bool {
 type OnMessage<'a> = &'a mut (dyn FnMut(Decoded) -> bool + Send);
 
 /// One POST. `on` gets what comes back, and says when that was the answer.
-async fn attempt(
-    shared: &Arc<Shared>,
-    post: &Post,
-    session: Option<&HeaderValue>,
-    on: OnMessage<'_>,
-) -> Result<(), Fault> {
+async fn attempt(shared: &Arc<Shared>, post: &Post, on: OnMessage<'_>) -> Result<(), Fault> {
+    let session = post.session.as_ref();
     let headers = |out: &mut HeaderMap| {
         let Post { method, params, revision, .. } = post;
         headers::put_request(out, *revision, session, method, params.as_ref(), |tool| shared.tools.of(tool));
@@ -163,7 +184,12 @@ async fn attempt(
         return Err(Fault::SessionLost);
     }
     if !status.is_success() {
-        return Err(Box::pin(refusal(shared, post, answer)).await);
+        let fault = Box::pin(refusal(shared, &post.id, answer)).await;
+        let older = [StatusCode::BAD_REQUEST, StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED];
+        if post.is_initialize() && older.contains(&status) && !is_modern(&fault) {
+            return Err(Fault::Older(Box::new(fault)));
+        }
+        return Err(fault);
     }
     if post.is_initialize() {
         // Before the answer is fed: what it sets going belongs to the session already.
@@ -171,7 +197,7 @@ async fn attempt(
     }
     let media = answer.head.media();
     if media == Media::Stream {
-        return Box::pin(streamed(shared, post, session, answer, on)).await;
+        return Box::pin(streamed(shared, post, answer, on)).await;
     }
     let body = answer.collect(shared.limits.max_message_bytes).await?;
     if body.is_empty() {
@@ -188,13 +214,7 @@ async fn attempt(
 }
 
 /// The answer as a stream; a legacy one that breaks off is taken up again where the server says that it can be.
-async fn streamed(
-    shared: &Arc<Shared>,
-    post: &Post,
-    session: Option<&HeaderValue>,
-    answer: Answer,
-    on: OnMessage<'_>,
-) -> Result<(), Fault> {
+async fn streamed(shared: &Arc<Shared>, post: &Post, answer: Answer, on: OnMessage<'_>) -> Result<(), Fault> {
     let mut bad = None;
     let mut on = |data: Bytes| match jsonrpc::decode(&data, &shared.limits) {
         Ok(decoded) => on(decoded),
@@ -209,19 +229,24 @@ async fn streamed(
     let ended = stream::read(answer, shared.limits.max_message_bytes, &mut cursor, &mut on).await;
     let outcome = match ended {
         End::Satisfied => Ok(()),
+        End::Over { why: Some(why), .. } if why.kind() == ErrorKind::PeerMisbehaved => Err(why.into()),
         End::Over { .. } if cursor.is_resumable() && post.revision.era() == Era::Legacy => {
-            let held = shared.session();
-            let session = if post.is_initialize() { held.as_ref() } else { session };
-            Box::pin(stream::resume(shared, post.revision, session, cursor, &mut on)).await
+            let session = if post.is_initialize() { shared.session() } else { post.session.clone() };
+            Box::pin(stream::resume(shared, post.revision, session.as_ref(), cursor, &mut on)).await
         }
-        End::Over { why: Some(why), .. } => Err(why),
-        End::Over { why: None, .. } => Err(Error::new(ErrorKind::Transport, "the stream ended before the answer")),
+        End::Over { why, .. } => {
+            let why = why.map_or_else(String::new, |why| format!(" ({})", why.message()));
+            let message = format!(
+                "the stream ended before the answer, and names no event to resume from: the answer is lost{why}"
+            );
+            Err(Error::new(ErrorKind::Transport, message).into())
+        }
     };
     match (outcome, bad) {
         (Ok(()), Some(error)) if error.answers.as_ref() == Some(&post.id) => Err(garbled(error)),
-        (Ok(()), _) => Ok(()),
+        (Err(Fault::SessionLost), _) => Err(Fault::SessionLost),
         (Err(_), Some(error)) => Err(garbled(error)),
-        (Err(error), None) => Err(error.into()),
+        (outcome, _) => outcome,
     }
 }
 
@@ -235,8 +260,14 @@ fn no_answer(post: &Post, message: String) -> Fault {
     Error::new(kind, message).into()
 }
 
+/// Whether only a modern server refuses in this way.
+fn is_modern(fault: &Fault) -> bool {
+    let codes = [modern::HEADER_MISMATCH, modern::MISSING_CLIENT_CAPABILITY, modern::UNSUPPORTED_VERSION];
+    matches!(fault, Fault::Refused(error) if codes.contains(&error.code))
+}
+
 /// What a status other than success means for the request.
-async fn refusal(shared: &Shared, post: &Post, answer: Answer) -> Fault {
+pub(super) async fn refusal(shared: &Shared, asked: &Id, answer: Answer) -> Fault {
     let status = answer.head.status;
     let (challenge, location) = (text(answer.head.challenge()), text(answer.head.location()));
     let body = answer.collect(shared.limits.max_message_bytes).await.unwrap_or_default();
@@ -250,7 +281,7 @@ async fn refusal(shared: &Shared, post: &Post, answer: Answer) -> Fault {
     if let Some((id, error)) = &decoded
         && !unauthorized
         // Whatever id it bears, the body of a refused request is about that request.
-        && (!transient || id.as_ref() == Some(&post.id))
+        && (!transient || id.as_ref() == Some(asked))
     {
         return Fault::Refused(error.clone());
     }
@@ -301,7 +332,7 @@ async fn learn(shared: &Arc<Shared>, call: &Post, learnt: u64) -> bool {
         let id = Id::from(format!("{}/tools/{page}", call.id).as_str());
         let method = "tools/list".to_owned();
         let frame = jsonrpc::encode_request(&id, &method, Some(&params));
-        let post = Post { id, method, revision: call.revision, params: Some(params), frame };
+        let post = Post { id, method, revision: call.revision, params: Some(params), frame, session: None };
         let mut found = None;
         let mut on = |message: Decoded| match message {
             Decoded::One(Message::Response { id, result }) if id == post.id => {
@@ -311,7 +342,7 @@ async fn learn(shared: &Arc<Shared>, call: &Post, learnt: u64) -> bool {
             Decoded::One(message) => post.is_answered_by(&message),
             Decoded::Batch(_) => false,
         };
-        if attempt(shared, &post, None, &mut on).await.is_err() {
+        if attempt(shared, &post, &mut on).await.is_err() {
             return false;
         }
         let Some(result) = found.map(|result| shared.learn(result)) else {

@@ -10,6 +10,7 @@ mod head;
 mod headers;
 mod link;
 mod mirror;
+mod pair;
 mod pool;
 mod stream;
 mod target;
@@ -47,7 +48,7 @@ const MAX_QUEUED: usize = 1024;
 const LISTEN_PATIENCE: Duration = Duration::from_millis(200);
 const MAX_REDIRECTS: usize = 3;
 
-/// Joins an HTTP endpoint to a peer. Called by `transport/connect.rs`, which then calls `peer.open`.
+/// Joins an HTTP endpoint to a peer; with `pair`, one that is known to speak the oldest transport. Called by `transport/connect.rs`, which then calls `peer.open`.
 ///
 /// # Errors
 /// [`Misuse`](crate::ErrorKind::Misuse) for a wrong URL or header.
@@ -56,6 +57,7 @@ pub(crate) fn connect(
     headers: &[(String, String)],
     options: &ClientOptions,
     service: Arc<dyn Service>,
+    pair: bool,
 ) -> Result<(Arc<Peer>, Arc<dyn Closer>)> {
     let target = Target::new(url, headers)?;
     let pool = Pool::new(target.origin.clone())?;
@@ -68,7 +70,7 @@ pub(crate) fn connect(
         let made = Arc::new(Shared {
             peer: peer.clone(),
             runtime: runtime::handle(),
-            state: Mutex::new(State { path: target.path.clone(), ..State::default() }),
+            state: Mutex::new(State { path: target.path.clone(), pair: pair.then_some(None), ..State::default() }),
             target,
             pool,
             limits,
@@ -89,7 +91,7 @@ impl Sink for HttpSink {
         for Outbound { frame, sent, .. } in batch {
             match sent {
                 Sent::Request { id, method, revision, params } => {
-                    self.0.start(Post { id, method, revision, params, frame });
+                    self.0.start(Post { id, method, revision, params, frame, session: None });
                 }
                 _ => self.0.queue(frame),
             }
@@ -135,6 +137,8 @@ struct State {
     revision: Option<Revision>,
     /// Where requests go; a permanent redirect changes it.
     path: Uri,
+    /// The oldest transport is spoken, and messages go there once the server has said where.
+    pair: Option<Option<Uri>>,
     /// Notifications and responses, which are sent one after the other.
     queue: VecDeque<Queued>,
     sending: bool,
@@ -148,6 +152,9 @@ struct State {
 /// A notification or response that waits.
 struct Queued {
     frame: Bytes,
+    /// What it belongs to.
+    session: Option<HeaderValue>,
+    revision: Option<Revision>,
     /// Set for `initialized`.
     opens: Option<watch::Sender<bool>>,
 }
@@ -170,7 +177,7 @@ impl Shared {
             Ok(Decoded::One(message)) => {
                 // An answer may come on another stream than the one that waits for it.
                 let answered = match &message {
-                    Message::Response { id, .. } | Message::Error { id: Some(id), .. } => {
+                    Message::Response { id, .. } | Message::Error { id: Some(id), .. } if !self.is_pair() => {
                         self.lock().running.remove(id)
                     }
                     _ => None,
@@ -202,6 +209,38 @@ impl Shared {
         self.lock().session = session;
     }
 
+    // ---- the oldest transport ---------------------------------------------------------------------------------
+
+    /// Whether the server was found to speak the oldest transport.
+    fn is_pair(&self) -> bool {
+        matches!(self.lock().pair, Some(Some(_)))
+    }
+
+    /// Whether the server is said to speak it.
+    fn begins_with_pair(&self) -> bool {
+        matches!(self.lock().pair, Some(None))
+    }
+
+    fn begin_pair(&self, target: Uri) {
+        self.lock().pair = Some(Some(target));
+    }
+
+    fn resolved(&self, reference: &str) -> Option<Uri> {
+        let path = self.lock().path.clone();
+        self.target.resolved(&path, reference)
+    }
+
+    /// Runs what reads a stream that is not an answer's, instead of the one before.
+    fn hold(&self, listening: impl Future<Output = ()> + Send + 'static) {
+        let mut state = self.lock();
+        if state.closed {
+            return;
+        }
+        let before = state.listener.replace(self.runtime.spawn(listening).abort_handle());
+        drop(state);
+        before.into_iter().for_each(|listener| listener.abort());
+    }
+
     // ---- out --------------------------------------------------------------------------------------------------
 
     /// Posts one message.
@@ -217,7 +256,11 @@ impl Shared {
         body: &Bytes,
         repeatable: bool,
     ) -> Result<Answer> {
-        let mut path = self.lock().path.clone();
+        let (mut path, pair) = {
+            let state = self.lock();
+            let pair = state.pair.clone().flatten().filter(|_| verb == Method::POST);
+            (pair.clone().unwrap_or_else(|| state.path.clone()), pair.is_some())
+        };
         for _ in 0..=MAX_REDIRECTS {
             let request = || {
                 let mut request = Request::new(Full::new(body.clone()));
@@ -236,7 +279,7 @@ impl Shared {
                 return Ok(answer);
             };
             let _ = answer.collect(self.limits.max_message_bytes).await;
-            if status == StatusCode::PERMANENT_REDIRECT {
+            if status == StatusCode::PERMANENT_REDIRECT && !pair {
                 self.lock().path = to.clone();
             }
             path = to;
@@ -245,7 +288,7 @@ impl Shared {
     }
 
     /// Sends a request in a task of its own.
-    fn start(self: &Arc<Self>, post: Post) {
+    fn start(self: &Arc<Self>, mut post: Post) {
         let mut state = self.lock();
         if state.closed {
             return;
@@ -257,6 +300,8 @@ impl Shared {
                 listener.abort();
             }
         }
+        // A session that is lost before the task gets so far is still the one that it belongs to.
+        post.session = state.session.clone();
         let ready = state.ready.clone().filter(|ready| !*ready.borrow());
         let (shared, id) = (self.clone(), post.id.clone());
         // Spawned under the lock, so that a task that ends at once finds its entry.
@@ -273,12 +318,12 @@ impl Shared {
     /// Opens the standalone stream of a legacy session. What is returned ends when the server has answered.
     fn listen(self: &Arc<Self>) -> oneshot::Receiver<()> {
         let (settled, settling) = oneshot::channel();
-        let mut state = self.lock();
-        if !state.closed {
-            let listening = stream::listen(self.clone(), state.revision, state.session.clone(), settled);
-            let before = state.listener.replace(self.runtime.spawn(listening).abort_handle());
-            drop(state);
-            before.into_iter().for_each(|listener| listener.abort());
+        let (revision, session) = {
+            let state = self.lock();
+            (state.revision, state.session.clone())
+        };
+        if !self.is_pair() {
+            self.hold(stream::listen(self.clone(), revision, session, settled));
         }
         settling
     }
@@ -299,7 +344,7 @@ impl Shared {
             drop(state);
             return self.handle(Input::Closed(format!("the server takes no messages: {MAX_QUEUED} wait to be sent")));
         }
-        let mut message = Queued { frame, opens: None };
+        let mut message = Queued { frame, session: state.session.clone(), revision: state.revision, opens: None };
         if message.frame == jsonrpc::encode_notification("notifications/initialized", None) {
             let (opens, ready) = watch::channel(false);
             message.opens = Some(opens);
@@ -347,7 +392,7 @@ impl Shared {
 /// Sends the queued messages one after the other.
 async fn send_queued(shared: Arc<Shared>) {
     loop {
-        let Queued { frame, opens } = {
+        let Queued { frame, session, revision, opens } = {
             let mut state = shared.lock();
             match state.queue.pop_front() {
                 Some(next) => next,
@@ -358,7 +403,7 @@ async fn send_queued(shared: Arc<Shared>) {
             }
         };
         // A message that does not arrive is not worth more than this; the next request will find out what is wrong.
-        let _ = tokio::time::timeout(MESSAGE_TIMEOUT, send_message(&shared, &frame)).await;
+        let _ = tokio::time::timeout(MESSAGE_TIMEOUT, send_message(&shared, &frame, session, revision)).await;
         if let Some(opens) = opens {
             // The server may want to ask something while it works on the first request: it needs the stream for that.
             let _ = tokio::time::timeout(LISTEN_PATIENCE, shared.listen()).await;
@@ -367,11 +412,12 @@ async fn send_queued(shared: Arc<Shared>) {
     }
 }
 
-async fn send_message(shared: &Shared, frame: &Bytes) -> Result<()> {
-    let (session, revision) = {
-        let state = shared.lock();
-        (state.session.clone(), state.revision)
-    };
+async fn send_message(
+    shared: &Shared,
+    frame: &Bytes,
+    session: Option<HeaderValue>,
+    revision: Option<Revision>,
+) -> Result<()> {
     let method = || match jsonrpc::decode(frame, &shared.limits) {
         Ok(Decoded::One(Message::Notification { method, .. })) => Some(method),
         _ => None,
@@ -391,6 +437,10 @@ struct HttpCloser {
 impl Closer for HttpCloser {
     fn session_id(&self) -> Option<String> {
         self.shared.session().and_then(|id| id.to_str().ok().map(str::to_owned))
+    }
+
+    fn is_pair(&self) -> bool {
+        self.shared.is_pair()
     }
 
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {

@@ -1,5 +1,7 @@
 //! Event streams: an answer that comes as one, its resumption, and the standalone stream of a legacy session.
 
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,6 +15,7 @@ use http::{Method, StatusCode};
 use sse_stream::{Sse, SseByteStream};
 use tokio::sync::oneshot;
 
+use super::exchange::Fault;
 use super::head::Media;
 use super::pool::Answer;
 use super::{Shared, headers};
@@ -26,21 +29,43 @@ const SHORTEST_RETRY: Duration = Duration::from_millis(100);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
 /// How often a stream that brings nothing is asked for before it is given up.
 const MAX_FUTILE: u32 = 8;
-/// The same for the rest of an answer, which somebody waits for.
-const MAX_RESUMPTIONS: u32 = 5;
+/// The same for the rest of an answer. Whoever waits for it usually has a shorter patience.
+const MAX_RESUMPTIONS: u32 = 20;
 /// An answer's stream that goes on after the answer has this long to end; then its connection is closed.
 const LINGER: Duration = Duration::from_millis(500);
+
+/// The ids that are remembered of a stream.
+const MAX_SEEN: usize = 1024;
 
 /// Where a stream can be taken up again.
 #[derive(Debug, Default)]
 pub(super) struct Cursor {
     last_id: Option<HeaderValue>,
     retry: Option<Duration>,
+    /// How often it was taken up.
+    resumed: u32,
+    /// The ids of its events, hashed, each with the connection it came on.
+    seen: VecDeque<(u64, u32)>,
+    hasher: RandomState,
 }
 
 impl Cursor {
     pub(super) fn is_resumable(&self) -> bool {
         self.last_id.is_some()
+    }
+
+    /// An event with this id has come. `true`: it came before, on an earlier connection. Some servers repeat ids on one
+    /// connection; they are taken at their word only when they repeat a stream.
+    fn is_repeated(&mut self, id: &str) -> bool {
+        let hash = self.hasher.hash_one(id);
+        if self.resumed > 0 && self.seen.iter().any(|(other, on)| *other == hash && *on < self.resumed) {
+            return true;
+        }
+        if self.seen.len() >= MAX_SEEN {
+            self.seen.pop_front();
+        }
+        self.seen.push_back((hash, self.resumed));
+        false
     }
 
     /// The pause before the next attempt, after so many that brought nothing.
@@ -99,11 +124,16 @@ impl Stream for Bounded<'_> {
 
 /// Feeds the data of each event to `on`, until that says `true` or the stream is over.
 pub(super) async fn read(
-    mut answer: Answer,
+    answer: Answer,
     limit: usize,
     cursor: &mut Cursor,
     on: &mut (dyn FnMut(Bytes) -> bool + Send),
 ) -> End {
+    events(answer, limit, &mut |event| take(event, cursor, on)).await
+}
+
+/// Feeds each event to `on`, until that says `true` or the stream is over.
+pub(super) async fn events(mut answer: Answer, limit: usize, on: &mut (dyn FnMut(Sse) -> bool + Send)) -> End {
     let unread = AtomicUsize::new(0);
     let mut stream = SseByteStream::new(Bounded { answer: &mut answer, unread: &unread, limit });
     let mut events = 0;
@@ -117,14 +147,14 @@ pub(super) async fn read(
         };
         unread.store(0, Ordering::Relaxed);
         events += 1;
-        if take(event, cursor, on) {
+        if on(event) {
             break;
         }
     }
     // Read on to the end, so that the connection can be used again.
     let rest = async {
         while let Some(Ok(event)) = stream.next().await {
-            take(event, cursor, on);
+            on(event);
         }
     };
     let _ = tokio::time::timeout(LINGER, rest).await;
@@ -133,15 +163,21 @@ pub(super) async fn read(
 
 /// One event; `true`: the reader has what it wanted.
 fn take(event: Sse, cursor: &mut Cursor, on: &mut (dyn FnMut(Bytes) -> bool + Send)) -> bool {
-    if let Some(id) = event.id {
-        cursor.last_id = HeaderValue::try_from(id).ok().filter(|id| !id.is_empty());
-    }
     if let Some(retry) = event.retry {
         cursor.retry = Some(Duration::from_millis(retry));
     }
+    let mut repeated = false;
+    if let Some(id) = &event.id {
+        repeated = !id.is_empty() && cursor.is_repeated(id);
+        cursor.last_id = HeaderValue::try_from(id).ok().filter(|id| !id.is_empty());
+    }
+    !repeated && message(event).is_some_and(on)
+}
+
+/// An event's message. One without data only says where the stream can be taken up again.
+pub(super) fn message(event: Sse) -> Option<Bytes> {
     let is_message = event.event.as_deref().is_none_or(|kind| kind.is_empty() || kind == "message");
-    // An event without data only says where the stream can be taken up again.
-    event.data.filter(|data| is_message && !data.trim().is_empty()).is_some_and(|data| on(Bytes::from(data)))
+    event.data.filter(|data| is_message && !data.trim().is_empty()).map(Bytes::from)
 }
 
 fn reason(error: sse_stream::Error) -> Error {
@@ -155,7 +191,7 @@ fn reason(error: sse_stream::Error) -> Error {
 }
 
 /// Asks for a stream: the standalone one, or with a cursor the rest of one that broke off.
-async fn open(
+pub(super) async fn open(
     shared: &Arc<Shared>,
     revision: Option<Revision>,
     session: Option<&HeaderValue>,
@@ -185,15 +221,19 @@ pub(super) async fn resume(
     session: Option<&HeaderValue>,
     mut cursor: Cursor,
     on: &mut (dyn FnMut(Bytes) -> bool + Send),
-) -> Result<()> {
+) -> Result<(), Fault> {
     let mut futile = 0;
     loop {
         tokio::time::sleep(cursor.pause(futile)).await;
         futile += 1;
+        cursor.resumed += 1;
         let why = match open(shared, Some(revision), session, &cursor).await {
             Ok(answer) if answer.head.status == StatusCode::OK && answer.head.media() == Media::Stream => {
                 match read(answer, shared.limits.max_message_bytes, &mut cursor, on).await {
                     End::Satisfied => return Ok(()),
+                    End::Over { why: Some(why), .. } if why.kind() == ErrorKind::PeerMisbehaved => {
+                        return Err(why.into());
+                    }
                     End::Over { events, why } => {
                         if events > 0 {
                             futile = 0;
@@ -203,17 +243,22 @@ pub(super) async fn resume(
                 }
             }
             Ok(answer) if is_worth_another(answer.head.status) => None,
+            Ok(answer) if answer.head.status == StatusCode::NOT_FOUND && session.is_some() => {
+                return Err(Fault::SessionLost);
+            }
             Ok(answer) => {
-                let message =
-                    format!("the answer broke off, and to resume it was refused: HTTP {}", answer.head.status);
-                return Err(Error::new(ErrorKind::Transport, message));
+                let status = answer.head.status;
+                let message = format!(
+                    "the stream broke off before the answer, which is lost: to resume it was refused with HTTP {status}"
+                );
+                return Err(Error::new(ErrorKind::Transport, message).into());
             }
             Err(error) => Some(error),
         };
         if futile >= MAX_RESUMPTIONS {
-            return Err(why.unwrap_or_else(|| {
-                Error::new(ErrorKind::Transport, "the answer broke off, and resuming it brought nothing")
-            }));
+            let why = why.map_or_else(String::new, |why| format!(" ({})", why.message()));
+            let message = format!("the stream broke off before the answer, and resuming it brought nothing{why}");
+            return Err(Error::new(ErrorKind::Transport, message).into());
         }
     }
 }
@@ -229,6 +274,7 @@ pub(super) async fn listen(
     let (mut cursor, mut futile, mut settled) = (Cursor::default(), 0, Some(settled));
     loop {
         let opened = open(&shared, revision, session.as_ref(), &cursor).await;
+        cursor.resumed += 1;
         drop(settled.take());
         match opened {
             Ok(answer) if answer.head.status == StatusCode::OK && answer.head.media() == Media::Stream => {
@@ -243,10 +289,18 @@ pub(super) async fn listen(
             }
             Ok(answer) if is_worth_another(answer.head.status) => futile += 1,
             // Not offered, or the session is gone: the next request will find out.
-            Ok(_) => return,
+            Ok(answer) if !cursor.is_resumable() || answer.head.status == StatusCode::NOT_FOUND => return,
+            // What was to follow is not kept any more: what comes now is better than nothing.
+            Ok(_) => {
+                cursor.last_id = None;
+                futile += 1;
+            }
             Err(_) => futile += 1,
         }
         if futile >= MAX_FUTILE {
+            if let Some(peer) = shared.peer.upgrade() {
+                peer.warn("the server's standalone stream cannot be kept open: what it says unasked is not heard");
+            }
             return;
         }
         tokio::time::sleep(cursor.pause(futile.saturating_sub(1))).await;
@@ -258,8 +312,32 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_event_that_came_before_the_stream_broke_off_is_not_taken_again() {
+        let (mut cursor, heard) = (Cursor::default(), std::sync::Mutex::new(Vec::new()));
+        let feed = |cursor: &mut Cursor, id: &str, data: &str| {
+            let event = Sse { id: Some(id.into()), data: Some(data.into()), ..Sse::default() };
+            take(event, cursor, &mut |data| {
+                heard.lock().expect("lock").push(String::from_utf8_lossy(&data).into_owned());
+                false
+            });
+        };
+        for (id, data) in [("1", ""), ("1", "a"), ("2", "b"), ("2", "c")] {
+            feed(&mut cursor, id, data);
+        }
+        cursor.resumed += 1;
+        for (id, data) in [("1", "a"), ("2", "c"), ("3", "d"), ("3", "e"), ("", "f"), ("", "g")] {
+            feed(&mut cursor, id, data);
+        }
+        assert_eq!(*heard.lock().expect("lock"), ["a", "b", "c", "d", "e", "f", "g"]);
+        for n in 0..MAX_SEEN * 2 {
+            feed(&mut cursor, &format!("n{n}"), "");
+        }
+        assert!(cursor.seen.len() <= MAX_SEEN);
+    }
+
+    #[test]
     fn there_is_always_a_pause() {
-        let pause = |retry, futile| Cursor { last_id: None, retry }.pause(futile).as_millis();
+        let pause = |retry, futile| Cursor { retry, ..Cursor::default() }.pause(futile).as_millis();
         assert_eq!((pause(Some(Duration::ZERO), 0), pause(Some(Duration::ZERO), 1)), (100, 200));
         assert_eq!((pause(None, 0), pause(None, 10)), (1000, 30_000));
         assert_eq!(pause(Some(Duration::from_secs(60)), 3), 60_000);

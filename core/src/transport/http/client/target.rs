@@ -71,6 +71,14 @@ impl Target {
         if verb == Method::POST { &self.posted } else { &self.headers }
     }
 
+    /// The path that a reference leads to from `path`, when it stays at this origin.
+    pub(super) fn resolved(&self, path: &Uri, reference: &str) -> Option<Uri> {
+        let base = format!("{}{path}", self.origin.to_string().trim_end_matches('/'));
+        let base = fluent_uri::Uri::parse(base).ok()?;
+        let to = fluent_uri::UriRef::parse(reference.trim()).ok()?.resolve_against(&base).ok()?;
+        self.redirected(&HeaderValue::try_from(to.into_string()).ok()?)
+    }
+
     /// The path that a redirect leads to, when it stays at this origin.
     pub(super) fn redirected(&self, location: &HeaderValue) -> Option<Uri> {
         let location: Uri = location.to_str().ok()?.parse().ok()?;
@@ -146,6 +154,27 @@ mod tests {
                 Some(crate::ErrorKind::Misuse),
                 "{name}"
             );
+        }
+    }
+
+    #[test]
+    fn references_are_resolved_within_the_origin() {
+        let here = target("http://host:8000/a/sse?x=1", &[]).expect("a URL");
+        for (reference, path) in [
+            ("/messages?s=1", Some("/messages?s=1")),
+            ("messages?s=1", Some("/a/messages?s=1")),
+            ("../b", Some("/b")),
+            ("?s=1", Some("/a/sse?s=1")),
+            ("http://HOST:8000/m", Some("/m")),
+            ("http://host:8001/m", None),
+            ("https://host:8000/m", None),
+            ("//evil:8000/m", None),
+            ("http://evil/m", None),
+            ("http://host:8000@evil/m", None),
+            ("a b", None),
+        ] {
+            let to = here.resolved(&here.path, reference).map(|to| to.to_string());
+            assert_eq!(to.as_deref(), path, "{reference:?}");
         }
     }
 

@@ -1,0 +1,119 @@
+//! A session that the server has lost: begun anew once, with what the old one was told.
+
+use super::*;
+
+/// Our own calls for telling a new session what the old one knew.
+const RESTORING: CallId = CallId(u64::MAX - 1);
+
+/// The most subscriptions that are remembered.
+const MAX_SUBSCRIPTIONS: usize = 4096;
+
+/// What a session knows because it was told, and which session it is.
+#[derive(Debug, Default)]
+pub(super) struct Restorable {
+    /// Counts the sessions of this connection.
+    pub(super) session: u64,
+    /// What the last `logging/setLevel` asked for.
+    level: Option<RawJson>,
+    /// The URIs that are subscribed to.
+    subscriptions: Vec<String>,
+}
+
+impl Restorable {
+    /// A request has succeeded.
+    fn learn(&mut self, method: &str, params: &RawJson) {
+        #[derive(serde::Deserialize)]
+        struct Params {
+            uri: String,
+        }
+        match method {
+            "logging/setLevel" => self.level = Some(params.clone()),
+            "resources/subscribe" | "resources/unsubscribe" => {
+                let Ok(Params { uri }) = params.to() else { return };
+                self.subscriptions.retain(|other| *other != uri);
+                if method == "resources/subscribe" && self.subscriptions.len() < MAX_SUBSCRIPTIONS {
+                    self.subscriptions.push(uri);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Connection {
+    /// A request of ours is finished.
+    pub(super) fn settle(&mut self, outgoing: &Outgoing, outcome: Result<RawJson>, out: &mut Vec<Action>) {
+        if outgoing.call == RESTORING {
+            if let Err(error) = outcome {
+                let message = format!("{:?} failed in the new session: {}", outgoing.method, error.message());
+                out.push(Action::Warn(message));
+            }
+            return;
+        }
+        if let (Phase::Legacy(_), Ok(_), Some(params)) = (&self.phase, &outcome, &outgoing.params) {
+            self.restorable.learn(&outgoing.method, params);
+        }
+        out.push(Action::Resolve(outgoing.call, outcome));
+    }
+
+    pub(super) fn session_lost(&mut self, now: Duration, id: &Id, out: &mut Vec<Action>) {
+        let Some(mut outgoing) = self.outgoing.remove(id) else {
+            return;
+        };
+        let failed = |message: String| Err(Error::new(ErrorKind::Transport, message));
+        if outgoing.resent {
+            let outcome = failed("the server lost the session twice in a row".into());
+            return self.settle(&outgoing, outcome, out);
+        }
+        // Others may have found it lost before, and there is a new one already.
+        let lost = outgoing.session == self.restorable.session;
+        if lost && let Phase::Legacy(session) = &self.phase {
+            let revision = session.revision;
+            self.begin_anew(now, revision, outgoing.timeout, out);
+        }
+        if outgoing.call == RESTORING {
+            return;
+        }
+        if !outgoing.idempotent {
+            let message = format!(
+                "the server lost the session; {:?} was not repeated, because it may have been carried out (idempotent)",
+                outgoing.method
+            );
+            return self.settle(&outgoing, failed(message), out);
+        }
+        outgoing.restart(now);
+        outgoing.resent = true;
+        outgoing.related = None;
+        self.waiting.push_back(outgoing);
+    }
+
+    fn begin_anew(&mut self, now: Duration, revision: Revision, timeout: Option<Duration>, out: &mut Vec<Action>) {
+        self.restorable.session += 1;
+        // What the server has asked in the old session, nobody waits for any more.
+        for call in self.incoming.drain() {
+            out.push(Action::Abort(call, Some("the server lost the session".into())));
+        }
+        self.batches.clear();
+        self.opening_timeout = timeout;
+        let mut negotiation = Negotiation::new(Some(revision), Duration::ZERO);
+        let step = negotiation.start(&self.facts, Some(Era::Legacy));
+        self.phase = Phase::Opening(negotiation);
+        self.step(now, step, out);
+    }
+
+    /// Tells a new session what the old one knew, before anything else.
+    pub(super) fn restore(&mut self, now: Duration) {
+        if self.restorable.session == 0 {
+            return;
+        }
+        let uri = |uri: &String| RawJson::from_value(&serde_json::json!({"uri": uri}));
+        let subscriptions = self.restorable.subscriptions.iter().map(|own| ("resources/subscribe", uri(own)));
+        let level = self.restorable.level.iter().map(|params| ("logging/setLevel", params.clone()));
+        let calls: Vec<_> = level.chain(subscriptions).collect();
+        for (method, params) in calls.into_iter().rev() {
+            let mut invocation = Invocation::new(RESTORING, method, Some(params));
+            invocation.timeout = self.opening_timeout;
+            self.waiting.push_front(Outgoing::new(invocation, now));
+        }
+    }
+}

@@ -1,0 +1,143 @@
+use super::*;
+
+/// An open client whose server offers everything.
+fn client() -> Connection {
+    let mut c = connection(Role::Client);
+    let asked = one(&c.open(START, Revision::parse("2025-11-25"), Duration::ZERO, None, None));
+    reopened(&mut c, &asked);
+    c
+}
+
+/// Answers `initialize`; what is sent then.
+fn reopened(c: &mut Connection, asked: &Value) -> Vec<Value> {
+    assert_eq!((&asked["method"], &asked["params"]["protocolVersion"]), (&json!("initialize"), &json!("2025-11-25")));
+    let capabilities = json!({"tools": {}, "resources": {"subscribe": true}, "logging": {}});
+    let messages = sent(&feed(
+        c,
+        json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"protocolVersion": "2025-11-25",
+            "capabilities": capabilities, "serverInfo": {"name": "s", "version": "1"}}}),
+    ));
+    assert_eq!(messages[0]["method"], "notifications/initialized");
+    messages[1..].to_vec()
+}
+
+fn invoke(c: &mut Connection, call: u64, method: &str, params: &'static str, idempotent: bool) -> Value {
+    let mut invocation = Invocation::new(CallId(call), method, Some(RawJson::trusted(params)));
+    invocation.idempotent = idempotent;
+    one(&c.handle(START, Input::Call(invocation)))
+}
+
+fn lost(c: &mut Connection, request: &Value) -> Vec<Action> {
+    c.handle(START, Input::SessionLost(Id::Number(request["id"].as_i64().expect("an id"))))
+}
+
+fn answer(c: &mut Connection, request: &Value) -> Vec<Action> {
+    feed(c, json!({"jsonrpc": "2.0", "id": request["id"], "result": {}}))
+}
+
+fn resolved(actions: &[Action]) -> Vec<(u64, Result<&str, &str>)> {
+    let resolve = |a| match a {
+        &Action::Resolve(call, ref outcome) => {
+            Some((call.0, outcome.as_ref().map(RawJson::get).map_err(Error::message)))
+        }
+        _ => None,
+    };
+    actions.iter().filter_map(resolve).collect()
+}
+
+#[test]
+fn what_may_be_repeated_is_and_the_rest_is_the_callers_to_decide() {
+    for (method, params, idempotent, repeated) in [
+        ("tools/list", "{}", false, true),
+        ("resources/read", r#"{"uri":"a:"}"#, false, true),
+        ("tools/call", r#"{"name":"t"}"#, true, true),
+        ("tools/call", r#"{"name":"t"}"#, false, false),
+    ] {
+        let mut c = client();
+        let request = invoke(&mut c, 1, method, params, idempotent);
+        let actions = lost(&mut c, &request);
+        let asked = one(&actions);
+        if !repeated {
+            let [(1, Err(why))] = resolved(&actions)[..] else { panic!("{actions:?}") };
+            assert!(why.contains("lost the session") && why.contains("not repeated"), "{why}");
+            assert_eq!(reopened(&mut c, &asked), [Value::Null; 0], "the next call finds a session");
+            continue;
+        }
+        let again = reopened(&mut c, &asked);
+        assert_eq!((again.len(), &again[0]["method"]), (1, &json!(method)));
+        assert_ne!(again[0]["id"], request["id"]);
+        assert_eq!(resolved(&answer(&mut c, &again[0])), [(1, Ok("{}"))]);
+    }
+}
+
+#[test]
+fn many_that_find_the_session_lost_begin_one_anew() {
+    let mut c = client();
+    let requests: Vec<_> = (1..=4).map(|n| invoke(&mut c, n, "tools/list", "{}", false)).collect();
+    let asked = one(&lost(&mut c, &requests[0]));
+    assert!(sent(&lost(&mut c, &requests[1])).is_empty());
+    assert_eq!(reopened(&mut c, &asked).len(), 2);
+    // Late ones, when the new session is open already.
+    for request in &requests[2..] {
+        assert_eq!(one(&lost(&mut c, request))["method"], "tools/list");
+    }
+    assert_eq!(c.awaited(), 4);
+}
+
+#[test]
+fn a_session_that_is_lost_at_once_is_not_begun_for_ever() {
+    let mut c = client();
+    let request = invoke(&mut c, 1, "tools/list", "{}", false);
+    let asked = one(&lost(&mut c, &request));
+    let again = reopened(&mut c, &asked);
+    let actions = lost(&mut c, &again[0]);
+    assert!(sent(&actions).is_empty());
+    assert_eq!(resolved(&actions), [(1, Err("the server lost the session twice in a row"))]);
+}
+
+#[test]
+fn a_new_session_is_told_what_the_old_one_knew() {
+    let mut c = client();
+    for (method, params, succeeds) in [
+        ("resources/subscribe", r#"{"uri":"a:1"}"#, true),
+        ("resources/subscribe", r#"{"uri":"a:2"}"#, true),
+        ("resources/subscribe", r#"{"uri":"a:1"}"#, true),
+        ("resources/subscribe", r#"{"uri":"refused:"}"#, false),
+        ("resources/subscribe", r#"{"uri":"gone:"}"#, true),
+        ("resources/unsubscribe", r#"{"uri":"gone:"}"#, true),
+        ("logging/setLevel", r#"{"level":"debug"}"#, true),
+        ("logging/setLevel", r#"{"level":"error"}"#, true),
+    ] {
+        let request = invoke(&mut c, 1, method, params, false);
+        let outcome = if succeeds { ("result", json!({})) } else { ("error", json!({"code": 1, "message": "no"})) };
+        feed(&mut c, json!({"jsonrpc": "2.0", "id": request["id"], outcome.0: outcome.1}));
+    }
+    let request = invoke(&mut c, 2, "tools/list", "{}", false);
+    let asked = one(&lost(&mut c, &request));
+    let told = reopened(&mut c, &asked);
+    let told: Vec<_> =
+        told.iter().map(|m| (m["method"].as_str().unwrap_or_default(), m["params"].to_string())).collect();
+    assert_eq!(
+        told,
+        [
+            ("logging/setLevel", r#"{"level":"error"}"#.to_owned()),
+            ("resources/subscribe", r#"{"uri":"a:2"}"#.into()),
+            ("resources/subscribe", r#"{"uri":"a:1"}"#.into()),
+            ("tools/list", "{}".into()),
+        ]
+    );
+}
+
+#[test]
+fn what_the_new_session_refuses_is_said() {
+    let mut c = client();
+    let request = invoke(&mut c, 1, "resources/subscribe", r#"{"uri":"a:1"}"#, false);
+    answer(&mut c, &request);
+    let request = invoke(&mut c, 2, "tools/call", r#"{"name":"t"}"#, false);
+    let asked = one(&lost(&mut c, &request));
+    let told = reopened(&mut c, &asked);
+    let refused = json!({"jsonrpc": "2.0", "id": told[0]["id"], "error": {"code": 1, "message": "unknown"}});
+    let actions = feed(&mut c, refused);
+    let [Action::Warn(warning)] = &actions[..] else { panic!("{actions:?}") };
+    assert!(warning.contains("resources/subscribe") && warning.contains("unknown"), "{warning}");
+}

@@ -1,0 +1,322 @@
+//! Questions to the client, as straight-line awaits of a running handler.
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::call::{CallOptions, Context};
+use crate::error::{Error, ErrorKind, Result};
+use crate::jsonrpc::RawJson;
+use crate::model::Content;
+
+/// What the user did with a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(clippy::exhaustive_enums, reason = "the schema has these three")]
+pub enum Action {
+    /// Answered it; of a URL: agreed to visit it.
+    Accept,
+    /// Said no.
+    Decline,
+    /// Said nothing.
+    Cancel,
+}
+
+/// The answer to a form: the schema's `ElicitResult`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[non_exhaustive]
+pub struct ElicitResult {
+    /// What the user did.
+    pub action: Action,
+    /// The answers, when it was accepted.
+    #[serde(default)]
+    pub content: Map<String, Value>,
+}
+
+/// A question to the client's model: the schema's `CreateMessageRequestParams`, with every member kept.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct CreateMessageRequestParams(Map<String, Value>);
+
+impl CreateMessageRequestParams {
+    /// At most `max_tokens` tokens are wanted.
+    #[must_use]
+    pub fn new(max_tokens: u32) -> Self {
+        let mut members = Map::new();
+        members.insert("messages".into(), Value::Array(Vec::new()));
+        members.insert("maxTokens".into(), max_tokens.into());
+        Self(members)
+    }
+
+    /// Adds what the user says: text as `Content::text`, or any other block.
+    #[must_use]
+    pub fn user(self, content: &Content) -> Self {
+        self.message("user", json!(content))
+    }
+
+    /// Adds what the model says.
+    #[must_use]
+    pub fn assistant(self, content: &Content) -> Self {
+        self.message("assistant", json!(content))
+    }
+
+    /// Adds a message; `content` is a block or an array of blocks.
+    #[must_use]
+    pub fn message(mut self, role: &str, content: Value) -> Self {
+        if let Some(Value::Array(messages)) = self.0.get_mut("messages") {
+            messages.push(json!({"role": role, "content": content}));
+        }
+        self
+    }
+
+    /// The system prompt that is wished for.
+    #[must_use]
+    pub fn system_prompt(self, text: impl Into<String>) -> Self {
+        self.with("systemPrompt", Value::String(text.into()))
+    }
+
+    /// The tools that the model may use, each a `Tool`. The client must declare `sampling.tools`.
+    #[must_use]
+    pub fn tools(self, tools: Vec<Value>) -> Self {
+        self.with("tools", Value::Array(tools))
+    }
+
+    /// Any other member, such as `temperature`, `stopSequences`, `modelPreferences`, `toolChoice`.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: Value) -> Self {
+        self.0.insert(key.to_owned(), value);
+        self
+    }
+}
+
+/// What the client's model said: the schema's `CreateMessageResult`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct CreateMessageResult {
+    /// `assistant`, as a rule.
+    pub role: String,
+    /// One block or an array of them.
+    pub content: Value,
+    /// Which model it was.
+    pub model: String,
+    /// `endTurn`, `stopSequence`, `maxTokens`, `toolUse` or anything else.
+    #[serde(default)]
+    pub stop_reason: Option<String>,
+}
+
+impl CreateMessageResult {
+    /// The blocks.
+    #[must_use]
+    pub fn blocks(&self) -> &[Value] {
+        match &self.content {
+            Value::Array(blocks) => blocks,
+            one => std::slice::from_ref(one),
+        }
+    }
+
+    /// The text of all text blocks.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.blocks().iter().filter_map(|block| block.get("text")?.as_str()).collect()
+    }
+}
+
+/// A folder or file that the client lets the server look at: the schema's `Root`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[non_exhaustive]
+pub struct Root {
+    /// A `file://` URI.
+    pub uri: String,
+    /// Name for people.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Everything else about it.
+    #[serde(default, rename = "_meta")]
+    pub meta: Option<Value>,
+}
+
+fn read<T: DeserializeOwned>(method: &str, result: &RawJson) -> Result<T> {
+    result.to().map_err(|e| Error::new(ErrorKind::PeerMisbehaved, format!("result of {method}: {e}")))
+}
+
+/// The JSON Schema of a form: an object of primitives, written out.
+fn form_of<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|s| {
+        s.meta_schema = None;
+        s.inline_subschemas = true;
+    });
+    let mut form = SchemaGenerator::new(settings.for_deserialize()).into_root_schema_for::<T>().to_value();
+    let Some(members) = form.as_object_mut() else { return form };
+    members.retain(|key, _| matches!(key.as_str(), "type" | "properties" | "required"));
+    let properties = members.get_mut("properties").and_then(Value::as_object_mut);
+    for property in properties.into_iter().flatten().filter_map(|(_, property)| property.as_object_mut()) {
+        // An answer that may be missing is not required, and `null` is no answer.
+        if let Some(Value::Array(any)) = property.get("anyOf") {
+            let some: Vec<&Value> = any.iter().filter(|one| one["type"] != "null").collect();
+            if let [Value::Object(one)] = some.as_slice() {
+                let one = one.clone();
+                property.shift_remove("anyOf");
+                property.extend(one);
+            }
+        }
+        if let Some(Value::Array(types)) = property.get("type") {
+            let mut named = types.iter().filter(|name| *name != "null").cloned().collect::<Vec<_>>();
+            if named.len() == 1 {
+                property.insert("type".into(), named.remove(0));
+            }
+        }
+        if let Some(Value::Array(values)) = property.get_mut("enum") {
+            values.retain(|value| !value.is_null());
+        }
+        // Those of numbers are this crate's dialect, not the form's.
+        let known = ["email", "uri", "date", "date-time"];
+        if property.get("format").and_then(Value::as_str).is_some_and(|format| !known.contains(&format)) {
+            property.shift_remove("format");
+        }
+        if property.get("default").is_some_and(Value::is_null) {
+            property.shift_remove("default");
+        }
+        for choice in property.get_mut("oneOf").and_then(Value::as_array_mut).into_iter().flatten() {
+            let Some(choice) = choice.as_object_mut() else { continue };
+            choice.shift_remove("type");
+            let title = choice.shift_remove("description").or_else(|| choice.get("const").cloned());
+            if let Some(title) = title {
+                choice.entry("title").or_insert(title);
+            }
+        }
+        if property.contains_key("oneOf") {
+            property.insert("type".into(), "string".into());
+        }
+    }
+    form
+}
+
+impl Context {
+    async fn asked<T: DeserializeOwned>(&self, method: &str, params: &impl Serialize) -> Result<T> {
+        let result = self.ask(method, Some(RawJson::from_value(params)), &CallOptions::default()).await?;
+        read(method, &result)
+    }
+
+    /// Asks the user to fill in a form: a JSON Schema of an object whose properties are text, numbers, booleans or
+    /// choices (specification, elicitation).
+    ///
+    /// # Errors
+    /// [`Misuse`](ErrorKind::Misuse) for a schema that is no such form; [`Unsupported`](ErrorKind::Unsupported) when the
+    /// client does not declare `elicitation`; [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) for answers that do not fit
+    /// the form; as [`ask`](Self::ask).
+    pub async fn elicit(&self, message: &str, form: &Value) -> Result<ElicitResult> {
+        self.asked("elicitation/create", &json!({"mode": "form", "message": message, "requestedSchema": form})).await
+    }
+
+    /// Asks the user for a `T`, a struct of text, numbers, booleans and enums without fields. None when the user does not
+    /// give one.
+    ///
+    /// # Errors
+    /// As [`elicit`](Self::elicit).
+    pub async fn elicit_as<T: JsonSchema + DeserializeOwned>(&self, message: &str) -> Result<Option<T>> {
+        let result = self.elicit(message, &form_of::<T>()).await?;
+        match result.action {
+            Action::Accept => serde_json::from_value(Value::Object(result.content))
+                .map(Some)
+                .map_err(|e| Error::new(ErrorKind::PeerMisbehaved, format!("answer: {e}"))),
+            Action::Decline | Action::Cancel => Ok(None),
+        }
+    }
+
+    /// Asks the user to visit a URL. `Accept` means that the user agreed, not that it is done; tell the client that with
+    /// [`elicitation_complete`](Self::elicitation_complete) and the same `elicitation_id`.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) when the client does not declare `elicitation.url`; as
+    /// [`ask`](Self::ask).
+    pub async fn elicit_url(&self, message: &str, url: &str, elicitation_id: &str) -> Result<Action> {
+        let params = json!({"mode": "url", "message": message, "url": url, "elicitationId": elicitation_id});
+        let result: ElicitResult = self.asked("elicitation/create", &params).await?;
+        Ok(result.action)
+    }
+
+    /// Tells the client that what the user did at a URL is done.
+    ///
+    /// # Errors
+    /// [`Misuse`](ErrorKind::Misuse) in revisions that do not know it.
+    pub fn elicitation_complete(&self, elicitation_id: &str) -> Result<()> {
+        let params = RawJson::from_value(&json!({"elicitationId": elicitation_id}));
+        self.notify("notifications/elicitation/complete", Some(params))
+    }
+
+    /// Asks the client's model.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) when the client does not declare `sampling`, or `sampling.tools` where
+    /// there are tools; as [`ask`](Self::ask).
+    pub async fn sample(&self, params: &CreateMessageRequestParams) -> Result<CreateMessageResult> {
+        self.asked("sampling/createMessage", params).await
+    }
+
+    /// Asks which folders and files the server may look at.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) when the client does not declare `roots`; as [`ask`](Self::ask).
+    pub async fn list_roots(&self) -> Result<Vec<Root>> {
+        #[derive(Deserialize)]
+        struct ListRootsResult {
+            roots: Vec<Root>,
+        }
+        let result: ListRootsResult = self.asked("roots/list", &json!({})).await?;
+        Ok(result.roots)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_becomes_a_form() {
+        /// Paint.
+        #[derive(Deserialize, JsonSchema)]
+        enum Colour {
+            /// Like a rose
+            Red,
+            /// Like the sky
+            Blue,
+        }
+        #[derive(Deserialize, JsonSchema)]
+        enum Size {
+            Small,
+            Large,
+        }
+        #[derive(Deserialize, JsonSchema)]
+        #[expect(dead_code, reason = "only its schema is of interest")]
+        struct Answers {
+            name: String,
+            age: Option<u32>,
+            colour: Colour,
+            size: Option<Size>,
+        }
+        assert_eq!(
+            form_of::<Answers>(),
+            json!({
+                "type": "object",
+                "properties": {
+                    "name": {"type": "string"},
+                    "age": {"type": "integer", "minimum": 0},
+                    "colour": {
+                        "description": "Paint.",
+                        "oneOf": [
+                            {"const": "Red", "title": "Like a rose"},
+                            {"const": "Blue", "title": "Like the sky"},
+                        ],
+                        "type": "string",
+                    },
+                    "size": {"type": "string", "enum": ["Small", "Large"]},
+                },
+                "required": ["name", "colour"],
+            })
+        );
+        assert_eq!(crate::model::form::check_form(&form_of::<Answers>()), Ok(()));
+    }
+}

@@ -1,0 +1,76 @@
+//! What is kept for later, behind traits, so that several nodes can share it one day. In memory today.
+//!
+//! **Invariant**: knows no transport and no protocol; what a text means is its owner's business.
+
+mod memory;
+
+use std::fmt;
+
+use bytes::Bytes;
+
+pub(crate) use memory::MemoryEvents;
+
+/// One stream of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    /// What belongs to one POST.
+    Request(u64),
+    /// What belongs to none.
+    Standalone(u64),
+}
+
+/// Names an event: its stream, and a number that grows and is used once in a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EventId {
+    pub(crate) stream: Stream,
+    pub(crate) number: u64,
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.stream {
+            Stream::Request(stream) => write!(f, "r{stream}-{}", self.number),
+            Stream::Standalone(stream) => write!(f, "s{stream}-{}", self.number),
+        }
+    }
+}
+
+impl EventId {
+    /// Reads what [`Display`](fmt::Display) writes.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (stream, number) = text.get(1..)?.split_once('-')?;
+        let digits = |text: &str| text.parse().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()));
+        let (stream, number) = (digits(stream)?, digits(number)?);
+        let stream = match text.as_bytes()[0] {
+            b'r' => Stream::Request(stream),
+            b's' => Stream::Standalone(stream),
+            _ => return None,
+        };
+        Some(Self { stream, number })
+    }
+}
+
+/// A message that goes out on a stream, with its name where the stream can be resumed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Event {
+    pub(crate) id: Option<EventId>,
+    pub(crate) text: Bytes,
+}
+
+/// How much is kept of one session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Room {
+    pub(crate) events: usize,
+    pub(crate) bytes: usize,
+}
+
+/// The events of one session, for clients that lose a stream. Called under the session's lock: must not wait, so a
+/// store that is shared queues what it writes.
+pub(crate) trait EventStore: Send {
+    /// Keeps an event, at the cost of the oldest.
+    fn keep(&mut self, id: EventId, text: &Bytes);
+    /// What followed the event with this id on its stream, oldest first.
+    fn after(&self, id: EventId) -> Vec<Event>;
+    /// Forgets an event that was not sent after all.
+    fn take_back(&mut self, id: EventId);
+}

@@ -1,0 +1,422 @@
+//! The ways out of a session: each message goes on exactly one stream.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::headers::Accepts;
+use super::outlet::{Answer, End, Outlet, Wake};
+use super::sse;
+use crate::driver::Sink;
+use crate::protocol::{Outbound, Route, Sent};
+use crate::store::{Event, EventId, EventStore, MemoryEvents, Room, Stream};
+
+/// The most standalone streams of one session.
+const MAX_STREAMS: usize = 16;
+
+/// What makes a session's streams resumable.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Resumption {
+    pub(super) room: Room,
+    /// When a client is to ask for the rest.
+    pub(super) retry: Duration,
+}
+
+/// Where a session's messages go: what belongs to a request to its response, the rest to a standalone stream.
+///
+/// A request's stream whose reader has gone lives on until the answer, in the store; a standalone one lets go of what
+/// was not sent, for the next stream.
+pub(super) struct Lanes {
+    state: Mutex<LaneState>,
+    max_queued: usize,
+    resumption: Option<Resumption>,
+}
+
+#[derive(Default)]
+struct LaneState {
+    posts: Vec<Post>,
+    streams: Vec<(u64, Arc<Outlet>)>,
+    /// What no stream was there for.
+    queue: VecDeque<Bytes>,
+    /// Made for the first event that can be resumed from.
+    store: Option<Box<dyn EventStore>>,
+    /// Numbers streams and events alike, so that an event has a greater number than its stream.
+    last: u64,
+    /// The revision lets streams be closed early.
+    primes: bool,
+    ended: bool,
+}
+
+/// A request that waits for its answer.
+struct Post {
+    route: Route,
+    /// Gone when its reader is.
+    outlet: Option<Arc<Outlet>>,
+    /// Its client takes a stream.
+    events: bool,
+    /// Its response is one.
+    streamed: bool,
+}
+
+/// A stream that its client asks for again.
+pub(super) enum Resumed {
+    /// A request's.
+    Request(Route, Arc<Outlet>),
+    /// A standalone one.
+    Standalone(u64, Arc<Outlet>),
+}
+
+/// Why a stream cannot be resumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// The session never had such an event.
+    Unknown,
+    /// It is over, and nothing of what followed is kept.
+    Over,
+    /// The session has enough streams.
+    TooMany,
+}
+
+impl LaneState {
+    fn store(&mut self, room: Room) -> &mut dyn EventStore {
+        &mut **self.store.get_or_insert_with(|| Box::new(MemoryEvents::new(room)))
+    }
+
+    fn next(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    fn post(&mut self, route: Route) -> Option<&mut Post> {
+        self.posts.iter_mut().find(|post| post.route == route)
+    }
+
+    fn take_post(&mut self, route: Route) -> Option<Post> {
+        let at = self.posts.iter().position(|post| post.route == route)?;
+        let post = self.posts.swap_remove(at);
+        if self.posts.is_empty() {
+            // An idle session is to cost little.
+            self.posts = Vec::new();
+        }
+        Some(post)
+    }
+
+    fn take_stream(&mut self, key: u64, outlet: &Arc<Outlet>) -> bool {
+        let Some(at) = self.streams.iter().position(|(k, o)| *k == key && Arc::ptr_eq(o, outlet)) else {
+            return false;
+        };
+        self.streams.swap_remove(at);
+        if self.streams.is_empty() {
+            self.streams = Vec::new();
+        }
+        true
+    }
+
+    /// What followed an event, and what its stream's last reader left.
+    fn after(&self, id: EventId, left: VecDeque<Event>) -> Vec<Event> {
+        let mut events = self.store.as_ref().map_or_else(Vec::new, |store| store.after(id));
+        let number = |event: &Event| event.id.map_or(0, |id| id.number);
+        events.extend(left.into_iter().filter(|event| number(event) > id.number));
+        events.sort_by_key(number);
+        events.dedup_by_key(|event| number(event));
+        events
+    }
+}
+
+impl Lanes {
+    pub(super) fn new(max_queued: usize, resumption: Option<Resumption>) -> Self {
+        Self { state: Mutex::default(), max_queued, resumption }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LaneState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The revision that was negotiated begins its streams with an event without data, and closes them as it likes.
+    pub(super) fn primes(&self, primes: bool) {
+        self.lock().primes = primes;
+    }
+
+    /// Whether somebody reads.
+    pub(super) fn is_open(&self) -> bool {
+        let state = self.lock();
+        state.posts.iter().any(|post| post.outlet.is_some()) || !state.streams.is_empty()
+    }
+
+    /// The name of a message, which is kept from now on.
+    fn keep(&self, state: &mut LaneState, stream: Stream, text: &Bytes) -> Event {
+        let id = self.resumption.map(|resumption| {
+            let id = EventId { stream, number: state.next() };
+            state.store(resumption.room).keep(id, text);
+            id
+        });
+        Event { id, text: text.clone() }
+    }
+
+    // ---- requests' streams ------------------------------------------------------------------------------------
+
+    /// A way for the answer to a request.
+    pub(super) fn open(&self, outlet: Arc<Outlet>, accepts: Accepts) -> Route {
+        let mut state = self.lock();
+        let route = Route(state.next());
+        if state.ended {
+            drop(state);
+            outlet.end(End::SessionEnded);
+        } else {
+            let streamed = accepts.events && !accepts.json;
+            state.posts.push(Post { route, outlet: Some(outlet), events: accepts.events, streamed });
+        }
+        route
+    }
+
+    /// The response is a stream, whatever comes.
+    pub(super) fn begin_stream(&self, route: Route) {
+        if let Some(post) = self.lock().post(route) {
+            post.streamed = true;
+        }
+    }
+
+    /// Nobody reads the response any more. What its client knows to be a stream goes on in the store.
+    pub(super) fn leave(&self, route: Route, outlet: &Arc<Outlet>) {
+        let mut state = self.lock();
+        let Some(post) = state.post(route) else { return };
+        if !post.outlet.as_ref().is_some_and(|own| Arc::ptr_eq(own, outlet)) {
+            return;
+        }
+        post.outlet = None;
+        if !post.streamed || self.resumption.is_none() {
+            state.take_post(route);
+        }
+    }
+
+    /// Ends a request's response before the answer; its client comes back for the rest.
+    fn pause_post(&self, route: Route) {
+        let mut state = self.lock();
+        if !state.primes || self.resumption.is_none() {
+            return;
+        }
+        let Some(post) = state.post(route).filter(|post| post.events) else { return };
+        post.streamed = true;
+        let outlet = post.outlet.take();
+        drop(state);
+        if let Some(outlet) = outlet {
+            outlet.end(End::Paused);
+        }
+    }
+
+    fn answer(&self, route: Route, text: Bytes, code: Option<i64>, early: bool) {
+        let mut state = self.lock();
+        let Some(post) = state.take_post(route) else { return };
+        let id = if post.streamed { self.keep(&mut state, Stream::Request(route.0), &text).id } else { None };
+        drop(state);
+        if let Some(outlet) = post.outlet {
+            outlet.answer(Answer { id, text, code, early });
+        }
+    }
+
+    /// Something before the answer. `false`: there is no stream for it, and never will be.
+    fn related(&self, route: Route, text: &Bytes, droppable: bool) -> bool {
+        let mut state = self.lock();
+        let Some(post) = state.post(route).filter(|post| post.events) else { return false };
+        let outlet = post.outlet.clone();
+        if droppable && outlet.as_ref().is_some_and(|outlet| !outlet.has_room()) {
+            return true;
+        }
+        post.streamed = true;
+        let event = self.keep(&mut state, Stream::Request(route.0), text);
+        // Under the lock, so that events go out in the order of their numbers.
+        let wake = outlet.and_then(|outlet| outlet.put(event, false));
+        drop(state);
+        wake.into_iter().for_each(Wake::wake);
+        true
+    }
+
+    // ---- standalone streams -----------------------------------------------------------------------------------
+
+    /// A standalone stream: gets what has waited, and from now on its share of what belongs to no request. `None` when
+    /// the session has enough of them.
+    pub(super) fn open_stream(&self) -> Option<(u64, Arc<Outlet>)> {
+        let mut state = self.lock();
+        let key = state.next();
+        self.add_stream(&mut state, key, Vec::new()).map(|outlet| (key, outlet))
+    }
+
+    fn add_stream(&self, state: &mut LaneState, key: u64, replayed: Vec<Event>) -> Option<Arc<Outlet>> {
+        if state.streams.len() >= MAX_STREAMS {
+            return None;
+        }
+        let outlet = Arc::new(Outlet::new(self.max_queued));
+        for event in replayed {
+            outlet.message(event, false);
+        }
+        if state.ended {
+            outlet.end(End::SessionEnded);
+            return Some(outlet);
+        }
+        for text in std::mem::take(&mut state.queue) {
+            let event = self.keep(state, Stream::Standalone(key), &text);
+            outlet.message(event, false);
+        }
+        state.streams.push((key, outlet.clone()));
+        Some(outlet)
+    }
+
+    /// The stream's reader is gone; what was not sent waits for the next.
+    pub(super) fn close_stream(&self, key: u64, outlet: &Arc<Outlet>) {
+        let mut state = self.lock();
+        if !state.take_stream(key, outlet) {
+            return;
+        }
+        let (unread, wake) = outlet.retire(End::Moved);
+        if let Some(store) = &mut state.store {
+            unread.iter().filter_map(|event| event.id).for_each(|id| store.take_back(id));
+        }
+        drop(state);
+        wake.into_iter().for_each(Wake::wake);
+        for event in unread {
+            self.unrelated(&event.text, true);
+        }
+    }
+
+    /// A message that belongs to no request: exactly one stream gets it. The same notification twice is sent once while
+    /// it waits.
+    fn unrelated(&self, text: &Bytes, droppable: bool) {
+        loop {
+            let mut state = self.lock();
+            if state.ended {
+                return;
+            }
+            let Some((key, outlet)) = state.streams.first().cloned() else {
+                if droppable && state.queue.contains(text) {
+                    return;
+                }
+                if state.queue.len() >= self.max_queued {
+                    state.queue.pop_front();
+                }
+                return state.queue.push_back(text.clone());
+            };
+            if droppable && outlet.contains(text) {
+                return;
+            }
+            if outlet.has_room() {
+                let event = self.keep(&mut state, Stream::Standalone(key), text);
+                let wake = outlet.put(event, false);
+                drop(state);
+                return wake.into_iter().for_each(Wake::wake);
+            }
+            drop(state);
+            // Its reader is too slow; what waits for it goes elsewhere.
+            outlet.end(End::TooSlow);
+            self.close_stream(key, &outlet);
+        }
+    }
+
+    // ---- resumption -------------------------------------------------------------------------------------------
+
+    /// What a stream begins with: the first event to resume from, before any that has a message.
+    pub(super) fn priming(&self, stream: Stream) -> Option<Bytes> {
+        let resumption = self.resumption.filter(|_| self.lock().primes)?;
+        let (Stream::Request(number) | Stream::Standalone(number)) = stream;
+        Some(sse::priming(EventId { stream, number }, resumption.retry))
+    }
+
+    /// Whether streams can be resumed at all.
+    pub(super) fn is_resumable(&self) -> bool {
+        self.resumption.is_some()
+    }
+
+    /// The rest of a stream after the event `id`: what is kept of it, then whatever comes. A reader that it still has
+    /// gets no more. A standalone stream of which nothing is kept goes on with what comes.
+    pub(super) fn resume(&self, id: EventId) -> Result<Resumed, Refused> {
+        let mut state = self.lock();
+        let (Stream::Request(stream) | Stream::Standalone(stream)) = id.stream;
+        if stream == 0 || stream > id.number || id.number > state.last {
+            return Err(Refused::Unknown);
+        }
+        let (resumed, wake) = match id.stream {
+            Stream::Request(stream) => {
+                let (route, outlet) = (Route(stream), Arc::new(Outlet::new(self.max_queued)));
+                let post = state.post(route);
+                let is_over = post.is_none();
+                let before = post.and_then(|post| {
+                    post.streamed = true;
+                    post.outlet.replace(outlet.clone())
+                });
+                let (left, wake) = before.map_or_else(Default::default, |before| before.retire(End::Moved));
+                let events = state.after(id, left);
+                if is_over && events.is_empty() {
+                    return Err(Refused::Over);
+                }
+                for event in events {
+                    outlet.message(event, false);
+                }
+                if is_over {
+                    outlet.end(End::Answered);
+                }
+                (Resumed::Request(route, outlet), wake)
+            }
+            Stream::Standalone(key) => {
+                let at = state.streams.iter().position(|(k, _)| *k == key);
+                if at.is_none() && state.streams.len() >= MAX_STREAMS {
+                    return Err(Refused::TooMany);
+                }
+                let before = at.map(|at| state.streams.swap_remove(at).1);
+                let (left, wake) = before.map_or_else(Default::default, |before| before.retire(End::Moved));
+                let events = state.after(id, left);
+                let outlet = self.add_stream(&mut state, key, events).ok_or(Refused::TooMany)?;
+                (Resumed::Standalone(key, outlet), wake)
+            }
+        };
+        drop(state);
+        wake.into_iter().for_each(Wake::wake);
+        Ok(resumed)
+    }
+
+    // ---- the end ----------------------------------------------------------------------------------------------
+
+    pub(super) fn end(&self, end: End) {
+        let mut state = self.lock();
+        state.ended = true;
+        state.queue = VecDeque::new();
+        state.store = None;
+        let (posts, streams) = (std::mem::take(&mut state.posts), std::mem::take(&mut state.streams));
+        drop(state);
+        let posts = posts.iter().filter_map(|post| post.outlet.as_ref());
+        posts.chain(streams.iter().map(|(_, outlet)| outlet)).for_each(|outlet| outlet.end(end));
+    }
+}
+
+impl Sink for Lanes {
+    fn send(&self, batch: Vec<Outbound>) {
+        for Outbound { frame, related, route, sent } in batch {
+            let is_notification = sent == Sent::Notification;
+            match (sent, route) {
+                (Sent::Response(code), Some(route)) => self.answer(route, frame, code, related.is_none()),
+                (Sent::Response(_), None) => {}
+                (_, Some(route)) => {
+                    // A notification without a reader is lost with the answer; a request has to reach somebody.
+                    if !self.related(route, &frame, is_notification) && !is_notification {
+                        self.unrelated(&frame, false);
+                    }
+                }
+                (_, None) => self.unrelated(&frame, is_notification),
+            }
+        }
+    }
+
+    fn unanswered(&self, route: Route) {
+        let post = self.lock().take_post(route);
+        if let Some(outlet) = post.and_then(|post| post.outlet) {
+            outlet.end(End::Cancelled);
+        }
+    }
+
+    fn pause(&self, route: Route) {
+        self.pause_post(route);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! HTTP+SSE, the oldest transport: one stream to read from, one path to post to. The session lives as long as the stream.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use http::{HeaderMap, Response, StatusCode, Uri};
+
+use super::Body;
+use super::body::Events;
+use super::endpoint::Inner;
+use super::exchange::{Exchange, Owner};
+use super::headers::{Accepts, Kept};
+use super::outlet::{End, Outlet};
+use super::reply::{self, Refusal};
+use super::sessions::new_id;
+use super::sse;
+use crate::driver::{Peer, Sink};
+use crate::jsonrpc::{Decoded, Message};
+use crate::protocol::{Arrival, Connection, Input, Outbound, Route, Sent, Transport};
+use crate::store::Event;
+
+/// The member of the query that names the session.
+const SESSION: &str = "session_id";
+
+/// One client: its stream, and what runs on it.
+pub(super) struct Pair {
+    id: Arc<str>,
+    peer: Arc<Peer>,
+    outlet: Arc<Outlet>,
+}
+
+/// Everything that a session has to say goes out on its one stream.
+struct OneWay(Arc<Outlet>);
+
+impl Sink for OneWay {
+    fn send(&self, batch: Vec<Outbound>) {
+        for Outbound { frame, sent, .. } in batch {
+            self.0.message(Event { id: None, text: frame }, sent == Sent::Notification);
+        }
+    }
+
+    fn close(&self) {
+        self.0.end(End::SessionEnded);
+    }
+}
+
+/// The live sessions.
+#[derive(Default)]
+pub(super) struct Pairs(Mutex<HashMap<Arc<str>, Arc<Pair>>>);
+
+impl Pairs {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Pair>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// The requests that run in all sessions.
+    pub(super) fn in_flight(&self) -> usize {
+        let all: Vec<_> = self.lock().values().cloned().collect();
+        all.iter().map(|pair| pair.peer.in_flight()).sum()
+    }
+
+    /// Ends all of them.
+    pub(super) fn end_all(&self, end: End, reason: &str) {
+        for pair in std::mem::take(&mut *self.lock()).into_values() {
+            pair.outlet.end(end);
+            pair.peer.close(reason);
+        }
+    }
+}
+
+/// A stream of the oldest transport that is being read.
+pub(super) struct Reading {
+    pair: Arc<Pair>,
+    inner: Arc<Inner>,
+}
+
+impl Reading {
+    /// Its reader is gone, and the session with it.
+    pub(super) fn end(&self) {
+        let mut pairs = self.inner.pairs.lock();
+        pairs.remove(&self.pair.id);
+        if pairs.len() * 8 < pairs.capacity() {
+            let room = pairs.len() * 2;
+            pairs.shrink_to(room);
+        }
+        drop(pairs);
+        self.pair.peer.close("the client closed its stream");
+    }
+
+    /// Where to post, before anything else.
+    pub(super) fn first(&self) -> bytes::Bytes {
+        sse::endpoint(&format!("{}?{SESSION}={}", self.inner.message_path(), self.pair.id))
+    }
+}
+
+/// The session that a URI names.
+pub(super) fn named(uri: &Uri) -> Option<&str> {
+    uri.query()?.split('&').find_map(|member| member.strip_prefix(SESSION)?.strip_prefix('='))
+}
+
+/// Opens a stream, and a session with it.
+pub(super) fn get(inner: &Arc<Inner>, headers: HeaderMap) -> Response<Body> {
+    if !Accepts::of(&headers).events {
+        return Refusal::new(StatusCode::NOT_ACCEPTABLE, "header Accept: expected text/event-stream").into();
+    }
+    let id = match new_id() {
+        Ok(id) => id,
+        Err(error) => return Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.message()).into(),
+    };
+    let outlet = Arc::new(Outlet::new(inner.max_queued));
+    let sink: Arc<dyn Sink> = Arc::new(OneWay(outlet.clone()));
+    let connection = Connection::new(inner.server.facts(), transport(&id, headers));
+    let peer = Peer::new(connection, inner.limits, inner.server.shared.router.clone(), |_| sink);
+    let pair = Arc::new(Pair { id: id.clone(), peer, outlet: outlet.clone() });
+    let others = inner.sessions.len();
+    let mut pairs = inner.pairs.lock();
+    if pairs.len() + others >= inner.options.max_sessions {
+        drop(pairs);
+        let message = format!("there are {} sessions already (max_sessions)", inner.options.max_sessions);
+        return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).into();
+    }
+    pairs.insert(id, pair.clone());
+    drop(pairs);
+    inner.keep();
+    let owner = Owner::Pair { reading: Reading { pair, inner: inner.clone() }, _ticket: inner.stream_ticket() };
+    let exchange = Exchange::new(outlet, owner);
+    if inner.is_closed() {
+        exchange.outlet().end(End::ServerClosed);
+    }
+    reply::events(Events::new(exchange, None, inner.keep_alive))
+}
+
+fn transport(session: &Arc<str>, headers: HeaderMap) -> Arc<Transport> {
+    let mut transport = Transport::new("http");
+    transport.session_id = Some(session.clone());
+    transport.header_list = Some(Arc::new(Kept(headers)));
+    Arc::new(transport)
+}
+
+/// Takes a message; what it is answered with goes out on the stream.
+pub(super) fn post(inner: &Inner, session: &str, headers: HeaderMap, decoded: Decoded) -> Response<Body> {
+    let id = match &decoded {
+        Decoded::One(Message::Request { id, .. }) => Some(id.clone()),
+        _ => None,
+    };
+    let Some(pair) = inner.pairs.lock().get(session).cloned() else {
+        let message = "session not found: it ended with its stream, or never was; open the stream again";
+        return Refusal::new(StatusCode::NOT_FOUND, message).with_id(id.as_ref()).into();
+    };
+    let asks = !matches!(&decoded, Decoded::One(message) if !matches!(message, Message::Request { .. }));
+    if asks && (pair.peer.is_full() || pair.outlet.len() >= inner.max_in_flight) {
+        let max = inner.max_in_flight;
+        let message = format!("more than {max} requests in flight, or answers unread, in this session (max_in_flight)");
+        return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_id(id.as_ref()).into();
+    }
+    let input = match decoded {
+        Decoded::One(message) => Input::Received(message),
+        Decoded::Batch(parts) => Input::Batch(parts),
+    };
+    let transport = transport(&pair.id, headers);
+    pair.peer.arrived(Arrival { route: Route(0), transport, head: None }, input);
+    reply::empty(StatusCode::ACCEPTED)
+}
