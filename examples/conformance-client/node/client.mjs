@@ -11,6 +11,12 @@ async function offered(client) {
   return client.capabilities.tools ? client.listTools() : [];
 }
 
+/** The user who takes every form as it is. */
+function withDefaults({ requestedSchema }) {
+  const fields = Object.entries(requestedSchema.properties).filter(([, field]) => field.default !== undefined);
+  return { action: "accept", content: Object.fromEntries(fields.map(([name, field]) => [name, field.default])) };
+}
+
 const scenarios = {
   initialize: offered,
 
@@ -38,6 +44,11 @@ const scenarios = {
     for (const tool of await client.listTools()) await client.callTool(tool.name);
   },
 
+  async "elicitation-sep1034-client-defaults"(client) {
+    await client.listTools();
+    await client.callTool("test_client_elicitation_defaults");
+  },
+
   "sse-retry": (client) => client.callTool("test_reconnection"),
 
   "json-schema-ref-no-deref": (client) => client.listTools(),
@@ -58,7 +69,11 @@ if (!url || !run) {
 
 // What the suite asks a client to declare; answering is for the scenarios that need it.
 const capabilities = scenario === "request-metadata" ? { roots: {}, sampling: {}, elicitation: {} } : {};
-const client = await connect(url, { revision, capabilities });
+const client = await connect(url, {
+  revision,
+  capabilities,
+  ...(scenario === "elicitation-sep1034-client-defaults" && { elicitation: withDefaults }),
+});
 try {
   await run(client);
 } finally {
