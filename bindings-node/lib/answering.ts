@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url";
 import type * as Addon from "./addon.js";
 import { CreateMessageResult } from "./ask.js";
 import { RequestContext } from "./context.js";
-import { MisuseError, native, RpcError } from "./errors.js";
+import { MisuseError, native } from "./errors.js";
 import { type AnyFunction, type Home, Runner, toJson } from "./handler.js";
 import { addon, handle, register } from "./host.js";
 import type { Kind } from "./kind.js";
@@ -120,12 +120,9 @@ export function answerWith(client: Addon.Client, { sampling, elicitation, roots 
     const modes = typeof elicitation === "function" ? { form: elicitation } : { ...elicitation };
     const { form, url } = modes as { readonly [mode: string]: AnyFunction | undefined };
     if (!form && !url) throw new MisuseError("elicitation: expected a function, or an object with form or url");
-    const call: AnyFunction = (params: { readonly mode?: string }, ctx) => {
-      const { mode = "form" } = params;
-      const answer = mode === "form" ? form : mode === "url" ? url : undefined;
-      if (!answer) throw new RpcError(-32602, `"mode": this client does not declare "elicitation.${mode}"`);
-      return answer(params, ctx);
-    };
+    // What is not declared does not get here.
+    const call: AnyFunction = (params: { readonly mode?: string }, ctx) =>
+      (params.mode === "url" ? url : form)?.(params, ctx);
     set("elicitation/create", { ...(form && { form: {} }), ...(url && { url: {} }) }, call);
   }
   if (typeof roots === "function") {

@@ -1,12 +1,11 @@
 /** What a server asks its client for: a form, a page, a message of its model. */
 
 import { user } from "./content.js";
-import { MisuseError, PeerMisbehavedError } from "./errors.js";
+import { PeerMisbehavedError } from "./errors.js";
 import { describe, isStandard, type JsonSchema, type Schema, toJsonSchema } from "./schema.js";
 import type { Arguments } from "./tool.js";
 import type {
   CreateMessageRequestParams,
-  ElicitRequestFormParams,
   ElicitResult,
   MetaObject,
   SamplingMessage,
@@ -78,42 +77,27 @@ export function sampling(
   return { messages: whole, ...options, ...(meta && { _meta: meta }) };
 }
 
-/** The form that a schema describes: an object of text, numbers, booleans and choices. */
-export function form(schema: Schema): ElicitRequestFormParams["requestedSchema"] {
-  const text = toJsonSchema(schema, "input", "elicit");
-  const json = JSON.parse(text) as JsonSchema & { readonly properties?: Record<string, Property> };
-  const { type, properties = {} } = json;
-  if (type !== "object") throw new MisuseError("elicit: expected a schema of an object");
-  const wrong = Object.entries(properties).find(([, property]) => !isPrimitive(property));
-  if (wrong) {
-    throw new MisuseError(
-      `elicit: "${wrong[0]}": a form has text, numbers, booleans and choices only, no ${JSON.stringify(wrong[1])}`,
-    );
-  }
-  if (!isStandard(schema)) return json as unknown as ElicitRequestFormParams["requestedSchema"];
-  // Libraries say more than a form may.
-  const { required } = json as { readonly required?: string[] };
+/** The form that a schema describes: an object of text, numbers, booleans and choices. The engine checks that it is. */
+export function form(schema: Schema): JsonSchema {
+  const json = JSON.parse(toJsonSchema(schema, "input", "elicit")) as JsonSchema;
+  const { type, properties, required } = json;
+  if (!isStandard(schema) || !isObject(properties)) return json;
+  // Libraries say more than a form may: that is checked when the answer is here.
   const plain = Object.entries(properties).map(([name, property]) => [name, bare(property)]);
-  return { type: "object", properties: Object.fromEntries(plain), ...(required && { required }) };
+  return { type, properties: Object.fromEntries(plain), ...(required !== undefined && { required }) };
 }
 
-interface Property {
-  readonly type?: unknown;
-  readonly items?: { readonly enum?: unknown; readonly anyOf?: unknown };
-  readonly [keyword: string]: unknown;
-}
-
-function isPrimitive({ type, items }: Property): boolean {
-  if (type === "array") return Array.isArray(items?.enum) || Array.isArray(items?.anyOf);
-  return type === "string" || type === "number" || type === "integer" || type === "boolean";
-}
-
-/** Without the pattern that stands behind a format, and without bounds that are those of the number type. */
-function bare(property: Property): Property {
+/** Without what libraries add to a format or to the type of a number. */
+function bare(property: unknown): unknown {
+  if (!isObject(property)) return property;
   const entries = Object.entries(property).filter(
     ([keyword, value]) => keyword !== "pattern" && Math.abs(Number(value)) !== Number.MAX_SAFE_INTEGER,
   );
   return Object.fromEntries(entries);
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
 }
 
 /** What the client answered, checked by the schema, after its defaults and transforms. */

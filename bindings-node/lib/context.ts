@@ -9,7 +9,7 @@ import {
   type SampleOptions,
   sampling,
 } from "./ask.js";
-import { native, PeerMisbehavedError, UnsupportedError } from "./errors.js";
+import { native, PeerMisbehavedError } from "./errors.js";
 import { bridge } from "./host.js";
 import type { Kind } from "./kind.js";
 import { type Logger, logger } from "./logger.js";
@@ -172,6 +172,7 @@ export class Context extends RequestContext {
    * ```
    *
    * @param schema an object of text, numbers, booleans and choices; nothing within something
+   * @throws {MisuseError} for a schema that no form can be made of
    * @throws {PeerMisbehavedError} when the answer does not fit the schema
    */
   async elicit<const S extends Schema>(
@@ -195,7 +196,6 @@ export class Context extends RequestContext {
     elicitationId: string,
     options?: RequestOptions,
   ): Promise<ElicitResult["action"]> {
-    this.#declared("elicitation/create", "elicitation", "url");
     const params = { mode: "url", message, url: String(url), elicitationId };
     const { action } = (await this.ask("elicitation/create", params, options)) as unknown as ElicitResult;
     return action;
@@ -215,7 +215,6 @@ export class Context extends RequestContext {
     how: SampleOptions,
     options?: RequestOptions,
   ): Promise<CreateMessageResult> {
-    if (how.tools || how.toolChoice) this.#declared("sampling/createMessage", "sampling", "tools");
     return new CreateMessageResult(await this.ask("sampling/createMessage", sampling(messages, how), options));
   }
 
@@ -264,16 +263,6 @@ export class Context extends RequestContext {
    */
   setEnabled(kind: Kind, name: string, enabled: boolean): boolean {
     return native(() => bridge.setEnabled(this.#key, kind, name, enabled));
-  }
-
-  /** The engine knows of whole capabilities; this is for their parts. */
-  #declared(method: string, capability: "elicitation" | "sampling", part: string): void {
-    const declared = this.request.clientCapabilities[capability] as Record<string, unknown> | undefined;
-    // Without the whole, the engine has the words for it.
-    if (!declared || declared[part]) return;
-    throw new UnsupportedError(
-      `"${method}" was not sent: the client does not declare the capability "${capability}.${part}"`,
-    );
   }
 }
 

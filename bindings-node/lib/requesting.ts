@@ -20,6 +20,11 @@ export interface RequestOptions {
   readonly timeout?: number | null;
   /** Milliseconds in all, progress or not; null or 0: no limit. Default: no limit. */
   readonly maxTimeout?: number | null;
+  /**
+   * It may be sent again although nobody knows whether it was carried out, after a lost HTTP session. Lists, reads and
+   * the like always may.
+   */
+  readonly idempotent?: boolean;
   /** Aborting it rejects with its reason and cancels the request at the peer. */
   readonly signal?: AbortSignal;
   /** Hears of progress until the answer comes. What it throws is an uncaught exception. */
@@ -36,11 +41,12 @@ export async function requested(
   params: Readonly<Record<string, unknown>> | undefined,
   send: (op: number, params: string | undefined, options: string) => void,
 ): Promise<Record<string, unknown>> {
-  const { signal, onProgress, timeout, maxTimeout } = options;
+  const { signal, onProgress, timeout, maxTimeout, idempotent } = options;
   const engine =
-    timeout === undefined && maxTimeout === undefined && !onProgress
+    timeout === undefined && maxTimeout === undefined && !onProgress && !idempotent
       ? ""
       : toEngine({
+          idempotent,
           timeout: timeout === undefined ? undefined : limit(timeout),
           maxTimeout: limit(maxTimeout) ?? undefined,
           progress: onProgress && true,

@@ -11,12 +11,6 @@ async function offered(client) {
   return client.capabilities.tools ? client.listTools() : [];
 }
 
-/** The user who takes every form as it is. */
-function withDefaults({ requestedSchema }) {
-  const fields = Object.entries(requestedSchema.properties).filter(([, field]) => field.default !== undefined);
-  return { action: "accept", content: Object.fromEntries(fields.map(([name, field]) => [name, field.default])) };
-}
-
 const scenarios = {
   initialize: offered,
 
@@ -72,7 +66,8 @@ const capabilities = scenario === "request-metadata" ? { roots: {}, sampling: {}
 const client = await connect(url, {
   revision,
   capabilities,
-  ...(scenario === "elicitation-sep1034-client-defaults" && { elicitation: withDefaults }),
+  // The user who takes every form as it is: with its defaults.
+  ...(scenario === "elicitation-sep1034-client-defaults" && { elicitation: () => ({}) }),
 });
 try {
   await run(client);

@@ -1,7 +1,6 @@
-// What the official conformance suite asks for, in its order.
+// The tools the official conformance suite asks for, in its order.
 import { setTimeout as sleep } from "node:timers/promises";
-import { audio, image, resource, ToolError, text, user } from "tricorn";
-import { z } from "zod";
+import { audio, image, resource, ToolError, text } from "tricorn";
 import { PNG, WAV } from "./media.mjs";
 
 const schema2020 = {
@@ -28,91 +27,6 @@ const schema2020 = {
   else: { required: ["email"] },
   additionalProperties: false,
 };
-
-const person = z.object({ username: z.string(), email: z.string() });
-
-const defaults = z.object({
-  name: z.string().default("John Doe"),
-  age: z.int().default(30),
-  score: z.number().default(95.5),
-  status: z.enum(["active", "inactive", "pending"]).default("active"),
-  verified: z.boolean().default(true),
-});
-
-const values = ["value1", "value2", "value3"];
-const titled = values.map((value, n) => ({ const: value, title: ["First", "Second", "Third"][n] }));
-const options = ["option1", "option2", "option3"];
-const enums = {
-  type: "object",
-  properties: {
-    untitledSingle: { type: "string", enum: options },
-    titledSingle: { type: "string", oneOf: titled },
-    legacyEnum: { type: "string", enum: options, enumNames: ["Option One", "Option Two", "Option Three"] },
-    untitledMulti: { type: "array", items: { type: "string", enum: options } },
-    titledMulti: { type: "array", items: { anyOf: titled } },
-  },
-};
-
-const asked = ({ action, content }) => `User response: action=${action}, content=${JSON.stringify(content ?? {})}`;
-
-export function addOfficialResources(app) {
-  const mimeType = "text/plain";
-  app.resource(
-    "test://static-text",
-    { name: "static text", description: "A text that stays as it is", mimeType },
-    "This is the content of the static text resource.",
-  );
-  app.resource(
-    "test://static-binary",
-    { name: "static binary", description: "An image that stays as it is", mimeType: "image/png" },
-    Buffer.from(PNG, "base64"),
-  );
-  app.resource(
-    "test://watched-resource",
-    { name: "watched resource", description: "A text to subscribe to", mimeType },
-    "Watched resource content",
-  );
-  app.resource(
-    "test://template/{id}/data",
-    { name: "template", description: "The data of an id", mimeType: "application/json" },
-    ({ id }) => ({ id, templateTest: true, data: `Data for ID: ${id}` }),
-  );
-}
-
-const two = z.object({
-  arg1: z.string().describe("The first argument"),
-  arg2: z.string().describe("The second argument"),
-});
-const complete = {
-  arg1: (value) => ["test value 1", "test value 2"].filter((one) => one.startsWith(value)),
-};
-
-export function addOfficialPrompts(app) {
-  app.prompt("test_simple_prompt", { description: "Says one thing" }, () => "This is a simple prompt for testing.");
-
-  app.prompt(
-    "test_prompt_with_arguments",
-    { description: "Says what it was given", input: two, complete },
-    ({ arg1, arg2 }) => `Prompt with arguments: arg1='${arg1}', arg2='${arg2}'`,
-  );
-
-  app.prompt(
-    "test_prompt_with_embedded_resource",
-    {
-      description: "Shows a resource",
-      input: z.object({ resourceUri: z.string().describe("The URI of the resource") }),
-    },
-    ({ resourceUri }) => [
-      user(resource(resourceUri, "Embedded resource content for testing.", "text/plain")),
-      user("Please process the embedded resource above."),
-    ],
-  );
-
-  app.prompt("test_prompt_with_image", { description: "Shows an image" }, () => [
-    user(image(PNG, "image/png")),
-    user("Please analyze the image above."),
-  ]);
-}
 
 export function addOfficialTools(app) {
   app.tool("test_simple_text", { description: "Returns a text" }, () => "This is a simple text response for testing.");
@@ -150,26 +64,6 @@ export function addOfficialTools(app) {
     }
     return "Messages logged";
   });
-
-  app.tool(
-    "test_sampling",
-    { description: "Lets the client's model answer", input: z.object({ prompt: z.string() }) },
-    async ({ prompt }, ctx) => `LLM response: ${(await ctx.sample(prompt, { maxTokens: 100 })).text}`,
-  );
-
-  app.tool(
-    "test_elicitation",
-    { description: "Asks the user who they are", input: z.object({ message: z.string() }) },
-    async ({ message }, ctx) => asked(await ctx.elicit(message, person)),
-  );
-
-  app.tool("test_elicitation_sep1034_defaults", { description: "Asks with defaults" }, async (_, ctx) =>
-    asked(await ctx.elicit("Please review and update the form fields with defaults", defaults)),
-  );
-
-  app.tool("test_elicitation_sep1330_enums", { description: "Asks for every kind of choice" }, async (_, ctx) =>
-    asked(await ctx.elicit("Please select options from the enum fields", enums)),
-  );
 
   app.tool(
     "json_schema_2020_12_tool",

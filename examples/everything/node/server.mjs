@@ -1,7 +1,8 @@
 // The fixture server of the contract suite: `run --stdio | --http HOST:PORT`.
 import { Server } from "tricorn";
 import { addContractTools } from "./contract.mjs";
-import { addOfficialPrompts, addOfficialResources, addOfficialTools } from "./official.mjs";
+import { addPrompts, addQuestions, addResources } from "./handshake.mjs";
+import { addOfficialTools } from "./official.mjs";
 
 const setting = (name) => (process.env[name] ? Number(process.env[name]) : undefined);
 /** Only the settings that are set: the others keep their defaults. */
@@ -21,8 +22,9 @@ const app = new Server("everything", {
 });
 
 addOfficialTools(app);
-addOfficialResources(app);
-addOfficialPrompts(app);
+addResources(app);
+addPrompts(app);
+addQuestions(app);
 addContractTools(app);
 
 const at = process.argv.indexOf("--http");
