@@ -19,7 +19,7 @@ import type {
   CreateMessageResult as WireMessage,
 } from "./types.js";
 
-/** A folder or file: a path, a `file:` URL, or one with a name for people. */
+/** A folder or file: a path, a `file://` URL, or one with a name for people. */
 export type RootLike = string | URL | Root;
 
 /** Lets a model answer. Text is what the assistant says. */
@@ -103,8 +103,9 @@ class Answer extends Runner {
   }
 }
 
-/** Registers what a client does for its server, and returns what keeps that alive. */
-export function answerWith(client: Addon.Client, { sampling, elicitation, roots }: Answers, home: Home): object[] {
+/** Registers what a client does for its server, and returns what keeps that alive. Methods stay methods. */
+export function answerWith(client: Addon.Client, answers: Answers, home: Home): object[] {
+  const { sampling, elicitation, roots } = answers;
   const kept: object[] = [];
   const set = (method: string, capability: object, call: AnyFunction): void => {
     const runner = new Answer(method, call, home);
@@ -112,21 +113,26 @@ export function answerWith(client: Addon.Client, { sampling, elicitation, roots 
     kept.push(runner);
   };
   if (sampling) {
-    const { answer, tools, context } = typeof sampling === "function" ? { answer: sampling } : { ...sampling };
-    if (typeof answer !== "function") throw new MisuseError("sampling: expected a function, or an object with answer");
-    set("sampling/createMessage", { ...(tools && { tools: {} }), ...(context && { context: {} }) }, answer);
+    const whole = typeof sampling === "function" ? { answer: sampling.bind(answers) } : sampling;
+    const { tools, context } = whole as { readonly tools?: boolean; readonly context?: boolean };
+    if (typeof whole.answer !== "function")
+      throw new MisuseError("sampling: expected a function, or an object with answer");
+    set("sampling/createMessage", { ...(tools && { tools: {} }), ...(context && { context: {} }) }, (params, ctx) => {
+      return whole.answer(params, ctx);
+    });
   }
   if (elicitation) {
-    const modes = typeof elicitation === "function" ? { form: elicitation } : { ...elicitation };
+    const modes = typeof elicitation === "function" ? { form: elicitation.bind(answers) } : elicitation;
     const { form, url } = modes as { readonly [mode: string]: AnyFunction | undefined };
     if (!form && !url) throw new MisuseError("elicitation: expected a function, or an object with form or url");
     // What is not declared does not get here.
     const call: AnyFunction = (params: { readonly mode?: string }, ctx) =>
-      (params.mode === "url" ? url : form)?.(params, ctx);
+      (params.mode === "url" ? url : form)?.call(modes, params, ctx);
     set("elicitation/create", { ...(form && { form: {} }), ...(url && { url: {} }) }, call);
   }
   if (typeof roots === "function") {
-    const call = async (_: unknown, ctx: RequestContext): Promise<unknown> => (await roots(ctx)).map(root);
+    const call = async (_: unknown, ctx: RequestContext): Promise<unknown> =>
+      (await roots.call(answers, ctx)).map(root);
     set("roots/list", { listChanged: true }, call);
   } else if (roots) setRoots(client, roots);
   return kept;
@@ -141,5 +147,5 @@ export function setRoots(client: Addon.Client, roots: readonly RootLike[]): void
 function root(given: RootLike): Root {
   if (given instanceof URL) return { uri: given.href };
   if (typeof given !== "string") return given;
-  return { uri: given.startsWith("file:") ? given : pathToFileURL(resolve(given)).href };
+  return { uri: given.includes("://") ? given : pathToFileURL(resolve(given)).href };
 }

@@ -141,7 +141,7 @@ export class Client {
 
   /** @internal */
   constructor(target: Target, options: ClientOptions) {
-    const { sampling, elicitation, roots, onError, ...others } = options;
+    const { sampling: _sampling, elicitation: _elicitation, roots, onError, ...others } = options;
     const { onLog, onResourceUpdated, onListChanged, onNotification, onClose, server, ...rest } = others;
     const { requestTimeout, onStderr: listener, ...plain } = rest;
     const user = userPackage();
@@ -161,7 +161,7 @@ export class Client {
     }
     this.#handle = this.#native.handle();
     const home: Home = { scope: new AsyncResource("tricorn.Client"), running: 0, onError: onError ?? logError };
-    this.#answers = answerWith(this.#native, { sampling, elicitation, roots } as Answers, home);
+    this.#answers = answerWith(this.#native, options, home);
     this.#listed = Array.isArray(roots);
     listen(this.#source, (name: string, params: ClientEvent) => {
       if (name === "notification") heard(options, params.method, params.params);

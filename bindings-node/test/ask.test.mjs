@@ -19,7 +19,7 @@ import {
 } from "tricorn";
 import { bridgeMetrics, withClient } from "tricorn/testing";
 import { z } from "zod";
-import { deferred, legacy, within } from "./program.mjs";
+import { deferred, legacy, path, within } from "./program.mjs";
 
 const quiet = { onError: () => {} };
 
@@ -225,6 +225,7 @@ test("roots: a list that changes, and a function", async () => {
       client.setRoots(["file:///e"]);
       assert.deepEqual(await listed(), [{ uri: "file:///e" }]);
       assert.throws(() => client.setRoots([{ uri: "https://example.com" }]), MisuseError);
+      assert.throws(() => client.setRoots(["https://example.com"]), MisuseError);
     },
     { ...legacy, roots },
   );
@@ -389,6 +390,78 @@ test("clients keep their AsyncLocalStorage, and wrong options are refused", asyn
   await assert.rejects(connect(app, { elicitation: {} }), MisuseError);
   await assert.rejects(connect(app, { roots: ["https://example.com", { uri: "x" }] }), MisuseError);
   assert.deepEqual(bridgeMetrics(), { queued: 0, calls: 0, ops: 0, dropped: 0 });
+});
+
+test("a policy is an object with methods", async () => {
+  class Policy {
+    name = "policy";
+    roots() {
+      return [`file:///${this.name}`];
+    }
+    sampling() {
+      return this.name;
+    }
+    elicitation() {
+      return { said: this.name };
+    }
+  }
+  class Parts {
+    name = "parts";
+    answer() {
+      return this.name;
+    }
+    form() {
+      return { said: this.name };
+    }
+  }
+  const all = async (ctx) => [
+    (await ctx.sample("?", { maxTokens: 1 })).text,
+    (await ctx.elicit("?", z.object({ said: z.string() }))).content.said,
+    (await ctx.listRoots()).map(({ uri }) => uri),
+  ];
+  const connected = async (options) => {
+    let outcome;
+    const app = new Server("policy").tool("ask", async (_, ctx) => {
+      outcome = await all(ctx);
+    });
+    const client = await connect(app, options);
+    await client.callTool("ask");
+    await client.close();
+    return outcome;
+  };
+  const policy = new Policy();
+  policy.revision = legacy.revision;
+  assert.deepEqual(await connected(policy), ["policy", "policy", ["file:///policy"]]);
+  const parts = new Parts();
+  const options = { ...legacy, sampling: parts, elicitation: parts, roots: [] };
+  assert.deepEqual(await connected(Object.assign(options, { name: "own" })), ["parts", "parts", []]);
+});
+
+test("the same over a pipe and over HTTP, until the client leaves", async (t) => {
+  const app = new Server("http").tool("ask", async (_, ctx) => (await ctx.elicit("?", z.object({}))).action);
+  const url = await new Promise((resolve) => void app.serveHttp({ port: 0, onListening: resolve }));
+  t.after(() => app.close());
+  const targets = [url, { command: process.execPath, args: [path("server")], stderr: "discard" }];
+  for (const target of targets) {
+    const asked = deferred();
+    const gone = deferred();
+    let wait = false;
+    const elicitation = (_, ctx) => {
+      if (!wait) return "decline";
+      ctx.signal.addEventListener("abort", () => gone.resolve(ctx.cancelled));
+      asked.resolve();
+      return new Promise(() => {});
+    };
+    const client = await connect(target, { ...legacy, elicitation });
+    assert.equal((await client.callTool("ask")).text, "decline");
+    wait = true;
+    const call = client.callTool("ask");
+    call.catch(() => {});
+    await within(asked.promise, "the question");
+    await client.close();
+    await assert.rejects(call);
+    assert.equal(await within(gone.promise, "the end of the question"), true);
+  }
 });
 
 test("ctx.notify knows what a server may say", async () => {
