@@ -16,7 +16,10 @@ export interface Progress {
 
 /** What holds for one request. All optional. */
 export interface RequestOptions {
-  /** Milliseconds without an answer or progress; null or 0: no limit. Default: the client's. */
+  /**
+   * Milliseconds without an answer or progress; null or 0: no limit. Default: the client's; of a server that asks its
+   * client: no limit, as people take their time.
+   */
   readonly timeout?: number | null;
   /** Milliseconds in all, progress or not; null or 0: no limit. Default: no limit. */
   readonly maxTimeout?: number | null;

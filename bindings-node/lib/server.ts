@@ -139,12 +139,12 @@ export class Server {
    *
    * ```ts
    * app.resource("config://app", { mimeType: "application/json" }, () => ({ debug: true }));
-   * app.resource("notes://{day}", ({ day }) => readFile(`notes/${day}.txt`, "utf8"));
+   * app.resource("notes://{day}", ({ day }) => notes.get(day) ?? "nothing");
    * ```
    *
    * The function gets the variables, else `{ uri }`. It returns text, bytes, `{ text | blob, mimeType }`, several of
    * those, or anything that is JSON. It throws `ResourceNotFoundError` where there is nothing. What does not change
-   * may stand in place of the function.
+   * may stand in place of the function. Variables are what a client says: check them before they become a path.
    *
    * @throws {MisuseError} for a URI that is taken, or none
    */
@@ -363,7 +363,7 @@ export class Server {
   #add(kind: Kind, name: string, definition: string, runner: Runner, options: Added): this {
     const { numbers, kept } = registerCompleters(options.complete, this.#home);
     const schema = options.inputSchema ?? options.input;
-    const parameters = schema && toJsonSchema(schema, "input", `${kind} "${name}" input`);
+    const parameters = schema && toJsonSchema(schema, "input", `${kind.replace("_", " ")} "${name}" input`);
     const more = addOptions({ parameters, completions: numbers, enabled: options.enabled });
     native(() => this.#native.add(kind, definition, more, register(runner)));
     this.#kept.set(`${kind} ${name}`, [runner, ...kept]);

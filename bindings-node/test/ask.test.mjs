@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 import {
   assistant,
+  CancelledError,
   CreateMessageResult,
   connect,
   MisuseError,
@@ -462,6 +463,16 @@ test("the same over a pipe and over HTTP, until the client leaves", async (t) =>
     await assert.rejects(call);
     assert.equal(await within(gone.promise, "the end of the question"), true);
   }
+});
+
+test("a call that is over asks nothing", async () => {
+  let kept;
+  await asking(async (ctx) => {
+    kept = ctx;
+  }, {});
+  await assert.rejects(kept.sample("?", { maxTokens: 1 }), CancelledError);
+  assert.equal(kept.notify("notifications/message", { level: "info", data: 1 }), false);
+  assert.throws(() => kept.setEnabled("tool", "ask", false), CancelledError);
 });
 
 test("ctx.notify knows what a server may say", async () => {
