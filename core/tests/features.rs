@@ -381,6 +381,15 @@ async fn nothing_is_sent_for_a_capability_that_was_not_declared() {
     }
 }
 
+#[tokio::test]
+async fn a_revision_without_questions_says_so() {
+    let handlers = Handlers::new().sampling(with(|_| json!("x")));
+    let client = connected(&asking(), "2026-07-28", &handlers).await;
+    let result = client.call_tool("sample", json!({})).await.unwrap();
+    let said = r#""sampling/createMessage" does not exist in revision 2026-07-28"#;
+    assert!(result.is_error && text(&result).contains(said), "{}", text(&result));
+}
+
 /// Never answers, and says when it is cancelled.
 #[derive(Default)]
 struct Silent {

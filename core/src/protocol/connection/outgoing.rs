@@ -9,7 +9,11 @@ impl Connection {
     pub(super) fn call(&mut self, now: Duration, invocation: Invocation, out: &mut Vec<Action>) {
         let max = self.facts.max_in_flight;
         let error = match &self.phase {
-            Phase::Unopened => Error::misuse("the connection is not open yet"),
+            Phase::Unopened => match invocation.related.and_then(|call| self.incoming.get_mut(call)) {
+                // Requests that need no session have nobody to answer questions.
+                Some(incoming) => unknown(&invocation.method, incoming.revision),
+                None => Error::misuse("the connection is not open yet"),
+            },
             Phase::Closed => Error::closed("the connection is closed"),
             _ if self.waiting.len() >= max.saturating_mul(QUEUED) => {
                 let waiting = max.saturating_mul(QUEUED);
@@ -39,8 +43,8 @@ impl Connection {
             && !row.exists_in(revision)
         {
             let Some(other) = row.stand_in(revision) else {
-                let message = format!("{:?} does not exist in revision {revision}", outgoing.method);
-                return out.push(Action::Resolve(outgoing.call, Err(Error::new(ErrorKind::Unsupported, message))));
+                let error = unknown(&outgoing.method, revision);
+                return out.push(Action::Resolve(outgoing.call, Err(error)));
             };
             outgoing.method = other.name.into();
             outgoing.stands_in = true;
@@ -221,6 +225,10 @@ impl Connection {
             self.settle(&outgoing, Err(self::late(&outgoing)), out);
         }
     }
+}
+
+fn unknown(method: &str, revision: Revision) -> Error {
+    Error::new(ErrorKind::Unsupported, format!("{method:?} does not exist in revision {revision}"))
 }
 
 fn undeclared(method: &str, other: &str, capability: &str) -> Error {
