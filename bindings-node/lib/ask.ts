@@ -17,9 +17,10 @@ export type Elicited<T> =
   | { readonly action: "accept"; readonly content: T }
   | { readonly action: "decline" | "cancel"; readonly content?: undefined };
 
-/** What a message for {@link Context.sample} may be: text is the user's. */
+/** What a message for {@link Context.sample} may be: text is the user's, and what a model wrote goes on as it is. */
 export type SampleMessage =
   | string
+  | CreateMessageResult
   | SamplingMessage
   | { readonly role: "user" | "assistant"; readonly content: string };
 
@@ -71,6 +72,7 @@ export function sampling(
   const all = Array.isArray(messages) ? (messages as readonly SampleMessage[]) : [messages as SampleMessage];
   const whole = all.map((message) => {
     if (typeof message === "string") return user(message);
+    if (message instanceof CreateMessageResult) return { role: message.role, content: message.raw["content"] };
     const { content } = message;
     return typeof content === "string" ? { ...message, content: { type: "text", text: content } } : message;
   });

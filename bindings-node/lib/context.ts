@@ -180,7 +180,7 @@ export class Context extends RequestContext {
     schema: S,
     options?: RequestOptions,
   ): Promise<Elicited<Arguments<S>>> {
-    const params = { message, requestedSchema: form(schema) };
+    const params = { mode: "form", message, requestedSchema: form(schema) };
     return elicited(schema, (await this.ask("elicitation/create", params, options)) as unknown as ElicitResult);
   }
 

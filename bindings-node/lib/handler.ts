@@ -2,7 +2,7 @@
 
 import type { AsyncResource } from "node:async_hooks";
 import { Context, type RequestContext } from "./context.js";
-import { RpcError, ToolError } from "./errors.js";
+import { PeerMisbehavedError, RpcError, TimeoutError, ToolError, UnsupportedError } from "./errors.js";
 import { addon, calls, type Handler, handle } from "./host.js";
 import { describe, isStandard, type Schema } from "./schema.js";
 
@@ -78,7 +78,7 @@ export abstract class Runner implements Handler {
   }
 
   #fail(key: number, ctx: RequestContext, error: unknown): void {
-    if (error instanceof ToolError) {
+    if (error instanceof ToolError || isAboutQuestion(error)) {
       addon.answerFailed(handle, key, error.message);
     } else if (error instanceof RpcError) {
       const data = error.data === undefined ? undefined : JSON.stringify(error.data);
@@ -141,6 +141,11 @@ export function toJson(value: unknown): string {
   const text = JSON.stringify(value) as string | undefined;
   if (text === undefined) throw new TypeError(`a ${typeof value} is not JSON`);
   return text;
+}
+
+/** What became of a question to the peer is no secret: nobody there, no answer, or one that does not fit. */
+function isAboutQuestion(error: unknown): error is Error {
+  return error instanceof UnsupportedError || error instanceof TimeoutError || error instanceof PeerMisbehavedError;
 }
 
 /** What the peer learns of an error that is none of its business. */

@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { Server } from "tricorn";
 import { withClient } from "tricorn/testing";
 
 /** Nothing here takes longer unless it hangs. */
@@ -33,6 +34,20 @@ export const legacy = { revision: "2025-11-25" };
 /** Runs `test` with a client of each era. */
 export async function both(server, test, options = {}) {
   for (const revision of ["2026-07-28", legacy.revision]) await withClient(server, test, { ...options, revision });
+}
+
+/** What `ask` comes to in a tool, seen from outside. */
+export async function asking(ask, options) {
+  let outcome;
+  const app = new Server("asking").tool("ask", async (_, ctx) => {
+    outcome = await ask(ctx).then(
+      (value) => ({ value }),
+      (error) => ({ error }),
+    );
+  });
+  await withClient(app, (client) => client.callTool("ask"), { ...legacy, ...options });
+  if (outcome.error) throw outcome.error;
+  return outcome.value;
 }
 
 export function path(name) {
