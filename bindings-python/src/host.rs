@@ -274,6 +274,11 @@ impl Bridge {
         guarded(|| error::checked(self.inner.get()?.notify(key, method, params)))
     }
 
+    /// Ends the event stream that the answer of a running call goes on; False when the call is over.
+    fn close_stream(&self, key: u64) -> PyResult<bool> {
+        guarded(|| Ok(self.inner.get()?.close_stream(key)))
+    }
+
     /// Shows or hides something from the client of a running call alone; False when that changed nothing.
     fn set_enabled(&self, key: u64, kind: &str, name: &str, yes: bool) -> PyResult<bool> {
         guarded(|| error::checked(self.inner.get()?.set_enabled(key, kind, name, yes)))

@@ -150,7 +150,16 @@ async def test_an_object_as_the_answer(asking: Asking) -> None:
 async def test_answers_that_do_not_fit(asking: Asking) -> None:
     for schema in (Typed, Model, int):
         error = await asking(lambda ctx, schema=schema: ctx.elicit("?", schema), elicitation=lambda: {"score": "many"})
-        assert isinstance(error, PeerMisbehavedError), error
+        assert isinstance(error, (RpcError, PeerMisbehavedError)), error
+        with pytest.raises(PeerMisbehavedError, match="does not fit"):
+            form(schema).answer(b'{"action":"accept","content":{"score":"many"}}')
+    with pytest.raises(PeerMisbehavedError, match='action "perhaps"'):
+        form(None).answer(b'{"action":"perhaps"}')
+
+
+async def test_forms_that_are_none(asking: Asking) -> None:
+    error = await asking(lambda ctx: ctx.elicit("?", {"type": "array"}), elicitation=lambda: {})
+    assert isinstance(error, MisuseError)
 
 
 async def test_pages_to_visit(asking: Asking) -> None:

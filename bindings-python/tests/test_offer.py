@@ -275,6 +275,19 @@ async def test_news_over_http(app: Server) -> None:
         assert await heard.next() == "resource"
 
 
+async def test_a_stream_that_ends_before_the_answer(app: Server) -> None:
+    @app.tool
+    async def slow(ctx: Context) -> bool:
+        ended = ctx.close_stream()
+        await asyncio.sleep(0.1)
+        return ended
+
+    async with testing.serving(app) as url:
+        for revision in (LEGACY, "2026-07-28"):
+            async with connect(url, revision=revision) as client:
+                assert (await client.call_tool("slow", timeout=20)).text == "true"
+
+
 # -- sources
 
 

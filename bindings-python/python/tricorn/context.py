@@ -175,6 +175,13 @@ class Context:
         """Sends the client a notification as part of this call; False when the call is over."""
         return self._host.bridge.notify(self._key, method, None if params is None else _encode(params))
 
+    def close_stream(self) -> bool:
+        """Ends the event stream that this call is answered on, when it takes long; the client comes back for the rest.
+
+        Only where there is one: legacy sessions over HTTP. False when the call is over.
+        """
+        return self._host.bridge.close_stream(self._key)
+
     # -- questions
 
     async def ask(

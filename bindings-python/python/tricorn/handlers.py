@@ -178,17 +178,21 @@ _ACTIONS = ("accept", "decline", "cancel")
 
 def _elicited(host: Host) -> Answer:
     def answer(key: int, value: Any) -> object:
+        content: object = None
         if isinstance(value, Elicited):
             given = cast("Elicited[Any]", value)  # type: ignore[redundant-cast]
             value = {"action": given.action}
-            if given.action == "accept" and given.content is not None:
-                value["content"] = given.content
+            content = given.content if given.action == "accept" else None
         elif isinstance(value, Mapping):
             members = cast("Mapping[str, Any]", value)
             if members.get("action") not in _ACTIONS or not members.keys() <= {"action", "content", "_meta"}:
-                value = {"action": "accept", "content": members}
+                value, content = {"action": "accept"}, members
         elif isinstance(value, msgspec.Struct) or dataclasses.is_dataclass(value) or hasattr(value, "model_dump"):
-            value = {"action": "accept", "content": value}
+            value, content = {"action": "accept"}, value
+        if content is not None:
+            # Forms know no null: what is None was left out.
+            fields = cast("dict[str, Any]", msgspec.json.decode(encode(content)))
+            value["content"] = {name: field for name, field in fields.items() if field is not None}
         return host.bridge.value(key, encode(value))
 
     return answer
