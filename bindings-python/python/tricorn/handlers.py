@@ -191,7 +191,10 @@ def _elicited(host: Host) -> Answer:
             value, content = {"action": "accept"}, value
         if content is not None:
             # Forms know no null: what is None was left out.
-            fields = cast("dict[str, Any]", msgspec.json.decode(encode(content)))
+            fields = msgspec.json.decode(encode(content))
+            if not isinstance(fields, dict):
+                raise TypeError(f"expected an object of answers, got {type(content).__qualname__}")
+            fields = cast("dict[str, Any]", fields)
             value["content"] = {name: field for name, field in fields.items() if field is not None}
         return host.bridge.value(key, encode(value))
 
