@@ -186,16 +186,16 @@ def _elicited(host: Host) -> Answer:
         elif isinstance(value, Mapping):
             members = cast("Mapping[str, Any]", value)
             if members.get("action") not in _ACTIONS or not members.keys() <= {"action", "content", "_meta"}:
-                value, content = {"action": "accept"}, members
+                content = members
         elif isinstance(value, msgspec.Struct) or dataclasses.is_dataclass(value) or hasattr(value, "model_dump"):
-            value, content = {"action": "accept"}, value
+            content = value
         if content is not None:
             # Forms know no null: what is None was left out.
             fields = msgspec.json.decode(encode(content))
             if not isinstance(fields, dict):
                 raise TypeError(f"expected an object of answers, got {type(content).__qualname__}")
             fields = cast("dict[str, Any]", fields)
-            value["content"] = {name: field for name, field in fields.items() if field is not None}
+            value = {"action": "accept", "content": {n: field for n, field in fields.items() if field is not None}}
         return host.bridge.value(key, encode(value))
 
     return answer
