@@ -21,6 +21,10 @@ export declare class Bridge {
   ): boolean;
   log(key: number, level: string, logger: string | undefined | null, json: string): boolean;
   require(key: number, capability: string): void;
+  ask(key: number, op: number, method: string, params: string | undefined | null, options: string): void;
+  notify(key: number, method: string, params?: string | undefined | null): boolean;
+  closeStream(key: number): boolean;
+  setEnabled(key: number, kind: string, name: string, enabled: boolean): boolean;
   settle(op: number): void;
   close(): void;
   metrics(): string;
@@ -43,8 +47,14 @@ export declare function answerError(
 
 export declare class Server {
   constructor(bridge: Bridge, source: number, options: string);
-  addTool(definition: string, handler: number): void;
-  removeTool(name: string): boolean;
+  add(kind: string, definition: string, options: string, handler: number): void;
+  addFiles(options: string): void;
+  remove(kind: string, name: string): boolean;
+  setEnabled(kind: string, name: string, enabled: boolean): boolean;
+  setSource(kind: string, list?: number | undefined | null, get?: number | undefined | null): void;
+  setHook(name: string, handler: number): void;
+  resourceUpdated(uri: string): void;
+  listChanged(kind: string): void;
   serveStdio(op: number): void;
   serveHttp(options: string, op: number): void;
   http(options: string): HttpEndpoint;
@@ -55,6 +65,8 @@ export declare class Server {
 export declare class Client {
   constructor(bridge: Bridge, source: number, target: string, options: string);
   static inMemory(bridge: Bridge, source: number, server: Server, options: string): Client;
+  setHandler(method: string, capability: string, handler: number): void;
+  setRoots(roots: string): void;
   connect(op: number): void;
   handle(): ClientHandle;
   notify(method: string, params?: string | undefined | null): void;

@@ -1,49 +1,45 @@
 /** The client: one connection to one server. */
 
+import { AsyncResource } from "node:async_hooks";
 import type * as Addon from "./addon.js";
-import { ClosedError, MisuseError, native, PeerMisbehavedError, TricornError } from "./errors.js";
+import { type Answers, answerWith, heard, type Listeners, type RootLike, setRoots } from "./answering.js";
+import type { Suggestions } from "./completion.js";
+import { ClosedError, MisuseError, native, TricornError } from "./errors.js";
+import { type Home, logError, toJson } from "./handler.js";
 import { addon, bridge, listen, newSource, wait, warn } from "./host.js";
 import { toEngine, withOptions } from "./options.js";
 import { userPackage } from "./package.js";
-import { CallToolResult } from "./result.js";
+import {
+  collected,
+  entries,
+  type PromptPage,
+  page,
+  type ResourcePage,
+  type ResourceTemplatePage,
+  type ToolPage,
+} from "./pages.js";
+import { limit, type RequestOptions, requested } from "./requesting.js";
+import { CallToolResult, ReadResourceResult } from "./result.js";
 import { type Metrics, nativeServer, Server } from "./server.js";
-import type { ClientCapabilities, Icon, Implementation, MetaObject, ServerCapabilities, Tool } from "./types.js";
-
-/** A server behind a URL. */
-export interface HttpTarget {
-  /** `http:` or `https:`, with the path of the endpoint. */
-  readonly url: string | URL;
-  /** Sent with every request; each wins over one of that name in {@link ClientOptions.headers}. */
-  readonly headers?: Readonly<Record<string, string>>;
-}
-
-/** A server that is a program; it is started, and stopped on close with everything it started. */
-export interface CommandTarget {
-  /** A path, or a name to be found on PATH. No shell reads it. */
-  readonly command: string;
-  /** Default: none. */
-  readonly args?: readonly string[];
-  /** Added to this program's environment; null removes a variable. */
-  readonly env?: Readonly<Record<string, string | null>>;
-  /** Default: this program's working directory. */
-  readonly cwd?: string;
-  /** Where its stderr goes: to ours (default), nowhere, or line by line to a function. */
-  readonly stderr?: "inherit" | "discard" | ((line: string) => void);
-}
-
-/** The contents of an `mcp.json`. */
-export interface ConfigTarget {
-  /** By name; see {@link ClientOptions.server}. What hosts keep beside the members of a target is ignored. */
-  readonly mcpServers: Readonly<
-    Record<string, HttpTarget | (Omit<CommandTarget, "stderr"> & { readonly stderr?: "inherit" | "discard" })>
-  >;
-}
-
-/** A URL, a command line, the path of an `mcp.json`, a server in this process, or one of these spelt out. */
-export type Target = string | URL | Server | HttpTarget | CommandTarget | ConfigTarget;
+import { resolve, type Target } from "./target.js";
+import type {
+  ClientCapabilities,
+  GetPromptResult,
+  Icon,
+  Implementation,
+  LoggingLevel,
+  MetaObject,
+  Prompt,
+  PromptReference,
+  Resource,
+  ResourceTemplate,
+  ResourceTemplateReference,
+  ServerCapabilities,
+  Tool,
+} from "./types.js";
 
 /** All optional. Durations are milliseconds, sizes bytes. */
-export interface ClientOptions {
+export interface ClientOptions extends Answers, Listeners {
   /** Default: the name in your package.json. */
   readonly name?: string;
   /** Default: the version in your package.json. */
@@ -76,50 +72,23 @@ export interface ClientOptions {
   readonly capabilities?: ClientCapabilities;
   /** Which entry of an `mcp.json`; not needed when there is only one. */
   readonly server?: string;
-  /** Hears of every notification of the server that nothing else waits for. */
-  readonly onNotification?: (method: string, params: unknown) => void;
   /** Hears why the connection ended, when it was not by {@link Client.close}. */
   readonly onClose?: (reason: string) => void;
   /**
    * Hears the stderr of a program line by line, unless the target itself says where that goes. Default: it goes to ours.
    */
   readonly onStderr?: (line: string) => void;
+  /**
+   * Hears of what `sampling`, `elicitation` and `roots` throw, other than `RpcError`.
+   * Default: `console.error`. The server only ever learns the type of such an error.
+   */
+  readonly onError?: (error: unknown, method: string) => void;
 }
 
-/** How far a call is. */
-export interface Progress {
-  /** Grows with every report. */
-  readonly progress: number;
-  /** Where progress ends, when the server knows. */
-  readonly total?: number;
-  /** What the server is doing, for people. */
-  readonly message?: string;
-}
-
-/** What holds for one request. All optional. */
-export interface RequestOptions {
-  /** Milliseconds without an answer or progress; null or 0: no limit. Default: the client's. */
-  readonly timeout?: number | null;
-  /** Milliseconds in all, progress or not; null or 0: no limit. Default: no limit. */
-  readonly maxTimeout?: number | null;
-  /** Aborting it rejects with its reason and cancels the request at the server. */
-  readonly signal?: AbortSignal;
-  /** Hears of progress until the answer comes. What it throws is an uncaught exception. */
-  readonly onProgress?: (progress: Progress) => void;
-}
-
-/** What holds for one call of a tool. All optional. */
+/** What holds for one request with a `_meta` of the caller's. All optional. */
 export interface CallOptions extends RequestOptions {
   /** The request's `_meta`. */
   readonly meta?: MetaObject;
-}
-
-/** One page of `tools/list`. */
-export interface ToolPage {
-  /** In the server's order. */
-  readonly tools: readonly Tool[];
-  /** Where the next page starts; undefined on the last. */
-  readonly nextCursor?: string;
 }
 
 interface Connected {
@@ -132,14 +101,11 @@ interface Connected {
   readonly sessionId?: string;
 }
 
-/** Pages of one list; a server that sends more of them never ends. */
-const MAX_PAGES = 1000;
-
 /**
- * Connected clients, each with its server when that is in this process: it lives as long as they do.
- * The program closes them when it has nothing else to do.
+ * Connected clients, each with what lives as long as it does: what answers its server, and the server itself when
+ * that is in this process. The program closes them when it has nothing else to do.
  */
-const open = new Map<Client, Server | undefined>();
+const open = new Map<Client, readonly unknown[]>();
 
 /**
  * Connects to a server, whichever era it speaks.
@@ -162,6 +128,10 @@ export class Client {
   readonly #native: Addon.Client;
   readonly #handle: Addon.ClientHandle;
   readonly #source = newSource();
+  /** The engine refers to handlers weakly: this keeps them. */
+  readonly #answers: readonly object[];
+  /** Whether the roots are a list, which can be changed. */
+  readonly #listed: boolean;
   #connected: Connected | undefined;
   #closing: Promise<void> | undefined;
 
@@ -171,12 +141,14 @@ export class Client {
 
   /** @internal */
   constructor(target: Target, options: ClientOptions) {
-    const { onNotification, onClose, server, requestTimeout, onStderr: listener, ...rest } = options;
+    const { sampling: _sampling, elicitation: _elicitation, roots, onError, ...others } = options;
+    const { onLog, onResourceUpdated, onListChanged, onNotification, onClose, server, ...rest } = others;
+    const { requestTimeout, onStderr: listener, ...plain } = rest;
     const user = userPackage();
     const engine = toEngine({
       name: user.name ?? "client",
       version: user.version ?? "0.0.0",
-      ...rest,
+      ...plain,
       requestTimeout: requestTimeout === undefined ? undefined : (limit(requestTimeout) ?? 0),
     });
     let onStderr = listener;
@@ -188,8 +160,11 @@ export class Client {
       this.#native = withOptions(() => new addon.Client(bridge, this.#source, wire, engine));
     }
     this.#handle = this.#native.handle();
+    const home: Home = { scope: new AsyncResource("tricorn.Client"), running: 0, onError: onError ?? logError };
+    this.#answers = answerWith(this.#native, options, home);
+    this.#listed = Array.isArray(roots);
     listen(this.#source, (name: string, params: ClientEvent) => {
-      if (name === "notification") onNotification?.(params.method, params.params);
+      if (name === "notification") heard(options, params.method, params.params);
       else if (name === "stderr") onStderr?.(params.line);
       else if (name === "warning") warn(params.message);
       else if (name === "closed") {
@@ -235,25 +210,63 @@ export class Client {
   }
 
   /** All tools, all pages. */
-  async listTools(options?: RequestOptions): Promise<Tool[]> {
-    const tools: Tool[] = [];
-    const seen = new Set<string>();
-    for (let cursor: string | undefined; ; ) {
-      const page = await this.listToolsPage(cursor, options);
-      tools.push(...page.tools);
-      cursor = page.nextCursor ?? undefined;
-      if (cursor === undefined) return tools;
-      if (seen.has(cursor)) throw new PeerMisbehavedError(`tools/list never ends: the cursor "${cursor}" came twice`);
-      if (seen.add(cursor).size < MAX_PAGES) continue;
-      throw new PeerMisbehavedError(`tools/list never ends: there are more than ${MAX_PAGES} pages`);
-    }
+  listTools(options?: RequestOptions): Promise<Tool[]> {
+    return collected(this.tools(options));
   }
 
   /** One page of tools: the first, or the one at `cursor`. */
-  async listToolsPage(cursor?: string, options?: RequestOptions): Promise<ToolPage> {
-    const page = await this.request("tools/list", cursor === undefined ? {} : { cursor }, options);
-    if (!Array.isArray(page["tools"])) throw new PeerMisbehavedError("tools/list: the result has no list of tools");
-    return page as unknown as ToolPage;
+  listToolsPage(cursor?: string, options?: RequestOptions): Promise<ToolPage> {
+    return page(this.#sender(options), "tools/list", cursor);
+  }
+
+  /** All tools, each page asked for when the loop gets there. */
+  tools(options?: RequestOptions): AsyncGenerator<Tool, void, undefined> {
+    return entries(this.#sender(options), "tools/list");
+  }
+
+  /** All resources, all pages. */
+  listResources(options?: RequestOptions): Promise<Resource[]> {
+    return collected(this.resources(options));
+  }
+
+  /** One page of resources: the first, or the one at `cursor`. */
+  listResourcesPage(cursor?: string, options?: RequestOptions): Promise<ResourcePage> {
+    return page(this.#sender(options), "resources/list", cursor);
+  }
+
+  /** All resources, each page asked for when the loop gets there. */
+  resources(options?: RequestOptions): AsyncGenerator<Resource, void, undefined> {
+    return entries(this.#sender(options), "resources/list");
+  }
+
+  /** All resource templates, all pages. */
+  listResourceTemplates(options?: RequestOptions): Promise<ResourceTemplate[]> {
+    return collected(this.resourceTemplates(options));
+  }
+
+  /** One page of resource templates: the first, or the one at `cursor`. */
+  listResourceTemplatesPage(cursor?: string, options?: RequestOptions): Promise<ResourceTemplatePage> {
+    return page(this.#sender(options), "resources/templates/list", cursor);
+  }
+
+  /** All resource templates, each page asked for when the loop gets there. */
+  resourceTemplates(options?: RequestOptions): AsyncGenerator<ResourceTemplate, void, undefined> {
+    return entries(this.#sender(options), "resources/templates/list");
+  }
+
+  /** All prompts, all pages. */
+  listPrompts(options?: RequestOptions): Promise<Prompt[]> {
+    return collected(this.prompts(options));
+  }
+
+  /** One page of prompts: the first, or the one at `cursor`. */
+  listPromptsPage(cursor?: string, options?: RequestOptions): Promise<PromptPage> {
+    return page(this.#sender(options), "prompts/list", cursor);
+  }
+
+  /** All prompts, each page asked for when the loop gets there. */
+  prompts(options?: RequestOptions): AsyncGenerator<Prompt, void, undefined> {
+    return entries(this.#sender(options), "prompts/list");
   }
 
   /**
@@ -267,8 +280,79 @@ export class Client {
     args: Readonly<Record<string, unknown>> = {},
     options?: CallOptions,
   ): Promise<CallToolResult<T>> {
-    const params = { name, arguments: args, ...(options?.meta && { _meta: options.meta }) };
+    const params = withMeta({ name, arguments: args }, options);
     return new CallToolResult<T>(await this.request("tools/call", params, options));
+  }
+
+  /**
+   * Reads a resource.
+   *
+   * @throws {RpcError} when there is none: -32002, in newer revisions -32602
+   */
+  async readResource(uri: string | URL, options?: CallOptions): Promise<ReadResourceResult> {
+    const params = withMeta({ uri: String(uri) }, options);
+    return new ReadResourceResult(await this.request("resources/read", params, options));
+  }
+
+  /** Asks to hear of changes of a resource, by {@link ClientOptions.onResourceUpdated}. */
+  async subscribe(uri: string | URL, options?: RequestOptions): Promise<void> {
+    await this.request("resources/subscribe", { uri: String(uri) }, options);
+  }
+
+  /** No longer asks for it. */
+  async unsubscribe(uri: string | URL, options?: RequestOptions): Promise<void> {
+    await this.request("resources/unsubscribe", { uri: String(uri) }, options);
+  }
+
+  /** Gets a prompt's messages. Arguments are text in the protocol; here numbers and others become it as JSON. */
+  async getPrompt(
+    name: string,
+    args: Readonly<Record<string, unknown>> = {},
+    options?: CallOptions,
+  ): Promise<GetPromptResult> {
+    const params = withMeta({ name, arguments: texts(args) }, options);
+    return (await this.request("prompts/get", params, options)) as unknown as GetPromptResult;
+  }
+
+  /**
+   * Asks for suggestions for an argument of a prompt or a variable of a resource template.
+   *
+   * ```ts
+   * const { values } = await client.complete({ type: "ref/prompt", name: "greet" }, "name", "An");
+   * ```
+   *
+   * @param value what has been typed so far
+   * @param args the other arguments, as far as they are known
+   */
+  async complete(
+    ref: PromptReference | ResourceTemplateReference,
+    argument: string,
+    value: string,
+    args?: Readonly<Record<string, string>>,
+    options?: RequestOptions,
+  ): Promise<Suggestions> {
+    const params = { ref, argument: { name: argument, value }, ...(args && { context: { arguments: args } }) };
+    const { completion } = await this.request("completion/complete", params, options);
+    return completion as Suggestions;
+  }
+
+  /**
+   * Asks for the server's log from this level on, by {@link ClientOptions.onLog}.
+   *
+   * @throws {UnsupportedError} where each request asks by itself, with `io.modelcontextprotocol/logLevel` in its `_meta`
+   */
+  async setLogLevel(level: LoggingLevel, options?: RequestOptions): Promise<void> {
+    await this.request("logging/setLevel", { level }, options);
+  }
+
+  /**
+   * Has these roots from now on, and tells the server.
+   *
+   * @throws {MisuseError} when {@link ClientOptions.roots} was no list: give an empty one when there are none yet
+   */
+  setRoots(roots: readonly RootLike[]): void {
+    if (!this.#listed) throw new MisuseError('setRoots: connect with the option "roots", a list, which may be empty');
+    setRoots(this.#native, roots);
   }
 
   /**
@@ -287,30 +371,13 @@ export class Client {
    * @throws {TimeoutError} when no answer came; the server has been told
    * @throws {ClosedError} when the connection is closed or ends meanwhile
    */
-  async request(
+  request(
     method: string,
     params?: Readonly<Record<string, unknown>>,
     options: RequestOptions = {},
   ): Promise<Record<string, unknown>> {
-    if (this.#closing) throw new ClosedError("the client is closed");
-    const { signal, onProgress, timeout, maxTimeout } = options;
-    const engine =
-      timeout === undefined && maxTimeout === undefined && !onProgress
-        ? ""
-        : toEngine({
-            timeout: timeout === undefined ? undefined : limit(timeout),
-            maxTimeout: limit(maxTimeout) ?? undefined,
-            progress: onProgress && true,
-          });
-    const text = params && JSON.stringify(params);
-    const listener = onProgress && ((_name: string, progress: Progress) => onProgress(progress));
-    try {
-      return await wait((op) => addon.request(this.#handle, op, method, text, engine), signal, listener);
-    } catch (error) {
-      // The error was made where the answer arrived; show where the question was asked.
-      if (error instanceof TricornError) Error.captureStackTrace(error);
-      throw error;
-    }
+    if (this.#closing) return Promise.reject(new ClosedError("the client is closed"));
+    return requested(options, params, (op, text, engine) => addon.request(this.#handle, op, method, text, engine));
   }
 
   /**
@@ -338,6 +405,10 @@ export class Client {
     return JSON.parse(this.#native.metrics()) as Metrics;
   }
 
+  #sender(options?: RequestOptions) {
+    return (method: string, params: Readonly<Record<string, unknown>>) => this.request(method, params, options);
+  }
+
   get #info(): Connected {
     if (!this.#connected) throw new MisuseError("the client is not connected yet");
     return this.#connected;
@@ -352,7 +423,7 @@ export class Client {
       throw error;
     }
     if (open.size === 0) process.on("beforeExit", closeAll);
-    open.set(this, server);
+    open.set(this, [server, this.#answers]);
   }
 
   #forget(): void {
@@ -361,9 +432,14 @@ export class Client {
   }
 }
 
-/** A time limit as the engine takes it: null for none, however that was said. */
-function limit(milliseconds: number | null | undefined): number | null {
-  return milliseconds === 0 || milliseconds === Number.POSITIVE_INFINITY ? null : (milliseconds ?? null);
+function withMeta(params: Record<string, unknown>, options: CallOptions | undefined): Record<string, unknown> {
+  return options?.meta ? { ...params, _meta: options.meta } : params;
+}
+
+/** The arguments of a prompt, which the protocol has as text. */
+function texts(args: Readonly<Record<string, unknown>>): Record<string, string> {
+  const given = Object.entries(args).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given.map(([name, value]) => [name, typeof value === "string" ? value : toJson(value)]));
 }
 
 type ClientEvent = {
@@ -377,32 +453,4 @@ type ClientEvent = {
 /** The program has nothing left to do but may have servers running: let them end in order. */
 function closeAll(): void {
   for (const client of open.keys()) client.close().catch(() => {});
-}
-
-interface Resolved {
-  readonly wire: string;
-  readonly stderr?: (line: string) => void;
-}
-
-/** What the engine shall connect to, and who listens to a program's stderr; `heard`: the client's options do. */
-function resolve(target: Exclude<Target, Server>, server: string | undefined, heard: boolean): Resolved {
-  const mode = heard ? "event" : undefined;
-  if (typeof target === "string") return { wire: JSON.stringify({ text: target, server, stderr: mode }) };
-  if (target instanceof URL) return { wire: JSON.stringify({ text: target.href, server }) };
-  if ("url" in target) return { wire: JSON.stringify({ ...target, url: String(target.url), server }) };
-  if ("mcpServers" in target) {
-    const deaf = Object.keys(target.mcpServers).find((name) => typeof stderrOf(target.mcpServers[name]) === "function");
-    if (deaf !== undefined) {
-      throw new MisuseError(`server "${deaf}": stderr: a function is for the option onStderr`);
-    }
-    return { wire: JSON.stringify({ ...target, server, stderr: mode }) };
-  }
-  const { stderr = mode, ...rest } = target;
-  if (typeof stderr === "function")
-    return { wire: JSON.stringify({ args: [], ...rest, server, stderr: "event" }), stderr };
-  return { wire: JSON.stringify({ args: [], ...rest, server, stderr }) };
-}
-
-function stderrOf(entry: unknown): unknown {
-  return (entry as { readonly stderr?: unknown } | null)?.stderr;
 }

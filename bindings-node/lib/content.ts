@@ -1,4 +1,4 @@
-/** What a tool can answer besides a plain value. */
+/** What handlers can answer besides plain values. */
 
 import type {
   Annotations,
@@ -9,6 +9,7 @@ import type {
   ImageContent,
   MetaObject,
   ResourceLink,
+  SamplingMessageContentBlock,
   TextContent,
 } from "./types.js";
 
@@ -34,7 +35,8 @@ function block<T extends ContentBlock>(value: T, options: ContentOptions | undef
   return Object.defineProperty(made, BLOCK, { value: true });
 }
 
-function base64(data: string | Uint8Array): string {
+/** Bytes as base64; text is that already. */
+export function base64(data: string | Uint8Array): string {
   return typeof data === "string"
     ? data
     : Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("base64");
@@ -69,6 +71,29 @@ export function resource(
 /** A pointer to a resource the client may read. */
 export function resourceLink(link: Omit<ResourceLink, "type" | "_meta">, options?: ContentOptions): ResourceLink {
   return block({ type: "resource_link", ...link }, options);
+}
+
+/** What the user says, text or a block: in a prompt, or in a conversation with a model. */
+export function user(text: string): { role: "user"; content: TextContent };
+export function user<Block extends ContentBlock | SamplingMessageContentBlock>(
+  content: Block,
+): { role: "user"; content: Block };
+export function user(content: string | object): object {
+  return said("user", content);
+}
+
+/** What the model says, text or a block: in a prompt, or in a conversation with a model. */
+export function assistant(text: string): { role: "assistant"; content: TextContent };
+export function assistant<Block extends ContentBlock | SamplingMessageContentBlock>(
+  content: Block,
+): { role: "assistant"; content: Block };
+export function assistant(content: string | object): object {
+  return said("assistant", content);
+}
+
+/** @internal */
+export function said(role: string, content: string | object): object {
+  return { role, content: typeof content === "string" ? { type: "text", text: content } : content };
 }
 
 /** A whole result made by {@link result}: the only kind a tool with a declared output may return. */

@@ -1,14 +1,30 @@
 /** What a handler may know about its call, and do during it. */
 
-import { native } from "./errors.js";
+import {
+  CreateMessageResult,
+  type Elicited,
+  elicited,
+  form,
+  type SampleMessage,
+  type SampleOptions,
+  sampling,
+} from "./ask.js";
+import { native, PeerMisbehavedError } from "./errors.js";
 import { bridge } from "./host.js";
+import type { Kind } from "./kind.js";
+import { type Logger, logger } from "./logger.js";
+import { type RequestOptions, requested } from "./requesting.js";
+import type { Schema } from "./schema.js";
+import type { Arguments } from "./tool.js";
 import type {
   ClientCapabilities,
+  ElicitResult,
   Implementation,
   LoggingLevel,
   MetaObject,
   ProgressToken,
   RequestId,
+  Root,
 } from "./types.js";
 
 /** The request behind a call. Handlers cannot tell where it came from unless they look here. */
@@ -48,8 +64,8 @@ type Wire = Partial<Omit<RequestInfo, "id" | "headers" | "raw">> &
     readonly headers?: readonly (readonly [name: string, value: string])[];
   };
 
-/** The optional second argument of every handler. Good for this one call. */
-export class Context {
+/** What a handler of either side knows of its request. Good for this one call. */
+export class RequestContext {
   readonly #key: number;
   #request: RequestInfo | undefined;
   #controller: AbortController | undefined;
@@ -61,7 +77,7 @@ export class Context {
   }
 
   /**
-   * Aborted when nobody waits for this call any more: the client cancelled it or went away.
+   * Aborted when nobody waits for this call any more: the peer cancelled it or went away.
    * The reason is an `AbortError`. Whatever the handler returns after that is dropped.
    */
   get signal(): AbortSignal {
@@ -88,13 +104,37 @@ export class Context {
   }
 
   /**
-   * Tells the client how far this call is. Progress should grow with every report.
+   * Tells the peer how far this call is. Progress should grow with every report.
    *
    * @param total where progress ends, when known
    * @returns false when the call is over
    */
   progress(progress: number, total?: number, message?: string): boolean {
     return bridge.progress(this.#key, progress, total, message);
+  }
+
+  /** @internal */
+  cancel(reason: string | null): void {
+    if (this.#cancelled) return;
+    this.#cancelled = new DOMException(reason ?? "the request was cancelled", "AbortError");
+    this.#controller?.abort(this.#cancelled);
+  }
+}
+
+/**
+ * The optional second argument of every handler of a server. Good for this one call.
+ *
+ * What asks the client rejects with `UnsupportedError` when the client does not declare that it answers,
+ * with `RpcError` when it refuses, and with the reason of {@link signal} when this call is cancelled.
+ */
+export class Context extends RequestContext {
+  readonly #key: number;
+  #logger: Logger | undefined;
+
+  /** @internal */
+  constructor(key: number) {
+    super(key);
+    this.#key = key;
   }
 
   /**
@@ -108,6 +148,12 @@ export class Context {
     return native(() => bridge.log(this.#key, level, logger, JSON.stringify(data) ?? "null"));
   }
 
+  /** {@link log} in the shape of `console` and of pino. */
+  get logger(): Logger {
+    this.#logger ??= logger((level, data, name) => this.log(level, data, name));
+    return this.#logger;
+  }
+
   /**
    * Checks that the client has a capability, such as `sampling`, `elicitation` or `elicitation.url`.
    *
@@ -117,11 +163,117 @@ export class Context {
     native(() => bridge.require(this.#key, capability));
   }
 
-  /** @internal */
-  cancel(reason: string | null): void {
-    if (this.#cancelled) return;
-    this.#cancelled = new DOMException(reason ?? "the request was cancelled", "AbortError");
-    this.#controller?.abort(this.#cancelled);
+  /**
+   * Asks the user to fill in a form.
+   *
+   * ```ts
+   * const answer = await ctx.elicit("Which size?", z.object({ size: z.enum(["S", "M", "L"]) }));
+   * if (answer.action === "accept") order(answer.content.size);
+   * ```
+   *
+   * @param schema an object of text, numbers, booleans and choices; nothing within something
+   * @throws {MisuseError} for a schema that no form can be made of
+   * @throws {PeerMisbehavedError} when the answer does not fit the schema
+   */
+  async elicit<const S extends Schema>(
+    message: string,
+    schema: S,
+    options?: RequestOptions,
+  ): Promise<Elicited<Arguments<S>>> {
+    const params = { message, requestedSchema: form(schema) };
+    return elicited(schema, (await this.ask("elicitation/create", params, options)) as unknown as ElicitResult);
+  }
+
+  /**
+   * Asks the user to visit a page, such as one to sign in. `accept` means that they will; when they are done there,
+   * {@link notify} the client by `notifications/elicitation/complete` with the id.
+   *
+   * @param elicitationId names the question
+   */
+  async elicitUrl(
+    message: string,
+    url: string | URL,
+    elicitationId: string,
+    options?: RequestOptions,
+  ): Promise<ElicitResult["action"]> {
+    const params = { mode: "url", message, url: String(url), elicitationId };
+    const { action } = (await this.ask("elicitation/create", params, options)) as unknown as ElicitResult;
+    return action;
+  }
+
+  /**
+   * Lets the client's model write a message.
+   *
+   * ```ts
+   * const { text } = await ctx.sample("Sum this up: …", { maxTokens: 200 });
+   * ```
+   *
+   * @param messages text, which the user says, a message such as `user(…)`, or the conversation so far
+   */
+  async sample(
+    messages: SampleMessage | readonly SampleMessage[],
+    how: SampleOptions,
+    options?: RequestOptions,
+  ): Promise<CreateMessageResult> {
+    return new CreateMessageResult(await this.ask("sampling/createMessage", sampling(messages, how), options));
+  }
+
+  /** Asks which folders and files this server may look at. */
+  async listRoots(options?: RequestOptions): Promise<Root[]> {
+    const { roots } = await this.ask("roots/list", undefined, options);
+    if (!Array.isArray(roots)) throw new PeerMisbehavedError("roots/list: the result has no list of roots");
+    return roots as Root[];
+  }
+
+  /**
+   * Sends any request to the client, as part of this call, and returns its result object.
+   *
+   * @throws {UnsupportedError} when the client does not declare that it answers it, or the revision does not have it
+   * @throws {RpcError} when the client answered with an error
+   * @throws {TimeoutError} when no answer came; the client has been told
+   */
+  async ask(
+    method: string,
+    params?: Readonly<Record<string, unknown>>,
+    options: RequestOptions = {},
+  ): Promise<Record<string, unknown>> {
+    const { signal } = options;
+    const either = signal ? AbortSignal.any([signal, this.signal]) : this.signal;
+    return requested({ ...options, signal: either }, params, (op, text, engine) =>
+      bridge.ask(this.#key, op, method, text, engine),
+    );
+  }
+
+  /**
+   * Sends a notification to the client, as part of this call.
+   *
+   * @returns false when the call is over
+   * @throws {MisuseError} when a server has no such notification in this revision
+   */
+  notify(method: string, params?: Readonly<Record<string, unknown>>): boolean {
+    return native(() => bridge.notify(this.#key, method, params && JSON.stringify(params)));
+  }
+
+  /**
+   * Ends the event stream that the answer goes on, to free its connection while a long call runs. The client asks for
+   * the rest after the server's `sseRetry`; what is sent meanwhile is kept for it. Where a client would not come back,
+   * or there is no such stream, nothing happens.
+   *
+   * @returns false when the call is over
+   */
+  closeStream(): boolean {
+    return bridge.closeStream(this.#key);
+  }
+
+  /**
+   * Shows or hides something from this client alone, for as long as its session lives.
+   *
+   * @param name the name; of a resource the URI, of a template the URI template
+   * @returns whether that changed anything
+   * @throws {UnsupportedError} when the revision has no sessions
+   */
+  setEnabled(kind: Kind, name: string, enabled: boolean): boolean {
+    return native(() => bridge.setEnabled(this.#key, kind, name, enabled));
   }
 }
 

@@ -45,6 +45,35 @@ export class RpcError extends TricornError {
   }
 }
 
+/** There is no resource at this URI. Thrown by the function of a template or a source; clients get an {@link RpcError}. */
+export class ResourceNotFoundError extends RpcError {
+  constructor(uri: string | URL) {
+    // Newer revisions have another code: the engine sees to that.
+    super(-32002, `there is no resource "${uri}"`, { uri: String(uri) });
+  }
+}
+
+/** A page that the user has to visit. */
+export interface UrlElicitation {
+  /** Names it, for the notification that says it is done. */
+  readonly elicitationId: string;
+  /** The page. */
+  readonly url: string;
+  /** Why, for the user. */
+  readonly message: string;
+}
+
+/** The user has to visit these pages, then the client sends its request again. Only revision 2025-11-25 has it. */
+export class UrlElicitationRequiredError extends RpcError {
+  /** The pages. */
+  readonly elicitations: readonly UrlElicitation[];
+
+  constructor(elicitations: readonly UrlElicitation[], message = "the user has to visit a page first") {
+    super(-32042, message, { elicitations: elicitations.map((one) => ({ mode: "url", ...one })) });
+    this.elicitations = elicitations;
+  }
+}
+
 /** The peer broke the protocol. */
 export class PeerMisbehavedError extends TricornError {
   constructor(message: string, options?: ErrorOptions) {
@@ -133,7 +162,13 @@ export interface ErrorRecord {
 
 /** @internal */
 export function errorFrom(record: ErrorRecord): TricornError {
-  if (record.kind === "rpc") return new RpcError(record.code ?? -32603, record.message, record.data);
+  if (record.kind === "rpc") {
+    const { code = -32603, message, data } = record;
+    const { elicitations } = (data ?? {}) as { readonly elicitations?: readonly UrlElicitation[] };
+    return code === -32042 && Array.isArray(elicitations)
+      ? new UrlElicitationRequiredError(elicitations, message)
+      : new RpcError(code, message, data);
+  }
   const Class = classes[record.kind] as typeof MisuseError | undefined;
   // A kind this version does not know yet is still an error with a message.
   return Class ? new Class(record.message) : new TricornError(record.kind, record.message);

@@ -17,6 +17,14 @@ export interface MountOptions {
   readonly sessionIdleTimeout?: number;
   /** Milliseconds between signs of life on a silent stream. Default 15 seconds. */
   readonly keepAliveInterval?: number;
+  /** Events of one session kept for clients that lose a stream. Default 256; 0 keeps none. */
+  readonly maxEvents?: number;
+  /** Bytes of them. Default 1 MiB. */
+  readonly maxEventBytes?: number;
+  /** Milliseconds after which a client that lost a stream asks for the rest. Default 1000. */
+  readonly sseRetry?: number;
+  /** Whether the oldest transport, HTTP+SSE, is served, too. Default false. */
+  readonly sse?: boolean;
   /** Sockets at once, and stateless requests running at once. Default 4096. */
   readonly maxConnections?: number;
 }
@@ -29,6 +37,10 @@ export interface HttpOptions extends MountOptions {
   readonly port?: number;
   /** Default `/mcp`. */
   readonly path?: string;
+  /** Where the stream of HTTP+SSE is. Default `/sse`. */
+  readonly ssePath?: string;
+  /** Where its messages are posted. Default `/messages`. */
+  readonly sseMessagePath?: string;
   /** Hears the URL once connections are accepted. */
   readonly onListening?: (url: string) => void;
 }

@@ -2,20 +2,20 @@
 
 import { addon } from "./host.js";
 
+export type {
+  Answered,
+  Answers,
+  ElicitationHandler,
+  Listeners,
+  RootLike,
+  Sampled,
+  SamplingHandler,
+} from "./answering.js";
+export { CreateMessageResult, type Elicited, type SampleMessage, type SampleOptions } from "./ask.js";
+export { type CallOptions, Client, type ClientOptions, connect } from "./client.js";
+export type { Completer, Completion, Fallback, Suggestions } from "./completion.js";
 export {
-  type CallOptions,
-  Client,
-  type ClientOptions,
-  type CommandTarget,
-  type ConfigTarget,
-  connect,
-  type HttpTarget,
-  type Progress,
-  type RequestOptions,
-  type Target,
-  type ToolPage,
-} from "./client.js";
-export {
+  assistant,
   audio,
   type CompleteResult,
   type ContentOptions,
@@ -24,8 +24,9 @@ export {
   resourceLink,
   result,
   text,
+  user,
 } from "./content.js";
-export { Context, type RequestInfo } from "./context.js";
+export { Context, RequestContext, type RequestInfo } from "./context.js";
 export {
   AuthError,
   CancelledError,
@@ -33,15 +34,31 @@ export {
   type ErrorKind,
   MisuseError,
   PeerMisbehavedError,
+  ResourceNotFoundError,
   RpcError,
   TimeoutError,
   ToolError,
   TransportError,
   TricornError,
   UnsupportedError,
+  type UrlElicitation,
+  UrlElicitationRequiredError,
 } from "./errors.js";
 export type { HttpMount, HttpOptions, MountOptions, NodeListener } from "./http.js";
-export { CallToolResult } from "./result.js";
+export type { Kind } from "./kind.js";
+export type { Log, Logger } from "./logger.js";
+export type { PromptPage, ResourcePage, ResourceTemplatePage, ToolPage } from "./pages.js";
+export type { Message, PromptArguments, PromptHandler, PromptOptions, PromptValue } from "./prompts.js";
+export type { Progress, RequestOptions } from "./requesting.js";
+export type {
+  Contents,
+  ResourceArguments,
+  ResourceHandler,
+  ResourceOptions,
+  ResourceValue,
+  Variables,
+} from "./resources.js";
+export { CallToolResult, ReadResourceResult } from "./result.js";
 export {
   type Infer,
   type InferInput,
@@ -53,16 +70,26 @@ export {
   type StandardSchema,
 } from "./schema.js";
 export { type Metrics, Server, type ServerOptions } from "./server.js";
+export type { Source } from "./source.js";
+export type { CommandTarget, ConfigTarget, HttpTarget, Target } from "./target.js";
 export type { Arguments, Returns, ToolHandler, ToolOptions } from "./tool.js";
 export type {
   Annotations,
   AudioContent,
   ContentBlock,
   EmbeddedResource,
+  GetPromptResult,
   Icon,
   ImageContent,
   LoggingLevel,
+  Prompt,
+  PromptArgument,
+  PromptMessage,
+  Resource,
   ResourceLink,
+  ResourceTemplate,
+  Root,
+  SamplingMessage,
   TextContent,
   Tool,
   ToolAnnotations,

@@ -10,6 +10,7 @@ const DURATIONS = new Set([
   "requestTimeout",
   "sessionIdleTimeout",
   "shutdownGrace",
+  "sseRetry",
   "timeout",
 ]);
 

@@ -1,8 +1,8 @@
-/** What a client gets from a tool. */
+/** What a client gets from a tool or a resource. */
 
 import { PeerMisbehavedError, ToolError } from "./errors.js";
 import { describe, type Infer, type StandardSchema } from "./schema.js";
-import type { ContentBlock, MetaObject } from "./types.js";
+import type { BlobResourceContents, ContentBlock, MetaObject, TextResourceContents } from "./types.js";
 
 /**
  * What a tool answered. A tool that failed answers too: look at {@link isError}.
@@ -63,4 +63,41 @@ export class CallToolResult<T = unknown> {
 
 function isWrapper(value: unknown): value is { readonly result: unknown } {
   return typeof value === "object" && value !== null && "result" in value && Object.keys(value).length === 1;
+}
+
+/**
+ * What a resource holds.
+ *
+ * The bare object of the schema, which is {@link raw}, has the same name in `tricorn/types`.
+ */
+export class ReadResourceResult {
+  /** The contents, one as a rule: each with its URI, and text or base64. */
+  readonly contents: readonly (TextResourceContents | BlobResourceContents)[];
+  /** The result's `_meta`; empty when it has none. */
+  readonly meta: MetaObject;
+  /** The result as it came. */
+  readonly raw: Readonly<Record<string, unknown>>;
+
+  /** @internal */
+  constructor(raw: Readonly<Record<string, unknown>>) {
+    this.raw = raw;
+    this.contents = raw["contents"] as readonly (TextResourceContents | BlobResourceContents)[];
+    this.meta = (raw["_meta"] as MetaObject | undefined) ?? {};
+  }
+
+  /** All contents that are text, one per line; empty when there are none. */
+  get text(): string {
+    return this.contents.flatMap((one) => ("text" in one ? [one.text] : [])).join("\n");
+  }
+
+  /** The bytes of the first contents that are bytes; undefined when there are none. */
+  get blob(): Uint8Array | undefined {
+    const found = this.contents.find((one) => "blob" in one);
+    return found && Buffer.from(found.blob, "base64");
+  }
+
+  /** What kind the first contents are, when the server says so. */
+  get mimeType(): string | undefined {
+    return this.contents[0]?.mimeType;
+  }
 }

@@ -1,23 +1,31 @@
-/** The server: tools in, serving out. */
+/** The server: tools, resources and prompts in, serving out. */
 
 import { AsyncResource } from "node:async_hooks";
-import { isMainThread } from "node:worker_threads";
 import type * as Addon from "./addon.js";
+import { type Completer, type Fallback, registerCompleters } from "./completion.js";
+import type { Context } from "./context.js";
 import { MisuseError, native } from "./errors.js";
+import { type AnyFunction, addOptions, type Home, logError, type Runner, Values } from "./handler.js";
 import { addon, bridge, listen, newSource, register, wait, warn } from "./host.js";
 import { type HttpMount, type HttpOptions, type MountOptions, mount, type NodeListener } from "./http.js";
+import type { Kind } from "./kind.js";
 import { toEngine, withOptions } from "./options.js";
 import { userPackage } from "./package.js";
-import type { Schema } from "./schema.js";
+import { type AnyPromptOptions, definePrompt, Prompt, type PromptHandler, type PromptOptions } from "./prompts.js";
 import {
-  type AnyHandler,
-  type AnyOptions,
-  define,
-  type Home,
-  Tool,
-  type ToolHandler,
-  type ToolOptions,
-} from "./tool.js";
+  type AnyResourceOptions,
+  defineResource,
+  isTemplate,
+  Resource,
+  type ResourceArguments,
+  type ResourceHandler,
+  type ResourceOptions,
+  type ResourceValue,
+} from "./resources.js";
+import { address, askedFor, closeOnSignal, guardStdout } from "./running.js";
+import { type Schema, toJsonSchema } from "./schema.js";
+import { type Source, sourceOf } from "./source.js";
+import { type AnyOptions, define, Tool, type ToolHandler, type ToolOptions } from "./tool.js";
 import type { Icon } from "./types.js";
 
 /** All optional. Sizes are bytes. */
@@ -46,9 +54,11 @@ export interface ServerOptions {
   readonly maxQueuedNotifications?: number;
   /**
    * Hears of what handlers throw, other than `ToolError` and `RpcError`.
-   * Default: `console.error`. The model only ever learns the type of such an error.
+   * Default: `console.error`. The client only ever learns the type of such an error.
+   *
+   * @param name of the tool or prompt, the URI of the resource, …
    */
-  readonly onError?: (error: unknown, tool: string) => void;
+  readonly onError?: (error: unknown, name: string) => void;
 }
 
 /** Gauges; see the documentation of the engine. */
@@ -74,7 +84,8 @@ export class Server {
   readonly name: string;
   readonly #native: Addon.Server;
   readonly #source = newSource();
-  readonly #tools = new Map<string, Tool>();
+  /** The engine refers to handlers weakly: this keeps them, by kind and name. */
+  readonly #kept = new Map<string, readonly object[]>();
   readonly #home: Home;
   readonly #maxMessageBytes: number;
   #mount: HttpMount | undefined;
@@ -114,21 +125,175 @@ export class Server {
   ): this;
   /** Adds a tool that takes any object and says nothing about itself. */
   tool(name: string, handler: ToolHandler<undefined, undefined>): this;
-  tool(name: string, first: AnyOptions | AnyHandler, second?: AnyHandler): this {
-    const [options, run] = typeof first === "function" ? [{}, first] : [first, second];
+  tool(name: string, first: AnyOptions | AnyFunction, second?: AnyFunction): this {
+    const [options, run] = typeof first === "function" ? [{} as AnyOptions, first] : [first, second];
     if (typeof run !== "function") {
       throw new MisuseError(`tool "${name}": the last argument must be the function that runs it`);
     }
-    const tool = new Tool(name, options, run, this.#home);
-    native(() => this.#native.addTool(define(name, options), register(tool)));
-    this.#tools.set(name, tool);
-    return this;
+    const { enabled } = options;
+    return this.#add("tool", name, define(name, options), new Tool(name, options, run, this.#home), { enabled });
+  }
+
+  /**
+   * Adds a resource, or, when the URI has `{variables}`, a template of resources (RFC 6570).
+   *
+   * ```ts
+   * app.resource("config://app", { mimeType: "application/json" }, () => ({ debug: true }));
+   * app.resource("notes://{day}", ({ day }) => notes.get(day) ?? "nothing");
+   * ```
+   *
+   * The function gets the variables, else `{ uri }`. It returns text, bytes, `{ text | blob, mimeType }`, several of
+   * those, or anything that is JSON. It throws `ResourceNotFoundError` where there is nothing. What does not change
+   * may stand in place of the function. Variables are what a client says: check them before they become a path.
+   *
+   * @throws {MisuseError} for a URI that is taken, or none
+   */
+  resource<const Uri extends string, const Input extends Schema | undefined = undefined>(
+    uri: Uri,
+    options: ResourceOptions<Input, keyof ResourceArguments<Uri, Input> & string>,
+    body: ResourceHandler<ResourceArguments<Uri, Input>> | ResourceValue,
+  ): this;
+  /** Adds a resource that says nothing about itself. */
+  resource<const Uri extends string>(
+    uri: Uri,
+    body: ResourceHandler<ResourceArguments<Uri, undefined>> | string | Uint8Array,
+  ): this;
+  resource(uri: string, ...rest: [unknown, unknown?]): this {
+    const [options, body] = rest.length === 2 ? (rest as [AnyResourceOptions, unknown]) : [{}, rest[0]];
+    if (body === undefined || (rest.length === 1 && !isBody(body))) {
+      throw new MisuseError(
+        `resource "${uri}": the last argument must be the function that reads it, or what it holds`,
+      );
+    }
+    const definition = defineResource(uri, options, body);
+    const kind = isTemplate(uri) ? "resource_template" : "resource";
+    return this.#add(kind, uri, definition, new Resource(uri, options, body, this.#home), options);
+  }
+
+  /**
+   * Adds a prompt.
+   *
+   * ```ts
+   * app.prompt("greet", { input: z.object({ name: z.string() }) }, ({ name }) => `Greet ${name}.`);
+   * ```
+   *
+   * It returns text, which the user says, messages made by `user(…)` and `assistant(…)`, content blocks, or a whole
+   * `GetPromptResult`.
+   *
+   * @throws {MisuseError} for a name that is taken or a schema that cannot be JSON Schema
+   */
+  prompt<const Input extends Schema | undefined = undefined>(
+    name: string,
+    options: PromptOptions<Input>,
+    handler: PromptHandler<Input>,
+  ): this;
+  /** Adds a prompt that says nothing about itself. */
+  prompt(name: string, handler: PromptHandler<undefined>): this;
+  prompt(name: string, first: AnyPromptOptions | AnyFunction, second?: AnyFunction): this {
+    const [options, run] = typeof first === "function" ? [{} as AnyPromptOptions, first] : [first, second];
+    if (typeof run !== "function") {
+      throw new MisuseError(`prompt "${name}": the last argument must be the function that makes it`);
+    }
+    const definition = definePrompt(name, options);
+    return this.#add("prompt", name, definition, new Prompt(name, options, run, this.#home), options);
   }
 
   /** Removes a tool. Returns false when there is none of that name. */
   removeTool(name: string): boolean {
-    this.#tools.delete(name);
-    return this.#native.removeTool(name);
+    return this.#remove("tool", name);
+  }
+
+  /**
+   * Adds a file as a resource, read when it is asked for.
+   *
+   * @param options.maxBytes larger files are refused; default 2 MiB
+   * @throws {MisuseError} when there is no such file, or the URI is none or is taken
+   */
+  addFile(path: string, uri: string, options: { readonly maxBytes?: number } = {}): void {
+    withOptions(() => this.#native.addFiles(toEngine({ path, uri, ...options })));
+  }
+
+  /**
+   * Adds the files of a directory, and of those in it, as resources: `uri` with their path behind it. They are listed
+   * and read as they are when they are asked for; nothing outside of the directory can be read.
+   *
+   * @param options.hidden whether files whose names begin with a dot are there, too; default false
+   * @param options.maxFiles the most that are listed; default 10,000
+   * @param options.maxBytes larger files are refused; default 2 MiB
+   * @throws {MisuseError} when there is no such directory, or the URI is none
+   */
+  addDirectory(
+    path: string,
+    uri: string,
+    options: { readonly hidden?: boolean; readonly maxFiles?: number; readonly maxBytes?: number } = {},
+  ): void {
+    withOptions(() => this.#native.addFiles(toEngine({ path, uri, ...options })));
+  }
+
+  /** Removes a resource. Returns false when there is none of that URI. */
+  removeResource(uri: string): boolean {
+    return this.#remove("resource", uri);
+  }
+
+  /** Removes a resource template. Returns false when there is none. */
+  removeResourceTemplate(uriTemplate: string): boolean {
+    return this.#remove("resource_template", uriTemplate);
+  }
+
+  /** Removes a prompt. Returns false when there is none of that name. */
+  removePrompt(name: string): boolean {
+    return this.#remove("prompt", name);
+  }
+
+  /**
+   * Shows or hides something: what is hidden is not listed and cannot be used. For one client alone:
+   * {@link Context.setEnabled}.
+   *
+   * @param name the name; of a resource the URI, of a template the URI template
+   * @returns whether that changed anything
+   */
+  setEnabled(kind: Kind, name: string, enabled: boolean): boolean {
+    return native(() => this.#native.setEnabled(kind, name, enabled));
+  }
+
+  /**
+   * Where what is not registered comes from: lists that change by themselves, or another server.
+   *
+   * ```ts
+   * app.setSource("tool", {
+   *   list: () => upstream.listTools(),
+   *   get: (params) => upstream.callTool(params.name, params.arguments),
+   * });
+   * ```
+   */
+  setSource<K extends Kind>(kind: K, source: Source<K>): this {
+    const { list, get } = sourceOf(kind, source as unknown as Source<Kind>, this.#home);
+    native(() => this.#native.setSource(kind, list && register(list), get && register(get)));
+    this.#kept.set(`source ${kind}`, [list ?? {}, get ?? {}]);
+    return this;
+  }
+
+  /** Suggests values for all arguments that have no function of their own (`complete`). */
+  onComplete(complete: Fallback): this {
+    return this.#hook("complete", new Values("completion", "the completion", complete, this.#home));
+  }
+
+  /** Hears of subscriptions to resources, and of their end. What it throws refuses them. */
+  onSubscribe(heard: (change: { readonly uri: string; readonly subscribed: boolean }, ctx: Context) => unknown): this {
+    const call: AnyFunction = async (change, ctx) => {
+      await heard(change, ctx);
+    };
+    return this.#hook("subscribe", new Values("subscription", "the subscription", call, this.#home));
+  }
+
+  /** Tells the clients that subscribed to a resource, or to something that it is a part of, that it has changed. */
+  resourceUpdated(uri: string | URL): void {
+    this.#native.resourceUpdated(String(uri));
+  }
+
+  /** Tells clients that the list of a source has changed. Of what is registered they are told anyway. */
+  listChanged(kind: Kind): void {
+    native(() => this.#native.listChanged(kind));
   }
 
   /**
@@ -222,94 +387,41 @@ export class Server {
     }
   }
 
+  #add(kind: Kind, name: string, definition: string, runner: Runner, options: Added): this {
+    const { numbers, kept } = registerCompleters(options.complete, this.#home);
+    const schema = options.inputSchema ?? options.input;
+    const parameters = schema && toJsonSchema(schema, "input", `${kind.replace("_", " ")} "${name}" input`);
+    const more = addOptions({ parameters, completions: numbers, enabled: options.enabled });
+    native(() => this.#native.add(kind, definition, more, register(runner)));
+    this.#kept.set(`${kind} ${name}`, [runner, ...kept]);
+    return this;
+  }
+
+  #remove(kind: Kind, name: string): boolean {
+    this.#kept.delete(`${kind} ${name}`);
+    return native(() => this.#native.remove(kind, name));
+  }
+
+  #hook(name: "complete" | "subscribe", runner: Runner): this {
+    native(() => this.#native.setHook(name, register(runner)));
+    this.#kept.set(`hook ${name}`, [runner]);
+    return this;
+  }
+
   #capture(): void {
     this.#home.scope ??= new AsyncResource("tricorn.Server");
   }
 }
 
-function logError(error: unknown, tool: string): void {
-  console.error(`tool "${tool}" failed:`, error);
+/** What the engine is told beside a definition. */
+interface Added {
+  readonly enabled?: boolean | undefined;
+  readonly input?: Schema | undefined;
+  readonly inputSchema?: Schema | undefined;
+  readonly complete?: Readonly<Record<string, Completer | undefined>> | undefined;
 }
 
-/** What the command line says about HTTP: an address, true for the default one, or false. */
-function askedFor(args: readonly string[]): boolean | string {
-  const place = args.findIndex((arg) => arg === "--http" || arg.startsWith("--http="));
-  const arg = args[place];
-  if (arg === undefined) return false;
-  if (arg !== "--http") return arg.slice("--http=".length);
-  const next = args[place + 1];
-  return next === undefined || next.startsWith("-") ? true : next;
-}
-
-function address(http: true | number | string | HttpOptions): HttpOptions {
-  if (http === true || http === "") return {};
-  if (typeof http === "object") return http;
-  const [, host, port] = /^(?:(.*):)?(\d+)$/.exec(String(http)) ?? [];
-  if (port === undefined) throw new MisuseError(`run: expected a port or host:port, got "${http}"`);
-  return { ...(host && { host: host.replace(/^\[|\]$/g, "") }), port: Number(port) };
-}
-
-/** Milliseconds a handler may go on after a signal has cancelled it. */
-const STUBBORN = 500;
-
-/** The first SIGINT or SIGTERM closes the server in order, the next one does what it always does. */
-function closeOnSignal(server: Server, home: Home): { done(): void } {
-  // Signals exist on the main thread only.
-  if (!isMainThread) return { done() {} };
-  const signals = ["SIGINT", "SIGTERM"] as const;
-  const done = (): void => {
-    for (const signal of signals) process.off(signal, onSignal);
-  };
-  const onSignal = (signal: NodeJS.Signals): void => {
-    done();
-    if (signal === "SIGINT") process.exitCode ??= 130;
-    void server.close();
-    setTimeout(() => {
-      if (home.running > 0) process.exit();
-    }, STUBBORN).unref();
-  };
-  for (const signal of signals) process.on(signal, onSignal);
-  return { done };
-}
-
-let guards = 0;
-let unguard: (() => void) | undefined;
-
-/**
- * While stdout carries the protocol, what the program prints there goes to stderr, with one warning.
- *
- * The engine sees to the first for everything that writes to the descriptor; this is for the warning.
- * The stream is not touched before somebody asks for it: making it takes time and memory.
- */
-function guardStdout(): () => void {
-  if (guards++ === 0 && isMainThread) {
-    const original = Object.getOwnPropertyDescriptor(process, "stdout") as PropertyDescriptor;
-    const restore = (): void => {
-      Object.defineProperty(process, "stdout", original);
-    };
-    unguard = restore;
-    const get = (): NodeJS.WriteStream => {
-      restore();
-      const { stdout } = process;
-      unguard = redirect(stdout);
-      return stdout;
-    };
-    Object.defineProperty(process, "stdout", { configurable: true, enumerable: true, get });
-  }
-  return () => {
-    if (--guards === 0) unguard?.();
-  };
-}
-
-function redirect(stdout: NodeJS.WriteStream): () => void {
-  const { write } = stdout;
-  let warned = false;
-  stdout.write = ((...args: Parameters<typeof process.stderr.write>) => {
-    if (!warned) warn("stdout belongs to the protocol: what the program prints there goes to stderr");
-    warned = true;
-    return process.stderr.write(...args);
-  }) as typeof write;
-  return () => {
-    stdout.write = write;
-  };
+/** Whether something without options is what a resource holds, and not options without a function. */
+function isBody(value: unknown): boolean {
+  return typeof value === "function" || typeof value === "string" || value instanceof Uint8Array;
 }

@@ -1,11 +1,12 @@
 /** One tool: what users say about it, and what happens when it is called. */
 
-import type { AsyncResource } from "node:async_hooks";
 import { type CompleteResult, completeResult } from "./content.js";
-import { Context } from "./context.js";
-import { RpcError, ToolError } from "./errors.js";
-import { addon, calls, type Handler, handle } from "./host.js";
-import { describe, type Infer, isStandard, type JsonSchema, type Schema, toJsonSchema } from "./schema.js";
+import type { Context } from "./context.js";
+import { ToolError } from "./errors.js";
+import { type AnyFunction, type Home, Runner, toJson, validated } from "./handler.js";
+import { addon, handle } from "./host.js";
+import { CallToolResult } from "./result.js";
+import { type Infer, type JsonSchema, type Schema, toJsonSchema } from "./schema.js";
 import type { Icon, MetaObject, ToolAnnotations } from "./types.js";
 
 /** What a tool is, beside its name and its handler. All optional. */
@@ -28,6 +29,8 @@ export interface ToolOptions<Input extends Schema | undefined, Output extends Sc
   readonly icons?: readonly Icon[];
   /** The tool's `_meta`. */
   readonly meta?: MetaObject;
+  /** False hides it until {@link Server.setEnabled}. Default true. */
+  readonly enabled?: boolean;
 }
 
 /** The handler's first argument for an input schema. */
@@ -46,123 +49,31 @@ export type ToolHandler<Input, Output> = (
   ctx: Context,
 ) => Returns<Output> | Promise<Returns<Output>>;
 
-// biome-ignore lint/suspicious/noExplicitAny: the overloads of `tool` give handlers their types.
-export type AnyHandler = (args: any, ctx: Context) => unknown;
 export type AnyOptions = ToolOptions<Schema | undefined, Schema | undefined>;
 
-/** What the tools of a server share. */
-export interface Home {
-  /** Where serving began: what `AsyncLocalStorage` held there, it holds in handlers. */
-  scope: AsyncResource | undefined;
-  /** Handlers that have not settled yet. */
-  running: number;
-  readonly onError: (error: unknown, tool: string) => void;
-}
-
 /** A registered tool: validates what the engine cannot, runs the handler, answers. */
-export class Tool implements Handler {
-  readonly #name: string;
-  readonly #home: Home;
+export class Tool extends Runner {
   readonly #typed: boolean;
-  readonly #call: AnyHandler;
 
-  constructor(name: string, options: AnyOptions, handler: AnyHandler, home: Home) {
-    this.#name = name;
-    this.#home = home;
+  constructor(name: string, options: AnyOptions, handler: AnyFunction, home: Home) {
+    const call = validated(options.input, handler, (message) => new ToolError(message));
+    super(name, `tool "${name}"`, call, home);
     this.#typed = options.output !== undefined || options.outputSchema !== undefined;
-    this.#call = options.input && isStandard(options.input) ? validated(options.input["~standard"], handler) : handler;
   }
 
-  run(args: unknown, key: number): void {
-    const ctx = new Context(key);
-    try {
-      const { scope } = this.#home;
-      const value = scope ? scope.runInAsyncScope(this.#call, undefined, args, ctx) : this.#call(args, ctx);
-      if (!isThenable(value)) {
-        this.#answer(key, value);
-        return;
-      }
-      calls.set(key, ctx);
-      this.#home.running++;
-      value.then(
-        (settled) => {
-          this.#settled(key);
-          try {
-            this.#answer(key, settled);
-          } catch (error) {
-            this.#fail(key, ctx, error);
-          }
-        },
-        (error: unknown) => {
-          this.#settled(key);
-          this.#fail(key, ctx, error);
-        },
-      );
-    } catch (error) {
-      this.#fail(key, ctx, error);
-    }
-  }
-
-  #settled(key: number): void {
-    calls.delete(key);
-    this.#home.running--;
-  }
-
-  #answer(key: number, value: unknown): void {
+  protected override answer(key: number, value: unknown): void {
     if (typeof value === "string" && !this.#typed) {
       addon.answerText(handle, key, value);
     } else if (value === undefined || (value === null && !this.#typed)) {
       addon.answerResult(handle, key, '{"content":[]}');
+    } else if (value instanceof CallToolResult) {
+      addon.answerResult(handle, key, JSON.stringify(value.raw));
     } else {
       const complete = typeof value === "object" && value !== null && completeResult(value, this.#typed);
       if (complete) addon.answerResult(handle, key, JSON.stringify(complete));
       else addon.answerValue(handle, key, toJson(value));
     }
   }
-
-  #fail(key: number, ctx: Context, error: unknown): void {
-    if (error instanceof ToolError) {
-      addon.answerFailed(handle, key, error.message);
-    } else if (error instanceof RpcError) {
-      const data = error.data === undefined ? undefined : JSON.stringify(error.data);
-      addon.answerError(handle, key, error.code, error.message, data);
-    } else {
-      addon.answerFailed(handle, key, `tool "${this.#name}" failed: ${typeName(error)}`);
-      // Giving up after a cancel is what a handler should do: nothing to report.
-      if (!ctx.cancelled) this.#home.onError(error, this.#name);
-    }
-  }
-}
-
-/** The engine has checked the JSON Schema; this adds what only the library knows: defaults, transforms, refinements. */
-function validated(schema: StandardProperties, handler: AnyHandler): AnyHandler {
-  const checked = (outcome: Outcome, ctx: Context): unknown => {
-    if (outcome.issues) throw new ToolError(describe(outcome.issues, "argument", "arguments"));
-    return handler(outcome.value, ctx);
-  };
-  return (args, ctx) => {
-    const outcome = schema.validate(args);
-    return isThenable(outcome) ? outcome.then((later) => checked(later, ctx)) : checked(outcome, ctx);
-  };
-}
-
-type StandardProperties = Extract<Schema, { "~standard": unknown }>["~standard"];
-type Outcome = Awaited<ReturnType<StandardProperties["validate"]>>;
-
-function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
-  return typeof (value as PromiseLike<T> | null | undefined)?.then === "function";
-}
-
-function toJson(value: unknown): string {
-  const text = JSON.stringify(value) as string | undefined;
-  if (text === undefined) throw new TypeError(`a ${typeof value} is not JSON`);
-  return text;
-}
-
-/** What the model learns of an error that is none of its business. */
-function typeName(error: unknown): string {
-  if (!(error instanceof Error)) return typeof error;
-  return error.name === "Error" ? error.constructor.name : error.name;
 }
 
 /** The `Tool` object of the schema as JSON text. */

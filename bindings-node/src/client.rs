@@ -31,6 +31,18 @@ impl Client {
         Ok(Self { inner: Arc::new(inner) })
     }
 
+    /// Before connecting. `capability` is what is declared for it, as JSON.
+    #[napi(catch_unwind)]
+    pub fn set_handler(&self, method: String, capability: String, handler: u32) -> Result<()> {
+        self.inner.set_handler(&method, &capability, handler).map_err(raise)
+    }
+
+    /// `roots` is a JSON array.
+    #[napi(catch_unwind)]
+    pub fn set_roots(&self, roots: String) -> Result<()> {
+        self.inner.set_roots(&roots).map_err(raise)
+    }
+
     #[napi(catch_unwind)]
     pub fn connect(&self, op: i64) {
         self.inner.connect(op as u64);

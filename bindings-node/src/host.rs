@@ -72,6 +72,30 @@ impl Bridge {
         self.inner.require(key as u64, &capability).map_err(raise)
     }
 
+    /// Sends a request to the client of call `key`. `params` and `options` are JSON; empty options are the defaults.
+    #[napi(catch_unwind)]
+    pub fn ask(&self, key: i64, op: i64, method: String, params: Option<String>, options: String) {
+        self.inner.ask(key as u64, op as u64, &method, params.map(raw), &options);
+    }
+
+    /// Sends a notification to the client of call `key`.
+    #[napi(catch_unwind)]
+    pub fn notify(&self, key: i64, method: String, params: Option<String>) -> Result<bool> {
+        self.inner.notify(key as u64, &method, params.map(raw)).map_err(raise)
+    }
+
+    /// Ends the stream that the answer of call `key` goes on; its client comes back for the rest.
+    #[napi(catch_unwind)]
+    pub fn close_stream(&self, key: i64) -> bool {
+        self.inner.close_stream(key as u64)
+    }
+
+    /// Shows or hides something from the client of call `key` alone.
+    #[napi(catch_unwind)]
+    pub fn set_enabled(&self, key: i64, kind: String, name: String, enabled: bool) -> Result<bool> {
+        self.inner.set_enabled(key as u64, &kind, &name, enabled).map_err(raise)
+    }
+
     /// Gives up operation `op`: an unanswered request is cancelled at the peer.
     #[napi(catch_unwind)]
     pub fn settle(&self, op: i64) {

@@ -20,15 +20,48 @@ impl Server {
         Ok(Self { inner })
     }
 
-    /// `definition` is the `Tool` object of the schema as JSON.
+    /// `definition` and `options` are JSON; `handler` is the number of a function of the host.
     #[napi(catch_unwind)]
-    pub fn add_tool(&self, definition: String, handler: u32) -> Result<()> {
-        self.inner.add_tool(&definition, handler).map_err(raise)
+    pub fn add(&self, kind: String, definition: String, options: String, handler: u32) -> Result<()> {
+        self.inner.add(&kind, &definition, &options, handler).map_err(raise)
     }
 
     #[napi(catch_unwind)]
-    pub fn remove_tool(&self, name: String) -> bool {
-        self.inner.remove_tool(&name)
+    pub fn remove(&self, kind: String, name: String) -> Result<bool> {
+        self.inner.remove(&kind, &name).map_err(raise)
+    }
+
+    /// Adds a file, or the files of a directory, as resources.
+    #[napi(catch_unwind)]
+    pub fn add_files(&self, options: String) -> Result<()> {
+        self.inner.add_files(&options).map_err(raise)
+    }
+
+    #[napi(catch_unwind)]
+    pub fn set_enabled(&self, kind: String, name: String, enabled: bool) -> Result<bool> {
+        self.inner.set_enabled(&kind, &name, enabled).map_err(raise)
+    }
+
+    /// `list` and `get` are numbers of functions of the host.
+    #[napi(catch_unwind)]
+    pub fn set_source(&self, kind: String, list: Option<u32>, get: Option<u32>) -> Result<()> {
+        self.inner.set_source(&kind, list, get).map_err(raise)
+    }
+
+    /// `name` is `complete` or `subscribe`.
+    #[napi(catch_unwind)]
+    pub fn set_hook(&self, name: String, handler: u32) -> Result<()> {
+        self.inner.set_hook(&name, handler).map_err(raise)
+    }
+
+    #[napi(catch_unwind)]
+    pub fn resource_updated(&self, uri: String) {
+        self.inner.resource_updated(&uri);
+    }
+
+    #[napi(catch_unwind)]
+    pub fn list_changed(&self, kind: String) -> Result<()> {
+        self.inner.list_changed(&kind).map_err(raise)
     }
 
     #[napi(catch_unwind)]

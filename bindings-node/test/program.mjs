@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { withClient } from "tricorn/testing";
 
 /** Nothing here takes longer unless it hangs. */
 export const LIMIT = 20_000;
@@ -18,6 +19,20 @@ export async function within(promise, what) {
   } finally {
     clearTimeout(timer);
   }
+}
+
+export function deferred() {
+  const made = {};
+  made.promise = new Promise((resolve, reject) => Object.assign(made, { resolve, reject }));
+  return made;
+}
+
+/** The newest revision with sessions: servers may ask their clients there. */
+export const legacy = { revision: "2025-11-25" };
+
+/** Runs `test` with a client of each era. */
+export async function both(server, test, options = {}) {
+  for (const revision of ["2026-07-28", legacy.revision]) await withClient(server, test, { ...options, revision });
 }
 
 export function path(name) {

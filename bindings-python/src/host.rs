@@ -274,7 +274,8 @@ impl Bridge {
         guarded(|| error::checked(self.inner.get()?.notify(key, method, params)))
     }
 
-    /// Ends the event stream that the answer of a running call goes on; False when the call is over.
+    /// Ends the stream that a running call's answer goes on; its client comes back for the rest. False when the call is
+    /// over.
     fn close_stream(&self, key: u64) -> PyResult<bool> {
         guarded(|| Ok(self.inner.get()?.close_stream(key)))
     }

@@ -31,6 +31,11 @@ impl Server {
         guarded(|| checked(self.inner.get()?.add(kind, definition, options, handler)))
     }
 
+    /// Adds a file, or the files of a directory, as resources.
+    fn add_files(&self, options: &str) -> PyResult<()> {
+        guarded(|| checked(self.inner.get()?.add_files(options)))
+    }
+
     /// Removes one; False when there is none of that name, URI or template.
     fn remove(&self, kind: &str, name: &str) -> PyResult<bool> {
         guarded(|| checked(self.inner.get()?.remove(kind, name)))

@@ -13,7 +13,7 @@ use crate::server::CoreServer;
 pub struct CoreClient(Client);
 
 /// No parameters at all cross as no bytes.
-fn params(json: &[u8]) -> Option<RawJson> {
+pub(crate) fn params(json: &[u8]) -> Option<RawJson> {
     (!json.is_empty()).then(|| written(json))
 }
 
@@ -32,6 +32,14 @@ impl CoreClient {
         options: String,
     ) -> Result<Arc<Self>, CoreError> {
         Ok(Arc::new(Self(Client::in_memory(&bridge.0, source, &server.0, &options)?)))
+    }
+
+    pub fn set_handler(&self, method: String, capability: String, handler: u32) -> Result<(), CoreError> {
+        Ok(self.0.set_handler(&method, &capability, handler)?)
+    }
+
+    pub fn set_roots(&self, roots: String) -> Result<(), CoreError> {
+        Ok(self.0.set_roots(&roots)?)
     }
 
     pub fn connect(&self, op: u64) -> Result<(), CoreError> {

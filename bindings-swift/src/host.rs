@@ -6,6 +6,7 @@ use tricorn::bridge::{Answer, Bridge, Delivery, Host};
 use tricorn::jsonrpc::RawJson;
 use tricorn::{Error, ErrorKind};
 
+use crate::client::params;
 use crate::error::CoreError;
 
 /// Implemented once in Swift. Called from any thread; fetches what is queued with [`CoreBridge::take`].
@@ -160,6 +161,23 @@ impl CoreBridge {
 
     pub fn require(&self, key: u64, capability: String) -> Result<(), CoreError> {
         Ok(self.0.require(key, &capability)?)
+    }
+
+    pub fn ask(&self, key: u64, op: u64, method: String, json: &[u8], options: String) -> Result<(), CoreError> {
+        self.0.ask(key, op, &method, params(json), &options);
+        Ok(())
+    }
+
+    pub fn notify(&self, key: u64, method: String, json: &[u8]) -> Result<bool, CoreError> {
+        Ok(self.0.notify(key, &method, params(json))?)
+    }
+
+    pub fn close_stream(&self, key: u64) -> Result<bool, CoreError> {
+        Ok(self.0.close_stream(key))
+    }
+
+    pub fn set_enabled(&self, key: u64, kind: String, name: String, yes: bool) -> Result<bool, CoreError> {
+        Ok(self.0.set_enabled(key, &kind, &name, yes)?)
     }
 
     pub fn settle(&self, op: u64) -> Result<(), CoreError> {

@@ -18,12 +18,37 @@ impl CoreServer {
         Ok(Arc::new(Self(Server::new(&bridge.0, source, &options)?)))
     }
 
-    pub fn add_tool(&self, definition: String, handler: u32) -> Result<(), CoreError> {
-        Ok(self.0.add_tool(&definition, handler)?)
+    pub fn add(&self, kind: String, definition: String, options: String, handler: u32) -> Result<(), CoreError> {
+        Ok(self.0.add(&kind, &definition, &options, handler)?)
     }
 
-    pub fn remove_tool(&self, name: String) -> Result<bool, CoreError> {
-        Ok(self.0.remove_tool(&name))
+    pub fn remove(&self, kind: String, name: String) -> Result<bool, CoreError> {
+        Ok(self.0.remove(&kind, &name)?)
+    }
+
+    pub fn add_files(&self, options: String) -> Result<(), CoreError> {
+        Ok(self.0.add_files(&options)?)
+    }
+
+    pub fn set_enabled(&self, kind: String, name: String, yes: bool) -> Result<bool, CoreError> {
+        Ok(self.0.set_enabled(&kind, &name, yes)?)
+    }
+
+    pub fn set_source(&self, kind: String, list: Option<u32>, get: Option<u32>) -> Result<(), CoreError> {
+        Ok(self.0.set_source(&kind, list, get)?)
+    }
+
+    pub fn set_hook(&self, name: String, handler: u32) -> Result<(), CoreError> {
+        Ok(self.0.set_hook(&name, handler)?)
+    }
+
+    pub fn resource_updated(&self, uri: String) -> Result<(), CoreError> {
+        self.0.resource_updated(&uri);
+        Ok(())
+    }
+
+    pub fn list_changed(&self, kind: String) -> Result<(), CoreError> {
+        Ok(self.0.list_changed(&kind)?)
     }
 
     pub fn serve_stdio(&self, op: u64) -> Result<(), CoreError> {

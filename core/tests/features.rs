@@ -422,3 +422,38 @@ async fn an_error_of_the_client_reaches_the_handler() {
     let error = client.call_tool("sample", json!({})).await.unwrap_err();
     assert_eq!((error.kind(), error.code()), (ErrorKind::Rpc, Some(-1)));
 }
+
+#[cfg(feature = "files")]
+#[tokio::test]
+async fn files_and_directories_are_resources() {
+    use tricorn::server::files::{Directory, File};
+    let root = std::env::temp_dir().join(format!("tricorn-features-{}", std::process::id()));
+    std::fs::create_dir_all(root.join("docs/deep")).unwrap();
+    for (path, text) in [("docs/a.md", "# a"), ("docs/b.txt", "b"), ("docs/deep/c.json", "{}"), ("secret", "no")] {
+        std::fs::write(root.join(path), text).unwrap();
+    }
+    std::os::unix::fs::symlink(root.join("secret"), root.join("docs/link")).ok();
+    let server = server()
+        .file(File::new(root.join("docs/a.md"), "notes://one").unwrap())
+        .directory(Directory::new(root.join("docs"), "docs://all").unwrap());
+    server.set_source(Kind::Resource, Some(with(|_| json!([{"uri": "db://1", "name": "1"}]))), None);
+    for revision in ALL {
+        let client = connected(&server, revision, &Handlers::new()).await;
+        let listed = client.list_resources().await.unwrap();
+        let uris: Vec<_> = listed.iter().map(|r| r["uri"].as_str().unwrap()).collect();
+        assert_eq!(
+            uris[3..],
+            ["notes://one", "docs://all/a.md", "docs://all/b.txt", "docs://all/deep/c.json", "db://1"],
+            "{revision}"
+        );
+        assert_eq!((&listed[4]["mimeType"], &listed[4]["size"]), (&json!("text/markdown"), &json!(3)));
+        for uri in ["notes://one", "docs://all/a.md"] {
+            assert_eq!(client.read_resource(uri).await.unwrap()[0]["text"], "# a");
+        }
+        for uri in ["docs://all/nothing", "docs://all/link", "docs://all/%2e%2e/secret", "docs://all/../secret"] {
+            let error = client.read_resource(uri).await.unwrap_err();
+            assert!(matches!(error.code(), Some(-32002 | -32602)), "{uri}: {error}");
+        }
+    }
+    std::fs::remove_dir_all(&root).unwrap();
+}

@@ -65,6 +65,7 @@ app.tool("print", ({ text }) => {
   process.stdout.write(`${text} again\n`);
   return "printed";
 });
+app.tool("ask", async (_, ctx) => (await ctx.elicit("?", { type: "object", properties: {} })).action);
 app.tool("where", () => `in ${storage.getStore()}`);
 
 await storage.run("the scope of serve", () => app.run());

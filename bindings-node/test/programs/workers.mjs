@@ -13,8 +13,10 @@ if (isMainThread) {
   const workers = [1, 2, 3].map((n) => new Worker(url, { workerData: n }));
   const doomed = new Worker(url, { workerData: "for ever" });
   const done = workers.map(async (worker) => {
+    // Before the message is there: the end may come right behind it.
+    const exit = once(worker, "exit");
     const [sum] = await once(worker, "message");
-    const [code] = await once(worker, "exit");
+    const [code] = await exit;
     return `${sum}/${code}`;
   });
   await once(doomed, "message");

@@ -180,9 +180,10 @@ class Context:
         return self._host.bridge.notify(self._key, method, None if params is None else _encode(params))
 
     def close_stream(self) -> bool:
-        """Ends the event stream that this call is answered on, when it takes long; the client comes back for the rest.
+        """Ends the event stream that the answer goes on, to free its connection while a long call runs.
 
-        Only where there is one: legacy sessions over HTTP. False when the call is over.
+        The client asks for the rest after the server's `sse_retry`; what is sent meanwhile is kept for it. Where a
+        client would not come back, or there is no such stream, nothing happens. False: the call is over.
         """
         return self._host.bridge.close_stream(self._key)
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
+
+import msgspec
 
 from . import _core, completion, prompts, resources, schema, sources, tool
 from .completion import Complete
@@ -139,6 +142,37 @@ class Offer:
             answer(key, content)
 
         return entry
+
+    def add_file(self, path: str | os.PathLike[str], uri: str, *, max_bytes: int | None = None) -> None:
+        """Adds a file as a resource, read when it is asked for.
+
+        Files of more than `max_bytes`, 2 MiB, are refused.
+        """
+        if not os.path.isfile(path):
+            raise MisuseError(f"add_file: there is no file {os.fspath(path)!r}")
+        self._add_files(path, uri, {"max_bytes": max_bytes})
+
+    def add_directory(
+        self,
+        path: str | os.PathLike[str],
+        uri: str,
+        *,
+        hidden: bool = False,
+        max_files: int | None = None,
+        max_bytes: int | None = None,
+    ) -> None:
+        """Adds the files of a directory, and of those in it, as resources: `uri` with their path behind it.
+
+        They are listed and read as they are when they are asked for. Nothing outside of the directory can be read,
+        by `..` or by a symbolic link; files whose names begin with a dot only if `hidden`. At most `max_files`,
+        10,000, are listed, and files of more than `max_bytes`, 2 MiB, are refused.
+        """
+        if not os.path.isdir(path):
+            raise MisuseError(f"add_directory: there is no directory {os.fspath(path)!r}")
+        self._add_files(path, uri, {"hidden": hidden, "max_files": max_files, "max_bytes": max_bytes})
+
+    def _add_files(self, path: str | os.PathLike[str], uri: str, options: dict[str, Any]) -> None:
+        self._core.add_files(msgspec.json.encode({"path": os.fspath(path), "uri": uri, **options}).decode())
 
     def remove_resource(self, uri: str) -> bool:
         """Removes a resource; False when there is none of that URI."""

@@ -74,6 +74,18 @@ class HttpOptions(TypedDict, total=False):
     """After which an idle legacy session goes; 1800."""
     keep_alive_interval: float
     """Between two keep-alive comments on a silent stream; 15."""
+    max_events: int
+    """Events of one session kept for clients that lose a stream; 256, and 0 for none."""
+    max_event_bytes: int
+    """Bytes of them; 1 MiB."""
+    sse_retry: float
+    """After which a client that lost a stream asks for the rest; 1."""
+    sse: bool
+    """Whether the oldest transport, HTTP+SSE, is served, too; no."""
+    sse_path: str
+    """Where its stream is when a port is listened on; `/sse`."""
+    sse_message_path: str
+    """Where its messages are posted when a port is listened on; `/messages`."""
     max_connections: int
     """Sockets at once, and stateless requests at work at once; 4096."""
 

@@ -304,6 +304,16 @@ void uniffi_tricorn_swift_fn_method_coreclient_notify(uint64_t ptr, RustBuffer m
 void uniffi_tricorn_swift_fn_method_coreclient_request(uint64_t ptr, uint64_t op, RustBuffer method, ForeignBytes json, RustBuffer options, RustCallStatus *_Nonnull out_status
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_SET_HANDLER
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_SET_HANDLER
+void uniffi_tricorn_swift_fn_method_coreclient_set_handler(uint64_t ptr, RustBuffer method, RustBuffer capability, uint32_t handler, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_SET_ROOTS
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_SET_ROOTS
+void uniffi_tricorn_swift_fn_method_coreclient_set_roots(uint64_t ptr, RustBuffer roots, RustCallStatus *_Nonnull out_status
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_CLONE_COREBRIDGE
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_CLONE_COREBRIDGE
 uint64_t uniffi_tricorn_swift_fn_clone_corebridge(uint64_t handle, RustCallStatus *_Nonnull out_status
@@ -317,6 +327,11 @@ void uniffi_tricorn_swift_fn_free_corebridge(uint64_t handle, RustCallStatus *_N
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_CONSTRUCTOR_COREBRIDGE_NEW
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_CONSTRUCTOR_COREBRIDGE_NEW
 uint64_t uniffi_tricorn_swift_fn_constructor_corebridge_new(uint64_t host, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_ASK
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_ASK
+void uniffi_tricorn_swift_fn_method_corebridge_ask(uint64_t ptr, uint64_t key, uint64_t op, RustBuffer method, ForeignBytes json, RustBuffer options, RustCallStatus *_Nonnull out_status
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_CLOSE
@@ -359,6 +374,11 @@ RustBuffer uniffi_tricorn_swift_fn_method_corebridge_context(uint64_t ptr, uint6
 int8_t uniffi_tricorn_swift_fn_method_corebridge_log(uint64_t ptr, uint64_t key, RustBuffer level, RustBuffer logger, ForeignBytes data, RustCallStatus *_Nonnull out_status
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_NOTIFY
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_NOTIFY
+int8_t uniffi_tricorn_swift_fn_method_corebridge_notify(uint64_t ptr, uint64_t key, RustBuffer method, ForeignBytes json, RustCallStatus *_Nonnull out_status
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_PROGRESS
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_PROGRESS
 int8_t uniffi_tricorn_swift_fn_method_corebridge_progress(uint64_t ptr, uint64_t key, double progress, RustBuffer total, RustBuffer message, RustCallStatus *_Nonnull out_status
@@ -367,6 +387,11 @@ int8_t uniffi_tricorn_swift_fn_method_corebridge_progress(uint64_t ptr, uint64_t
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_REQUIRE
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_REQUIRE
 void uniffi_tricorn_swift_fn_method_corebridge_require(uint64_t ptr, uint64_t key, RustBuffer capability, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_SET_ENABLED
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_SET_ENABLED
+int8_t uniffi_tricorn_swift_fn_method_corebridge_set_enabled(uint64_t ptr, uint64_t key, RustBuffer kind, RustBuffer name, int8_t yes, RustCallStatus *_Nonnull out_status
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_SETTLE
@@ -454,9 +479,9 @@ void uniffi_tricorn_swift_fn_free_coreserver(uint64_t handle, RustCallStatus *_N
 uint64_t uniffi_tricorn_swift_fn_constructor_coreserver_new(uint64_t bridge, uint32_t source, RustBuffer options, RustCallStatus *_Nonnull out_status
 );
 #endif
-#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_ADD_TOOL
-#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_ADD_TOOL
-void uniffi_tricorn_swift_fn_method_coreserver_add_tool(uint64_t ptr, RustBuffer definition, uint32_t handler, RustCallStatus *_Nonnull out_status
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_ADD
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_ADD
+void uniffi_tricorn_swift_fn_method_coreserver_add(uint64_t ptr, RustBuffer kind, RustBuffer definition, RustBuffer options, uint32_t handler, RustCallStatus *_Nonnull out_status
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_CLOSE
@@ -469,14 +494,24 @@ void uniffi_tricorn_swift_fn_method_coreserver_close(uint64_t ptr, RustCallStatu
 uint64_t uniffi_tricorn_swift_fn_method_coreserver_http(uint64_t ptr, RustBuffer options, RustCallStatus *_Nonnull out_status
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_LIST_CHANGED
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_LIST_CHANGED
+void uniffi_tricorn_swift_fn_method_coreserver_list_changed(uint64_t ptr, RustBuffer kind, RustCallStatus *_Nonnull out_status
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_METRICS
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_METRICS
 uint64_t uniffi_tricorn_swift_fn_method_coreserver_metrics(uint64_t ptr, RustCallStatus *_Nonnull out_status
 );
 #endif
-#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_REMOVE_TOOL
-#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_REMOVE_TOOL
-int8_t uniffi_tricorn_swift_fn_method_coreserver_remove_tool(uint64_t ptr, RustBuffer name, RustCallStatus *_Nonnull out_status
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_REMOVE
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_REMOVE
+int8_t uniffi_tricorn_swift_fn_method_coreserver_remove(uint64_t ptr, RustBuffer kind, RustBuffer name, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_RESOURCE_UPDATED
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_RESOURCE_UPDATED
+void uniffi_tricorn_swift_fn_method_coreserver_resource_updated(uint64_t ptr, RustBuffer uri, RustCallStatus *_Nonnull out_status
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_SERVE_HTTP
@@ -487,6 +522,21 @@ void uniffi_tricorn_swift_fn_method_coreserver_serve_http(uint64_t ptr, RustBuff
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_SERVE_STDIO
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_SERVE_STDIO
 void uniffi_tricorn_swift_fn_method_coreserver_serve_stdio(uint64_t ptr, uint64_t op, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_SET_ENABLED
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_SET_ENABLED
+int8_t uniffi_tricorn_swift_fn_method_coreserver_set_enabled(uint64_t ptr, RustBuffer kind, RustBuffer name, int8_t yes, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_SET_HOOK
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_SET_HOOK
+void uniffi_tricorn_swift_fn_method_coreserver_set_hook(uint64_t ptr, RustBuffer name, uint32_t handler, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_SET_SOURCE
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_SET_SOURCE
+void uniffi_tricorn_swift_fn_method_coreserver_set_source(uint64_t ptr, RustBuffer kind, RustBuffer list, RustBuffer get, RustCallStatus *_Nonnull out_status
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_FUNC_CORE_PANIC
@@ -802,6 +852,24 @@ uint16_t uniffi_tricorn_swift_checksum_method_coreclient_request(void
 
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_SET_HANDLER
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_SET_HANDLER
+uint16_t uniffi_tricorn_swift_checksum_method_coreclient_set_handler(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_SET_ROOTS
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_SET_ROOTS
+uint16_t uniffi_tricorn_swift_checksum_method_coreclient_set_roots(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_ASK
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_ASK
+uint16_t uniffi_tricorn_swift_checksum_method_corebridge_ask(void
+
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_CLOSE
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_CLOSE
 uint16_t uniffi_tricorn_swift_checksum_method_corebridge_close(void
@@ -850,6 +918,12 @@ uint16_t uniffi_tricorn_swift_checksum_method_corebridge_log(void
 
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_NOTIFY
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_NOTIFY
+uint16_t uniffi_tricorn_swift_checksum_method_corebridge_notify(void
+
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_PROGRESS
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_PROGRESS
 uint16_t uniffi_tricorn_swift_checksum_method_corebridge_progress(void
@@ -859,6 +933,12 @@ uint16_t uniffi_tricorn_swift_checksum_method_corebridge_progress(void
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_REQUIRE
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_REQUIRE
 uint16_t uniffi_tricorn_swift_checksum_method_corebridge_require(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_SET_ENABLED
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_SET_ENABLED
+uint16_t uniffi_tricorn_swift_checksum_method_corebridge_set_enabled(void
 
 );
 #endif
@@ -904,9 +984,9 @@ uint16_t uniffi_tricorn_swift_checksum_method_coreendpoint_written(void
 
 );
 #endif
-#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_ADD_TOOL
-#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_ADD_TOOL
-uint16_t uniffi_tricorn_swift_checksum_method_coreserver_add_tool(void
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_ADD
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_ADD
+uint16_t uniffi_tricorn_swift_checksum_method_coreserver_add(void
 
 );
 #endif
@@ -922,15 +1002,27 @@ uint16_t uniffi_tricorn_swift_checksum_method_coreserver_http(void
 
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_LIST_CHANGED
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_LIST_CHANGED
+uint16_t uniffi_tricorn_swift_checksum_method_coreserver_list_changed(void
+
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_METRICS
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_METRICS
 uint16_t uniffi_tricorn_swift_checksum_method_coreserver_metrics(void
 
 );
 #endif
-#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_REMOVE_TOOL
-#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_REMOVE_TOOL
-uint16_t uniffi_tricorn_swift_checksum_method_coreserver_remove_tool(void
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_REMOVE
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_REMOVE
+uint16_t uniffi_tricorn_swift_checksum_method_coreserver_remove(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_RESOURCE_UPDATED
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_RESOURCE_UPDATED
+uint16_t uniffi_tricorn_swift_checksum_method_coreserver_resource_updated(void
 
 );
 #endif
@@ -943,6 +1035,24 @@ uint16_t uniffi_tricorn_swift_checksum_method_coreserver_serve_http(void
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_SERVE_STDIO
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_SERVE_STDIO
 uint16_t uniffi_tricorn_swift_checksum_method_coreserver_serve_stdio(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_SET_ENABLED
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_SET_ENABLED
+uint16_t uniffi_tricorn_swift_checksum_method_coreserver_set_enabled(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_SET_HOOK
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_SET_HOOK
+uint16_t uniffi_tricorn_swift_checksum_method_coreserver_set_hook(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_SET_SOURCE
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_SET_SOURCE
+uint16_t uniffi_tricorn_swift_checksum_method_coreserver_set_source(void
 
 );
 #endif

@@ -1,216 +1,18 @@
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 internal import TricornCore
-
-/// Where a server is to be found.
-public enum Target: Sendable, Hashable {
-    /// A Streamable HTTP endpoint.
-    case url(String, headers: [String: String] = [:])
-    /// A program, given its standard input and output. `environment` is merged into this process's own; nil removes.
-    /// Its standard error is `.inherit` by default, `.event` when `ClientOptions.onStderr` is set.
-    case command(
-        String, arguments: [String] = [], environment: [String: String?] = [:], directory: String? = nil,
-        standardError: StandardErrorOutput? = nil)
-    /// A URL, the path of an `mcp.json`, or one command line with POSIX quoting.
-    case parse(String)
-    /// A host's configuration file, `{"mcpServers": {name: ...}}`: the server of this name, or the only one. Its standard
-    /// error goes where a `command`'s goes by default.
-    case file(String, server: String? = nil)
-
-    /// Where a launched server's standard error goes.
-    public enum StandardErrorOutput: String, Sendable, Hashable {
-        /// To this process's own.
-        case inherit
-        /// To `ClientOptions.onStderr` and `Client.standardErrorLines`.
-        case event
-        /// Nowhere.
-        case discard
-    }
-
-    /// - Parameter heard: somebody listens to the program's standard error.
-    func json(heard: Bool) -> JSONValue {
-        switch self {
-        case .parse(let text):
-            var target = OptionsText()
-            target.set("text", text: text)
-            target.set("stderr", text: heard ? "event" : nil)
-            return target.json
-        case .file(let path, let server):
-            var target = OptionsText()
-            target.set("file", text: path)
-            target.set("server", text: server)
-            target.set("stderr", text: heard ? "event" : nil)
-            return target.json
-        case .url(let url, let headers):
-            var target = OptionsText()
-            target.set("url", text: url)
-            target.set("headers", table: headers)
-            return target.json
-        case .command(let program, let arguments, let environment, let directory, let standardError):
-            var target = OptionsText()
-            target.set("command", text: program)
-            target.set("args", texts: arguments)
-            var variables = JSONObject()
-            for (name, value) in environment { variables[name] = value.map { .string($0) } ?? .null }
-            target.set("env", .object(variables))
-            target.set("cwd", text: directory)
-            target.set("stderr", text: (standardError ?? (heard ? .event : .inherit)).rawValue)
-            return target.json
-        }
-    }
-}
-
-/// How a client behaves; every option has the core's default.
-///
-/// Callbacks run one after the other, in a thread of their own; 1024 wait for a slow one, further ones are dropped.
-public struct ClientOptions: Sendable {
-    /// Who the client says it is (`tricorn`).
-    public var name: String?
-    /// The version of that (the library's).
-    public var version: String?
-    /// The name for people.
-    public var title: String?
-    /// What the client is, in a sentence.
-    public var description: String?
-    /// Where to read about it.
-    public var websiteURL: String?
-    /// Its icons, as the protocol has them.
-    public var icons: [JSONValue]?
-    /// Pins a revision, such as `2025-11-25`; otherwise the newest that both know.
-    public var revision: String?
-    /// Without an answer or progress for so long, a request fails (60 s); `.zero`: no limit.
-    public var requestTimeout: Duration?
-    /// For how long a server may be silent when asked whether it is modern (5 s).
-    public var probeTimeout: Duration?
-    /// Bytes of one message (4 MiB).
-    public var maxMessageBytes: Int?
-    /// Depth of its JSON (128).
-    public var maxNesting: Int?
-    /// Requests at once (256); more wait.
-    public var maxInFlight: Int?
-    /// Sent with every HTTP request.
-    public var headers: [String: String]?
-    /// How long a launched server may take to end by itself, and then again after SIGTERM (2 s).
-    public var shutdownGrace: Duration?
-    /// The capabilities to declare, as the protocol has them.
-    public var capabilities: JSONValue?
-    /// Told why the connection ended, once, when that was not by `Client.close`.
-    public var onClose: (@Sendable (_ reason: String) -> Void)?
-    /// Hears every notification of the server, from the start of connecting.
-    public var onNotification: (@Sendable (PeerNotification) -> Void)?
-    /// Hears every line that a launched server writes to its standard error, from the start; without this, they go to
-    /// this process's own.
-    public var onStderr: (@Sendable (_ line: String) -> Void)?
-    /// Hears what is wrong but no reason to fail, such as a tool that is left out for a bad `x-mcp-header`. To standard
-    /// error by default.
-    public var onWarning: @Sendable (_ message: String) -> Void = { StandardError.write("\($0)\n") }
-
-    /// The core's defaults, `revision` excepted.
-    public init(revision: String? = nil) { self.revision = revision }
-
-    var json: JSONValue {
-        var options = OptionsText()
-        options.set("name", text: name)
-        options.set("version", text: version)
-        options.set("title", text: title)
-        options.set("description", text: description)
-        options.set("website_url", text: websiteURL)
-        options.set("icons", list: icons)
-        options.set("revision", text: revision)
-        options.set("request_timeout", duration: requestTimeout)
-        options.set("probe_timeout", duration: probeTimeout)
-        options.set("max_message_bytes", number: maxMessageBytes)
-        options.set("max_nesting", number: maxNesting)
-        options.set("max_in_flight", number: maxInFlight)
-        options.set("headers", table: headers)
-        options.set("shutdown_grace", duration: shutdownGrace)
-        options.set("capabilities", capabilities)
-        return options.json
-    }
-}
-
-/// How one request behaves.
-public struct RequestOptions: Sendable {
-    /// Without an answer or progress for so long, the request fails; the client's `requestTimeout` when nil, no limit
-    /// when `.zero`.
-    public var timeout: Duration?
-    /// A limit that progress does not move; none when nil or `.zero`.
-    public var maxTimeout: Duration?
-    /// Called with progress reports, in order, before the request returns; the newest 1024 wait for a slow callback.
-    public var onProgress: (@Sendable (Progress) -> Void)?
-
-    /// Every option has its default.
-    public init(
-        timeout: Duration? = nil, maxTimeout: Duration? = nil, onProgress: (@Sendable (Progress) -> Void)? = nil
-    ) {
-        self.timeout = timeout
-        self.maxTimeout = maxTimeout
-        self.onProgress = onProgress
-    }
-
-    /// How far the peer is.
-    public struct Progress: Sendable, Hashable {
-        /// Grows with every report.
-        public var progress: Double
-        /// What `progress` grows to, when that is known.
-        public var total: Double?
-        /// What is going on, for people.
-        public var message: String?
-    }
-
-    /// Empty when every option is the default.
-    var json: String {
-        if timeout == nil, maxTimeout == nil, onProgress == nil { return "" }
-        var options = OptionsText()
-        options.set("timeout", duration: timeout)
-        // In the core's words, zero is at once and null is never.
-        if timeout == .zero { options.set("timeout", JSONValue.null) }
-        if maxTimeout != .zero { options.set("max_timeout", duration: maxTimeout) }
-        if onProgress != nil { options.set("progress", true) }
-        return options.json.description
-    }
-}
-
-/// Follows the pages of a listing, of which a peer could make no end.
-struct Pages {
-    static let most = 1000
-    private var seen = Set<String>()
-
-    /// Where to go on after a page that names `cursor`; nil after the last.
-    mutating func next(_ cursor: String?) throws -> String? {
-        guard let cursor else { return nil }
-        guard seen.insert(cursor).inserted else {
-            throw TricornError.peerMisbehaved("tools/list never ends: the cursor \"\(cursor)\" came twice")
-        }
-        guard seen.count < Self.most else {
-            throw TricornError.peerMisbehaved("tools/list never ends: there are more than \(Self.most) pages")
-        }
-        return cursor
-    }
-}
-
-/// A message from the peer that wants no answer.
-public struct PeerNotification: Sendable, Hashable {
-    /// Such as `notifications/message`.
-    public var method: String
-    /// Its parameters, nil when it has none.
-    public var params: JSONValue?
-}
 
 /// A connection to a server.
 ///
 /// Cancelling the task that awaits a request cancels the request at the server, too. Close a client when it is no
 /// longer needed; one that is let go closes by itself.
 public final class Client: Sendable {
-    private let core: CoreClient
+    let core: CoreClient
     private let source: UInt32
     private let streams: Streams
     /// A server in memory lives as long as its clients.
     private let server: Server?
     private let opening = Locked(JSONValue.null)
+    private let handlers: [UInt32]
+    let roots: Roots?
 
     private init(
         server: Server?, _ options: ClientOptions, _ make: (CoreBridge, UInt32) throws -> CoreClient
@@ -218,10 +20,19 @@ public final class Client: Sendable {
         self.server = server
         let streams = Streams(options)
         self.streams = streams
+        roots = options.roots
         source = Host.shared.listen { name, params in streams.event(name, params) }
+        let answers = options.answers
+        handlers = answers.map(\.handler)
         do {
             core = try make(Host.shared.bridge, source)
+            for answer in answers {
+                try core.setHandler(
+                    method: answer.method, capability: answer.capability.description, handler: answer.handler)
+            }
+            if case .list(let roots) = options.roots { try core.setRoots(roots: roots.json.description) }
         } catch {
+            Host.shared.removeHandlers(handlers)
             Host.shared.replaceListener(source, nil)
             throw TricornError.from(error)
         }
@@ -230,8 +41,9 @@ public final class Client: Sendable {
     deinit {
         streams.close()
         // Until then: what a launched server says while it ends.
-        let ended: @Sendable () -> Void = { [source, streams] in
+        let ended: @Sendable () -> Void = { [source, streams, handlers] in
             Host.shared.replaceListener(source, nil)
+            Host.shared.removeHandlers(handlers)
             streams.finish()
         }
         let op = Host.shared.operation(Host.Expected(settled: { _ in ended() }))
@@ -286,21 +98,17 @@ public final class Client: Sendable {
 
     /// All tools, in the server's order; as many requests as the listing has pages.
     public func listTools(_ options: RequestOptions = .init()) async throws -> [Tool] {
-        var tools: [Tool] = []
-        var pages = Pages(), cursor: String?
-        repeat {
-            let page = try await listToolsPage(cursor: cursor, options)
-            tools += page.tools
-            cursor = try pages.next(page.nextCursor)
-        } while cursor != nil
-        return tools
+        try await tools(options).collect()
+    }
+
+    /// The tools, page by page as they are asked for: `for try await tool in client.tools() { … }`.
+    public func tools(_ options: RequestOptions = .init()) -> Listing<Tool> {
+        Listing(client: self, method: "tools/list", member: "tools", options: options) { Tool(json: $0) }
     }
 
     /// One page of the listing: the first, or the one that `cursor` of the page before names.
     public func listToolsPage(cursor: String? = nil, _ options: RequestOptions = .init()) async throws -> ToolsPage {
-        let writer = JSONWriter()
-        if let cursor { writer.append(["cursor": .string(cursor)]) }
-        return ToolsPage(try await perform("tools/list", writer, options))
+        ToolsPage(try await page("tools/list", cursor, options))
     }
 
     /// Calls a tool with `arguments` that encode to a JSON object.
@@ -360,32 +168,10 @@ public final class Client: Sendable {
         try Tricorn.core { try writer.withData { try core.notify(method: method, json: $0) } }
     }
 
-    private func perform(_ method: String, _ params: JSONWriter, _ options: RequestOptions) async throws -> JSONText {
-        func start(_ op: UInt64) throws {
-            try params.withData { try core.request(op: op, method: method, json: $0, options: options.json) }
+    func perform(_ method: String, _ params: JSONWriter, _ options: RequestOptions) async throws -> JSONText {
+        try await Host.shared.request(params, options) { [core] op, params, options in
+            try core.request(op: op, method: method, json: params, options: options)
         }
-        guard let onProgress = options.onProgress else {
-            return try JSONText(try await Host.shared.perform(start))
-        }
-        // The callback is the caller's code: it runs in the caller's tasks, not on the core's thread.
-        let (reports, report) = AsyncStream.makeStream(
-            of: RequestOptions.Progress.self, bufferingPolicy: .bufferingNewest(1024))
-        async let reported: Void = {
-            for await progress in reports { onProgress(progress) }
-        }()
-        defer { report.finish() }
-        let outcome = try await Host.shared.perform(
-            progress: { payload in
-                guard let text = try? JSONText(payload) else { return }
-                let value = JSONValue(text, 0)
-                report.yield(
-                    RequestOptions.Progress(
-                        progress: value["progress"]?.doubleValue ?? 0, total: value["total"]?.doubleValue,
-                        message: value["message"]?.stringValue))
-            }, start)
-        report.finish()
-        await reported
-        return try JSONText(outcome)
     }
 
     /// Notifications from now on. Every call returns a stream of its own, which ends with the connection; the newest

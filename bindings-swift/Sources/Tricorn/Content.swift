@@ -181,15 +181,8 @@ extension Content {
                     description: value["description"]?.stringValue, mimeType: mimeType,
                     size: value["size"]?.intValue, extras: extras))
         case "resource":
-            guard let resource = value["resource"], let uri = resource["uri"]?.stringValue else { return nil }
-            let inner = resource["mimeType"]?.stringValue, meta = resource["_meta"]
-            if let text = resource["text"]?.stringValue {
-                self = .resource(EmbeddedResource(uri: uri, mimeType: inner, text: text, meta: meta), extras)
-            } else if let blob = resource["blob"]?.stringValue.flatMap({ Data(base64Encoded: $0) }) {
-                self = .resource(EmbeddedResource(uri: uri, mimeType: inner, blob: blob, meta: meta), extras)
-            } else {
-                return nil
-            }
+            guard let resource = value["resource"].flatMap(EmbeddedResource.init(known:)) else { return nil }
+            self = .resource(resource, extras)
         default: return nil
         }
     }
@@ -203,7 +196,19 @@ extension Content.Extras {
 }
 
 extension Content.EmbeddedResource {
-    fileprivate var json: JSONValue {
+    init?(known value: JSONValue) {
+        guard let uri = value["uri"]?.stringValue else { return nil }
+        let mimeType = value["mimeType"]?.stringValue, meta = value["_meta"]
+        if let text = value["text"]?.stringValue {
+            self.init(uri: uri, mimeType: mimeType, text: text, meta: meta)
+        } else if let blob = value["blob"]?.stringValue.flatMap({ Data(base64Encoded: $0) }) {
+            self.init(uri: uri, mimeType: mimeType, blob: blob, meta: meta)
+        } else {
+            return nil
+        }
+    }
+
+    var json: JSONValue {
         var resource = OptionsText()
         resource.set("uri", text: uri)
         resource.set("mimeType", text: mimeType)

@@ -9,6 +9,9 @@ internal import TricornCore
 public struct Context: Sendable {
     let key: UInt64
 
+    /// That of the handler that runs here: for code that is not handed it, such as the backend of a logging library.
+    @TaskLocal public static var current: Context?
+
     /// How important a log message is, least important first.
     public enum LogLevel: String, Sendable, Codable, CaseIterable {
         case debug, info, notice, warning, error, critical, alert, emergency
@@ -55,8 +58,7 @@ public struct Context: Sendable {
             case .text(var text):
                 _ = try text.withUTF8 { try bridge.completeText(key: key, utf8: Data(borrowing: $0)) }
             case .value(let writer): _ = try writer.withData { try bridge.completeValue(key: key, json: $0) }
-            case .result(let result):
-                _ = try JSONWriter.encode(result).withData { try bridge.completeResult(key: key, json: $0) }
+            case .result(let writer): _ = try writer.withData { try bridge.completeResult(key: key, json: $0) }
             case .failed(let text): _ = try bridge.completeFailed(key: key, text: text)
             case .error(let code, let message, let data):
                 _ = try bridge.completeError(key: key, code: Int64(code), message: message, data: data?.description)
@@ -74,7 +76,7 @@ public struct RequestInfo: Sendable, Hashable {
 
     /// The JSON-RPC id, a string or a number.
     public var id: JSONValue { json["requestId"] ?? .null }
-    /// `tools/call`.
+    /// Such as `tools/call`.
     public var method: String { json["method"]?.stringValue ?? "" }
     /// The revision in force, such as `2025-11-25`.
     public var protocolVersion: String { json["protocolVersion"]?.stringValue ?? "" }

@@ -55,6 +55,27 @@ public enum TricornError: Error, Sendable, Hashable {
     public var data: JSONValue? { if case .rpc(_, _, let data) = self { data } else { nil } }
 }
 
+extension TricornError {
+    /// There is no resource at `uri`: thrown by a resource's handler. −32002, which the core turns into what newer revisions
+    /// want.
+    public static func resourceNotFound(_ uri: String) -> TricornError {
+        .rpc(code: -32002, message: "there is no resource \"\(uri)\"", data: ["uri": .string(uri)])
+    }
+
+    /// The user has to visit these pages first (−32042); the client sends the request again when they are done.
+    public static func urlElicitationRequired(
+        _ elicitations: [URLElicitation], message: String = "the user has to visit a page first"
+    ) -> TricornError {
+        .rpc(code: -32042, message: message, data: ["elicitations": .array(elicitations.map(\.json))])
+    }
+
+    /// The pages of `urlElicitationRequired`; empty for every other error.
+    public var urlElicitations: [URLElicitation] {
+        guard code == -32042 else { return [] }
+        return (data?["elicitations"]?.arrayValue ?? []).compactMap { URLElicitation(json: $0) }
+    }
+}
+
 extension TricornError: CustomStringConvertible {
     /// Kind and message; of a JSON-RPC error message and code.
     public var description: String {

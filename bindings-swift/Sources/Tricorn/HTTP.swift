@@ -23,6 +23,18 @@ public struct HTTPOptions: Sendable, Hashable {
     public var sessionIdleTimeout: Duration?
     /// Between comments on silent streams (15 s).
     public var keepAliveInterval: Duration?
+    /// Events of one session kept for clients that lose a stream (256); 0 keeps none.
+    public var maxEvents: Int?
+    /// Bytes of them (1 MiB).
+    public var maxEventBytes: Int?
+    /// After which a client that lost a stream asks for the rest (1 s).
+    public var sseRetry: Duration?
+    /// Whether the oldest transport, HTTP+SSE, is served, too (false).
+    public var sse: Bool?
+    /// Where its stream is where a port is listened on (`/sse`).
+    public var ssePath: String?
+    /// Where its messages are posted where a port is listened on (`/messages`).
+    public var sseMessagePath: String?
     /// Sockets at once, and stateless requests at work at once (4096).
     public var maxConnections: Int?
 
@@ -63,6 +75,12 @@ public struct HTTPOptions: Sendable, Hashable {
         options.set("max_sessions", number: maxSessions)
         options.set("session_idle_timeout", duration: sessionIdleTimeout)
         options.set("keep_alive_interval", duration: keepAliveInterval)
+        options.set("max_events", number: maxEvents)
+        options.set("max_event_bytes", number: maxEventBytes)
+        options.set("sse_retry", duration: sseRetry)
+        options.set("sse", flag: sse)
+        options.set("sse_path", text: ssePath)
+        options.set("sse_message_path", text: sseMessagePath)
         options.set("max_connections", number: maxConnections)
         return options.json.description
     }

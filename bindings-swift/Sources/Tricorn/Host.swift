@@ -1,3 +1,8 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
 internal import TricornCore
 
 /// The process's side of the bridge: the tables of handlers, running tasks and waiting operations.
@@ -88,6 +93,17 @@ final class Host: Sendable {
         }
     }
 
+    /// Adds a handler that gets a context and answers with what `run` comes to.
+    func add(_ name: String, _ subject: String, _ report: @escaping Report, _ run: @escaping Body) -> UInt32 {
+        add { key, params in
+            let context = Context(key: key)
+            let answer = await Context.$current.withValue(context) {
+                await Answer.of(name, subject, report) { try await run(params, context) }
+            }
+            context.answer(with: answer)
+        }
+    }
+
     func removeHandlers(_ numbers: some Sequence<UInt32>) {
         tables.with { for number in numbers { $0.handlers[number] = nil } }
     }
@@ -139,6 +155,36 @@ final class Host: Sendable {
         } onCancel: {
             operation.resume(.failure(CancellationError()))
         }
+    }
+}
+
+extension Host {
+    /// Sends a request by `start` and waits for its result.
+    func request(
+        _ params: JSONWriter, _ options: RequestOptions,
+        _ start: @escaping @Sendable (_ op: UInt64, _ params: Data, _ options: String) throws -> Void
+    ) async throws -> JSONText {
+        func begin(_ op: UInt64) throws { try params.withData { try start(op, $0, options.json) } }
+        guard let onProgress = options.onProgress else { return try JSONText(try await perform(begin)) }
+        // The callback is the caller's code: it runs in the caller's tasks, not on the core's thread.
+        let (reports, report) = AsyncStream.makeStream(
+            of: RequestOptions.Progress.self, bufferingPolicy: .bufferingNewest(1024))
+        async let reported: Void = {
+            for await progress in reports { onProgress(progress) }
+        }()
+        defer { report.finish() }
+        let outcome = try await perform(
+            progress: { payload in
+                guard let text = try? JSONText(payload) else { return }
+                let value = JSONValue(text, 0)
+                report.yield(
+                    RequestOptions.Progress(
+                        progress: value["progress"]?.doubleValue ?? 0, total: value["total"]?.doubleValue,
+                        message: value["message"]?.stringValue))
+            }, begin)
+        report.finish()
+        await reported
+        return try JSONText(outcome)
     }
 }
 

@@ -7,6 +7,7 @@ struct OptionsText {
 
     mutating func set(_ name: String, _ value: JSONValue?) { if let value { members[name] = value } }
     mutating func set(_ name: String, text: String?) { if let text { members[name] = .string(text) } }
+    mutating func set(_ name: String, flag: Bool?) { if let flag { members[name] = .bool(flag) } }
     mutating func set(_ name: String, number: Int?) { if let number { members[name] = .int(number) } }
     mutating func set(_ name: String, list: [JSONValue]?) { if let list { members[name] = .array(list) } }
 

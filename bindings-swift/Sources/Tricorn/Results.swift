@@ -133,8 +133,8 @@ public struct ToolsPage: Sendable, Hashable {
     /// Every member of the page as it came.
     public let json: JSONValue
 
-    init(_ text: JSONText) {
-        json = JSONValue(text, 0)
+    init(_ page: JSONValue) {
+        json = page
         tools = (json["tools"]?.arrayValue ?? []).map(Tool.init)
         nextCursor = json["nextCursor"]?.stringValue
     }

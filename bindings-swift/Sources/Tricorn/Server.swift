@@ -5,7 +5,7 @@ import Foundation
 #endif
 internal import TricornCore
 
-/// A server: tools, and the ways to offer them.
+/// A server: tools, resources and prompts, and the ways to offer them.
 ///
 /// ```swift
 /// struct Add: Codable { var a: Int; var b: Int }
@@ -19,37 +19,43 @@ public final class Server: Sendable {
     let core: CoreServer
     let source: UInt32
     private let registered = Locked(Registered())
-    private let onError: @Sendable (any Error, String) -> Void
+    let report: Report
     private let onWarning: @Sendable (String) -> Void
     private let callbacks = Callbacks()
     let listening = Locked([(number: UInt64, callback: @Sendable (String) -> Void)]())
     let exchanges = Locked([UInt64: Exchange]())
 
     private struct Registered {
-        var handlers: [String: UInt32] = [:]
+        var handlers: [Slot: [UInt32]] = [:]
         var failure: TricornError?
+    }
+
+    /// What handlers belong to.
+    enum Slot: Hashable {
+        case offered(Kind, String)
+        case source(Kind)
+        case hook(String)
     }
 
     /// A server called `name`.
     ///
     /// - Parameters:
     ///   - instructions: how to use the server, for the model.
-    ///   - pageSize: tools for each page of a listing (250).
+    ///   - pageSize: entries for each page of a listing (250).
     ///   - maxMessageBytes: bytes of one message (4 MiB).
     ///   - maxNesting: depth of its JSON (128).
     ///   - maxInFlight: requests at work for one connection (256); more wait.
     ///   - maxQueuedNotifications: notifications waiting for a slow peer (256).
-    ///   - onError: hears what handlers throw, other than `ToolError` and `TricornError.rpc`, and the tool's name. To
-    ///     standard error by default; the model only ever learns the type of such an error.
+    ///   - onError: hears what handlers throw, other than `ToolError` and `TricornError.rpc`, and the name of the tool or
+    ///     prompt, or the URI of the resource. To standard error by default; the client only ever learns the type of such
+    ///     an error.
     ///   - onWarning: hears what is wrong but no reason to fail. To standard error by default.
     public init(
         _ name: String, version: String? = nil, title: String? = nil, description: String? = nil,
         websiteURL: String? = nil, icons: [JSONValue]? = nil, instructions: String? = nil, pageSize: Int? = nil,
         maxMessageBytes: Int? = nil, maxNesting: Int? = nil, maxInFlight: Int? = nil,
         maxQueuedNotifications: Int? = nil,
-        onError: @escaping @Sendable (any Error, String) -> Void = { error, tool in
-            StandardError.write("tool \"\(tool)\" failed: \(type(of: error)): \(error)\n")
-        },
+        onError: (@Sendable (any Error, String) -> Void)? = nil,
         onWarning: @escaping @Sendable (String) -> Void = { StandardError.write("\($0)\n") }
     ) {
         var options = OptionsText()
@@ -65,7 +71,10 @@ public final class Server: Sendable {
         options.set("max_nesting", number: maxNesting)
         options.set("max_in_flight", number: maxInFlight)
         options.set("max_queued_notifications", number: maxQueuedNotifications)
-        self.onError = onError
+        report = { error, name, subject in
+            if let onError { return onError(error, name) }
+            StandardError.write("\(subject) failed: \(type(of: error)): \(error)\n")
+        }
         self.onWarning = onWarning
         source = Host.shared.listen()
         let source = source
@@ -87,7 +96,7 @@ public final class Server: Sendable {
     deinit {
         Host.shared.replaceListener(source, nil)
         try? core.close()
-        Host.shared.removeHandlers(registered.with { Array($0.handlers.values) })
+        Host.shared.removeHandlers(registered.with { $0.handlers.values.flatMap { $0 } })
     }
 
     private func event(_ name: String, _ params: CorePayload) {
@@ -106,49 +115,60 @@ public final class Server: Sendable {
         }
     }
 
-    // MARK: - tools
+    // MARK: - what is offered
 
-    /// Adds a tool; a tool of the same name is an error. Errors are thrown by `run` and the other ways to serve.
-    func add(_ tool: ToolOptions, schemas: () throws -> (input: JSONValue, output: JSONValue?), run: @escaping ToolBody)
-    {
+    /// Adds what is offered; something of the same kind and name is an error. Errors are thrown by `run` and the other
+    /// ways to serve.
+    func add(_ kind: Kind, _ name: String, _ make: () throws -> Offer, run: @escaping Body) {
+        let subject = "\(kind.word) \"\(name)\""
+        var numbers: [UInt32] = []
         do {
-            let schemas = try schemas()
-            let definition = tool.definition(input: schemas.input, output: schemas.output)
-            let name = tool.name, onError = onError
-            let handler = Host.shared.add { key, params in
-                let context = Context(key: key)
-                let answer = await Answer.of(tool: name, onError) { try await run(params, context) }
-                context.answer(with: answer)
+            let offer = try make()
+            let handler = handler(name, subject, run)
+            numbers.append(handler)
+            var completions = OptionsText()
+            for (argument, complete) in offer.completers {
+                let number = self.handler(name, "the completion of \(subject)", completing(complete))
+                numbers.append(number)
+                completions.set(argument, number: Int(number))
             }
-            do {
-                try Tricorn.core { try core.addTool(definition: definition.description, handler: handler) }
-                registered.with { $0.handlers[name] = handler }
-            } catch {
-                Host.shared.removeHandlers([handler])
-                throw error
+            var options = OptionsText()
+            options.set("parameters", offer.parameters)
+            if !completions.members.isEmpty { options.set("completions", completions.json) }
+            if !offer.enabled { options.set("enabled", false) }
+            try Tricorn.core {
+                try core.add(
+                    kind: kind.rawValue, definition: offer.definition.description, options: options.json.description,
+                    handler: handler)
             }
+            registered.with { [numbers] in $0.handlers[.offered(kind, name)] = numbers }
         } catch {
-            let failure: TricornError =
-                switch TricornError.from(error) {
-                case .misuse(let message): .misuse("tool \"\(tool.name)\": \(message)")
-                case let other: other
-                }
-            registered.with { $0.failure = $0.failure ?? failure }
+            Host.shared.removeHandlers(numbers)
+            var failure = TricornError.from(error)
+            if case .misuse(let message) = failure, !message.hasPrefix(subject) {
+                failure = .misuse("\(subject): \(message)")
+            }
+            registered.with { [failure] in $0.failure = $0.failure ?? failure }
         }
     }
 
-    /// Removes a tool; clients see that when they list again. False when there is none of that name.
-    @discardableResult
-    public func removeTool(_ name: String) -> Bool {
-        guard (try? core.removeTool(name: name)) == true else { return false }
-        // Calls of it may be running; their handler is theirs already.
-        if let handler = registered.with({ $0.handlers.removeValue(forKey: name) }) {
-            Host.shared.removeHandlers([handler])
-        }
-        return true
+    /// Registers a handler, which is to be `keep`t.
+    func handler(_ name: String, _ subject: String, _ run: @escaping Body) -> UInt32 {
+        Host.shared.add(name, subject, report, run)
     }
 
-    /// Throws what went wrong when the server or a tool was declared.
+    /// The handlers of `slot` are these from now on; those before are forgotten.
+    func keep(_ numbers: [UInt32]?, _ slot: Slot) {
+        // Calls of those before may be running; their handler is theirs already.
+        let before = registered.with {
+            let before = $0.handlers[slot]
+            $0.handlers[slot] = numbers
+            return before
+        }
+        Host.shared.removeHandlers(before ?? [])
+    }
+
+    /// Throws what went wrong when the server or what it offers was declared.
     func check() throws {
         if let failure = registered.with({ $0.failure }) { throw failure }
     }

@@ -22,10 +22,11 @@ final class Streams: Sendable {
         switch name {
         case "notification":
             let listeners = state.with { Array($0.notifications.values) }
-            guard !listeners.isEmpty || options.onNotification != nil, let value = Self.value(params) else { return }
+            guard !listeners.isEmpty || options.hearsNotifications, let value = Self.value(params) else { return }
             let notification = PeerNotification(method: value["method"]?.stringValue ?? "", params: value["params"])
             for listener in listeners { listener.yield(notification) }
-            if let heard = options.onNotification { callbacks.offer { heard(notification) } }
+            guard options.hearsNotifications else { return }
+            callbacks.offer { [options] in options.hear(notification) }
         case "stderr":
             let listeners = state.with { Array($0.lines.values) }
             guard !listeners.isEmpty || options.onStderr != nil,

@@ -37,9 +37,7 @@ public struct ToolAnnotations: Sendable, Hashable, Codable {
     }
 }
 
-typealias ToolBody = @Sendable (CorePayload, Context) async throws -> Answer
-
-struct ToolOptions: Sendable {
+private struct ToolOptions: Sendable {
     var name: String
     var description: String?
     var title: String?
@@ -66,6 +64,7 @@ extension Server {
     ///
     /// - Parameters:
     ///   - description: what the tool does, for the model.
+    ///   - enabled: false hides it until `setEnabled`.
     ///   - inputSchema: derived from `Input` when nil; see `SchemaProviding` for what can be.
     ///   - outputSchema: derived from `Output` when nil and possible; there is none for text and content blocks.
     ///   - handler: runs in a task of its own, which is cancelled when the client cancels the call. It returns a
@@ -74,17 +73,22 @@ extension Server {
     ///     error; `TricornError.rpc` becomes a JSON-RPC error.
     public func tool<Input: Decodable & Sendable, Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
-        icons: [JSONValue]? = nil, meta: JSONValue? = nil, inputSchema: JSONValue? = nil,
+        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true, inputSchema: JSONValue? = nil,
         outputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable (Input, Context) async throws -> Output
     ) {
         let decode = Arguments<Input>.decoder
         let encode = Outcome<Output>.encoder
+        let options = ToolOptions(
+            name: name, description: description, title: title, annotations: annotations, icons: icons, meta: meta)
         add(
-            ToolOptions(
-                name: name, description: description, title: title, annotations: annotations, icons: icons, meta: meta),
-            schemas: {
-                (try Arguments<Input>.schema(inputSchema), try outputSchema ?? Outcome<Output>.schema())
+            .tool, name,
+            {
+                Offer(
+                    definition: options.definition(
+                        input: try Arguments<Input>.schema(inputSchema),
+                        output: try outputSchema ?? Outcome<Output>.schema()),
+                    enabled: enabled)
             },
             run: { params, context in try encode(try await handler(try decode(params), context)) })
     }
@@ -92,40 +96,38 @@ extension Server {
     /// Adds a tool that does not look at its context.
     public func tool<Input: Decodable & Sendable, Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
-        icons: [JSONValue]? = nil, meta: JSONValue? = nil, inputSchema: JSONValue? = nil,
+        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true, inputSchema: JSONValue? = nil,
         outputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable (Input) async throws -> Output
     ) {
         tool(
             name, description, title: title, annotations: annotations, icons: icons, meta: meta,
-            inputSchema: inputSchema,
-            outputSchema: outputSchema
+            enabled: enabled, inputSchema: inputSchema, outputSchema: outputSchema
         ) { (input: Input, _) in try await handler(input) }
     }
 
     /// Adds a tool without arguments.
     public func tool<Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
-        icons: [JSONValue]? = nil, meta: JSONValue? = nil, inputSchema: JSONValue? = nil,
+        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true, inputSchema: JSONValue? = nil,
         outputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable () async throws -> Output
     ) {
         tool(
             name, description, title: title, annotations: annotations, icons: icons, meta: meta,
-            inputSchema: inputSchema,
-            outputSchema: outputSchema
+            enabled: enabled, inputSchema: inputSchema, outputSchema: outputSchema
         ) { (_: NoArguments, _) in try await handler() }
     }
 
     /// Adds a tool that returns nothing.
     public func tool<Input: Decodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
-        icons: [JSONValue]? = nil, meta: JSONValue? = nil, inputSchema: JSONValue? = nil,
+        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true, inputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable (Input, Context) async throws -> Void
     ) {
         tool(
             name, description, title: title, annotations: annotations, icons: icons, meta: meta,
-            inputSchema: inputSchema
+            enabled: enabled, inputSchema: inputSchema
         ) { (input: Input, context) -> [Content] in
             try await handler(input, context)
             return []
@@ -133,8 +135,8 @@ extension Server {
     }
 }
 
-/// How a tool's arguments become `Input`.
-private enum Arguments<Input: Decodable & Sendable> {
+/// How a handler's arguments become `Input`.
+enum Arguments<Input: Decodable & Sendable> {
     static func schema(_ given: JSONValue?) throws -> JSONValue {
         if let given { return given }
         if Input.self == JSONValue.self || Input.self == JSONObject.self { return ["type": "object"] }
@@ -157,8 +159,8 @@ private enum Arguments<Input: Decodable & Sendable> {
     }
 }
 
-/// How a handler's result becomes an answer; decided once, when the tool is added.
-private enum Outcome<Output: Encodable & Sendable> {
+/// How a tool's result becomes an answer; decided once, when the tool is added.
+enum Outcome<Output: Encodable & Sendable> {
     static func schema() throws -> JSONValue? {
         if Output.self == String.self || Output.self == Content.self || Output.self == [Content].self
             || Output.self == CallToolResult.self || Output.self == JSONValue.self
@@ -172,33 +174,9 @@ private enum Outcome<Output: Encodable & Sendable> {
 
     static var encoder: @Sendable (Output) throws -> Answer {
         if Output.self == String.self { return { .text($0 as! String) } }
-        if Output.self == Content.self { return { .result(CallToolResult(content: [$0 as! Content])) } }
-        if Output.self == [Content].self { return { .result(CallToolResult(content: $0 as! [Content])) } }
-        if Output.self == CallToolResult.self { return { .result($0 as! CallToolResult) } }
-        return { .value(try JSONWriter.encode($0)) }
-    }
-}
-
-/// What a handler came to.
-enum Answer: Sendable {
-    case text(String)
-    case value(JSONWriter)
-    case result(CallToolResult)
-    case failed(String)
-    case error(code: Int, message: String, data: JSONValue?)
-
-    static func of(
-        tool name: String, _ onError: @Sendable (any Error, String) -> Void, _ body: () async throws -> Answer
-    ) async -> Answer {
-        do {
-            return try await body()
-        } catch let error as ToolError {
-            return .failed(error.message)
-        } catch TricornError.rpc(let code, let message, let data) {
-            return .error(code: code, message: message, data: data)
-        } catch {
-            if !(error is CancellationError && Task.isCancelled) { onError(error, name) }
-            return .failed("tool \"\(name)\" failed: \(type(of: error))")
-        }
+        if Output.self == Content.self { return { try .of(result: CallToolResult(content: [$0 as! Content])) } }
+        if Output.self == [Content].self { return { try .of(result: CallToolResult(content: $0 as! [Content])) } }
+        if Output.self == CallToolResult.self { return { try .of(result: $0 as! CallToolResult) } }
+        return { try .of(value: $0) }
     }
 }

@@ -630,6 +630,8 @@ fileprivate struct FfiConverterData: FfiConverterRustBuffer {
  */
 public protocol CoreBridgeProtocol: AnyObject, Sendable {
 
+    func ask(key: UInt64, op: UInt64, method: String, json: Data, options: String) throws
+
     func close() throws
 
     func completeError(key: UInt64, code: Int64, message: String, data: String?) throws  -> Bool
@@ -649,9 +651,13 @@ public protocol CoreBridgeProtocol: AnyObject, Sendable {
 
     func log(key: UInt64, level: String, logger: String?, data: Data) throws  -> Bool
 
+    func notify(key: UInt64, method: String, json: Data) throws  -> Bool
+
     func progress(key: UInt64, progress: Double, total: Double?, message: String?) throws  -> Bool
 
     func require(key: UInt64, capability: String) throws
+
+    func setEnabled(key: UInt64, kind: String, name: String, yes: Bool) throws  -> Bool
 
     func settle(op: UInt64) throws
 
@@ -725,6 +731,21 @@ public convenience init(host: CoreHost)throws  {
 
 
 
+
+open func ask(key: UInt64, op: UInt64, method: String, json: Data, options: String)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+        FfiConverterByRefBytes.lower(json) { jsonFb in
+    uniffi_tricorn_swift_fn_method_corebridge_ask(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(key),
+        FfiConverterUInt64.lower(op),
+        FfiConverterString.lower(method),
+        jsonFb,
+        FfiConverterString.lower(options),uniffiCallStatus
+    )
+        }
+}
+}
 
 open func close()throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
         uniffiCallStatus in
@@ -825,6 +846,20 @@ open func log(key: UInt64, level: String, logger: String?, data: Data)throws  ->
 })
 }
 
+open func notify(key: UInt64, method: String, json: Data)throws  -> Bool  {
+    return try  FfiConverterBool.lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+        FfiConverterByRefBytes.lower(json) { jsonFb in
+    uniffi_tricorn_swift_fn_method_corebridge_notify(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(key),
+        FfiConverterString.lower(method),
+        jsonFb,uniffiCallStatus
+    )
+        }
+})
+}
+
 open func progress(key: UInt64, progress: Double, total: Double?, message: String?)throws  -> Bool  {
     return try  FfiConverterBool.lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
         uniffiCallStatus in
@@ -846,6 +881,19 @@ open func require(key: UInt64, capability: String)throws   {try rustCallWithErro
         FfiConverterString.lower(capability),uniffiCallStatus
     )
 }
+}
+
+open func setEnabled(key: UInt64, kind: String, name: String, yes: Bool)throws  -> Bool  {
+    return try  FfiConverterBool.lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_corebridge_set_enabled(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(key),
+        FfiConverterString.lower(kind),
+        FfiConverterString.lower(name),
+        FfiConverterBool.lower(yes),uniffiCallStatus
+    )
+})
 }
 
 open func settle(op: UInt64)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
@@ -930,6 +978,10 @@ public protocol CoreClientProtocol: AnyObject, Sendable {
     func notify(method: String, json: Data) throws
 
     func request(op: UInt64, method: String, json: Data, options: String) throws
+
+    func setHandler(method: String, capability: String, handler: UInt32) throws
+
+    func setRoots(roots: String) throws
 
 }
 open class CoreClient: CoreClientProtocol, @unchecked Sendable {
@@ -1059,6 +1111,26 @@ open func request(op: UInt64, method: String, json: Data, options: String)throws
         FfiConverterString.lower(options),uniffiCallStatus
     )
         }
+}
+}
+
+open func setHandler(method: String, capability: String, handler: UInt32)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreclient_set_handler(
+            self.uniffiCloneHandle(),
+        FfiConverterString.lower(method),
+        FfiConverterString.lower(capability),
+        FfiConverterUInt32.lower(handler),uniffiCallStatus
+    )
+}
+}
+
+open func setRoots(roots: String)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreclient_set_roots(
+            self.uniffiCloneHandle(),
+        FfiConverterString.lower(roots),uniffiCallStatus
+    )
 }
 }
 
@@ -1605,19 +1677,29 @@ public func FfiConverterTypeCorePayload_lower(_ value: CorePayload) -> UInt64 {
 
 public protocol CoreServerProtocol: AnyObject, Sendable {
 
-    func addTool(definition: String, handler: UInt32) throws
+    func add(kind: String, definition: String, options: String, handler: UInt32) throws
 
     func close() throws
 
     func http(options: String) throws  -> CoreEndpoint
 
+    func listChanged(kind: String) throws
+
     func metrics() throws  -> CorePayload
 
-    func removeTool(name: String) throws  -> Bool
+    func remove(kind: String, name: String) throws  -> Bool
+
+    func resourceUpdated(uri: String) throws
 
     func serveHttp(options: String, op: UInt64) throws
 
     func serveStdio(op: UInt64) throws
+
+    func setEnabled(kind: String, name: String, yes: Bool) throws  -> Bool
+
+    func setHook(name: String, handler: UInt32) throws
+
+    func setSource(kind: String, list: UInt32?, get: UInt32?) throws
 
 }
 open class CoreServer: CoreServerProtocol, @unchecked Sendable {
@@ -1684,11 +1766,13 @@ public convenience init(bridge: CoreBridge, source: UInt32, options: String)thro
 
 
 
-open func addTool(definition: String, handler: UInt32)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+open func add(kind: String, definition: String, options: String, handler: UInt32)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
         uniffiCallStatus in
-    uniffi_tricorn_swift_fn_method_coreserver_add_tool(
+    uniffi_tricorn_swift_fn_method_coreserver_add(
             self.uniffiCloneHandle(),
+        FfiConverterString.lower(kind),
         FfiConverterString.lower(definition),
+        FfiConverterString.lower(options),
         FfiConverterUInt32.lower(handler),uniffiCallStatus
     )
 }
@@ -1712,6 +1796,15 @@ open func http(options: String)throws  -> CoreEndpoint  {
 })
 }
 
+open func listChanged(kind: String)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreserver_list_changed(
+            self.uniffiCloneHandle(),
+        FfiConverterString.lower(kind),uniffiCallStatus
+    )
+}
+}
+
 open func metrics()throws  -> CorePayload  {
     return try  FfiConverterTypeCorePayload_lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
         uniffiCallStatus in
@@ -1721,14 +1814,24 @@ open func metrics()throws  -> CorePayload  {
 })
 }
 
-open func removeTool(name: String)throws  -> Bool  {
+open func remove(kind: String, name: String)throws  -> Bool  {
     return try  FfiConverterBool.lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
         uniffiCallStatus in
-    uniffi_tricorn_swift_fn_method_coreserver_remove_tool(
+    uniffi_tricorn_swift_fn_method_coreserver_remove(
             self.uniffiCloneHandle(),
+        FfiConverterString.lower(kind),
         FfiConverterString.lower(name),uniffiCallStatus
     )
 })
+}
+
+open func resourceUpdated(uri: String)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreserver_resource_updated(
+            self.uniffiCloneHandle(),
+        FfiConverterString.lower(uri),uniffiCallStatus
+    )
+}
 }
 
 open func serveHttp(options: String, op: UInt64)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
@@ -1746,6 +1849,39 @@ open func serveStdio(op: UInt64)throws   {try rustCallWithError(FfiConverterType
     uniffi_tricorn_swift_fn_method_coreserver_serve_stdio(
             self.uniffiCloneHandle(),
         FfiConverterUInt64.lower(op),uniffiCallStatus
+    )
+}
+}
+
+open func setEnabled(kind: String, name: String, yes: Bool)throws  -> Bool  {
+    return try  FfiConverterBool.lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreserver_set_enabled(
+            self.uniffiCloneHandle(),
+        FfiConverterString.lower(kind),
+        FfiConverterString.lower(name),
+        FfiConverterBool.lower(yes),uniffiCallStatus
+    )
+})
+}
+
+open func setHook(name: String, handler: UInt32)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreserver_set_hook(
+            self.uniffiCloneHandle(),
+        FfiConverterString.lower(name),
+        FfiConverterUInt32.lower(handler),uniffiCallStatus
+    )
+}
+}
+
+open func setSource(kind: String, list: UInt32?, get: UInt32?)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreserver_set_source(
+            self.uniffiCloneHandle(),
+        FfiConverterString.lower(kind),
+        FfiConverterOptionUInt32.lower(list),
+        FfiConverterOptionUInt32.lower(get),uniffiCallStatus
     )
 }
 }
@@ -2000,6 +2136,30 @@ public func FfiConverterTypeCoreError_lower(_ value: CoreError) -> RustBuffer {
 #if swift(>=5.8)
 @_documentation(visibility: private)
 #endif
+fileprivate struct FfiConverterOptionUInt32: FfiConverterRustBuffer {
+    typealias SwiftType = UInt32?
+
+    public static func write(_ value: SwiftType, into buf: inout [UInt8]) {
+        guard let value = value else {
+            writeInt(&buf, Int8(0))
+            return
+        }
+        writeInt(&buf, Int8(1))
+        FfiConverterUInt32.write(value, into: &buf)
+    }
+
+    public static func read(from buf: inout (data: Data, offset: Data.Index)) throws -> SwiftType {
+        switch try readInt(&buf) as Int8 {
+        case 0: return nil
+        case 1: return try FfiConverterUInt32.read(from: &buf)
+        default: throw UniffiInternalError.unexpectedOptionalTag
+        }
+    }
+}
+
+#if swift(>=5.8)
+@_documentation(visibility: private)
+#endif
 fileprivate struct FfiConverterOptionInt64: FfiConverterRustBuffer {
     typealias SwiftType = Int64?
 
@@ -2198,6 +2358,15 @@ private let initializationResult: InitializationResult = {
     if (uniffi_tricorn_swift_checksum_method_coreclient_request() != 46736) {
         return InitializationResult.apiChecksumMismatch
     }
+    if (uniffi_tricorn_swift_checksum_method_coreclient_set_handler() != 54181) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coreclient_set_roots() != 55880) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_corebridge_ask() != 47005) {
+        return InitializationResult.apiChecksumMismatch
+    }
     if (uniffi_tricorn_swift_checksum_method_corebridge_close() != 2360) {
         return InitializationResult.apiChecksumMismatch
     }
@@ -2222,10 +2391,16 @@ private let initializationResult: InitializationResult = {
     if (uniffi_tricorn_swift_checksum_method_corebridge_log() != 29921) {
         return InitializationResult.apiChecksumMismatch
     }
+    if (uniffi_tricorn_swift_checksum_method_corebridge_notify() != 21966) {
+        return InitializationResult.apiChecksumMismatch
+    }
     if (uniffi_tricorn_swift_checksum_method_corebridge_progress() != 42434) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_corebridge_require() != 11854) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_corebridge_set_enabled() != 36451) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_corebridge_settle() != 10432) {
@@ -2249,7 +2424,7 @@ private let initializationResult: InitializationResult = {
     if (uniffi_tricorn_swift_checksum_method_coreendpoint_written() != 40300) {
         return InitializationResult.apiChecksumMismatch
     }
-    if (uniffi_tricorn_swift_checksum_method_coreserver_add_tool() != 49272) {
+    if (uniffi_tricorn_swift_checksum_method_coreserver_add() != 43896) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_coreserver_close() != 24931) {
@@ -2258,16 +2433,31 @@ private let initializationResult: InitializationResult = {
     if (uniffi_tricorn_swift_checksum_method_coreserver_http() != 20238) {
         return InitializationResult.apiChecksumMismatch
     }
+    if (uniffi_tricorn_swift_checksum_method_coreserver_list_changed() != 45892) {
+        return InitializationResult.apiChecksumMismatch
+    }
     if (uniffi_tricorn_swift_checksum_method_coreserver_metrics() != 55972) {
         return InitializationResult.apiChecksumMismatch
     }
-    if (uniffi_tricorn_swift_checksum_method_coreserver_remove_tool() != 34035) {
+    if (uniffi_tricorn_swift_checksum_method_coreserver_remove() != 13556) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coreserver_resource_updated() != 20265) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_coreserver_serve_http() != 57371) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_coreserver_serve_stdio() != 6130) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coreserver_set_enabled() != 62802) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coreserver_set_hook() != 34324) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coreserver_set_source() != 28257) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_constructor_coreclient_in_memory() != 55072) {

@@ -178,14 +178,14 @@ private struct Trouble: Error {}
     }
 
     @Test func listingsHaveAnEnd() throws {
-        var pages = Pages()
+        var pages = Pages("tools/list")
         #expect(try pages.next(nil) == nil)
         #expect(try pages.next("a") == "a")
         #expect(try pages.next("b") == "b")
         #expect(throws: TricornError.peerMisbehaved("tools/list never ends: the cursor \"a\" came twice")) {
             try pages.next("a")
         }
-        var endless = Pages()
+        var endless = Pages("tools/list")
         for page in 1..<1000 { _ = try endless.next("\(page)") }
         #expect(throws: TricornError.peerMisbehaved("tools/list never ends: there are more than 1000 pages")) {
             try endless.next("1000")

@@ -80,3 +80,10 @@ struct Add: Codable, Sendable {
 }
 
 struct Wait: Codable, Sendable { var ms: Int }
+
+/// Expects the same. For closures of which nothing else throws: the compiler does not see that `#expect(try …)` does.
+func expect<Value: Equatable>(
+    _ got: Value, _ wanted: Value, sourceLocation: SourceLocation = #_sourceLocation
+) {
+    #expect(got == wanted, sourceLocation: sourceLocation)
+}

@@ -9,6 +9,8 @@ use crate::call::Handler;
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::model::{Prompt, Resource, ResourceTemplate, Tool};
+#[cfg(feature = "files")]
+use crate::server::files::{Directory, File};
 use crate::server::{self, Kind, Parameters, ServerOptions};
 
 /// What a host says besides a definition.
@@ -18,6 +20,18 @@ struct AddOptions {
     parameters: Option<Value>,
     completions: BTreeMap<String, u32>,
     enabled: Option<bool>,
+}
+
+/// What a host says of a file or a directory.
+#[cfg(feature = "files")]
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct FileOptions {
+    path: String,
+    uri: String,
+    hidden: bool,
+    max_files: Option<usize>,
+    max_bytes: Option<u64>,
 }
 
 struct Added {
@@ -108,6 +122,34 @@ impl Server {
             self.server.set_enabled(kind, &name, false);
         }
         Ok(())
+    }
+
+    /// Adds a file or a directory as resources. `options` are JSON: `{"path", "uri", "hidden"?: bool, "max_files"?,
+    /// "max_bytes"?}`; a directory's files have the URI with their path behind it.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) for a path that is neither, a URI that is none or is taken.
+    #[cfg(feature = "files")]
+    pub fn add_files(&self, options: &str) -> Result<()> {
+        let known = ["path", "uri", "hidden", "max_files", "max_bytes"];
+        let options: FileOptions = crate::options::read("files", options, &known)?;
+        let path = std::path::PathBuf::from(&options.path);
+        if path.is_dir() {
+            let mut directory = Directory::new(path, &options.uri)?.hidden(options.hidden);
+            if let Some(most) = options.max_files {
+                directory = directory.max_files(most);
+            }
+            if let Some(most) = options.max_bytes {
+                directory = directory.max_bytes(most);
+            }
+            self.server.add_directory(directory);
+            return Ok(());
+        }
+        let mut file = File::new(path, &options.uri)?;
+        if let Some(most) = options.max_bytes {
+            file = file.max_bytes(most);
+        }
+        self.server.add_file(file)
     }
 
     /// Removes what has this name, URI or URI template. Says whether there was something.

@@ -25,6 +25,8 @@ pub(crate) trait Link: Send + Sync {
     fn input(self: Arc<Self>, input: Input);
     /// Runs the rest of a handler that has to wait.
     fn spawn(&self, future: BoxFuture<()>);
+    /// Runs what blocks on a thread for that.
+    fn block(&self, work: Box<dyn FnOnce() + Send>);
     /// The level that a legacy session asked for.
     fn log_level(&self) -> Option<LogLevel>;
     /// Sends a request to the peer; `related` is the peer's own request that it belongs to. `done` is called once, from

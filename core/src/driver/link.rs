@@ -41,6 +41,16 @@ impl Link for Peer {
         drop(future);
     }
 
+    #[cfg(feature = "runtime")]
+    fn block(&self, work: Box<dyn FnOnce() + Send>) {
+        super::runtime::handle().spawn_blocking(work);
+    }
+
+    #[cfg(not(feature = "runtime"))]
+    fn block(&self, work: Box<dyn FnOnce() + Send>) {
+        work();
+    }
+
     fn log_level(&self) -> Option<LogLevel> {
         self.lock().connection.log_level()
     }

@@ -15,6 +15,8 @@ mod quick;
 mod registry;
 mod resources;
 mod router;
+#[cfg(feature = "files")]
+mod serving_files;
 mod session;
 mod tools;
 mod usage;

@@ -140,6 +140,23 @@ impl Server {
         self.kept(outcome)
     }
 
+    /// Adds a file as a resource: `.file(File::new("notes.md", "docs://notes")?)`.
+    #[cfg(feature = "files")]
+    #[must_use]
+    pub fn file(self, file: super::files::File) -> Self {
+        let outcome = self.add_file(file);
+        self.kept(outcome)
+    }
+
+    /// Adds a directory whose files are resources: `.directory(Directory::new("notes", "docs://notes")?)`. Nothing
+    /// outside of it can be read.
+    #[cfg(feature = "files")]
+    #[must_use]
+    pub fn directory(self, directory: super::files::Directory) -> Self {
+        self.add_directory(directory);
+        self
+    }
+
     /// Completes what has no completion of its own. The function gets the parameters of `completion/complete`.
     #[must_use]
     pub fn on_complete<M, F: IntoHandler<M>>(self, function: F) -> Self {
@@ -181,6 +198,25 @@ impl Server {
     pub fn add_resource(&self, resource: Resource, handler: Arc<dyn Handler>) -> Result<()> {
         let entry = ResourceEntry::new(resource, handler, &self.shared.router.common)?;
         self.change(Kind::Resource, |registry| registry.resources.add(entry), Result::is_ok)
+    }
+
+    /// Adds a file as a resource; members of `resource` that it leaves open, such as the size, are the file's.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) when the URI is taken or is none; as [`File::new`](super::files::File::new).
+    #[cfg(feature = "files")]
+    pub fn add_file(&self, file: super::files::File) -> Result<()> {
+        let entry = file.entry().map_err(|why| Error::misuse(format!("file: {why}")))?;
+        let definition = serde_json::to_string(&entry).unwrap_or_default();
+        let handler = Arc::new(super::serving_files::ReadsFile(Arc::new(file)));
+        self.add_resource(Resource::parse(&definition)?, handler)
+    }
+
+    /// Adds a directory whose files are resources, listed after the registered ones, as they are when asked for.
+    #[cfg(feature = "files")]
+    pub fn add_directory(&self, directory: super::files::Directory) {
+        let directory = Arc::new(directory);
+        self.change(Kind::Resource, |registry| registry.directories.push(directory), |()| true);
     }
 
     /// Adds a resource template. Its handler gets the variables.

@@ -29,6 +29,9 @@ pub(crate) struct Registry {
     disabled: HashSet<(Kind, String)>,
     /// By kind.
     sources: [Source; Kind::ALL.len()],
+    /// Directories whose files are resources.
+    #[cfg(feature = "files")]
+    pub(crate) directories: Vec<Arc<super::files::Directory>>,
     /// Completes what has no completion of its own.
     pub(crate) completion: Option<Arc<dyn Handler>>,
     /// Hears of subscriptions.
@@ -92,6 +95,10 @@ impl Registry {
     /// Whether there is anything of this kind.
     pub(crate) fn offers(&self, kind: Kind) -> bool {
         let source = self.source(kind);
+        #[cfg(feature = "files")]
+        if kind == Kind::Resource && !self.directories.is_empty() {
+            return true;
+        }
         let listed = match kind {
             Kind::Tool => !self.tools.is_empty(),
             Kind::Resource => !self.resources.is_empty(),

@@ -13,6 +13,8 @@ use super::handler::{finished, panicked};
 use super::listed::{Common, Entry, Kind, bad_cursor};
 use super::registry::{Changes, Overlay, Registry};
 use super::resources::{ListedBySource, Read, SOURCE, not_found};
+#[cfg(feature = "files")]
+use super::serving_files;
 use super::{HandlerError, IntoAnswer};
 use crate::call::{BoxFuture, Context, Handler, Link, Reply, Shaper};
 use crate::error::{Error, Result, shortened};
@@ -87,6 +89,10 @@ impl Router {
             },
         };
         let source = self.look(link, &call, |registry, _| registry.source(kind).list.clone());
+        #[cfg(feature = "files")]
+        if let Some((place, after)) = params.cursor.as_deref().and_then(serving_files::place_of) {
+            return self.list_directory(link, call, kind, place, after);
+        }
         if let Some(inner) = params.cursor.as_deref().and_then(|cursor| cursor.strip_prefix(SOURCE)) {
             return match source {
                 Some(source) => self.list_source(link, call, kind, source, Some(inner)),
@@ -102,6 +108,14 @@ impl Router {
             Ok(page) => page,
             Err(error) => return fail(link, &call, error),
         };
+        #[cfg(feature = "files")]
+        if last && kind == Kind::Resource && self.look(link, &call, |registry, _| !registry.directories.is_empty()) {
+            if text.ends_with(":[]") {
+                return self.list_directory(link, call, kind, 0, None);
+            }
+            text.push_str(&format!(",\"nextCursor\":\"{}0-\"}}", serving_files::FOLDER));
+            return link.clone().complete(call.id, Ok(Payload::Object(RawJson::written(text))));
+        }
         match source {
             // Nothing of our own: the source's first page is the first.
             Some(source) if last && text.ends_with(":[]") => return self.list_source(link, call, kind, source, None),
@@ -110,6 +124,22 @@ impl Router {
         }
         text.push('}');
         link.clone().complete(call.id, Ok(Payload::Object(RawJson::written(text))));
+    }
+
+    /// A page of a directory's files; after the last comes the next directory, then the source.
+    #[cfg(feature = "files")]
+    fn list_directory(&self, link: &Arc<dyn Link>, call: Call, kind: Kind, place: usize, after: Option<String>) {
+        let (directory, next) = self.look(link, &call, |registry, _| {
+            let next = if place + 1 < registry.directories.len() {
+                Some(format!("{}{}-", serving_files::FOLDER, place + 1))
+            } else {
+                registry.source(kind).list.as_ref().map(|_| SOURCE.to_owned())
+            };
+            (registry.directories.get(place).filter(|_| kind == Kind::Resource).cloned(), next)
+        });
+        let Some(directory) = directory else { return fail(link, &call, bad_cursor()) };
+        let page_size = self.page_size.load(Ordering::Relaxed);
+        serving_files::list(link, call, self.common.clone(), directory, place, after, page_size, next);
     }
 
     fn list_source(
@@ -192,7 +222,13 @@ impl Router {
                     return Some((entry.listed().handler.clone(), Read::of(entry.listed(), &uri), arguments));
                 }
             }
-            let source = registry.source(Kind::Resource).get.clone()?;
+            #[cfg(feature = "files")]
+            let folder = registry.directories.iter().find(|directory| directory.covers(&uri)).cloned();
+            #[cfg(feature = "files")]
+            let folder = folder.map(|found| Arc::new(serving_files::ReadsDirectory(found)) as Arc<dyn Handler>);
+            #[cfg(not(feature = "files"))]
+            let folder = None;
+            let source = folder.or_else(|| registry.source(Kind::Resource).get.clone())?;
             let read = Read {
                 uri: uri.clone(),
                 mime_type: None,
@@ -216,6 +252,7 @@ impl Router {
         let (known, hook) = self.look(link, &call, |registry, changes| {
             let known = registry.find(|r| &r.resources, &uri, changes).is_some()
                 || registry.visible(|r| &r.templates, changes).any(|entry| entry.template.matches(&uri).is_some())
+                || covers(registry, &uri)
                 || registry.source(Kind::Resource).list.is_some()
                 || registry.source(Kind::Resource).get.is_some();
             (known, registry.subscription.clone())
@@ -285,6 +322,23 @@ impl Router {
             Err(error) => fail(link, &call, error),
         }
     }
+}
+
+#[cfg(feature = "files")]
+fn covers(registry: &Registry, uri: &str) -> bool {
+    registry.directories.iter().any(|directory| directory.covers(uri))
+}
+
+#[cfg(not(feature = "files"))]
+fn covers(_: &Registry, _: &str) -> bool {
+    false
+}
+
+/// The URI that a request is about.
+#[cfg(feature = "files")]
+pub(super) fn uri_of(cx: &Context) -> String {
+    let name = cx.request().name.as_ref();
+    name.and_then(|name| jsonrpc::unquoted(name.get())).map(Cow::into_owned).unwrap_or_default()
 }
 
 /// An answer that says nothing.

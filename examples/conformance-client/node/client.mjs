@@ -38,6 +38,11 @@ const scenarios = {
     for (const tool of await client.listTools()) await client.callTool(tool.name);
   },
 
+  async "elicitation-sep1034-client-defaults"(client) {
+    await client.listTools();
+    await client.callTool("test_client_elicitation_defaults");
+  },
+
   "sse-retry": (client) => client.callTool("test_reconnection"),
 
   "json-schema-ref-no-deref": (client) => client.listTools(),
@@ -58,7 +63,12 @@ if (!url || !run) {
 
 // What the suite asks a client to declare; answering is for the scenarios that need it.
 const capabilities = scenario === "request-metadata" ? { roots: {}, sampling: {}, elicitation: {} } : {};
-const client = await connect(url, { revision, capabilities });
+const client = await connect(url, {
+  revision,
+  capabilities,
+  // The user who takes every form as it is: with its defaults.
+  ...(scenario === "elicitation-sep1034-client-defaults" && { elicitation: () => ({}) }),
+});
 try {
   await run(client);
 } finally {

@@ -1,6 +1,7 @@
 // The fixture server of the contract suite: `run --stdio | --http HOST:PORT`.
 import { Server } from "tricorn";
 import { addContractTools } from "./contract.mjs";
+import { addPrompts, addQuestions, addResources } from "./handshake.mjs";
 import { addOfficialTools } from "./official.mjs";
 
 const setting = (name) => (process.env[name] ? Number(process.env[name]) : undefined);
@@ -21,6 +22,9 @@ const app = new Server("everything", {
 });
 
 addOfficialTools(app);
+addResources(app);
+addPrompts(app);
+addQuestions(app);
 addContractTools(app);
 
 const at = process.argv.indexOf("--http");

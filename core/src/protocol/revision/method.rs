@@ -1,4 +1,4 @@
-use super::Revision;
+use super::{Era, Revision};
 
 /// Who may send a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct Method {
     pub notification: bool,
     /// The capability its receiver must have declared (a server's for client→server), by top-level key.
     pub capability: Option<&'static str>,
-    /// The member of `params` that `Mcp-Name` mirrors.
+    /// The member of `params` that says what the request is about; `Mcp-Name` mirrors it where there is that header.
     pub name_member: Option<&'static str>,
     /// Its modern result carries `ttlMs` and `cacheScope`.
     pub cacheable: bool,
@@ -169,6 +169,12 @@ impl Method {
     pub fn stand_in(&self, revision: Revision) -> Option<&'static Self> {
         let other = if self.name == "ping" { Self::find("server/discover")? } else { return None };
         other.exists_in(revision).then_some(other)
+    }
+
+    /// The member of `params` that `Mcp-Name` mirrors.
+    #[must_use]
+    pub fn header_member(&self) -> Option<&'static str> {
+        self.name_member.filter(|_| self.until.era() == Era::Modern)
     }
 
     /// Whether a client may send it.

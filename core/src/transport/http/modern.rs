@@ -36,7 +36,7 @@ pub(super) async fn post(inner: &Arc<Inner>, headers: HeaderMap, request: Reques
     };
     let Request { id, method, params, head } = request;
     // What nobody's code answers is refused by HTTP too when it is unknown.
-    let engine = Method::find(&method).is_none_or(|row| row.name_member.is_none());
+    let engine = Method::find(&method).is_none_or(|row| row.header_member().is_none());
     let outlet = Arc::new(Outlet::new(if accepts.events { inner.max_queued } else { 0 }));
     let mut transport = Transport::new("http");
     transport.header_list = Some(Arc::new(Kept(headers)));
@@ -94,7 +94,7 @@ fn check(inner: &Inner, facts: &Facts, headers: &HeaderMap, request: &Request) -
     if Single::of(headers, &METHOD) != Single::Text(method) {
         headers::mirrors(headers, &METHOD, "Mcp-Method", Some(method)).map_err(mismatch)?;
     }
-    let member = Method::find(method).and_then(|row| row.name_member);
+    let member = Method::find(method).and_then(Method::header_member);
     let Some(member) = member else { return Ok(()) };
     let name = headers::name_of(if member == "uri" { head.uri.as_ref() } else { head.name.as_ref() });
     headers::mirrors(headers, &NAME, "Mcp-Name", name.as_deref()).map_err(mismatch)?;

@@ -36,6 +36,9 @@ let scenarios: [String: Scenario] = [
     "http-invalid-tool-headers": { client in
         for tool in try await client.listTools() { _ = try await client.callTool(tool.name) }
     },
+    "elicitation-sep1034-client-defaults": { client in
+        for tool in try await client.listTools() { _ = try await client.callTool(tool.name) }
+    },
     "sse-retry": { client in _ = try await client.callTool("test_reconnection") },
     "json-schema-ref-no-deref": { client in _ = try await client.listTools() },
     "json-schema-2020-12-preservation": { client in
@@ -59,6 +62,10 @@ let scenarios: [String: Scenario] = [
         // What the suite asks a client to declare; answering is for the scenarios that need it.
         if scenario == "request-metadata" {
             options.capabilities = ["roots": [:], "sampling": [:], "elicitation": [:]]
+        }
+        if scenario.hasPrefix("elicitation-") {
+            // What the user says nothing of has its default.
+            options.elicitation = { _, _ in .accept([:]) }
         }
         let client = try await connect(url, options)
         do {

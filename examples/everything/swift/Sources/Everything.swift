@@ -21,6 +21,9 @@ import Foundation
             instructions: "Call any tool.", pageSize: setting("EVERYTHING_PAGE_SIZE"),
             maxInFlight: setting("EVERYTHING_MAX_IN_FLIGHT"))
         addOfficialTools(to: app)
+        addResources(to: app)
+        addPrompts(to: app)
+        addQuestions(to: app)
         addContractTools(to: app)
 
         let arguments = CommandLine.arguments

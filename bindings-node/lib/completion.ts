@@ -1,0 +1,54 @@
+/** Suggestions for the arguments of prompts and the variables of resource templates. */
+
+import type { Context } from "./context.js";
+import { type Home, Values } from "./handler.js";
+import { register } from "./host.js";
+import type { CompleteRequestParams, CompleteResult } from "./types.js";
+
+/** Suggestions, best first; at most a hundred are sent. The longer form says how many there are in all. */
+export type Completion =
+  | readonly string[]
+  | {
+      readonly values: readonly string[];
+      /** How many there are. Default: as many as `values` has. */
+      readonly total?: number;
+      /** Whether there are more. Default: when `total` says so. */
+      readonly hasMore?: boolean;
+    };
+
+/**
+ * Suggests values for one argument.
+ *
+ * @param value what has been typed so far
+ * @param args the other arguments, as far as they are known
+ */
+export type Completer = (
+  value: string,
+  args: Readonly<Record<string, string>>,
+  ctx: Context,
+) => Completion | Promise<Completion>;
+
+/** Suggests values for every argument that has no function of its own. */
+export type Fallback = (asked: CompleteRequestParams, ctx: Context) => Completion | Promise<Completion>;
+
+/** What a client gets: at most a hundred values, best first. */
+export type Suggestions = CompleteResult["completion"];
+
+/** Registers completion functions: their numbers by argument, and what keeps them alive. */
+export function registerCompleters(
+  completers: Readonly<Record<string, Completer | undefined>> | undefined,
+  home: Home,
+): { readonly numbers: Record<string, number> | undefined; readonly kept: readonly object[] } {
+  if (!completers) return { numbers: undefined, kept: [] };
+  const numbers: Record<string, number> = {};
+  const kept: object[] = [];
+  for (const [argument, complete] of Object.entries(completers)) {
+    if (!complete) continue;
+    const call = ({ argument: asked, context }: CompleteRequestParams, ctx: Context): unknown =>
+      complete(asked.value, context?.arguments ?? {}, ctx);
+    const runner = new Values(argument, `the completion of "${argument}"`, call, home);
+    numbers[argument] = register(runner);
+    kept.push(runner);
+  }
+  return { numbers, kept };
+}

@@ -1,0 +1,91 @@
+/** Lists that come in pages. */
+
+import { PeerMisbehavedError } from "./errors.js";
+import type { Prompt, Resource, ResourceTemplate, Tool } from "./types.js";
+
+/** One page of `tools/list`. */
+export interface ToolPage {
+  /** In the server's order. */
+  readonly tools: readonly Tool[];
+  /** Where the next page starts; undefined on the last. */
+  readonly nextCursor?: string;
+}
+
+/** One page of `resources/list`. */
+export interface ResourcePage {
+  /** In the server's order. */
+  readonly resources: readonly Resource[];
+  /** Where the next page starts; undefined on the last. */
+  readonly nextCursor?: string;
+}
+
+/** One page of `resources/templates/list`. */
+export interface ResourceTemplatePage {
+  /** In the server's order. */
+  readonly resourceTemplates: readonly ResourceTemplate[];
+  /** Where the next page starts; undefined on the last. */
+  readonly nextCursor?: string;
+}
+
+/** One page of `prompts/list`. */
+export interface PromptPage {
+  /** In the server's order. */
+  readonly prompts: readonly Prompt[];
+  /** Where the next page starts; undefined on the last. */
+  readonly nextCursor?: string;
+}
+
+/** What the lists hold, by method. */
+export interface Lists {
+  readonly "tools/list": ToolPage;
+  readonly "resources/list": ResourcePage;
+  readonly "resources/templates/list": ResourceTemplatePage;
+  readonly "prompts/list": PromptPage;
+}
+
+/** The member of a page that holds its entries. */
+const MEMBERS = {
+  "tools/list": "tools",
+  "resources/list": "resources",
+  "resources/templates/list": "resourceTemplates",
+  "prompts/list": "prompts",
+} as const;
+
+/** Pages of one list; a server that sends more of them never ends. */
+const MAX_PAGES = 1000;
+
+/** What sends a request. */
+type Send = (method: string, params: Readonly<Record<string, unknown>>) => Promise<Record<string, unknown>>;
+
+/** One page: the first, or the one at `cursor`. */
+export async function page<Method extends keyof Lists>(
+  send: Send,
+  method: Method,
+  cursor: string | undefined,
+): Promise<Lists[Method]> {
+  const result = await send(method, cursor === undefined ? {} : { cursor });
+  const member = MEMBERS[method];
+  if (!Array.isArray(result[member])) throw new PeerMisbehavedError(`${method}: the result has no list "${member}"`);
+  return result as unknown as Lists[Method];
+}
+
+/** The entries of all pages, each page asked for when it is needed. */
+export async function* entries<Entry>(send: Send, method: keyof Lists): AsyncGenerator<Entry, void, undefined> {
+  const seen = new Set<string>();
+  for (let cursor: string | undefined; ; ) {
+    const { nextCursor, ...rest } = await page(send, method, cursor);
+    yield* (rest as unknown as Readonly<Record<string, readonly Entry[]>>)[MEMBERS[method]] ?? [];
+    cursor = nextCursor ?? undefined;
+    if (cursor === undefined) return;
+    if (seen.has(cursor)) throw new PeerMisbehavedError(`${method} never ends: the cursor "${cursor}" came twice`);
+    if (seen.add(cursor).size < MAX_PAGES) continue;
+    throw new PeerMisbehavedError(`${method} never ends: there are more than ${MAX_PAGES} pages`);
+  }
+}
+
+/** All of them at once. */
+export async function collected<Entry>(list: AsyncIterable<Entry>): Promise<Entry[]> {
+  const all: Entry[] = [];
+  for await (const entry of list) all.push(entry);
+  return all;
+}

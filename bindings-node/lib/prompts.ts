@@ -1,0 +1,86 @@
+/** Prompts: what users say about them, and what happens when one is asked for. */
+
+import type { Completer } from "./completion.js";
+import { said, user } from "./content.js";
+import type { Context } from "./context.js";
+import { type AnyFunction, type Home, invalidParams, Runner, toJson, validated } from "./handler.js";
+import { addon, handle } from "./host.js";
+import type { JsonSchema, Schema } from "./schema.js";
+import type { Arguments } from "./tool.js";
+import type { ContentBlock, GetPromptResult, Icon, MetaObject, PromptArgument } from "./types.js";
+
+/** What a prompt is, beside its name and its function. All optional. */
+export interface PromptOptions<Input extends Schema | undefined = undefined> {
+  /** What it is for. */
+  readonly description?: string;
+  /** A name for people. */
+  readonly title?: string;
+  /** The arguments: they come as text, and what the schema wants otherwise is converted. */
+  readonly input?: Input;
+  /** The JSON Schema of the arguments, for schema libraries that cannot make one. */
+  readonly inputSchema?: JsonSchema;
+  /** The arguments as clients see them. Default: made of the schema. */
+  readonly arguments?: readonly PromptArgument[];
+  /** Suggestions for the arguments. */
+  readonly complete?: { readonly [Name in keyof Arguments<Input> & string]?: Completer };
+  /** Pictures for people, best first. */
+  readonly icons?: readonly Icon[];
+  /** The prompt's `_meta`. */
+  readonly meta?: MetaObject;
+  /** False hides it until {@link Server.setEnabled}. Default true. */
+  readonly enabled?: boolean;
+}
+
+/** A message, or what stands for one: text and blocks are the user's. */
+export type Message =
+  | string
+  | ContentBlock
+  | { readonly role: "user" | "assistant"; readonly content: string | ContentBlock };
+
+/** What a prompt may return: text, one or more messages, or a whole result. */
+export type PromptValue = Message | readonly Message[] | GetPromptResult;
+
+/** The function's first argument: without a schema, text. */
+export type PromptArguments<Input> = [Input] extends [Schema] ? Arguments<Input> : Record<string, string>;
+
+/** A plain function: typed arguments in, text or messages out, now or later. */
+export type PromptHandler<Input> = (args: PromptArguments<Input>, ctx: Context) => PromptValue | Promise<PromptValue>;
+
+export type AnyPromptOptions = PromptOptions<Schema | undefined>;
+
+/** A registered prompt. */
+export class Prompt extends Runner {
+  constructor(name: string, options: AnyPromptOptions, handler: AnyFunction, home: Home) {
+    super(name, `prompt "${name}"`, validated(options.input, handler, invalidParams), home);
+  }
+
+  protected override answer(key: number, value: unknown): void {
+    if (typeof value === "string") addon.answerText(handle, key, value);
+    else if (isWhole(value)) addon.answerResult(handle, key, toJson(value));
+    else addon.answerValue(handle, key, toJson(value));
+  }
+}
+
+/** A prompt that is not registered: nothing is known of it that could be added to the answer. */
+export class UnlistedPrompt extends Runner {
+  protected override answer(key: number, value: unknown): void {
+    const whole = isWhole(value) ? value : { messages: (Array.isArray(value) ? value : [value]).map(message) };
+    addon.answerResult(handle, key, toJson(whole));
+  }
+}
+
+function isWhole(value: unknown): value is GetPromptResult {
+  return Array.isArray((value as { readonly messages?: unknown } | null | undefined)?.messages);
+}
+
+function message(value: Message): unknown {
+  if (typeof value === "string") return user(value);
+  if (!("role" in value)) return { role: "user", content: value };
+  return said(value.role, value.content);
+}
+
+/** The `Prompt` object of the schema as JSON text. */
+export function definePrompt(name: string, options: AnyPromptOptions): string {
+  const { title, description, arguments: args, icons, meta: _meta } = options;
+  return JSON.stringify({ name, title, description, arguments: args, icons, _meta });
+}

@@ -1,0 +1,71 @@
+/** A request on its way to the peer, whichever side sends it. */
+
+import { TricornError } from "./errors.js";
+import { wait } from "./host.js";
+import { toEngine } from "./options.js";
+
+/** How far a call is. */
+export interface Progress {
+  /** Grows with every report. */
+  readonly progress: number;
+  /** Where progress ends, when the peer knows. */
+  readonly total?: number;
+  /** What the peer is doing, for people. */
+  readonly message?: string;
+}
+
+/** What holds for one request. All optional. */
+export interface RequestOptions {
+  /**
+   * Milliseconds without an answer or progress; null or 0: no limit. Default: the client's; of a server that asks its
+   * client: no limit, as people take their time.
+   */
+  readonly timeout?: number | null;
+  /** Milliseconds in all, progress or not; null or 0: no limit. Default: no limit. */
+  readonly maxTimeout?: number | null;
+  /**
+   * It may be sent again although nobody knows whether it was carried out, after a lost HTTP session. Lists, reads and
+   * the like always may.
+   */
+  readonly idempotent?: boolean;
+  /** Aborting it rejects with its reason and cancels the request at the peer. */
+  readonly signal?: AbortSignal;
+  /** Hears of progress until the answer comes. What it throws is an uncaught exception. */
+  readonly onProgress?: (progress: Progress) => void;
+}
+
+/**
+ * Sends a request and waits for its result object.
+ *
+ * @param send gets the operation, the parameters and the options as the engine wants them
+ */
+export async function requested(
+  options: RequestOptions,
+  params: Readonly<Record<string, unknown>> | undefined,
+  send: (op: number, params: string | undefined, options: string) => void,
+): Promise<Record<string, unknown>> {
+  const { signal, onProgress, timeout, maxTimeout, idempotent } = options;
+  const engine =
+    timeout === undefined && maxTimeout === undefined && !onProgress && !idempotent
+      ? ""
+      : toEngine({
+          idempotent,
+          timeout: timeout === undefined ? undefined : limit(timeout),
+          maxTimeout: limit(maxTimeout) ?? undefined,
+          progress: onProgress && true,
+        });
+  const text = params && JSON.stringify(params);
+  const listener = onProgress && ((_name: string, progress: Progress) => onProgress(progress));
+  try {
+    return await wait((op) => send(op, text, engine), signal, listener);
+  } catch (error) {
+    // The error was made where the answer arrived; show where the question was asked.
+    if (error instanceof TricornError) Error.captureStackTrace(error);
+    throw error;
+  }
+}
+
+/** A time limit as the engine takes it: null for none, however that was said. */
+export function limit(milliseconds: number | null | undefined): number | null {
+  return milliseconds === 0 || milliseconds === Number.POSITIVE_INFINITY ? null : (milliseconds ?? null);
+}

@@ -1,0 +1,158 @@
+/** Resources and resource templates: what users say about them, and what happens when one is read. */
+
+import type { Completer } from "./completion.js";
+import { base64 } from "./content.js";
+import type { Context } from "./context.js";
+import { MisuseError } from "./errors.js";
+import { type AnyFunction, type Home, invalidParams, Runner, toJson, validated } from "./handler.js";
+import { addon, handle } from "./host.js";
+import { ReadResourceResult } from "./result.js";
+import type { JsonSchema, Schema } from "./schema.js";
+import type { Arguments } from "./tool.js";
+import type { Annotations, Icon, MetaObject } from "./types.js";
+
+/** What a resource or a template is, beside its URI and its function. All optional. */
+export interface ResourceOptions<Input extends Schema | undefined = undefined, Names extends string = string> {
+  /** Default: the function's name, else the URI. */
+  readonly name?: string;
+  /** A name for people. */
+  readonly title?: string;
+  /** What it is, for the model. */
+  readonly description?: string;
+  /** What kind of contents: `text/plain`, `image/png`, … */
+  readonly mimeType?: string;
+  /** Bytes, when known. Not of a template. */
+  readonly size?: number;
+  /** Whom it is for, how much it matters, when it changed. */
+  readonly annotations?: Annotations;
+  /** Pictures for people, best first. */
+  readonly icons?: readonly Icon[];
+  /** The resource's `_meta`. */
+  readonly meta?: MetaObject;
+  /** False hides it until {@link Server.setEnabled}. Default true. */
+  readonly enabled?: boolean;
+  /** The variables of a template: they come as text, and what the schema wants otherwise is converted. Default: text. */
+  readonly input?: Input;
+  /** The JSON Schema of the variables, for schema libraries that cannot make one. */
+  readonly inputSchema?: JsonSchema;
+  /** Suggestions for the variables of a template. */
+  readonly complete?: { readonly [Name in Names]?: Completer };
+}
+
+/** Contents of a resource; the URI and the MIME type are the resource's unless they say otherwise. */
+export type Contents = {
+  readonly uri?: string;
+  readonly mimeType?: string;
+  /** The contents' `_meta`. */
+  readonly _meta?: MetaObject;
+} & ({ readonly text: string } | { /** Bytes, or base64 text. */ readonly blob: Uint8Array | string });
+
+/** A resource that is not computed: text, bytes, contents, several of those, or anything that is JSON. */
+export type ResourceValue =
+  | string
+  | Uint8Array
+  | number
+  | boolean
+  | null
+  | Contents
+  | readonly unknown[]
+  | { readonly [member: string]: unknown };
+
+/** What the function of a resource gets: the variables of a template, else the URI. */
+export type ResourceArguments<Uri extends string, Input> = [Input] extends [Schema]
+  ? Arguments<Input>
+  : string extends Uri
+    ? Record<string, string>
+    : Uri extends `${string}{${string}`
+      ? Variables<Uri>
+      : { readonly uri: string };
+
+/** Reads a resource: returns text, bytes, {@link Contents}, several of those, or anything that is JSON. */
+export type ResourceHandler<Args> = (args: Args, ctx: Context) => unknown;
+
+/** The variables of a URI template (RFC 6570), as its text says: those of `{?…}` and `{&…}` may be missing. */
+export type Variables<Template extends string> = Flat<Expressions<Template>>;
+
+type Flat<T> = { [Name in keyof T]: T[Name] };
+type Expressions<Text extends string> = Text extends `${string}{${infer Inner}}${infer Rest}`
+  ? Expression<Inner> & Expressions<Rest>
+  : unknown;
+type Expression<Inner extends string> = Inner extends `${"?" | "&"}${infer List}`
+  ? Partial<Names<List>>
+  : Inner extends `${"+" | "#" | "." | "/" | ";"}${infer List}`
+    ? Names<List>
+    : Names<Inner>;
+type Names<List extends string> = List extends `${infer First},${infer Rest}` ? Name<First> & Names<Rest> : Name<List>;
+type Name<Spec extends string> = Spec extends `${infer Exploded}*`
+  ? { readonly [Key in Exploded]: readonly string[] }
+  : Spec extends `${infer Prefix}:${string}`
+    ? { readonly [Key in Prefix]: string }
+    : { readonly [Key in Spec]: string };
+
+export type AnyResourceOptions = ResourceOptions<Schema | undefined>;
+
+/** A registered resource or template. */
+export class Resource extends Runner {
+  constructor(uri: string, options: AnyResourceOptions, body: unknown, home: Home) {
+    const call = typeof body === "function" ? (body as AnyFunction) : () => body;
+    super(uri, `resource "${uri}"`, validated(options.input, call, invalidParams), home);
+  }
+
+  protected override answer(key: number, value: unknown): void {
+    answerContents(key, value);
+  }
+}
+
+/** Answers a read with what a function returned. */
+export function answerContents(key: number, value: unknown): void {
+  if (typeof value === "string") {
+    addon.answerText(handle, key, value);
+    return;
+  }
+  const given = value instanceof ReadResourceResult ? value.raw : value;
+  if (isWhole(given)) {
+    addon.answerResult(handle, key, JSON.stringify({ ...given, contents: given.contents.map(encoded) }));
+  } else {
+    addon.answerValue(handle, key, toJson(Array.isArray(given) ? given.map(encoded) : encoded(given)));
+  }
+}
+
+/** Bytes, alone or in contents, as base64. */
+function encoded(value: unknown): unknown {
+  if (value instanceof Uint8Array) return { blob: base64(value) };
+  const blob = (value as { readonly blob?: unknown } | null | undefined)?.blob;
+  return blob instanceof Uint8Array ? { ...(value as object), blob: base64(blob) } : value;
+}
+
+const RESULT_KEYS = new Set(["contents", "_meta", "resultType", "ttlMs", "cacheScope"]);
+
+/** A `ReadResourceResult` and nothing else: `{contents: [{text | blob}]}`. */
+function isWhole(value: unknown): value is { readonly contents: readonly unknown[] } {
+  const { contents } = (value ?? {}) as { readonly contents?: unknown };
+  return (
+    Array.isArray(contents) &&
+    contents.every(
+      (item: unknown) => typeof item === "object" && item !== null && ("text" in item || "blob" in item),
+    ) &&
+    Object.keys(value as object).every((key) => RESULT_KEYS.has(key))
+  );
+}
+
+/** Whether a URI is a template. */
+export function isTemplate(uri: string): boolean {
+  return uri.includes("{");
+}
+
+/** The `Resource` or `ResourceTemplate` object of the schema as JSON text. */
+export function defineResource(uri: string, options: AnyResourceOptions, body: unknown): string {
+  const { title, description, mimeType, size, annotations, icons, meta: _meta } = options;
+  const template = isTemplate(uri);
+  const strange = template ? (["size"] as const) : (["input", "inputSchema", "complete"] as const);
+  const wrong = strange.find((option) => options[option] !== undefined);
+  if (wrong) {
+    throw new MisuseError(`resource "${uri}": the option "${wrong}" is for ${template ? "resources" : "templates"}`);
+  }
+  const name = options.name ?? ((typeof body === "function" && body.name) || uri);
+  const key = template ? { uriTemplate: uri } : { uri };
+  return JSON.stringify({ ...key, name, title, description, mimeType, size, annotations, icons, _meta });
+}

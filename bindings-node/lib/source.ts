@@ -1,0 +1,68 @@
+/** What is not registered: where lists and answers come from that only the program knows. */
+
+import type { Context } from "./context.js";
+import { type AnyFunction, type Home, Runner, Values } from "./handler.js";
+import type { Kind } from "./kind.js";
+import { type PromptValue, UnlistedPrompt } from "./prompts.js";
+import { answerContents } from "./resources.js";
+import { Tool } from "./tool.js";
+import type {
+  CallToolRequestParams,
+  GetPromptRequestParams,
+  ListPromptsResult,
+  ListResourcesResult,
+  ListResourceTemplatesResult,
+  ListToolsResult,
+  Prompt,
+  Resource,
+  ResourceTemplate,
+  Tool as ToolDefinition,
+} from "./types.js";
+
+/** Per kind: its definitions, a page of them, what is asked for and what answers that. */
+interface Kinds {
+  readonly tool: [ToolDefinition, ListToolsResult, CallToolRequestParams, unknown];
+  readonly resource: [Resource, ListResourcesResult, { readonly uri: string }, unknown];
+  readonly resource_template: [ResourceTemplate, ListResourceTemplatesResult, never, never];
+  readonly prompt: [Prompt, ListPromptsResult, GetPromptRequestParams, PromptValue];
+}
+
+/** Lists and answers for what is not registered. Each is optional. */
+export interface Source<K extends Kind> {
+  /** Lists: all, or the page at `cursor` with its `nextCursor`. The pages follow those of what is registered. */
+  readonly list?: (cursor: string | undefined, ctx: Context) => Now<readonly Kinds[K][0][] | Kinds[K][1]>;
+  /**
+   * Answers for a tool, a resource or a prompt, as its function would: gets the parameters of `tools/call`,
+   * `resources/read` or `prompts/get`. What a `Client` returned may be passed on. Templates are read as resources.
+   */
+  readonly get?: [Kinds[K][2]] extends [never] ? undefined : (params: Kinds[K][2], ctx: Context) => Now<Kinds[K][3]>;
+}
+
+type Now<T> = T | Promise<T>;
+
+/** Reads resources that are not registered. */
+class Reader extends Runner {
+  protected override answer(key: number, value: unknown): void {
+    answerContents(key, value);
+  }
+}
+
+/** The two functions of a source, ready to be registered. */
+export function sourceOf(
+  kind: Kind,
+  { list, get }: Source<Kind>,
+  home: Home,
+): { readonly list: Runner | undefined; readonly get: Runner | undefined } {
+  const listed: AnyFunction = ({ cursor }: { readonly cursor?: string }, ctx: Context) => list?.(cursor, ctx);
+  return {
+    list: list && new Values(kind, `the list of ${kind}s`, listed, home),
+    get: get && getter(kind, get as AnyFunction, home),
+  };
+}
+
+function getter(kind: Kind, get: AnyFunction, home: Home): Runner {
+  if (kind === "tool") return new Tool("source", {}, get, home);
+  return kind === "prompt"
+    ? new UnlistedPrompt("source", "the prompt", get, home)
+    : new Reader("source", "the resource", get, home);
+}

@@ -1,0 +1,65 @@
+/** What a client can connect to. */
+
+import { MisuseError } from "./errors.js";
+import type { Server } from "./server.js";
+
+/** A server behind a URL. */
+export interface HttpTarget {
+  /** `http:` or `https:`, with the path of the endpoint. */
+  readonly url: string | URL;
+  /** Sent with every request; each wins over one of that name in {@link ClientOptions.headers}. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A server that is a program; it is started, and stopped on close with everything it started. */
+export interface CommandTarget {
+  /** A path, or a name to be found on PATH. No shell reads it. */
+  readonly command: string;
+  /** Default: none. */
+  readonly args?: readonly string[];
+  /** Added to this program's environment; null removes a variable. */
+  readonly env?: Readonly<Record<string, string | null>>;
+  /** Default: this program's working directory. */
+  readonly cwd?: string;
+  /** Where its stderr goes: to ours (default), nowhere, or line by line to a function. */
+  readonly stderr?: "inherit" | "discard" | ((line: string) => void);
+}
+
+/** The contents of an `mcp.json`. */
+export interface ConfigTarget {
+  /** By name; see {@link ClientOptions.server}. What hosts keep beside the members of a target is ignored. */
+  readonly mcpServers: Readonly<
+    Record<string, HttpTarget | (Omit<CommandTarget, "stderr"> & { readonly stderr?: "inherit" | "discard" })>
+  >;
+}
+
+/** A URL, a command line, the path of an `mcp.json`, a server in this process, or one of these spelt out. */
+export type Target = string | URL | Server | HttpTarget | CommandTarget | ConfigTarget;
+
+interface Resolved {
+  readonly wire: string;
+  readonly stderr?: (line: string) => void;
+}
+
+/** What the engine shall connect to, and who listens to a program's stderr; `heard`: the client's options do. */
+export function resolve(target: Exclude<Target, Server>, server: string | undefined, heard: boolean): Resolved {
+  const mode = heard ? "event" : undefined;
+  if (typeof target === "string") return { wire: JSON.stringify({ text: target, server, stderr: mode }) };
+  if (target instanceof URL) return { wire: JSON.stringify({ text: target.href, server }) };
+  if ("url" in target) return { wire: JSON.stringify({ ...target, url: String(target.url), server }) };
+  if ("mcpServers" in target) {
+    const deaf = Object.keys(target.mcpServers).find((name) => typeof stderrOf(target.mcpServers[name]) === "function");
+    if (deaf !== undefined) {
+      throw new MisuseError(`server "${deaf}": stderr: a function is for the option onStderr`);
+    }
+    return { wire: JSON.stringify({ ...target, server, stderr: mode }) };
+  }
+  const { stderr = mode, ...rest } = target;
+  if (typeof stderr === "function")
+    return { wire: JSON.stringify({ args: [], ...rest, server, stderr: "event" }), stderr };
+  return { wire: JSON.stringify({ args: [], ...rest, server, stderr }) };
+}
+
+function stderrOf(entry: unknown): unknown {
+  return (entry as { readonly stderr?: unknown } | null)?.stderr;
+}

@@ -1,0 +1,246 @@
+// Resources and templates as users write them, read by a client in the same process, in both eras.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { MisuseError, ResourceNotFoundError, RpcError, Server, ToolError } from "tricorn";
+import { withClient } from "tricorn/testing";
+import { z } from "zod";
+import { both, deferred, legacy, within } from "./program.mjs";
+
+test("what functions return becomes contents", async () => {
+  const app = new Server("contents")
+    .resource("test://text", () => "plain")
+    .resource("test://bytes", { mimeType: "image/png" }, async () => Uint8Array.of(0, 1, 255))
+    .resource("test://json", () => ({ a: [1, null] }))
+    .resource("test://list", () => [1, 2])
+    .resource("test://null", () => null)
+    .resource("test://contents", () => ({ text: "# a", mimeType: "text/markdown", _meta: { "com.example/a": 1 } }))
+    .resource("test://several", { mimeType: "text/plain" }, () => [
+      { text: "one" },
+      { uri: "test://several/2", mimeType: "image/png", blob: Uint8Array.of(1) },
+      { blob: "AA==" },
+    ])
+    .resource("test://whole", () => ({ contents: [{ text: "w" }], _meta: { "com.example/b": 2 } }))
+    .resource("test://uri", ({ uri }) => uri)
+    .resource("test://value", { title: "V" }, "a value")
+    .resource("test://value/bytes", Uint8Array.of(2))
+    .resource("test://value/json", {}, { members: ["b"] });
+  await both(app, async (client) => {
+    const read = async (name) => (await client.readResource(`test://${name}`)).contents;
+    assert.deepEqual(await read("text"), [{ uri: "test://text", text: "plain" }]);
+    assert.deepEqual(await read("bytes"), [{ uri: "test://bytes", mimeType: "image/png", blob: "AAH/" }]);
+    const json = "application/json";
+    assert.deepEqual(await read("json"), [{ uri: "test://json", mimeType: json, text: '{"a":[1,null]}' }]);
+    assert.deepEqual(await read("list"), [{ uri: "test://list", mimeType: json, text: "[1,2]" }]);
+    assert.deepEqual(await read("null"), [{ uri: "test://null", mimeType: json, text: "null" }]);
+    const [contents] = await read("contents");
+    assert.deepEqual([contents.uri, contents.mimeType, contents.text], ["test://contents", "text/markdown", "# a"]);
+    assert.deepEqual(contents._meta, { "com.example/a": 1 });
+    assert.deepEqual(await read("several"), [
+      { uri: "test://several", mimeType: "text/plain", text: "one" },
+      { uri: "test://several/2", mimeType: "image/png", blob: "AQ==" },
+      { uri: "test://several", mimeType: "text/plain", blob: "AA==" },
+    ]);
+    const whole = await client.readResource("test://whole");
+    assert.deepEqual([whole.text, whole.meta["com.example/b"]], ["w", 2]);
+    assert.equal((await read("uri"))[0].text, "test://uri");
+    assert.equal((await read("value"))[0].text, "a value");
+    assert.equal((await read("value/bytes"))[0].blob, "Ag==");
+    assert.equal((await read("value/json"))[0].text, '{"members":["b"]}');
+    const bytes = await client.readResource(new URL("test://bytes"));
+    assert.deepEqual([...bytes.blob], [0, 1, 255]);
+    assert.deepEqual([bytes.text, bytes.mimeType], ["", "image/png"]);
+    const text = await client.readResource("test://several");
+    assert.deepEqual([text.text, [...text.blob]], ["one", [1]]);
+    assert.equal((await client.readResource("test://text")).blob, undefined);
+  });
+});
+
+test("definitions arrive without loss", async () => {
+  const all = {
+    name: "all",
+    title: "All",
+    description: "d",
+    mimeType: "text/plain",
+    annotations: { audience: ["user"], priority: 0.5 },
+    icons: [{ src: "https://example.com/i.png" }],
+    meta: { "com.example/a": 1 },
+  };
+  function config() {
+    return "";
+  }
+  const app = new Server("definitions")
+    .resource("test://all", { ...all, size: 3 }, "abc")
+    .resource("test://named", config)
+    .resource("test://unnamed", "x")
+    .resource("test://{id}", all, ({ id }) => id);
+  await both(app, async (client) => {
+    const { meta: _meta, ...members } = all;
+    const [first, named, unnamed] = await client.listResources();
+    assert.deepEqual(first, { uri: "test://all", ...members, size: 3, _meta });
+    assert.deepEqual([named.name, unnamed.name], ["config", "test://unnamed"]);
+    assert.deepEqual(await client.listResourceTemplates(), [{ uriTemplate: "test://{id}", ...members, _meta }]);
+  });
+});
+
+test("templates: variables as text, or as the schema says", async () => {
+  const input = z.object({ id: z.int(), deep: z.boolean().default(false), tags: z.array(z.string()).optional() });
+  const app = new Server("templates")
+    .resource("notes://{day}", { mimeType: "text/plain" }, ({ day }) => `on ${day}`)
+    .resource("files://{+path}", ({ path }) => path)
+    .resource("search://all{?q,limit}", (args) => args)
+    .resource("parts://x{/part*}", ({ part }) => part)
+    .resource("users://{id}{?deep,tags*}", { input }, (args) => ({ ...args, kind: typeof args.id }))
+    .resource("raw://{n}", { inputSchema: { type: "object", properties: { n: { type: "number" } } } }, (args) => args)
+    .resource("even://{n}", { input: z.object({ n: z.int().refine((n) => n % 2 === 0, "must be even") }) }, () => "");
+  await both(app, async (client) => {
+    const read = async (uri) => (await client.readResource(uri)).text;
+    assert.equal(await read("notes://2026-01-01"), "on 2026-01-01");
+    assert.equal(await read("notes://a%20b"), "on a b");
+    assert.equal(await read("files://a/b.txt"), "a/b.txt");
+    assert.equal(await read("search://all?q=x"), '{"q":"x"}');
+    assert.equal(await read("parts://x/a/b"), '["a","b"]');
+    assert.deepEqual(JSON.parse(await read("users://7?deep=true&tags=a&tags=b")), {
+      id: 7,
+      deep: true,
+      tags: ["a", "b"],
+      kind: "number",
+    });
+    assert.deepEqual(JSON.parse(await read("users://7")), { id: 7, deep: false, kind: "number" });
+    assert.equal(await read("raw://1.5"), '{"n":1.5}');
+    const wrong = async (uri, message) =>
+      assert.rejects(client.readResource(uri), (error) => {
+        assert.ok(error instanceof RpcError);
+        assert.deepEqual([error.code, error.message], [-32602, message]);
+        return true;
+      });
+    await wrong("users://x", 'argument "id": expected integer, got "x"');
+    await wrong("even://3", 'argument "n": must be even');
+  });
+});
+
+test("failures: there is none, and the function fails", async () => {
+  const seen = [];
+  const app = new Server("failures", { onError: (error, name) => seen.push([name, error.message]) })
+    .resource("none://{id}", ({ id }) => {
+      throw new ResourceNotFoundError(`none://${id}`);
+    })
+    .resource("test://secret", () => {
+      throw new TypeError("secret");
+    })
+    .resource("test://said", () => {
+      throw new ToolError("the disk is full");
+    })
+    .resource("test://code", () => {
+      throw new RpcError(4242, "own", { a: 1 });
+    })
+    .resource("test://nothing", () => undefined);
+  for (const [revision, code] of [
+    ["2026-07-28", -32602],
+    ["2025-11-25", -32002],
+  ]) {
+    await withClient(
+      app,
+      async (client) => {
+        const failed = (uri) => client.readResource(uri).then(assert.fail, ({ code, message }) => [code, message]);
+        assert.deepEqual(await failed("none://7"), [code, 'there is no resource "none://7"']);
+        assert.deepEqual(await failed("test://unknown"), [code, 'there is no resource "test://unknown"']);
+        assert.deepEqual(await failed("test://secret"), [-32603, 'resource "test://secret" failed: TypeError']);
+        assert.deepEqual(await failed("test://said"), [-32603, "the disk is full"]);
+        assert.deepEqual(await failed("test://code"), [4242, "own"]);
+        assert.deepEqual(await failed("test://nothing"), [-32603, 'resource "test://nothing" failed: TypeError']);
+      },
+      { revision },
+    );
+  }
+  assert.deepEqual(seen[0], ["test://secret", "secret"]);
+  assert.equal(seen.length, 4);
+});
+
+test("what is wrong about a resource is said when it is added", () => {
+  const app = new Server("wrong").resource("test://taken", "x");
+  const misuse = (add, message) =>
+    assert.throws(add, (error) => error instanceof MisuseError && message.test(error.message));
+  misuse(() => app.resource("test://taken", "y"), /already registered/);
+  misuse(() => app.resource("no uri", "y"), /absolute URI/);
+  misuse(() => app.resource("test://{", "y"), /uriTemplate/);
+  misuse(() => app.resource("test://options", { title: "no function" }), /the last argument/);
+  misuse(() => app.resource("test://x", { input: z.object({}) }, "y"), /"input" is for templates/);
+  misuse(() => app.resource("test://{x}", { size: 1 }, "y"), /"size" is for resources/);
+  misuse(() => app.resource("test://{x}", { input: z.object({ y: z.string() }) }, "y"), /"y" is no variable/);
+  misuse(() => app.resource("test://{x}", { complete: { y: () => [] } }, "y"), /"y" is of no variable/);
+});
+
+test("a read is cancelled where it waits", async () => {
+  const started = deferred();
+  const cancelled = deferred();
+  const app = new Server("slow").resource("test://slow", (_, ctx) => {
+    started.resolve();
+    return new Promise((_resolve, reject) => {
+      ctx.signal.addEventListener("abort", () => {
+        cancelled.resolve(ctx.signal.reason.name);
+        reject(ctx.signal.reason);
+      });
+    });
+  });
+  await withClient(app, async (client) => {
+    const controller = new AbortController();
+    const read = client.readResource("test://slow", { signal: controller.signal });
+    await within(started.promise, "the start");
+    controller.abort();
+    await assert.rejects(read, { name: "AbortError" });
+    assert.equal(await within(cancelled.promise, "the cancel"), "AbortError");
+  });
+});
+
+test("subscriptions: the server hears of them, the client of changes", async () => {
+  const changes = [];
+  const app = new Server("subscriptions")
+    .resource("test://a", "a")
+    .resource("test://b", "b")
+    .resource("test://no", "no")
+    .onSubscribe(({ uri, subscribed }, ctx) => {
+      if (uri === "test://no") throw new RpcError(-32000, "not this one");
+      changes.push([uri, subscribed, ctx.request.method]);
+    });
+  const heard = [];
+  const second = deferred();
+  const onResourceUpdated = (uri) => {
+    heard.push(uri);
+    if (heard.length === 2) second.resolve();
+  };
+  await withClient(
+    app,
+    async (client) => {
+      assert.equal(client.capabilities.resources.subscribe, true);
+      await client.subscribe("test://a");
+      app.resourceUpdated("test://b");
+      app.resourceUpdated(new URL("test://a"));
+      app.resourceUpdated("test://a/part");
+      await within(second.promise, "two changes");
+      await client.unsubscribe("test://a");
+      app.resourceUpdated("test://a");
+      await assert.rejects(client.subscribe("test://no"), { code: -32000, message: "not this one" });
+      await assert.rejects(client.subscribe("test://unknown"), { code: -32002 });
+      assert.deepEqual(heard, ["test://a", "test://a/part"]);
+    },
+    { ...legacy, onResourceUpdated },
+  );
+  assert.deepEqual(changes, [
+    ["test://a", true, "resources/subscribe"],
+    ["test://a", false, "resources/unsubscribe"],
+  ]);
+});
+
+test("a context, progress and the log as in tools", async () => {
+  const app = new Server("context").resource("test://ctx/{n}", { input: z.object({ n: z.int() }) }, ({ n }, ctx) => {
+    ctx.progress(n, 10);
+    return `${ctx.request.method} ${ctx.request.meta["com.example/a"]}`;
+  });
+  await both(app, async (client) => {
+    const heard = [];
+    const onProgress = ({ progress }) => heard.push(progress);
+    const options = { onProgress, meta: { "com.example/a": "b" } };
+    assert.equal((await client.readResource("test://ctx/3", options)).text, "resources/read b");
+    assert.deepEqual(heard, [3]);
+  });
+});

@@ -1,0 +1,141 @@
+internal import TricornCore
+
+/// What a `Sampler` may return: text, or a `CreateMessageResult`.
+public protocol SamplingAnswer: Encodable, Sendable {}
+
+extension String: SamplingAnswer {}
+extension Types.CreateMessageResult: SamplingAnswer {}
+
+/// Answers a server's request for a message of the model.
+public typealias Sampler =
+    @Sendable (_ request: CreateMessageRequestParams, _ context: Context) async throws -> any SamplingAnswer
+
+/// Answers a server's question to the user.
+public typealias Elicitor =
+    @Sendable (_ question: ElicitationQuestion, _ context: Context) async throws -> ElicitationAnswer
+
+/// What a server asks the user.
+public struct ElicitationQuestion: Sendable, Hashable {
+    /// Everything below, and what later versions add, as JSON.
+    public let json: JSONValue
+
+    /// How the user is asked.
+    public enum Mode: String, Sendable, Hashable {
+        /// By a form.
+        case form
+        /// By a page that the user is to visit, and that the client must not look at.
+        case url
+    }
+
+    /// How to ask.
+    public var mode: Mode { json["mode"] == "url" ? .url : .form }
+    /// The question.
+    public var message: String { json["message"]?.stringValue ?? "" }
+    /// The JSON Schema of a form, a flat object; nil for a page.
+    public var schema: JSONValue? { json["requestedSchema"] }
+    /// The page. Show all of it, and open it only when the user agrees.
+    public var url: String? { json["url"]?.stringValue }
+    /// Names the question of a page, in `notifications/elicitation/complete`.
+    public var elicitationID: String? { json["elicitationId"]?.stringValue }
+}
+
+/// What the user did.
+public enum ElicitationAnswer: Sendable, Hashable {
+    /// Filled in the form, or agreed to visit the page. What a form's content leaves out has its default.
+    case accept(JSONObject? = nil)
+    /// Said no.
+    case decline
+    /// Closed it without a choice.
+    case cancel
+
+    /// Filled in the form; `form` encodes to a JSON object.
+    public static func accept(encoding form: some Encodable) throws -> ElicitationAnswer {
+        guard let content = try JSONValue(encoding: form).objectValue else {
+            throw TricornError.misuse("the content of a form is an object")
+        }
+        return .accept(content)
+    }
+
+    var json: JSONValue {
+        switch self {
+        case .accept(let content?): ["action": "accept", "content": .object(content)]
+        case .accept: ["action": "accept"]
+        case .decline: ["action": "decline"]
+        case .cancel: ["action": "cancel"]
+        }
+    }
+}
+
+/// The folders and files that a server may look at.
+public enum Roots: Sendable, ExpressibleByArrayLiteral {
+    /// These; `Client.setRoots` changes them.
+    case list([Root])
+    /// What a function says when the server asks.
+    case asked(@Sendable (_ context: Context) async throws -> [Root])
+
+    /// `["/srv/notes", Root(uri: "file:///srv", name: "srv")]`.
+    public init(arrayLiteral roots: Root...) { self = .list(roots) }
+}
+
+extension ClientOptions {
+    /// One of the server's requests, and who answers it.
+    struct AnswerTo: Sendable {
+        var method: String
+        var capability: JSONValue
+        var handler: UInt32
+    }
+
+    /// Registers who answers what.
+    var answers: [AnswerTo] {
+        var answers: [AnswerTo] = []
+        func add(_ method: String, _ capability: JSONValue, _ run: @escaping Body) {
+            let report: Report = { [onWarning] error, _, subject in
+                onWarning("\(subject) failed: \(type(of: error)): \(error)")
+            }
+            let handler = Host.shared.add(method, "the answer to \"\(method)\"", report, run)
+            answers.append(AnswerTo(method: method, capability: capability, handler: handler))
+        }
+        if let sampling {
+            add("sampling/createMessage", samplingTools ? ["tools": [:]] : [:]) { params, context in
+                let request = CreateMessageRequestParams(checked: JSONValue(try JSONText(params), 0))
+                return try .of(value: await sampling(request, context))
+            }
+        }
+        if let elicitation {
+            var modes = OptionsText()
+            for mode in [ElicitationQuestion.Mode.form, .url] where elicitationModes.contains(mode) {
+                modes.set(mode.rawValue, [:])
+            }
+            add("elicitation/create", modes.json) { params, context in
+                let question = ElicitationQuestion(json: JSONValue(try JSONText(params), 0))
+                return try .of(result: await elicitation(question, context).json)
+            }
+        }
+        if case .asked(let list) = roots {
+            add("roots/list", ["listChanged": true]) { _, context in try .of(value: await list(context)) }
+        }
+        return answers
+    }
+
+    // MARK: - notifications
+
+    var hearsNotifications: Bool {
+        onNotification != nil || onLog != nil || onResourceUpdated != nil || onListChanged != nil
+    }
+
+    /// Calls back.
+    func hear(_ notification: PeerNotification) {
+        onNotification?(notification)
+        let params = notification.params
+        switch notification.method {
+        case "notifications/message":
+            let level = params?["level"]?.stringValue.flatMap(Context.LogLevel.init) ?? .info
+            onLog?(level, params?["logger"]?.stringValue, params?["data"] ?? .null)
+        case "notifications/resources/updated": onResourceUpdated?(params?["uri"]?.stringValue ?? "")
+        case "notifications/tools/list_changed": onListChanged?(.tool)
+        case "notifications/resources/list_changed": onListChanged?(.resource)
+        case "notifications/prompts/list_changed": onListChanged?(.prompt)
+        default: break
+        }
+    }
+}

@@ -1,0 +1,209 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+internal import TricornCore
+
+// What a handler asks of the client that called it. Cancelling the handler cancels what it asked.
+extension Context {
+    /// Sends the client any request, as part of this call, and returns its result.
+    ///
+    /// Throws `TricornError.unsupported`, and sends nothing, when the client does not declare the capability or the revision
+    /// has no such request; `TricornError.rpc` is the client's own error.
+    public func ask(
+        _ method: String, _ params: JSONValue? = nil, _ options: RequestOptions = .init()
+    ) async throws -> JSONValue {
+        let writer = JSONWriter()
+        if let params { writer.append(params) }
+        let result = try await Host.shared.request(writer, options) { [key] op, params, options in
+            try Host.shared.bridge.ask(key: key, op: op, method: method, json: params, options: options)
+        }
+        return JSONValue(result, 0)
+    }
+
+    /// Sends the client a notification, as part of this call.
+    public func notify(_ method: String, _ params: JSONValue? = nil) throws {
+        let writer = JSONWriter()
+        if let params { writer.append(params) }
+        _ = try core { try writer.withData { try Host.shared.bridge.notify(key: key, method: method, json: $0) } }
+    }
+
+    /// Ends the event stream that the answer goes on, to free its connection while a long call runs. The client asks for
+    /// the rest after the server's `sseRetry`; what is sent meanwhile is kept for it. Where a client would not come back,
+    /// or there is no such stream, nothing happens. False when the call is over.
+    @discardableResult
+    public func closeStream() -> Bool { (try? Host.shared.bridge.closeStream(key: key)) ?? false }
+
+    /// Shows or hides something from this client alone, for as long as its session lives. Says whether that changed
+    /// anything; throws `TricornError.unsupported` in revisions without sessions.
+    @discardableResult
+    public func setEnabled(_ kind: Server.Kind, _ name: String, _ yes: Bool) throws -> Bool {
+        try core { try Host.shared.bridge.setEnabled(key: key, kind: kind.rawValue, name: name, yes: yes) }
+    }
+
+    // MARK: - the user
+
+    /// Asks the user for a form that decodes to `Form`, and waits for the answer.
+    ///
+    /// ```swift
+    /// struct Booking: Codable { var name: String; var seats: Int }
+    ///
+    /// guard case .accepted(let booking) = try await context.elicit("Who comes?", as: Booking.self) else {
+    ///     return "no booking"
+    /// }
+    /// ```
+    /// - Parameter schema: derived from `Form` when nil. Forms are flat: texts, numbers, truth values and choices; anything
+    ///   else is `TricornError.misuse`. What the user leaves out has its default, where the schema has one.
+    public func elicit<Form: Decodable & Sendable>(
+        _ message: String, as form: Form.Type = Form.self, schema: JSONValue? = nil,
+        _ options: RequestOptions = .init()
+    ) async throws -> Elicited<Form> {
+        let schema = try schema ?? FormSchema.of(form)
+        let answer = try await ask(
+            "elicitation/create", ["message": .string(message), "requestedSchema": schema], options)
+        switch answer["action"] {
+        case "accept": return .accepted(try Self.content(answer["content"] ?? [:]))
+        case "cancel": return .cancelled
+        default: return .declined
+        }
+    }
+
+    /// Asks the user for a form of this schema, and waits for the answer.
+    public func elicit(
+        _ message: String, schema: JSONValue, _ options: RequestOptions = .init()
+    ) async throws -> Elicited<JSONObject> {
+        try await elicit(message, as: JSONObject.self, schema: schema, options)
+    }
+
+    private static func content<Form: Decodable>(_ json: JSONValue) throws -> Form {
+        do {
+            return try json.decode(as: Form.self)
+        } catch let error as DecodingError {
+            throw TricornError.peerMisbehaved("the answer to elicitation/create: \(error.text(subject: "member"))")
+        }
+    }
+
+    /// Asks the user to visit a page, for what is no business of the client: passwords, payments, authorization. Accepting
+    /// means that the user agreed to go there, not that all is done.
+    ///
+    /// - Parameter elicitationID: names this question in `notifications/elicitation/complete`, when all is done.
+    public func elicitURL(
+        _ message: String, url: String, elicitationID: String, _ options: RequestOptions = .init()
+    ) async throws -> Types.ElicitResult.Action {
+        let question = URLElicitation(url: url, elicitationID: elicitationID, message: message)
+        let answer = try await ask("elicitation/create", question.json, options)
+        return Types.ElicitResult.Action(rawValue: answer["action"]?.stringValue ?? "cancel")
+    }
+
+    // MARK: - the model
+
+    /// Has the client's model write a message: `try await context.sample("Summarize: …", maxTokens: 200).text`.
+    public func sample(
+        _ text: String, maxTokens: Int, systemPrompt: String? = nil, temperature: Double? = nil,
+        stopSequences: [String]? = nil, modelPreferences: ModelPreferences? = nil,
+        includeContext: CreateMessageRequestParams.IncludeContext? = nil, tools: [Types.Tool]? = nil,
+        toolChoice: Types.ToolChoice? = nil, metadata: JSONObject? = nil, _ options: RequestOptions = .init()
+    ) async throws -> CreateMessageResult {
+        try await sample(
+            [.user(text)], maxTokens: maxTokens, systemPrompt: systemPrompt, temperature: temperature,
+            stopSequences: stopSequences, modelPreferences: modelPreferences, includeContext: includeContext,
+            tools: tools, toolChoice: toolChoice, metadata: metadata, options)
+    }
+
+    /// Has the client's model go on with a conversation. With `tools` the client has to declare `sampling.tools`, and with
+    /// `includeContext` other than `none` `sampling.context`.
+    public func sample(
+        _ messages: [SamplingMessage], maxTokens: Int, systemPrompt: String? = nil, temperature: Double? = nil,
+        stopSequences: [String]? = nil, modelPreferences: ModelPreferences? = nil,
+        includeContext: CreateMessageRequestParams.IncludeContext? = nil, tools: [Types.Tool]? = nil,
+        toolChoice: Types.ToolChoice? = nil, metadata: JSONObject? = nil, _ options: RequestOptions = .init()
+    ) async throws -> CreateMessageResult {
+        let request = CreateMessageRequestParams(
+            maxTokens: maxTokens, messages: messages, includeContext: includeContext, metadata: metadata,
+            modelPreferences: modelPreferences, stopSequences: stopSequences, systemPrompt: systemPrompt,
+            temperature: temperature, toolChoice: toolChoice, tools: tools)
+        var params = OptionsText()
+        for (name, value) in request.json.objectValue ?? [:] { params.set(name, value) }
+        return CreateMessageResult(checked: try await ask("sampling/createMessage", params.json, options))
+    }
+
+    // MARK: - the roots
+
+    /// The folders and files that the client lets the server look at.
+    public func listRoots(_ options: RequestOptions = .init()) async throws -> [Root] {
+        [Root](checked: try await ask("roots/list", nil, options)["roots"] ?? [])
+    }
+}
+
+/// What the user did with a form.
+public enum Elicited<Form: Sendable>: Sendable {
+    /// Filled it in.
+    case accepted(Form)
+    /// Said no.
+    case declined
+    /// Closed it without a choice.
+    case cancelled
+
+    /// What was filled in.
+    public var content: Form? { if case .accepted(let form) = self { form } else { nil } }
+
+    /// In the protocol's words.
+    public var action: Types.ElicitResult.Action {
+        switch self {
+        case .accepted: .accept
+        case .declined: .decline
+        case .cancelled: .cancel
+        }
+    }
+}
+
+extension Elicited: Equatable where Form: Equatable {}
+
+/// A page that the user is to visit.
+public struct URLElicitation: Sendable, Hashable {
+    /// Where to.
+    public var url: String
+    /// Names this question.
+    public var elicitationID: String
+    /// Why, for the user.
+    public var message: String
+
+    /// A page, a name for the question and its reason.
+    public init(url: String, elicitationID: String, message: String) {
+        self.url = url
+        self.elicitationID = elicitationID
+        self.message = message
+    }
+
+    init?(json: JSONValue) {
+        guard let url = json["url"]?.stringValue, let id = json["elicitationId"]?.stringValue else { return nil }
+        self.init(url: url, elicitationID: id, message: json["message"]?.stringValue ?? "")
+    }
+
+    var json: JSONValue {
+        [
+            "mode": "url", "elicitationId": .string(elicitationID), "url": .string(url), "message": .string(message),
+        ]
+    }
+}
+
+/// Schemas of forms. What no form can ask for, the core refuses.
+enum FormSchema {
+    private static let formats = ["email", "uri", "date", "date-time"]
+
+    static func of<Form: Decodable>(_ form: Form.Type) throws -> JSONValue {
+        var schema = try JSONSchema.of(form)
+        var properties = JSONObject()
+        for (name, property) in schema["properties"]?.objectValue ?? [:] {
+            var property = property
+            // What Swift's types have and forms have not.
+            property["contentEncoding"] = nil
+            property["uniqueItems"] = nil
+            if let format = property["format"]?.stringValue, !formats.contains(format) { property["format"] = nil }
+            properties[name] = property
+        }
+        schema["properties"] = .object(properties)
+        return schema
+    }
+}

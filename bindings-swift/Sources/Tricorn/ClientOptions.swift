@@ -1,0 +1,135 @@
+/// How a client behaves; every option has the core's default.
+///
+/// Callbacks run one after the other, in a thread of their own; 1024 wait for a slow one, further ones are dropped.
+public struct ClientOptions: Sendable {
+    /// Who the client says it is (`tricorn`).
+    public var name: String?
+    /// The version of that (the library's).
+    public var version: String?
+    /// The name for people.
+    public var title: String?
+    /// What the client is, in a sentence.
+    public var description: String?
+    /// Where to read about it.
+    public var websiteURL: String?
+    /// Its icons, as the protocol has them.
+    public var icons: [JSONValue]?
+    /// Pins a revision, such as `2025-11-25`; otherwise the newest that both know.
+    public var revision: String?
+    /// Without an answer or progress for so long, a request fails (60 s); `.zero`: no limit.
+    public var requestTimeout: Duration?
+    /// For how long a server may be silent when asked whether it is modern (5 s).
+    public var probeTimeout: Duration?
+    /// Bytes of one message (4 MiB).
+    public var maxMessageBytes: Int?
+    /// Depth of its JSON (128).
+    public var maxNesting: Int?
+    /// Requests at once (256); more wait.
+    public var maxInFlight: Int?
+    /// Sent with every HTTP request.
+    public var headers: [String: String]?
+    /// How long a launched server may take to end by itself, and then again after SIGTERM (2 s).
+    public var shutdownGrace: Duration?
+    /// The capabilities to declare, as the protocol has them.
+    public var capabilities: JSONValue?
+    /// Answers the server's requests for a message of the model: `{ request, _ in "text" }`, or a `CreateMessageResult`.
+    /// Declares `sampling`.
+    public var sampling: Sampler?
+    /// `sampling` knows what to do with tools. Declares `sampling.tools`.
+    public var samplingTools = false
+    /// Answers the server's questions to the user: `{ question, _ in .accept(["name": "Ada"]) }`. Declares `elicitation`.
+    public var elicitation: Elicitor?
+    /// What `elicitation` can ask.
+    public var elicitationModes: Set<ElicitationQuestion.Mode> = [.form]
+    /// The folders and files that the server may look at: `["/srv/notes"]`. Declares `roots`.
+    public var roots: Roots?
+    /// Told why the connection ended, once, when that was not by `Client.close`.
+    public var onClose: (@Sendable (_ reason: String) -> Void)?
+    /// Hears every notification of the server, from the start of connecting.
+    public var onNotification: (@Sendable (PeerNotification) -> Void)?
+    /// Hears the server's log messages.
+    public var onLog: (@Sendable (_ level: Context.LogLevel, _ logger: String?, _ data: JSONValue) -> Void)?
+    /// Hears that a resource that was subscribed to, or a part of it, has changed.
+    public var onResourceUpdated: (@Sendable (_ uri: String) -> Void)?
+    /// Hears that a list has changed; templates are listed with resources.
+    public var onListChanged: (@Sendable (_ kind: Server.Kind) -> Void)?
+    /// Hears every line that a launched server writes to its standard error, from the start; without this, they go to
+    /// this process's own.
+    public var onStderr: (@Sendable (_ line: String) -> Void)?
+    /// Hears what is wrong but no reason to fail, such as a tool that is left out for a bad `x-mcp-header`. To standard
+    /// error by default.
+    public var onWarning: @Sendable (_ message: String) -> Void = { StandardError.write("\($0)\n") }
+
+    /// The core's defaults, `revision` excepted.
+    public init(revision: String? = nil) { self.revision = revision }
+
+    var json: JSONValue {
+        var options = OptionsText()
+        options.set("name", text: name)
+        options.set("version", text: version)
+        options.set("title", text: title)
+        options.set("description", text: description)
+        options.set("website_url", text: websiteURL)
+        options.set("icons", list: icons)
+        options.set("revision", text: revision)
+        options.set("request_timeout", duration: requestTimeout)
+        options.set("probe_timeout", duration: probeTimeout)
+        options.set("max_message_bytes", number: maxMessageBytes)
+        options.set("max_nesting", number: maxNesting)
+        options.set("max_in_flight", number: maxInFlight)
+        options.set("headers", table: headers)
+        options.set("shutdown_grace", duration: shutdownGrace)
+        options.set("capabilities", capabilities)
+        return options.json
+    }
+}
+
+/// How one request behaves.
+public struct RequestOptions: Sendable {
+    /// Without an answer or progress for so long, the request fails; the client's `requestTimeout` when nil, no limit
+    /// when `.zero`.
+    public var timeout: Duration?
+    /// A limit that progress does not move; none when nil or `.zero`.
+    public var maxTimeout: Duration?
+    /// Called with progress reports, in order, before the request returns; the newest 1024 wait for a slow callback.
+    public var onProgress: (@Sendable (Progress) -> Void)?
+
+    /// Every option has its default.
+    public init(
+        timeout: Duration? = nil, maxTimeout: Duration? = nil, onProgress: (@Sendable (Progress) -> Void)? = nil
+    ) {
+        self.timeout = timeout
+        self.maxTimeout = maxTimeout
+        self.onProgress = onProgress
+    }
+
+    /// How far the peer is.
+    public struct Progress: Sendable, Hashable {
+        /// Grows with every report.
+        public var progress: Double
+        /// What `progress` grows to, when that is known.
+        public var total: Double?
+        /// What is going on, for people.
+        public var message: String?
+    }
+
+    /// Empty when every option is the default.
+    var json: String {
+        if timeout == nil, maxTimeout == nil, onProgress == nil { return "" }
+        var options = OptionsText()
+        options.set("timeout", duration: timeout)
+        // In the core's words, zero is at once and null is never.
+        if timeout == .zero { options.set("timeout", JSONValue.null) }
+        if maxTimeout != .zero { options.set("max_timeout", duration: maxTimeout) }
+        if onProgress != nil { options.set("progress", true) }
+        return options.json.description
+    }
+}
+
+/// A message from the peer that wants no answer.
+public struct PeerNotification: Sendable, Hashable {
+    /// Such as `notifications/message`.
+    public var method: String
+    /// Its parameters, nil when it has none.
+    public var params: JSONValue?
+}

@@ -1,0 +1,113 @@
+// The types of the protocol that programs name most. The others are in `Types`.
+
+/// A resource as a server lists it.
+public typealias Resource = Types.Resource
+/// A resource template as a server lists it.
+public typealias ResourceTemplate = Types.ResourceTemplate
+/// What `Client.readResource` returns.
+public typealias ReadResourceResult = Types.ReadResourceResult
+/// What a resource holds, with its URI: what a resource's handler may return instead of plain text, bytes or a value.
+public typealias ResourceContents = Content.EmbeddedResource
+/// A prompt as a server lists it.
+public typealias Prompt = Types.Prompt
+/// One message of a prompt: `.user("…")`, `.assistant("…")`.
+public typealias PromptMessage = Types.PromptMessage
+/// What `Client.getPrompt` returns; a prompt's handler may return it to decide every detail.
+public typealias GetPromptResult = Types.GetPromptResult
+/// What an argument may be completed to: at most a hundred values, and how many there are.
+public typealias Completion = Types.CompleteResult.Completion
+/// A folder or file that a server may look at.
+public typealias Root = Types.Root
+/// One message for a model: `.user("…")`, `.assistant("…")`.
+public typealias SamplingMessage = Types.SamplingMessage
+/// What a server asks a client's model for.
+public typealias CreateMessageRequestParams = Types.CreateMessageRequestParams
+/// What a client's model wrote.
+public typealias CreateMessageResult = Types.CreateMessageResult
+/// Which kind of model a server would like.
+public typealias ModelPreferences = Types.ModelPreferences
+
+extension Types.Role {
+    fileprivate func message(_ text: String) -> JSONValue { message(["type": "text", "text": .string(text)]) }
+
+    fileprivate func message(_ content: JSONValue) -> JSONValue { ["role": .string(rawValue), "content": content] }
+}
+
+extension PromptMessage {
+    /// What the user says.
+    public static func user(_ text: String) -> PromptMessage { .init(checked: Types.Role.user.message(text)) }
+    /// A picture, a resource and so on of the user.
+    public static func user(_ content: Content) -> PromptMessage {
+        .init(checked: Types.Role.user.message(content.json))
+    }
+    /// What the model says.
+    public static func assistant(_ text: String) -> PromptMessage { .init(checked: Types.Role.assistant.message(text)) }
+    /// A picture, a resource and so on of the model.
+    public static func assistant(_ content: Content) -> PromptMessage {
+        .init(checked: Types.Role.assistant.message(content.json))
+    }
+
+    /// The text, when the message is one.
+    public var text: String? { if case .text(let content) = content { content.text } else { nil } }
+}
+
+extension SamplingMessage {
+    /// What the user says.
+    public static func user(_ text: String) -> SamplingMessage { .init(checked: Types.Role.user.message(text)) }
+    /// A picture or a recording of the user.
+    public static func user(_ content: Content) -> SamplingMessage {
+        .init(checked: Types.Role.user.message(content.json))
+    }
+    /// What the model has said.
+    public static func assistant(_ text: String) -> SamplingMessage {
+        .init(checked: Types.Role.assistant.message(text))
+    }
+    /// A picture or a recording of the model.
+    public static func assistant(_ content: Content) -> SamplingMessage {
+        .init(checked: Types.Role.assistant.message(content.json))
+    }
+
+    /// The text blocks, joined by line breaks.
+    public var text: String { content.json.texts }
+}
+
+extension CreateMessageResult {
+    /// A model's text.
+    public init(text: String, model: String, stopReason: String? = "endTurn") {
+        self.init(role: .assistant, content: .one(.text(.init(text: text))), model: model, stopReason: stopReason)
+    }
+
+    /// The text blocks, joined by line breaks.
+    public var text: String { content.json.texts }
+}
+
+extension JSONValue {
+    /// Of a content block or an array of them.
+    fileprivate var texts: String {
+        let blocks = arrayValue ?? [self]
+        return blocks.compactMap { $0["type"] == "text" ? $0["text"]?.stringValue : nil }.joined(separator: "\n")
+    }
+}
+
+extension Root {
+    /// The folder or file at an absolute path.
+    public init(path: String, name: String? = nil) {
+        let kept = Set("-._~!$&'()*+,;=:@/".utf8)
+        var uri = "file://"
+        for byte in path.utf8 {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"):
+                uri.unicodeScalars.append(Unicode.Scalar(byte))
+            case _ where kept.contains(byte): uri.unicodeScalars.append(Unicode.Scalar(byte))
+            default: uri += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+            }
+        }
+        self.init(uri: uri, name: name)
+    }
+}
+
+extension Root: ExpressibleByStringLiteral {
+    /// A `file://` URI, or an absolute path.
+    public init(stringLiteral text: String) { self = text.hasPrefix("/") ? Root(path: text) : Root(uri: text) }
+}

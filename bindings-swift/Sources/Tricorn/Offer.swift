@@ -1,0 +1,162 @@
+internal import TricornCore
+
+/// What is offered besides its handler.
+struct Offer {
+    var definition: JSONValue
+    /// The JSON Schema of a template's variables or a prompt's arguments.
+    var parameters: JSONValue?
+    var completers: [String: Completer] = [:]
+    var enabled = true
+}
+
+extension Server {
+    /// What a server offers.
+    public enum Kind: String, Sendable, Hashable, CaseIterable {
+        case tool
+        case resource
+        case resourceTemplate = "resource_template"
+        case prompt
+
+        /// For messages.
+        var word: String { self == .resourceTemplate ? "resource template" : rawValue }
+    }
+
+    // MARK: - while it runs
+
+    /// Removes a tool; clients are told that the list has changed. False when there is none of that name.
+    @discardableResult
+    public func removeTool(_ name: String) -> Bool { remove(.tool, name) }
+
+    /// Removes a resource. False when there is none with that URI.
+    @discardableResult
+    public func removeResource(_ uri: String) -> Bool { remove(.resource, uri) }
+
+    /// Removes a resource template. False when there is none.
+    @discardableResult
+    public func removeResourceTemplate(_ uriTemplate: String) -> Bool { remove(.resourceTemplate, uriTemplate) }
+
+    /// Removes a prompt. False when there is none of that name.
+    @discardableResult
+    public func removePrompt(_ name: String) -> Bool { remove(.prompt, name) }
+
+    private func remove(_ kind: Kind, _ name: String) -> Bool {
+        guard (try? core.remove(kind: kind.rawValue, name: name)) == true else { return false }
+        keep(nil, .offered(kind, name))
+        return true
+    }
+
+    /// Adds a file as a resource, read when it is asked for; one of more than `maxBytes`, 2 MiB, is refused. Throws
+    /// `TricornError.misuse` when there is none, or the URI is none or is taken.
+    public func addFile(_ path: String, uri: String, maxBytes: Int? = nil) throws {
+        var options = OptionsText()
+        options.set("path", text: path)
+        options.set("uri", text: uri)
+        options.set("max_bytes", number: maxBytes)
+        try Tricorn.core { try core.addFiles(options: options.json.description) }
+    }
+
+    /// Adds the files of a directory, and of those in it, as resources: `uri` with their path behind it. They are listed
+    /// and read as they are when they are asked for; nothing outside of the directory can be read, and files whose names
+    /// begin with a dot only if `hidden`. At most `maxFiles`, 10,000, are listed, and files of more than `maxBytes`,
+    /// 2 MiB, are refused. Throws `TricornError.misuse` when there is no such directory, or the URI is none.
+    public func addDirectory(
+        _ path: String, uri: String, hidden: Bool = false, maxFiles: Int? = nil, maxBytes: Int? = nil
+    ) throws {
+        var options = OptionsText()
+        options.set("path", text: path)
+        options.set("uri", text: uri)
+        if hidden { options.set("hidden", flag: true) }
+        options.set("max_files", number: maxFiles)
+        options.set("max_bytes", number: maxBytes)
+        try Tricorn.core { try core.addFiles(options: options.json.description) }
+    }
+
+    /// Shows or hides what has this name, URI or URI template, from all clients: what is hidden is not listed and cannot
+    /// be used. Says whether that changed anything. For one client alone: `Context.setEnabled`.
+    @discardableResult
+    public func setEnabled(_ kind: Kind, _ name: String, _ yes: Bool) -> Bool {
+        (try? core.setEnabled(kind: kind.rawValue, name: name, yes: yes)) ?? false
+    }
+
+    /// Tells those who subscribed to `uri`, or to something that it is a part of, that it has changed.
+    public func resourceUpdated(_ uri: String) { try? core.resourceUpdated(uri: uri) }
+
+    /// Tells clients that a list has changed, where the server cannot know: that of a source.
+    public func listChanged(_ kind: Kind) { try? core.listChanged(kind: kind.rawValue) }
+
+    // MARK: - sources and hooks
+
+    /// Where what is not added one by one comes from, such as another server.
+    ///
+    /// ```swift
+    /// app.setSource(.tool) { cursor, _ in
+    ///     try await other.listToolsPage(cursor: cursor).json
+    /// } get: { params, _ in
+    ///     try await other.request("tools/call", params)
+    /// }
+    /// ```
+    /// - Parameters:
+    ///   - list: gets the cursor that it gave with the page before, and returns an array of definitions or a whole list
+    ///     result. Its pages follow what was added.
+    ///   - get: gets the parameters of `tools/call`, `resources/read` or `prompts/get` for what was not added. It returns
+    ///     what a handler of that kind may, or a whole result as JSON.
+    public func setSource(
+        _ kind: Kind,
+        list: (@Sendable (_ cursor: String?, _ context: Context) async throws -> any Encodable & Sendable)?,
+        get: (@Sendable (_ params: JSONValue, _ context: Context) async throws -> any Encodable & Sendable)? = nil
+    ) {
+        var numbers: [UInt32] = []
+        func number(_ what: String, _ run: @escaping Body) -> UInt32 {
+            numbers.append(handler(kind.rawValue, "\(what) \(kind.word)s", run))
+            return numbers[numbers.count - 1]
+        }
+        let listing = list.map { list in
+            number("the list of") { params, context in
+                let cursor = JSONValue(try JSONText(params), 0)["cursor"]?.stringValue
+                return try .of(value: await list(cursor, context))
+            }
+        }
+        let getting = get.map { get in
+            number("the source of") { params, context in
+                try kind.answer(await get(JSONValue(try JSONText(params), 0), context))
+            }
+        }
+        try? core.setSource(kind: kind.rawValue, list: listing, get: getting)
+        keep(numbers, .source(kind))
+    }
+
+    /// Hears of subscriptions to resources and their end. Throwing `TricornError.rpc` or `ToolError` refuses one.
+    public func onSubscribe(_ hear: @escaping @Sendable (_ uri: String, _ subscribed: Bool) async throws -> Void) {
+        setHook("subscribe", "the subscription") { params, _ in
+            let params = JSONValue(try JSONText(params), 0)
+            try await hear(params["uri"]?.stringValue ?? "", params["subscribed"]?.boolValue ?? false)
+            return try .of(value: JSONValue.object([:]))
+        }
+    }
+
+    func setHook(_ name: String, _ subject: String, _ run: @escaping Body) {
+        let number = handler(name, subject, run)
+        try? core.setHook(name: name, handler: number)
+        keep([number], .hook(name))
+    }
+}
+
+extension Server.Kind {
+    /// What a source's `get` returned, as an answer.
+    fileprivate func answer<Value: Encodable & Sendable>(_ value: Value) throws -> Answer {
+        let body =
+            switch self {
+            case .tool: "content"
+            case .resource, .resourceTemplate: "contents"
+            case .prompt: "messages"
+            }
+        if let json = value as? JSONValue, json[body]?.arrayValue != nil || json["resultType"] != nil {
+            return try .of(result: json)
+        }
+        return switch self {
+        case .tool: try Outcome<Value>.encoder(value)
+        case .resource, .resourceTemplate: try ResourceOutcome<Value>.encoder(typed: false)(value)
+        case .prompt: try PromptOutcome<Value>.result(value)
+        }
+    }
+}

@@ -1,0 +1,95 @@
+internal import TricornCore
+
+extension Server {
+    /// Adds a prompt, whose arguments decode to `Input`.
+    ///
+    /// ```swift
+    /// struct Review: Codable { var code: String; var language: String? }
+    ///
+    /// app.prompt("review", "Reviews code") { (input: Review, _) in
+    ///     [PromptMessage.user("Review this:\n\(input.code)"), .assistant("With pleasure.")]
+    /// }
+    /// ```
+    /// - Parameters:
+    ///   - description: what it is for.
+    ///   - arguments: as clients see them; derived from `Input` when nil, with texts of `DescribedProperties`.
+    ///   - enabled: false hides it until `setEnabled`.
+    ///   - parameters: JSON Schema of the arguments, which come as text and are converted to it; derived from `Input`
+    ///     when nil.
+    ///   - complete: who completes which argument. One that is an enum or a truth value completes itself.
+    ///   - handler: runs in a task of its own, which is cancelled when the client cancels the request. It returns text or
+    ///     `Content`, which the user says, a `PromptMessage`, an array of these, or a `GetPromptResult`. What it throws
+    ///     becomes a JSON-RPC error, as that of a resource.
+    public func prompt<Input: Decodable & Sendable, Output: Encodable & Sendable>(
+        _ name: String, _ description: String? = nil, title: String? = nil, icons: [JSONValue]? = nil,
+        meta: JSONValue? = nil, enabled: Bool = true, arguments: [Types.PromptArgument]? = nil,
+        parameters: JSONValue? = nil, complete: [String: Completer] = [:],
+        _ handler: @escaping @Sendable (Input, Context) async throws -> Output
+    ) {
+        let encode = PromptOutcome<Output>.encoder
+        add(
+            .prompt, name,
+            {
+                var prompt = OptionsText()
+                prompt.set("name", text: name)
+                prompt.set("title", text: title)
+                prompt.set("description", text: description)
+                prompt.set("arguments", list: arguments?.map(\.json))
+                prompt.set("icons", list: icons)
+                prompt.set("_meta", meta)
+                return Offer(
+                    definition: prompt.json, parameters: try Arguments<Input>.schema(parameters), completers: complete,
+                    enabled: enabled)
+            },
+            run: { params, context in
+                try encode(try await handler(try Arguments<Input>.parameters(params), context))
+            })
+    }
+
+    /// Adds a prompt that does not look at its context.
+    public func prompt<Input: Decodable & Sendable, Output: Encodable & Sendable>(
+        _ name: String, _ description: String? = nil, title: String? = nil, icons: [JSONValue]? = nil,
+        meta: JSONValue? = nil, enabled: Bool = true, arguments: [Types.PromptArgument]? = nil,
+        parameters: JSONValue? = nil, complete: [String: Completer] = [:],
+        _ handler: @escaping @Sendable (Input) async throws -> Output
+    ) {
+        prompt(
+            name, description, title: title, icons: icons, meta: meta, enabled: enabled, arguments: arguments,
+            parameters: parameters, complete: complete
+        ) { (input: Input, _) in try await handler(input) }
+    }
+
+    /// Adds a prompt without arguments.
+    public func prompt<Output: Encodable & Sendable>(
+        _ name: String, _ description: String? = nil, title: String? = nil, icons: [JSONValue]? = nil,
+        meta: JSONValue? = nil, enabled: Bool = true,
+        _ handler: @escaping @Sendable () async throws -> Output
+    ) {
+        prompt(name, description, title: title, icons: icons, meta: meta, enabled: enabled) { (_: NoArguments, _) in
+            try await handler()
+        }
+    }
+}
+
+/// How a prompt's result becomes an answer.
+enum PromptOutcome<Output: Encodable & Sendable> {
+    static var encoder: @Sendable (Output) throws -> Answer {
+        switch Output.self {
+        case is String.Type: return { .text($0 as! String) }
+        case is GetPromptResult.Type: return { try .of(result: $0) }
+        default: return { try .of(value: $0) }
+        }
+    }
+
+    /// A whole result: what a source answers with.
+    static func result(_ value: Output) throws -> Answer {
+        if value is GetPromptResult { return try .of(result: value) }
+        let json = try JSONValue(encoding: value)
+        let messages = (json.arrayValue ?? [json]).map { part -> JSONValue in
+            if part["role"] != nil { return part }
+            let content: JSONValue = part.stringValue.map { ["type": "text", "text": .string($0)] } ?? part
+            return ["role": "user", "content": content]
+        }
+        return try .of(result: JSONValue.object(["messages": .array(messages)]))
+    }
+}

@@ -1,0 +1,168 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+internal import TricornCore
+
+extension Server {
+    /// Adds a resource, or with `{` in its URI a resource template (RFC 6570), whose variables decode to `Variables`.
+    ///
+    /// ```swift
+    /// app.resource("config://app", "The configuration", mimeType: "application/json") { ["debug": true] }
+    ///
+    /// struct Day: Codable { var year: Int; var month: Int }
+    /// app.resource("notes://{year}/{month}", "A month's notes") { (day: Day, _) in try notes(day.year, day.month) }
+    /// ```
+    /// - Parameters:
+    ///   - description: what it holds, for the model.
+    ///   - name: what programs call it; the last part of the URI when nil.
+    ///   - size: bytes; not of a template.
+    ///   - enabled: false hides it until `setEnabled`.
+    ///   - parameters: JSON Schema of the variables, which come as text and are converted to it; derived from `Variables`
+    ///     when nil.
+    ///   - complete: who completes which variable.
+    ///   - handler: runs in a task of its own, which is cancelled when the client cancels the request. It returns text,
+    ///     `Data`, `ResourceContents` or an array of them, a `ReadResourceResult`, or any other value, which is read as
+    ///     JSON. What it throws becomes a JSON-RPC error: `TricornError.rpc` as it is (`resourceNotFound` makes the one for
+    ///     what is not there), the text of a `ToolError`, only the type's name of any other error.
+    public func resource<Variables: Decodable & Sendable, Output: Encodable & Sendable>(
+        _ uri: String, _ description: String? = nil, name: String? = nil, title: String? = nil,
+        mimeType: String? = nil, size: Int? = nil, annotations: Types.Annotations? = nil, icons: [JSONValue]? = nil,
+        meta: JSONValue? = nil, enabled: Bool = true, parameters: JSONValue? = nil,
+        complete: [String: Completer] = [:],
+        _ handler: @escaping @Sendable (Variables, Context) async throws -> Output
+    ) {
+        let isTemplate = uri.contains("{")
+        let encode = ResourceOutcome<Output>.encoder(typed: mimeType != nil)
+        add(
+            isTemplate ? .resourceTemplate : .resource, uri,
+            {
+                var resource = OptionsText()
+                resource.set(isTemplate ? "uriTemplate" : "uri", text: uri)
+                resource.set("name", text: name ?? Self.name(of: uri))
+                resource.set("title", text: title)
+                resource.set("description", text: description)
+                resource.set("mimeType", text: mimeType)
+                resource.set("size", number: size)
+                resource.set("annotations", annotations?.json)
+                resource.set("icons", list: icons)
+                resource.set("_meta", meta)
+                let schema = try Arguments<Variables>.schema(parameters)
+                if !isTemplate, let variable = schema["required"]?[0], variable != "uri" {
+                    throw TricornError.misuse(
+                        "a resource without {\(variable.stringValue ?? "")} in its URI has no such variable")
+                }
+                return Offer(
+                    definition: resource.json, parameters: isTemplate ? schema : nil, completers: complete,
+                    enabled: enabled)
+            },
+            run: { params, context in
+                try encode(try await handler(try Arguments<Variables>.parameters(params), context))
+            })
+    }
+
+    /// Adds a resource template that does not look at its context.
+    public func resource<Variables: Decodable & Sendable, Output: Encodable & Sendable>(
+        _ uri: String, _ description: String? = nil, name: String? = nil, title: String? = nil,
+        mimeType: String? = nil, size: Int? = nil, annotations: Types.Annotations? = nil, icons: [JSONValue]? = nil,
+        meta: JSONValue? = nil, enabled: Bool = true, parameters: JSONValue? = nil,
+        complete: [String: Completer] = [:],
+        _ handler: @escaping @Sendable (Variables) async throws -> Output
+    ) {
+        resource(
+            uri, description, name: name, title: title, mimeType: mimeType, size: size, annotations: annotations,
+            icons: icons, meta: meta, enabled: enabled, parameters: parameters, complete: complete
+        ) { (variables: Variables, _) in try await handler(variables) }
+    }
+
+    /// Adds a resource that a function without arguments reads.
+    public func resource<Output: Encodable & Sendable>(
+        _ uri: String, _ description: String? = nil, name: String? = nil, title: String? = nil,
+        mimeType: String? = nil, size: Int? = nil, annotations: Types.Annotations? = nil, icons: [JSONValue]? = nil,
+        meta: JSONValue? = nil, enabled: Bool = true,
+        _ handler: @escaping @Sendable () async throws -> Output
+    ) {
+        resource(
+            uri, description, name: name, title: title, mimeType: mimeType, size: size, annotations: annotations,
+            icons: icons, meta: meta, enabled: enabled
+        ) { (_: NoArguments, _) in try await handler() }
+    }
+
+    /// Adds a resource that is always the same: `app.resource("about://us", value: "We are …")`.
+    public func resource(
+        _ uri: String, _ description: String? = nil, name: String? = nil, title: String? = nil,
+        mimeType: String? = nil, size: Int? = nil, annotations: Types.Annotations? = nil, icons: [JSONValue]? = nil,
+        meta: JSONValue? = nil, enabled: Bool = true, value: some Encodable & Sendable
+    ) {
+        resource(
+            uri, description, name: name, title: title, mimeType: mimeType, size: size, annotations: annotations,
+            icons: icons, meta: meta, enabled: enabled
+        ) { value }
+    }
+
+    /// The last part of a URI, or all of it when it has no parts.
+    private static func name(of uri: String) -> String {
+        let parts = uri.split { ":/?#{}&,;".contains($0) }
+        return parts.last.map(String.init) ?? uri
+    }
+}
+
+extension Arguments {
+    /// Decodes a template's variables or a prompt's arguments; those that do not fit are the client's mistake.
+    static func parameters(_ params: CorePayload) throws -> Input {
+        do {
+            return try decoder(params)
+        } catch let error as ToolError {
+            throw TricornError.rpc(code: -32602, message: error.message)
+        }
+    }
+}
+
+/// How a resource's result becomes an answer.
+enum ResourceOutcome<Output: Encodable & Sendable> {
+    /// - Parameter typed: the definition says a MIME type.
+    static func encoder(typed: Bool) -> @Sendable (Output) throws -> Answer {
+        switch Output.self {
+        case is String.Type: return { .text($0 as! String) }
+        case is Data.Type: return { try .of(value: ["blob": ($0 as! Data).base64EncodedString()]) }
+        case is ReadResourceResult.Type: return { try .of(result: $0) }
+        case is ResourceContents.Type, is [ResourceContents].Type, is Types.AnyResourceContents.Type,
+            is [Types.AnyResourceContents].Type, is Types.TextResourceContents.Type,
+            is [Types.TextResourceContents].Type, is Types.BlobResourceContents.Type,
+            is [Types.BlobResourceContents].Type:
+            return { try .of(value: $0) }
+        default:
+            // Spelt out: a value with a member "text" is no contents.
+            return { value in
+                let json = try JSONWriter.encode(value).withBytes { String(decoding: $0, as: UTF8.self) }
+                return try .of(value: typed ? ["text": json] : ["text": json, "mimeType": "application/json"])
+            }
+        }
+    }
+}
+
+extension Content.EmbeddedResource: Codable {
+    /// From what is on the wire. Throws `DecodingError` when it has neither text nor bytes.
+    public init(from decoder: any Decoder) throws {
+        let value = try JSONValue(from: decoder)
+        guard let resource = Self(known: value) else { throw value.mismatch("\"uri\" and \"text\" or \"blob\"") }
+        self = resource
+    }
+
+    /// As on the wire.
+    public func encode(to encoder: any Encoder) throws { try json.encode(to: encoder) }
+}
+
+extension Types.ReadResourceResult {
+    /// The texts of all contents, joined by line breaks.
+    public var text: String {
+        contents.compactMap { if case .text(let contents) = $0 { contents.text } else { nil } }.joined(separator: "\n")
+    }
+
+    /// The bytes of the first contents that have some.
+    public var data: Data? {
+        for case .blob(let contents) in contents { return Data(base64Encoded: contents.blob) }
+        return nil
+    }
+}

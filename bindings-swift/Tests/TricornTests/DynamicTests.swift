@@ -1,0 +1,176 @@
+import Foundation
+import Testing
+
+@testable import Tricorn
+
+/// What changes while it is served, and for whom; logging.
+@Suite struct DynamicTests {
+    private func options(_ heard: Locked<[String]>) -> ClientOptions {
+        var options = ClientOptions(revision: "2025-11-25")
+        options.onListChanged = { kind in heard.with { $0.append(kind.rawValue) } }
+        return options
+    }
+
+    private func server() -> Server {
+        let app = Server("test", pageSize: 2)
+        app.tool("first") { "1" }
+        app.resource("a://first", value: "1")
+        app.resource("t://{x}") { (variables: [String: String]) in variables["x"] ?? "" }
+        app.prompt("first") { "1" }
+        return app
+    }
+
+    @Test func clientsHearWhatIsAddedAndRemoved() async throws {
+        let app = server(), heard = Locked([String]())
+        try await withClient(of: app, options(heard)) { client in
+            app.tool("second") { "2" }
+            #expect(await eventually { heard.with { $0.last } == "tool" })
+            expect(try await client.callTool("second").text, "2")
+            app.resource("a://second", value: "2")
+            #expect(await eventually { heard.with { $0.last } == "resource" })
+            expect(try await client.readResource("a://second").text, "2")
+            app.prompt("second") { "2" }
+            #expect(await eventually { heard.with { $0.last } == "prompt" })
+            expect(try await client.getPrompt("second").messages.first?.text, "2")
+            #expect(app.removeTool("second") && app.removeResource("a://second") && app.removePrompt("second"))
+            #expect(app.removeResourceTemplate("t://{x}"))
+            #expect(!app.removeTool("second") && !app.removeResourceTemplate("t://{x}"))
+            #expect(await eventually { heard.with { $0.count } >= 6 })
+            expect(try await client.listTools().map(\.name), ["first"])
+            expect(try await client.listResources().map(\.uri), ["a://first"])
+            expect(try await client.listResourceTemplates().isEmpty, true)
+            await #expect(throws: TricornError.self) { try await client.getPrompt("second") }
+            // A name that is free again.
+            app.prompt("second") { "3" }
+            expect(try await client.getPrompt("second").messages.first?.text, "3")
+        }
+    }
+
+    @Test(arguments: eras) func whatIsHiddenIsNotThere(revision: String) async throws {
+        let app = server()
+        app.resource("a://hidden", enabled: false, value: "h")
+        app.prompt("hidden", enabled: false) { "h" }
+        try await withClient(of: app, ClientOptions(revision: revision)) { client in
+            expect(try await client.listResources().count, 1)
+            expect(try await client.listPrompts().count, 1)
+            await #expect(throws: TricornError.self) { try await client.readResource("a://hidden") }
+            #expect(app.setEnabled(.resource, "a://hidden", true) && app.setEnabled(.prompt, "hidden", true))
+            #expect(!app.setEnabled(.prompt, "hidden", true))
+            expect(try await client.readResource("a://hidden").text, "h")
+            #expect(app.setEnabled(.tool, "first", false) && app.setEnabled(.resourceTemplate, "t://{x}", false))
+            expect(try await client.listTools().isEmpty, true)
+            expect(try await client.listResourceTemplates().isEmpty, true)
+        }
+    }
+
+    @Test func aSessionSeesWhatIsItsOwn() async throws {
+        let app = server(), heard = Locked([String]())
+        app.tool("secret", enabled: false) { "s" }
+        app.tool("unlock") { (_: NoArguments, context) in try context.setEnabled(.tool, "secret", true) }
+        try await withClient(of: app, options(heard)) { client in
+            try await withClient(of: app, ClientOptions(revision: "2025-11-25")) { other in
+                expect(try await client.callTool("unlock").decode(as: Bool.self), true)
+                #expect(await eventually { heard.with { $0 } == ["tool"] })
+                expect(try await client.callTool("secret").text, "s")
+                expect(try await other.listTools().map(\.name), ["first", "unlock"])
+                await #expect(throws: TricornError.self) { try await other.callTool("secret") }
+            }
+        }
+        let modern = Server("test")
+        modern.tool("unlock") { (_: NoArguments, context) in
+            do {
+                return "\(try context.setEnabled(.tool, "unlock", false))"
+            } catch let error as TricornError {
+                return error.kind
+            }
+        }
+        try await withClient(of: modern, ClientOptions(revision: "2026-07-28")) { client in
+            expect(try await client.callTool("unlock").text, "unsupported")
+        }
+    }
+
+    @Test(arguments: eras) func sourcesFollowWhatWasAdded(revision: String) async throws {
+        let upstream = server()
+        let other = try await connect(to: upstream)
+        let app = Server("proxy")
+        app.tool("own") { "own" }
+        app.setSource(.tool) { cursor, _ in
+            try await other.listToolsPage(cursor: cursor).json
+        } get: { params, _ in
+            try await other.request("tools/call", params)
+        }
+        app.setSource(.resource) { _, _ in
+            [Resource(uri: "d://x", name: "x")]
+        } get: { params, _ in
+            "read \(params["uri"]?.stringValue ?? "")"
+        }
+        app.setSource(.prompt, list: { _, _ in [Prompt(name: "p")] }, get: { params, _ in [PromptMessage.user("got")] })
+        try await withClient(of: app, ClientOptions(revision: revision)) { client in
+            expect(try await client.listTools().map(\.name), ["own", "first"])
+            expect(try await client.callTool("first").text, "1")
+            expect(try await client.callTool("own").text, "own")
+            expect(try await client.listResources().map(\.uri), ["d://x"])
+            expect(try await client.readResource("d://x").text, "read d://x")
+            expect(try await client.listPrompts().map(\.name), ["p"])
+            expect(try await client.getPrompt("p").messages.first?.text, "got")
+        }
+        await other.close()
+    }
+
+    @Test func aSourceTellsOfItsChanges() async throws {
+        let app = server(), heard = Locked([String]())
+        try await withClient(of: app, options(heard)) { client in
+            app.listChanged(.prompt)
+            #expect(await eventually { heard.with { $0 } == ["prompt"] })
+            try await client.ping()
+        }
+    }
+
+    @Test func toolsComeLazily() async throws {
+        let app = server()
+        for n in 2...5 { app.tool("t\(n)") { "\(n)" } }
+        try await withClient(of: app) { client in
+            var seen: [String] = []
+            for try await tool in client.tools() { seen.append(tool.name) }
+            #expect(seen == ["first", "t2", "t3", "t4", "t5"])
+        }
+    }
+
+    // MARK: - logging
+
+    @Test func logsAreHeardFromTheLevelOn() async throws {
+        let app = Server("test"), heard = Locked([String]())
+        app.tool("log") { (_: NoArguments, context) in
+            var logger = context.logger("db")
+            logger.debug("too much")
+            logger.info("connected")
+            logger[metadataKey: "user"] = "ada"
+            logger.warning("slow", metadata: ["ms": 12])
+            logger.logLevel = .critical
+            logger.error("not sent")
+            // As a logging library's backend would, which is handed no context.
+            Context.current?.logger().log(level: .notice, message: "found")
+        }
+        var options = ClientOptions(revision: "2025-11-25")
+        options.onLog = { level, logger, data in heard.with { $0.append("\(level) \(logger ?? "-") \(data)") } }
+        try await withClient(of: app, options) { client in
+            try await client.setLogLevel(.info)
+            _ = try await client.callTool("log")
+            #expect(await eventually { heard.with { $0.count } == 3 })
+            #expect(
+                heard.with { $0 } == [
+                    #"info db "connected""#, #"warning db {"message":"slow","ms":12,"user":"ada"}"#,
+                    #"notice - "found""#,
+                ])
+        }
+        #expect(Context.current.map { _ in true } == nil)
+        try await withClient(of: app, ClientOptions(revision: "2026-07-28")) { client in
+            do {
+                try await client.setLogLevel(.info)
+                Issue.record("no error")
+            } catch let error as TricornError {
+                #expect(error.kind == "unsupported")
+            }
+        }
+    }
+}
