@@ -42,8 +42,8 @@ class RpcError(Error):
     kind = "rpc"
     code: int
     received = False
-    """True when the peer sent it. A handler that lets it pass fails like with any other exception, but passes it on when
-    it is its own client's answer to a question."""
+    """True when the peer sent it. A handler that lets it pass fails like with any other exception; what its own client
+    answered to a question is passed on."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message, code=code, data=data)
