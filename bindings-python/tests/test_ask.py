@@ -207,14 +207,42 @@ async def test_errors_of_the_client(asking: Asking, caplog: pytest.LogCaptureFix
     assert error.code == -32603
 
 
-async def test_an_error_that_a_handler_lets_pass(app: Server) -> None:
+async def test_errors_that_a_handler_lets_pass(app: Server, caplog: pytest.LogCaptureFixture) -> None:
     @app.tool
     async def tool(ctx: Context) -> str:
+        return (await ctx.sample("?", 1, timeout=0.1)).text
+
+    @app.tool
+    def plain(ctx: Context) -> str:
+        return ctx.wait(ctx.sample("?", 1, timeout=0.1)).text
+
+    @app.prompt
+    async def prompt(ctx: Context) -> str:
         return (await ctx.sample("?", 1)).text
 
+    async def refuse() -> str:
+        raise RpcError(-1, "the user said no", {"why": 1})
+
+    async def never() -> str:
+        await asyncio.sleep(60)
+        return "?"
+
     async with testing.connect(app, revision=LEGACY) as client:
-        result = await client.call_tool("tool")
-        assert (result.is_error, result.text) == (True, 'tool "tool" failed: UnsupportedError')
+        for name in ("tool", "plain"):
+            result = await client.call_tool(name)
+            assert result.is_error
+            assert 'does not declare the capability "sampling"' in result.text
+        with pytest.raises(RpcError, match="does not declare") as caught:
+            await client.get_prompt("prompt")
+        assert caught.value.code == -32603
+    async with testing.connect(app, revision=LEGACY, sampling=refuse) as client:
+        for name in ("tool", "plain"):
+            with pytest.raises(RpcError) as caught:
+                await client.call_tool(name)
+            assert (caught.value.code, caught.value.message, caught.value.data) == (-1, "the user said no", {"why": 1})
+    async with testing.connect(app, revision=LEGACY, sampling=never) as client:
+        assert (await client.call_tool("tool")).is_error
+    assert not caplog.records
 
 
 async def test_generic_questions_and_notifications(asking: Asking) -> None:

@@ -143,14 +143,32 @@ async def test_what_a_user_may_do(asking: Asking, given: Any, answer: Any) -> No
 async def test_an_object_as_the_answer(asking: Asking) -> None:
     person = Person("Ada", 36, Color.RED, [])
     assert (await asking(lambda ctx: ctx.elicit("Who?", Person), elicitation=lambda: person)).content == person
-    model = Model(mail="x", tone="warm")
+    model = Model(mail="a@b.c", tone="warm")
     assert (await asking(lambda ctx: ctx.elicit("Who?", Model), elicitation=lambda: model)).content == model
 
 
 async def test_answers_that_do_not_fit(asking: Asking) -> None:
     for schema in (Typed, Model, int):
         error = await asking(lambda ctx, schema=schema: ctx.elicit("?", schema), elicitation=lambda: {"score": "many"})
-        assert isinstance(error, PeerMisbehavedError), error
+        assert isinstance(error, (RpcError, PeerMisbehavedError)), error
+        with pytest.raises(PeerMisbehavedError, match="does not fit"):
+            form(schema).answer(b'{"action":"accept","content":{"score":"many"}}')
+    with pytest.raises(PeerMisbehavedError, match='action "perhaps"'):
+        form(None).answer(b'{"action":"perhaps"}')
+
+
+async def test_an_answer_that_is_no_object(asking: Asking, caplog: pytest.LogCaptureFixture) -> None:
+    async def seven() -> Any:
+        return Elicited("accept", 7)
+
+    error = await asking(lambda ctx: ctx.elicit("?", int), elicitation=seven)
+    assert isinstance(error, RpcError)
+    assert "expected an object of answers, got int" in caplog.text
+
+
+async def test_forms_that_are_none(asking: Asking) -> None:
+    error = await asking(lambda ctx: ctx.elicit("?", {"type": "array"}), elicitation=lambda: None)
+    assert isinstance(error, MisuseError)
 
 
 async def test_pages_to_visit(asking: Asking) -> None:

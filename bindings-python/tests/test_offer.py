@@ -223,7 +223,7 @@ async def test_one_client_sees_something_else() -> None:
             await other.call_tool("t4")
         assert other_heard.queue.empty()
     async with testing.connect(app, revision="2026-07-28") as client:
-        assert (await client.call_tool("unlock")).text == 'tool "unlock" failed: UnsupportedError'
+        assert "there are no sessions" in (await client.call_tool("unlock")).text
 
 
 async def test_subscriptions(app: Server) -> None:
@@ -273,6 +273,19 @@ async def test_news_over_http(app: Server) -> None:
         assert await client.list_tools() == []
         app.add_resource("test://b", "")
         assert await heard.next() == "resource"
+
+
+async def test_a_stream_that_ends_before_the_answer(app: Server) -> None:
+    @app.tool
+    async def slow(ctx: Context) -> bool:
+        ended = ctx.close_stream()
+        await asyncio.sleep(0.1)
+        return ended
+
+    async with testing.serving(app) as url:
+        for revision in (LEGACY, "2026-07-28"):
+            async with connect(url, revision=revision) as client:
+                assert (await client.call_tool("slow", timeout=20)).text == "true"
 
 
 # -- sources

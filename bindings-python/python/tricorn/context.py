@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 import msgspec
 
 from .content import Implementation
-from .errors import CancelledError, ClosedError, MisuseError, UnsupportedError
+from .errors import CancelledError, ClosedError, Error, MisuseError, UnsupportedError
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -169,7 +169,11 @@ class Context:
         `name` is the name, URI or URI template. False: nothing changed. Revisions without sessions raise
         `UnsupportedError`.
         """
-        return self._host.bridge.set_enabled(self._key, kind, name, enabled)
+        try:
+            return self._host.bridge.set_enabled(self._key, kind, name, enabled)
+        except Error as error:
+            error.asked = (self._host, self._key)
+            raise
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> bool:
         """Sends the client a notification as part of this call; False when the call is over."""
@@ -191,11 +195,19 @@ class Context:
         """Sends the client any request as part of this call; the result object as it is on the wire.
 
         The client has all the time it needs unless `timeout` is given. Errors: `RpcError` is the client's own,
-        `UnsupportedError` names a capability that it does not declare; nothing was sent then.
+        `UnsupportedError` names a capability that it does not declare; nothing was sent then. A handler that lets these
+        pass answers with the client's error, or fails with the message.
         """
-        return cast("dict[str, Any]", msgspec.json.decode(await self._ask(method, params, options)))
+        return await self._ask(method, params, options, _decoded)
 
-    async def _ask(self, method: str, params: Mapping[str, Any] | None, options: RequestOptions) -> bytes:
+    async def _ask(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        options: RequestOptions,
+        read: Callable[[bytes], T],
+        part: str | None = None,
+    ) -> T:
         from .requests import progress_sink, request_options
 
         host, key = self._host, self._key
@@ -203,7 +215,13 @@ class Context:
         settings = request_options(**options)
         on_progress = options.get("on_progress")
         progress = None if on_progress is None else progress_sink(on_progress)
-        return await host.wait(lambda op: host.bridge.ask(key, op, method, text, settings), progress)
+        try:
+            if part is not None:
+                self._declared(method, part)
+            return read(await host.wait(lambda op: host.bridge.ask(key, op, method, text, settings), progress))
+        except Error as error:
+            error.asked = (host, key)
+            raise
 
     @overload
     async def elicit(
@@ -225,8 +243,8 @@ class Context:
         from .ask import form
 
         asked = form(schema)
-        params = {"message": message, "requestedSchema": asked.schema}
-        return asked.answer(await self._ask("elicitation/create", params, options))
+        params = {"mode": "form", "message": message, "requestedSchema": asked.schema}
+        return await self._ask("elicitation/create", params, options, asked.answer)
 
     async def elicit_url(
         self, message: str, url: str, elicitation_id: str, **options: Unpack[RequestOptions]
@@ -237,9 +255,8 @@ class Context:
         """
         from .ask import form
 
-        self._declared("elicitation/create", "elicitation.url")
         params = {"mode": "url", "message": message, "url": url, "elicitationId": elicitation_id}
-        return form(None).answer(await self._ask("elicitation/create", params, options))
+        return await self._ask("elicitation/create", params, options, form(None).answer, "elicitation.url")
 
     def elicitation_complete(self, elicitation_id: str) -> bool:
         """Tells the client that what the user did at a page is done; False when the call is over."""
@@ -268,8 +285,6 @@ class Context:
         from .ask import CreateMessageResult
         from .prompts import messages as several
 
-        if tools is not None or tool_choice is not None:
-            self._declared("sampling/createMessage", "sampling.tools")
         given = {
             "messages": several(messages),
             "maxTokens": max_tokens,
@@ -283,13 +298,14 @@ class Context:
             "metadata": metadata,
         }
         params = {key: value for key, value in given.items() if value is not None}
-        return CreateMessageResult.from_wire(await self._ask("sampling/createMessage", params, options))
+        part = None if tools is None and tool_choice is None else "sampling.tools"
+        return await self._ask("sampling/createMessage", params, options, CreateMessageResult.from_wire, part)
 
     async def list_roots(self, **options: Unpack[RequestOptions]) -> list[Root]:
         """The folders and files that the client lets this server work on."""
         from .ask import read_roots
 
-        return read_roots(await self._ask("roots/list", None, options))
+        return await self._ask("roots/list", None, options, read_roots)
 
     def wait(self, question: Awaitable[T]) -> T:
         """Waits in a worker thread for what `elicit` and the like return: `ctx.wait(ctx.elicit("Sure?"))`.
@@ -324,6 +340,10 @@ class Context:
         if found is None:
             message = f'"{method}" was not sent: the client does not declare the capability "{capability}"'
             raise UnsupportedError(message)
+
+
+def _decoded(answer: bytes) -> dict[str, Any]:
+    return cast("dict[str, Any]", msgspec.json.decode(answer))
 
 
 async def _awaited(question: Awaitable[T]) -> T:

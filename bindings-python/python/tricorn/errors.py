@@ -20,6 +20,8 @@ class Error(Exception):
     """
 
     kind = "misuse"
+    asked: object = None
+    """The call whose question to its own client ended like this, which is no secret to that client."""
 
     def __init__(self, message: str, *, code: int | None = None, data: Any = None) -> None:
         super().__init__(message)
@@ -40,7 +42,8 @@ class RpcError(Error):
     kind = "rpc"
     code: int
     received = False
-    """True when the peer sent it. A handler that lets a received error pass fails like with any other exception."""
+    """True when the peer sent it. A handler that lets it pass fails like with any other exception; what its own client
+    answered to a question is passed on."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message, code=code, data=data)

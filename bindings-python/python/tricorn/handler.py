@@ -14,7 +14,15 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from .context import CURRENT, Context
-from .errors import MisuseError, RpcError, ToolError
+from .errors import (
+    Error,
+    MisuseError,
+    PeerMisbehavedError,
+    RpcError,
+    TimeoutError,  # noqa: A004 - this package's
+    ToolError,
+    UnsupportedError,
+)
 from .host import Handler, Host, ThreadCall, Threads
 from .schema import ArgumentError, Decode, Signature, encode_hook, hints, is_context, unwrapped
 
@@ -50,7 +58,11 @@ def failing(host: Host, subject: Subject, on_error: OnError | None) -> Callable[
         if isinstance(error, ToolError):
             bridge.failed(key, str(error))
             return
-        if isinstance(error, RpcError) and (subject.passes_on or not error.received):
+        own = isinstance(error, Error) and error.asked == (host, key)
+        if own and isinstance(error, (UnsupportedError, TimeoutError, PeerMisbehavedError)):
+            bridge.failed(key, error.message)
+            return
+        if isinstance(error, RpcError) and (own or subject.passes_on or not error.received):
             data = None if error.data is None else encode(error.data)
             bridge.error(key, error.message, error.code, data)
             return

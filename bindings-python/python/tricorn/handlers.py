@@ -178,17 +178,24 @@ _ACTIONS = ("accept", "decline", "cancel")
 
 def _elicited(host: Host) -> Answer:
     def answer(key: int, value: Any) -> object:
+        content: object = None
         if isinstance(value, Elicited):
             given = cast("Elicited[Any]", value)  # type: ignore[redundant-cast]
             value = {"action": given.action}
-            if given.action == "accept" and given.content is not None:
-                value["content"] = given.content
+            content = given.content if given.action == "accept" else None
         elif isinstance(value, Mapping):
             members = cast("Mapping[str, Any]", value)
             if members.get("action") not in _ACTIONS or not members.keys() <= {"action", "content", "_meta"}:
-                value = {"action": "accept", "content": members}
+                content = members
         elif isinstance(value, msgspec.Struct) or dataclasses.is_dataclass(value) or hasattr(value, "model_dump"):
-            value = {"action": "accept", "content": value}
+            content = value
+        if content is not None:
+            # Forms know no null: what is None was left out.
+            fields = msgspec.json.decode(encode(content))
+            if not isinstance(fields, dict):
+                raise TypeError(f"expected an object of answers, got {type(content).__qualname__}")
+            fields = cast("dict[str, Any]", fields)
+            value = {"action": "accept", "content": {n: field for n, field in fields.items() if field is not None}}
         return host.bridge.value(key, encode(value))
 
     return answer

@@ -1,5 +1,6 @@
 """Resources, prompts, completion and questions to the client, as the official suite asks for them."""
 
+import asyncio
 import json
 from base64 import b64decode
 from typing import Any
@@ -111,6 +112,12 @@ def questions(app: Server) -> None:
         """Ask the user."""
         return said(await ctx.elicit(message, FORM))
 
+    async def reconnection(ctx: Context) -> str:
+        """End the stream before the answer."""
+        ctx.close_stream()
+        await asyncio.sleep(0.1)
+        return "Reconnection test completed successfully"
+
     async def defaults(ctx: Context) -> str:
         """Ask the user, with defaults."""
         return said(await ctx.elicit("Please review these", DEFAULTS))
@@ -121,6 +128,7 @@ def questions(app: Server) -> None:
 
     app.add_tool(sampling, name="test_sampling")
     app.add_tool(elicitation, name="test_elicitation")
+    app.add_tool(reconnection, name="test_reconnection")
     app.add_tool(defaults, name="test_elicitation_sep1034_defaults")
     app.add_tool(enums, name="test_elicitation_sep1330_enums")
 
