@@ -339,6 +339,11 @@ void uniffi_tricorn_swift_fn_method_corebridge_ask(uint64_t ptr, uint64_t key, u
 void uniffi_tricorn_swift_fn_method_corebridge_close(uint64_t ptr, RustCallStatus *_Nonnull out_status
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_CLOSE_STREAM
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_CLOSE_STREAM
+int8_t uniffi_tricorn_swift_fn_method_corebridge_close_stream(uint64_t ptr, uint64_t key, RustCallStatus *_Nonnull out_status
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_COMPLETE_ERROR
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_COMPLETE_ERROR
 int8_t uniffi_tricorn_swift_fn_method_corebridge_complete_error(uint64_t ptr, uint64_t key, int64_t code, RustBuffer message, RustBuffer data, RustCallStatus *_Nonnull out_status
@@ -482,6 +487,11 @@ uint64_t uniffi_tricorn_swift_fn_constructor_coreserver_new(uint64_t bridge, uin
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_ADD
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_ADD
 void uniffi_tricorn_swift_fn_method_coreserver_add(uint64_t ptr, RustBuffer kind, RustBuffer definition, RustBuffer options, uint32_t handler, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_ADD_FILES
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_ADD_FILES
+void uniffi_tricorn_swift_fn_method_coreserver_add_files(uint64_t ptr, RustBuffer options, RustCallStatus *_Nonnull out_status
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_CLOSE
@@ -876,6 +886,12 @@ uint16_t uniffi_tricorn_swift_checksum_method_corebridge_close(void
 
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_CLOSE_STREAM
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_CLOSE_STREAM
+uint16_t uniffi_tricorn_swift_checksum_method_corebridge_close_stream(void
+
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_COMPLETE_ERROR
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_COMPLETE_ERROR
 uint16_t uniffi_tricorn_swift_checksum_method_corebridge_complete_error(void
@@ -987,6 +1003,12 @@ uint16_t uniffi_tricorn_swift_checksum_method_coreendpoint_written(void
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_ADD
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_ADD
 uint16_t uniffi_tricorn_swift_checksum_method_coreserver_add(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_ADD_FILES
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_ADD_FILES
+uint16_t uniffi_tricorn_swift_checksum_method_coreserver_add_files(void
 
 );
 #endif

@@ -634,6 +634,8 @@ public protocol CoreBridgeProtocol: AnyObject, Sendable {
 
     func close() throws
 
+    func closeStream(key: UInt64) throws  -> Bool
+
     func completeError(key: UInt64, code: Int64, message: String, data: String?) throws  -> Bool
 
     func completeFailed(key: UInt64, text: String) throws  -> Bool
@@ -753,6 +755,16 @@ open func close()throws   {try rustCallWithError(FfiConverterTypeCoreError_lift)
             self.uniffiCloneHandle(),uniffiCallStatus
     )
 }
+}
+
+open func closeStream(key: UInt64)throws  -> Bool  {
+    return try  FfiConverterBool.lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_corebridge_close_stream(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(key),uniffiCallStatus
+    )
+})
 }
 
 open func completeError(key: UInt64, code: Int64, message: String, data: String?)throws  -> Bool  {
@@ -1679,6 +1691,8 @@ public protocol CoreServerProtocol: AnyObject, Sendable {
 
     func add(kind: String, definition: String, options: String, handler: UInt32) throws
 
+    func addFiles(options: String) throws
+
     func close() throws
 
     func http(options: String) throws  -> CoreEndpoint
@@ -1774,6 +1788,15 @@ open func add(kind: String, definition: String, options: String, handler: UInt32
         FfiConverterString.lower(definition),
         FfiConverterString.lower(options),
         FfiConverterUInt32.lower(handler),uniffiCallStatus
+    )
+}
+}
+
+open func addFiles(options: String)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreserver_add_files(
+            self.uniffiCloneHandle(),
+        FfiConverterString.lower(options),uniffiCallStatus
     )
 }
 }
@@ -2370,6 +2393,9 @@ private let initializationResult: InitializationResult = {
     if (uniffi_tricorn_swift_checksum_method_corebridge_close() != 2360) {
         return InitializationResult.apiChecksumMismatch
     }
+    if (uniffi_tricorn_swift_checksum_method_corebridge_close_stream() != 40301) {
+        return InitializationResult.apiChecksumMismatch
+    }
     if (uniffi_tricorn_swift_checksum_method_corebridge_complete_error() != 21670) {
         return InitializationResult.apiChecksumMismatch
     }
@@ -2425,6 +2451,9 @@ private let initializationResult: InitializationResult = {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_coreserver_add() != 43896) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coreserver_add_files() != 65412) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_coreserver_close() != 24931) {

@@ -134,6 +134,25 @@ let eras = ["2025-11-25", "2026-07-28"]
         await #expect(throws: TricornError.self) { try await connect(to: none) }
     }
 
+    @Test(arguments: eras) func filesAreReadAsTheyAre(revision: String) async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("tricorn-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try Data("one".utf8).write(to: folder.appendingPathComponent("one.txt"))
+        try Data("dot".utf8).write(to: folder.appendingPathComponent(".hidden"))
+        let app = Server("test")
+        try app.addFile(folder.appendingPathComponent("one.txt").path, uri: "file://one")
+        try app.addDirectory(folder.path, uri: "dir://all/")
+        #expect(throws: TricornError.self) { try app.addFile(folder.path + "/none", uri: "file://none") }
+        try await withClient(of: app, ClientOptions(revision: revision)) { client in
+            let uris = try await client.listResources().map(\.uri)
+            #expect(uris == ["file://one", "dir://all/one.txt"])
+            try Data("two".utf8).write(to: folder.appendingPathComponent("one.txt"))
+            for uri in uris { #expect(try await client.readResource(uri).text == "two") }
+            await #expect(throws: TricornError.self) { try await client.readResource("dir://all/.hidden") }
+        }
+    }
+
     @Test func subscribersAreTold() async throws {
         let app = server()
         let heard = Locked([String]()), hooked = Locked([String]())

@@ -109,6 +109,11 @@ func addQuestions(to app: Server) {
     app.tool("test_elicitation", "Ask the user") { (ask: ToUser, context) in
         answer(try await context.elicit(ask.message, schema: form))
     }
+    app.tool("test_reconnection", "End the stream before the answer") { (_: NoArguments, context) in
+        context.closeStream()
+        try await Task.sleep(for: .milliseconds(100))
+        return "Reconnection test completed successfully"
+    }
     app.tool("test_elicitation_sep1034_defaults", "Ask the user, with defaults") { (_: NoArguments, context) in
         answer(try await context.elicit("Please review these", schema: defaults))
     }
