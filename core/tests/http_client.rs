@@ -2,19 +2,22 @@
 #![cfg(feature = "http")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[path = "http_client/heard.rs"]
+mod heard;
 #[path = "http_client/server.rs"]
 mod server;
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use heard::{Heard, listening};
 use serde_json::{Value, json};
 use server::*;
 use tricorn::CallOptions;
-use tricorn::client::{Client, ClientOptions, Handlers, Target};
+use tricorn::client::{Client, ClientOptions, Target};
 use tricorn::jsonrpc::RawJson;
 use tricorn::protocol::revision::{Era, Revision};
-use tricorn::{Error, ErrorKind, Events};
+use tricorn::{Error, ErrorKind};
 
 async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("{what} within {PATIENCE:?}"))
@@ -413,22 +416,6 @@ async fn cancelling_a_legacy_call_notifies_and_lets_its_connection_go() {
     assert_eq!(server.methods().iter().filter(|m| *m == "notifications/cancelled").count(), 21);
 }
 
-#[derive(Default)]
-struct Heard {
-    notifications: Mutex<Vec<String>>,
-    warnings: Mutex<Vec<String>>,
-}
-
-impl Events for Heard {
-    fn notification(&self, method: &str, _params: Option<&RawJson>) {
-        self.notifications.lock().unwrap().push(method.to_owned());
-    }
-
-    fn warning(&self, message: &str) {
-        self.warnings.lock().unwrap().push(message.to_owned());
-    }
-}
-
 #[tokio::test]
 async fn the_standalone_stream_is_opened_at_once_and_again_where_it_ended() {
     let server = Server::new(|seen| match (seen.verb.as_str(), seen.header("last-event-id")) {
@@ -446,11 +433,7 @@ async fn the_standalone_stream_is_opened_at_once_and_again_where_it_ended() {
     })
     .await;
     let heard = Arc::new(Heard::default());
-    let target = Target::from_text(&server.url()).unwrap();
-    let options = ClientOptions::default();
-    let client = within("connecting", Client::connect_with(&target, &options, &Handlers::new().events(heard.clone())))
-        .await
-        .unwrap();
+    let client = listening(&server, &heard).await;
     let pong = server.wait_for("the answer to ping", |s| s.body["id"] == "p").await;
     assert_eq!(pong.body["result"], json!({}));
     assert_eq!(pong.header("mcp-session-id"), Some("s"));
@@ -531,13 +514,7 @@ async fn marked_arguments_are_mirrored_and_tools_with_wrong_marks_left_out() {
     })
     .await;
     let heard = Arc::new(Heard::default());
-    let target = Target::from_text(&server.url()).unwrap();
-    let client = within(
-        "connecting",
-        Client::connect_with(&target, &ClientOptions::default(), &Handlers::new().events(heard.clone())),
-    )
-    .await
-    .unwrap();
+    let client = listening(&server, &heard).await;
     assert_eq!(names(&client).await.unwrap(), ["good"]);
     let warnings = heard.warnings.lock().unwrap().clone();
     assert!(

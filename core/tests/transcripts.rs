@@ -20,9 +20,14 @@ use tricorn::protocol::revision::Revision;
 use tricorn::protocol::{Action, Call, CallId, Connection, Facts, Input, Payload, Role, Structured, Transport};
 
 /// About listing, describing and checking tools, or about what a program prints.
-const NOT_THE_ENGINES: [&str; 11] = [
+const NOT_THE_ENGINES: [&str; 21] = [
+    "2025-06-18/elicitation",
+    "2025-11-25/elicitation",
+    "all/completion",
     "all/context",
     "all/print",
+    "all/prompts",
+    "all/resources",
     "all/tools-arguments",
     "all/tools-call-content",
     "all/tools-call-errors",
@@ -32,6 +37,11 @@ const NOT_THE_ENGINES: [&str; 11] = [
     "all/tools-list-schema",
     "bad/numbers",
     "bad/params-wrong",
+    "legacy/log-level",
+    "legacy/resources-params",
+    "legacy/sampling",
+    "legacy/subscriptions",
+    "legacy/undeclared",
 ];
 
 type Outcome<T = ()> = Result<T, String>;

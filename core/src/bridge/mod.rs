@@ -8,6 +8,7 @@ mod client;
 mod cork;
 #[cfg(feature = "http")]
 mod http;
+mod running;
 mod server;
 #[cfg(all(test, feature = "runtime"))]
 mod tests;
@@ -23,10 +24,9 @@ pub use server::Server;
 
 use cork::Cork;
 
-use crate::call::{CallOptions, Context, Handler, Reply};
+use crate::call::{Context, Handler, Reply};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
-use crate::protocol::LogLevel;
 
 /// The host's side of the queue.
 pub trait Host: Send + Sync + 'static {
@@ -256,115 +256,6 @@ impl Bridge {
     /// Something that a peer can cause as often as it likes.
     fn offer_event(&self, source: u32, name: &'static str, params: RawJson) {
         self.offer(Delivery::Event { source, name, params });
-    }
-
-    // ---- running calls ----------------------------------------------------------------------------------------
-
-    /// Answers a call. `false`: it was cancelled, answered before or never made.
-    pub fn complete(&self, key: u64, answer: Answer) -> bool {
-        let Some((context, reply)) = lock(&self.0.calls).remove(&key) else {
-            return false;
-        };
-        self.hold(&context);
-        match answer {
-            Answer::Result(object) => reply.result(object),
-            Answer::Value(value) => reply.value(value),
-            Answer::Text(text) => reply.text(text),
-            Answer::Failed(text) => reply.failed(text),
-            Answer::Error(error) => reply.error(error),
-        }
-        true
-    }
-
-    fn running(&self, key: u64) -> Option<Context> {
-        lock(&self.0.calls).get(&key).map(|(context, _)| context.clone())
-    }
-
-    /// What is known of a running call, as JSON: `{"requestId", "method", "protocolVersion", "era", "clientInfo"?,
-    /// "clientCapabilities", "progressToken"?, "logLevel"?, "meta"?, "transport", "sessionId"?, "headers"?}`.
-    #[must_use]
-    pub fn context(&self, key: u64) -> Option<RawJson> {
-        self.running(key).map(|context| context.request().to_json())
-    }
-
-    /// Reports progress of a running call. `false`: it is not running any more.
-    pub fn progress(&self, key: u64, progress: f64, total: Option<f64>, message: Option<&str>) -> bool {
-        self.running(key).is_some_and(|context| {
-            context.progress(progress, total, message);
-            true
-        })
-    }
-
-    /// Sends a log message of a running call. `Ok(false)`: nobody wants it.
-    ///
-    /// # Errors
-    /// −32602 for an unknown level.
-    pub fn log(&self, key: u64, level: &str, logger: Option<&str>, data: &RawJson) -> Result<bool> {
-        let level: LogLevel = level.parse()?;
-        Ok(self.running(key).is_some_and(|context| context.log(level, logger, data)))
-    }
-
-    /// Fails when the client of a running call does not declare `capability`, such as `sampling` or `elicitation.url`.
-    ///
-    /// # Errors
-    /// The JSON-RPC error to answer the call with.
-    pub fn require(&self, key: u64, capability: &str) -> Result<()> {
-        match self.running(key) {
-            Some(context) => context.require(capability),
-            None => Err(Error::cancelled("the call is not running any more")),
-        }
-    }
-
-    /// Sends a request to the client of a running call, as part of it, such as `elicitation/create`; settles its result.
-    /// `options` are `{"timeout"?, "max_timeout"?, "progress"?}` or "". Settling `op` early cancels it.
-    pub fn ask(&self, key: u64, op: u64, method: &str, params: Option<RawJson>, options: &str) {
-        let prepared = match self.running(key) {
-            Some(context) => CallOptions::parse(options).map(|options| (context, options)),
-            None => Err(Error::cancelled("the call is not running any more")),
-        };
-        let bridge = self.clone();
-        self.operation(op, |finish| match prepared {
-            Err(error) => {
-                finish.with(Err(error));
-                Box::new(())
-            }
-            Ok((context, (mut options, progress))) => {
-                if progress {
-                    options.progress = Some(Arc::new(move |params| bridge.offer(Delivery::Progress { op, params })));
-                }
-                context.start(method, params, &options, Box::new(move |outcome| finish.with(outcome)))
-            }
-        });
-    }
-
-    /// Sends a notification to the client of a running call, as part of it. `Ok(false)`: it is not running any more.
-    ///
-    /// # Errors
-    /// [`Misuse`](crate::ErrorKind::Misuse) for a method that a server does not notify in this revision.
-    pub fn notify(&self, key: u64, method: &str, params: Option<RawJson>) -> Result<bool> {
-        self.running(key).map_or(Ok(false), |context| context.notify(method, params).map(|()| true))
-    }
-
-    /// Ends the event stream that the answer of a running call goes on; its client comes back for the rest. `false`: it
-    /// is not running any more.
-    pub fn close_stream(&self, key: u64) -> bool {
-        self.running(key).is_some_and(|context| {
-            context.close_stream();
-            true
-        })
-    }
-
-    /// Shows or hides something from the client of a running call alone. Says whether that changed anything.
-    ///
-    /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) in revisions without sessions,
-    /// [`Misuse`](crate::ErrorKind::Misuse) for an unknown kind.
-    pub fn set_enabled(&self, key: u64, kind: &str, name: &str, yes: bool) -> Result<bool> {
-        let kind = server::kind_of(kind)?;
-        match self.running(key) {
-            Some(context) => context.session()?.set_enabled(kind, name, yes),
-            None => Err(Error::cancelled("the call is not running any more")),
-        }
     }
 
     // ---- operations -------------------------------------------------------------------------------------------
