@@ -60,8 +60,8 @@ extension Context {
         _ options: RequestOptions = .init()
     ) async throws -> Elicited<Form> {
         let schema = try schema ?? FormSchema.of(form)
-        let answer = try await ask(
-            "elicitation/create", ["message": .string(message), "requestedSchema": schema], options)
+        let question: JSONValue = ["mode": "form", "message": .string(message), "requestedSchema": schema]
+        let answer = try await ask("elicitation/create", question, options)
         switch answer["action"] {
         case "accept": return .accepted(try Self.content(answer["content"] ?? [:]))
         case "cancel": return .cancelled
