@@ -1,4 +1,5 @@
 // Resources, prompts, completion and questions to the client, as the official suite asks for them.
+import { setTimeout } from "node:timers/promises";
 import { image, resource, user } from "tricorn";
 import { z } from "zod";
 import { PNG } from "./media.mjs";
@@ -105,6 +106,12 @@ export function addQuestions(app) {
     { description: "Ask the user", input: z.object({ message: z.string() }) },
     async ({ message }, ctx) => asked(await ctx.elicit(message, person)),
   );
+
+  app.tool("test_reconnection", { description: "End the stream before the answer" }, async (_, ctx) => {
+    ctx.closeStream();
+    await setTimeout(100);
+    return "Reconnection test completed successfully";
+  });
 
   app.tool("test_elicitation_sep1034_defaults", { description: "Ask the user, with defaults" }, async (_, ctx) =>
     asked(await ctx.elicit("Please review these", defaults)),
