@@ -319,8 +319,15 @@ async fn sources_list_and_serve_what_is_not_registered() {
         Some(_) => json!([{"uri": "db://2", "name": "2"}]),
     });
     server.set_source(Kind::Resource, Some(list), Some(with(|params| json!(format!("row {}", params["uri"])))));
+    server.set_source(
+        Kind::Prompt,
+        None,
+        Some(with(|params| json!(format!("Do {}", params["name"].as_str().unwrap())))),
+    );
     for revision in ALL {
         let client = connected(&server, revision, &Handlers::new()).await;
+        let said = &client.get_prompt("this", ()).await.unwrap()["messages"];
+        assert_eq!(*said, json!([{"role": "user", "content": {"type": "text", "text": "Do this"}}]));
         assert_eq!(client.list_resources().await.unwrap().len(), 5);
         assert_eq!(client.read_resource("db://2").await.unwrap()[0]["text"], r#"row "db://2""#);
     }

@@ -7,8 +7,8 @@ mod heard;
 #[path = "http_client/server.rs"]
 mod server;
 
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use heard::{Heard, listening};
 use serde_json::{Value, json};

@@ -104,10 +104,18 @@ impl PromptEntry {
         schema.check_text(|| source, "argument", text.get()).map_err(Error::invalid_params)?;
         Ok(text)
     }
+}
 
+/// Makes of what a prompt's handler answered a `GetPromptResult`.
+struct Prompted<'a> {
+    description: Option<&'a Value>,
+    subject: &'a str,
+}
+
+impl Prompted<'_> {
     fn messages(&self, messages: Vec<Value>) -> RawJson {
         let mut result = Map::new();
-        if let Some(description) = self.listed.members.get("description") {
+        if let Some(description) = self.description {
             result.insert("description".into(), description.clone());
         }
         result.insert("messages".into(), Value::Array(messages.into_iter().map(message).collect()));
@@ -119,7 +127,7 @@ impl PromptEntry {
         if let Some(Value::Array(messages)) = members.get_mut("messages") {
             let given = std::mem::take(messages);
             *messages = given.into_iter().map(message).collect();
-            if let Some(description) = self.listed.members.get("description") {
+            if let Some(description) = self.description {
                 members.entry("description").or_insert_with(|| description.clone());
             }
             return Ok(RawJson::from_value(&members));
@@ -135,11 +143,49 @@ impl PromptEntry {
     }
 
     fn wrong(&self) -> Error {
-        let subject = self.subject();
+        let subject = self.subject;
         Error::rpc(
             code::INTERNAL_ERROR,
             format!("{subject} failed: expected text, a message, an array of them or a GetPromptResult"),
         )
+    }
+
+    fn result(&self, payload: Payload) -> Result<Payload> {
+        let object = match payload {
+            Payload::Text(text) => self.messages(vec![Value::String(text)]),
+            Payload::Failed(text) => return Err(Error::rpc(code::INTERNAL_ERROR, text)),
+            Payload::Object(object) => self.object(&object)?,
+            Payload::Value { value, .. } => match value.to::<Value>().map_err(|_| self.wrong())? {
+                text @ Value::String(_) => self.messages(vec![text]),
+                Value::Array(messages) => self.messages(messages),
+                Value::Object(_) => self.object(&value)?,
+                _ => return Err(self.wrong()),
+            },
+        };
+        Ok(Payload::Object(object))
+    }
+}
+
+/// Makes a result of what the handler of prompts that are not registered answered.
+pub(super) struct Unlisted {
+    pub(super) common: Arc<Common>,
+}
+
+impl Shaper for Unlisted {
+    fn shape(&self, payload: Payload, _: Revision) -> Result<Payload> {
+        Prompted { description: None, subject: "the prompt" }.result(payload)
+    }
+
+    fn subject(&self) -> String {
+        "the prompt".into()
+    }
+
+    fn name(&self) -> &str {
+        "prompt"
+    }
+
+    fn failures(&self) -> &Failures {
+        &self.common.failures
     }
 }
 
@@ -185,19 +231,9 @@ fn message(value: Value) -> Value {
 }
 
 impl Shaper for PromptEntry {
-    fn shape(&self, payload: Payload, _revision: Revision) -> Result<Payload> {
-        let object = match payload {
-            Payload::Text(text) => self.messages(vec![Value::String(text)]),
-            Payload::Failed(text) => return Err(Error::rpc(code::INTERNAL_ERROR, text)),
-            Payload::Object(object) => self.object(&object)?,
-            Payload::Value { value, .. } => match value.to::<Value>().map_err(|_| self.wrong())? {
-                text @ Value::String(_) => self.messages(vec![text]),
-                Value::Array(messages) => self.messages(messages),
-                Value::Object(_) => self.object(&value)?,
-                _ => return Err(self.wrong()),
-            },
-        };
-        Ok(Payload::Object(object))
+    fn shape(&self, payload: Payload, _: Revision) -> Result<Payload> {
+        let subject = self.subject();
+        Prompted { description: self.listed.members.get("description"), subject: &subject }.result(payload)
     }
 
     fn subject(&self) -> String {

@@ -295,7 +295,8 @@ impl Router {
             },
             Err(Some(source)) => {
                 let params = call.params.clone().unwrap_or_else(RawJson::empty_object);
-                start(link, call, source, None, params);
+                let shaper = Arc::new(super::prompts::Unlisted { common: self.common.clone() });
+                start(link, call, source, Some(shaper), params);
             }
             Err(None) => {
                 fail(link, &call, Error::invalid_params(format!("unknown prompt {:?}", shortened(&name, 100))));
