@@ -124,7 +124,7 @@ impl Runner {
         let target = Target::parse(&command["target"].to_string())?;
         let options = ClientOptions::parse(&command["options"].to_string())?;
         let heard = Arc::new(Heard::default());
-        let client = Client::connect_with(&target, &options, heard.clone()).await?;
+        let client = Client::connect_with(&target, &options, &Handlers::new().events(heard.clone())).await?;
         let facts = info(&client, &heard);
         locked(&self.clients).insert(key, (client, heard));
         Ok(facts)
