@@ -1,5 +1,6 @@
 //! Resources, prompts, completion, questions to the client and what changes while a server runs, through memory, in
 //! every revision that has them.
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -344,7 +345,7 @@ fn asking() -> Server {
         })
         .tool("elicit", "", |_: Nothing, ctx: Context| async move {
             let answer: Option<Greeting> = ctx.elicit_as("Who?").await?;
-            Ok(answer.map_or("nobody".to_owned(), |g| g.name))
+            Ok(answer.map_or_else(|| "nobody".to_owned(), |g| g.name))
         })
         .tool("roots", "", |_: Nothing, ctx: Context| async move {
             let roots = ctx.list_roots().await?;

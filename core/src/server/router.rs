@@ -139,7 +139,8 @@ impl Router {
         });
         let Some(directory) = directory else { return fail(link, &call, bad_cursor()) };
         let page_size = self.page_size.load(Ordering::Relaxed);
-        serving_files::list(link, call, self.common.clone(), directory, place, after, page_size, next);
+        let asked = serving_files::Asked { directory, place, after, page_size, next };
+        serving_files::list(link, call, self.common.clone(), asked);
     }
 
     fn list_source(

@@ -47,19 +47,23 @@ fn answer(outcome: Result<Contents, ReadError>, uri: &str, reply: Reply) {
     }
 }
 
-/// Answers with one page of a directory's files. `next`: where the list goes on after the last.
-pub(super) fn list(
-    link: &Arc<dyn Link>,
-    call: Call,
-    common: Arc<Common>,
-    directory: Arc<Directory>,
-    place: usize,
-    after: Option<String>,
-    page_size: usize,
-    next: Option<String>,
-) {
+/// A page of a directory's files that is asked for.
+pub(super) struct Asked {
+    pub(super) directory: Arc<Directory>,
+    /// Which of the server's directories it is.
+    pub(super) place: usize,
+    /// After which file it begins.
+    pub(super) after: Option<String>,
+    pub(super) page_size: usize,
+    /// Where the list goes on after the directory's last page.
+    pub(super) next: Option<String>,
+}
+
+/// Answers with one page of a directory's files.
+pub(super) fn list(link: &Arc<dyn Link>, call: Call, common: Arc<Common>, asked: Asked) {
     let link = link.clone();
     link.clone().block(Box::new(move || {
+        let Asked { directory, place, after, page_size, next } = asked;
         let rules = call.context.revision.rules();
         let outcome = match directory.list(after.as_deref(), page_size) {
             Ok(page) => {
