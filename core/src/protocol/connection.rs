@@ -148,9 +148,15 @@ impl Connection {
     #[must_use]
     pub fn next_tick(&self) -> Option<Duration> {
         // A server may take its time while it waits for an answer of ours.
-        let answers = if self.is_asked() { None } else { self.outgoing.next_due() };
+        let answers = self.outgoing.next_due(self.is_asked());
         let news = self.news_due();
-        self.waiting.iter().filter_map(Outgoing::due).chain(answers).chain(self.incoming.next_due()).chain(news).min()
+        self.waiting
+            .iter()
+            .filter_map(|waiting| waiting.due(false))
+            .chain(answers)
+            .chain(self.incoming.next_due())
+            .chain(news)
+            .min()
     }
 
     /// Whether something may be due sooner than [`next_tick`](Self::next_tick) was when this was last asked.

@@ -200,8 +200,9 @@ impl Outgoing {
         }
     }
 
-    pub(super) fn due(&self) -> Option<Duration> {
-        match (self.deadline, self.hard_deadline) {
+    /// When its time is up; `patient`: only what nothing restarts counts.
+    pub(super) fn due(&self, patient: bool) -> Option<Duration> {
+        match (self.deadline.filter(|_| !patient), self.hard_deadline) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
@@ -267,11 +268,11 @@ impl OutgoingTable {
     }
 
     /// The ids whose time is up.
-    pub(super) fn overdue(&self, now: Duration) -> Vec<i64> {
-        self.calls.iter().filter(|(_, o)| o.due().is_some_and(|due| due <= now)).map(|(id, _)| *id).collect()
+    pub(super) fn overdue(&self, now: Duration, patient: bool) -> Vec<i64> {
+        self.calls.iter().filter(|(_, o)| o.due(patient).is_some_and(|due| due <= now)).map(|(id, _)| *id).collect()
     }
 
-    pub(super) fn next_due(&self) -> Option<Duration> {
-        self.calls.values().filter_map(Outgoing::due).min()
+    pub(super) fn next_due(&self, patient: bool) -> Option<Duration> {
+        self.calls.values().filter_map(|outgoing| outgoing.due(patient)).min()
     }
 }

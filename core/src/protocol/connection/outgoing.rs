@@ -201,8 +201,7 @@ impl Connection {
             self.notify("notifications/progress", &params, Some(call), out);
         }
         // A server may take its time while it waits for an answer of ours.
-        let overdue = if self.is_asked() { Vec::new() } else { self.outgoing.overdue(now) };
-        for id in overdue {
+        for id in self.outgoing.overdue(now, self.is_asked()) {
             let name = Id::Number(id);
             if let Phase::Opening(negotiation) = &mut self.phase
                 && negotiation.owns(&name)
@@ -219,7 +218,7 @@ impl Connection {
             self.settle(&outgoing, Err(late(&outgoing)), out);
         }
         let (late, rest): (Vec<_>, _) =
-            std::mem::take(&mut self.waiting).into_iter().partition(|w| w.due().is_some_and(|due| due <= now));
+            std::mem::take(&mut self.waiting).into_iter().partition(|w| w.due(false).is_some_and(|due| due <= now));
         self.waiting = rest.into();
         for outgoing in late {
             self.settle(&outgoing, Err(self::late(&outgoing)), out);
