@@ -230,15 +230,19 @@ class AsyncClient(AsyncFeatures):
         timeout: float | UnsetType | None = UNSET,
         max_timeout: float | None = None,
         on_progress: OnProgress | None = None,
+        idempotent: bool = False,
         meta: Mapping[str, Any] | None = None,
     ) -> CallToolResult:
         """Calls a tool. A tool that fails is a result with `is_error`, not an exception.
 
         `timeout` is in seconds without progress (default: the client's `request_timeout`; None or 0: no limit),
         `max_timeout` with. `on_progress` is called on the event loop. Cancelling the task cancels the call.
+        `idempotent`: after a lost session it may be sent again.
         """
         start = self._start(
-            "tools/call", call_params(name, arguments, meta), request_options(timeout, max_timeout, on_progress)
+            "tools/call",
+            call_params(name, arguments, meta),
+            request_options(timeout, max_timeout, on_progress, idempotent),
         )
         progress = None if on_progress is None else progress_sink(on_progress)
         return CallToolResult.from_wire(await self._host.wait(start, progress))

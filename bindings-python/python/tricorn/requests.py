@@ -33,6 +33,9 @@ class RequestOptions(TypedDict, total=False):
     """Without answer or progress; the client's `request_timeout`. None or 0: no limit."""
     max_timeout: float | None
     """With progress, too; None or 0: no limit, as when not given."""
+    idempotent: bool
+    """It may be sent again although nobody knows whether it was carried out: after a lost session. Listing, reading and
+    the like always may; no."""
     on_progress: OnProgress | None
 
 
@@ -154,7 +157,10 @@ def limit(seconds: float | None) -> float | None:
 
 
 def request_options(
-    timeout: float | UnsetType | None = UNSET, max_timeout: float | None = None, on_progress: OnProgress | None = None
+    timeout: float | UnsetType | None = UNSET,
+    max_timeout: float | None = None,
+    on_progress: OnProgress | None = None,
+    idempotent: bool = False,
 ) -> str:
     """The options of one request for the engine; empty when there are none."""
     options: dict[str, Any] = {}
@@ -164,6 +170,8 @@ def request_options(
         options["max_timeout"] = max_timeout
     if on_progress is not None:
         options["progress"] = True
+    if idempotent:
+        options["idempotent"] = True
     return json.dumps(options) if options else ""
 
 

@@ -215,14 +215,16 @@ class Client(Features):
         timeout: float | UnsetType | None = UNSET,
         max_timeout: float | None = None,
         on_progress: OnProgress | None = None,
+        idempotent: bool = False,
         meta: Mapping[str, Any] | None = None,
     ) -> CallToolResult:
         """Calls a tool. A tool that fails is a result with `is_error`, not an exception.
 
         `timeout` is in seconds without progress (default: the client's `request_timeout`; None or 0: no limit),
         `max_timeout` with. `on_progress` is called in this thread. Ctrl-C cancels the call at the server.
+        `idempotent`: after a lost session it may be sent again.
         """
-        options = request_options(timeout, max_timeout, on_progress)
+        options = request_options(timeout, max_timeout, on_progress, idempotent)
         answer = self._wait("tools/call", call_params(name, arguments, meta), options, on_progress)
         return CallToolResult.from_wire(answer)
 

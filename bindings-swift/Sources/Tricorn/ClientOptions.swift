@@ -91,15 +91,20 @@ public struct RequestOptions: Sendable {
     public var timeout: Duration?
     /// A limit that progress does not move; none when nil or `.zero`.
     public var maxTimeout: Duration?
+    /// It may be sent again although nobody knows whether it was carried out: after a lost session. Listing, reading and
+    /// the like always may.
+    public var idempotent: Bool
     /// Called with progress reports, in order, before the request returns; the newest 1024 wait for a slow callback.
     public var onProgress: (@Sendable (Progress) -> Void)?
 
     /// Every option has its default.
     public init(
-        timeout: Duration? = nil, maxTimeout: Duration? = nil, onProgress: (@Sendable (Progress) -> Void)? = nil
+        timeout: Duration? = nil, maxTimeout: Duration? = nil, idempotent: Bool = false,
+        onProgress: (@Sendable (Progress) -> Void)? = nil
     ) {
         self.timeout = timeout
         self.maxTimeout = maxTimeout
+        self.idempotent = idempotent
         self.onProgress = onProgress
     }
 
@@ -115,12 +120,13 @@ public struct RequestOptions: Sendable {
 
     /// Empty when every option is the default.
     var json: String {
-        if timeout == nil, maxTimeout == nil, onProgress == nil { return "" }
+        if timeout == nil, maxTimeout == nil, onProgress == nil, !idempotent { return "" }
         var options = OptionsText()
         options.set("timeout", duration: timeout)
         // In the core's words, zero is at once and null is never.
         if timeout == .zero { options.set("timeout", JSONValue.null) }
         if maxTimeout != .zero { options.set("max_timeout", duration: maxTimeout) }
+        if idempotent { options.set("idempotent", true) }
         if onProgress != nil { options.set("progress", true) }
         return options.json.description
     }
