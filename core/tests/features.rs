@@ -259,6 +259,25 @@ async fn changes_are_told_once_and_only_to_those_who_want_them() {
 }
 
 #[tokio::test]
+async fn a_subscription_that_is_refused_does_not_hold() {
+    struct Refuses;
+    impl Handler for Refuses {
+        fn call(&self, _: Context, _: RawJson, reply: Reply) {
+            reply.error(Error::rpc(-32602, "not for you"));
+        }
+    }
+    let server = server();
+    server.set_subscription(Arc::new(Refuses));
+    let heard = Arc::new(Heard::default());
+    let client = connected(&server, "2025-11-25", &Handlers::new().events(heard.clone())).await;
+    assert_eq!(client.subscribe("shop://hours").await.unwrap_err().message(), "not for you");
+    server.resource_updated("shop://hours");
+    server.list_changed(Kind::Resource);
+    heard.first("notifications/resources/list_changed").await;
+    assert_eq!(heard.count("notifications/resources/updated"), 0);
+}
+
+#[tokio::test]
 async fn cursors_survive_changes_of_the_registry() {
     let server = Server::new("s").page_size(2);
     for n in 0..6 {
@@ -286,6 +305,7 @@ async fn one_session_may_see_other_things_than_the_rest() {
         let session = ctx.session()?;
         session.set_enabled(Kind::Tool, "vault", true)?;
         session.add_tool(Tool::new("own", ""), with(|_| json!("mine")))?;
+        session.add_tool(Tool::new("vault", "another"), with(|_| json!("silver")))?;
         Ok("done")
     });
     server.add_tool(Tool::new("vault", ""), with(|_| json!("gold"))).unwrap();
@@ -299,8 +319,9 @@ async fn one_session_may_see_other_things_than_the_rest() {
     assert_eq!(names(one.list_tools().await.unwrap()), ["unlock"]);
     one.call_tool("unlock", json!({})).await.unwrap();
     heard.first("notifications/tools/list_changed").await;
-    assert_eq!(names(one.list_tools().await.unwrap()), ["unlock", "vault", "own"]);
+    assert_eq!(names(one.list_tools().await.unwrap()), ["unlock", "own", "vault"]);
     assert_eq!(text(&one.call_tool("own", json!({})).await.unwrap()), "mine");
+    assert_eq!(text(&one.call_tool("vault", json!({})).await.unwrap()), "silver");
     assert_eq!(names(other.list_tools().await.unwrap()), ["unlock"]);
     let modern = connected(&server, "2026-07-28", &Handlers::new()).await;
     let refused = modern.call_tool("unlock", json!({})).await.unwrap();

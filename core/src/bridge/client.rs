@@ -123,14 +123,17 @@ impl Client {
     /// [`Misuse`](crate::ErrorKind::Misuse) for what is no `file://` URI.
     pub fn set_roots(&self, roots: &str) -> Result<()> {
         let given: Vec<Value> = serde_json::from_str(roots).map_err(|e| Error::misuse(format!("roots: {e}")))?;
-        let mut kept = lock(&self.roots);
-        if let Some(roots) = &*kept {
+        let known = lock(&self.roots).clone();
+        if let Some(roots) = known {
             return roots.set(given);
+        }
+        if lock(&self.connected).is_some() {
+            return Err(Error::misuse("roots: none were given before connecting, so the server was not told of any"));
         }
         let roots = Roots::new(given)?;
         let mut handlers = lock(&self.handlers);
         *handlers = std::mem::take(&mut *handlers).roots(&roots);
-        *kept = Some(roots);
+        *lock(&self.roots) = Some(roots);
         Ok(())
     }
 

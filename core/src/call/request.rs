@@ -21,8 +21,8 @@ pub(crate) type Done = Box<dyn FnOnce(Result<RawJson>) + Send>;
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct CallOptions {
-    /// Time without an answer or progress after which the request is given up; `None` is the client's default, zero
-    /// is no limit.
+    /// Time without an answer or progress after which the request is given up; `None` is the client's default, and no
+    /// limit for what a handler asks: its call has one. Zero is no limit.
     pub timeout: Option<Duration>,
     /// Time after which the request is given up, progress or not; `None` and zero are no limit.
     pub max_timeout: Option<Duration>,

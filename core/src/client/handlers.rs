@@ -147,6 +147,15 @@ impl Handlers {
         Some(RawJson::from_value(&all))
     }
 
+    /// The same with all that was declared, by whomever.
+    pub(crate) fn declaring(&self, declared: Option<&RawJson>) -> Self {
+        let mut all = self.clone();
+        if let Some(Ok(declared)) = declared.map(RawJson::to) {
+            all.capabilities = declared;
+        }
+        all
+    }
+
     pub(crate) fn heard(&self) -> &Arc<dyn Events> {
         &self.events
     }

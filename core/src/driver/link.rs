@@ -67,8 +67,8 @@ impl Link for Peer {
         let pending = self.call(
             |call| {
                 let mut invocation = Invocation::new(call, method, params);
-                invocation.timeout = options.timeout;
-                invocation.max_timeout = options.max_timeout;
+                invocation.timeout = options.timeout.filter(|timeout| !timeout.is_zero());
+                invocation.max_timeout = options.max_timeout.filter(|timeout| !timeout.is_zero());
                 invocation.idempotent = options.idempotent;
                 invocation.progress = options.progress.is_some();
                 invocation.related = related;

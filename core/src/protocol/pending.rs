@@ -164,6 +164,7 @@ pub(super) struct Outgoing {
     pub(super) params: Option<RawJson>,
     /// Restarted by progress.
     pub(super) timeout: Option<Duration>,
+    pub(super) max_timeout: Option<Duration>,
     pub(super) deadline: Option<Duration>,
     /// Not restarted by anything.
     pub(super) hard_deadline: Option<Duration>,
@@ -189,6 +190,7 @@ impl Outgoing {
             method,
             params,
             timeout,
+            max_timeout,
             deadline: after(now, timeout),
             hard_deadline: after(now, max_timeout),
             wants_progress: progress,

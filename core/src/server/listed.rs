@@ -160,7 +160,9 @@ pub(super) fn page<E: Entry>(
         };
         let Some((entry, rest)) = next.split_first() else { break };
         *next = rest;
-        if !shown(entry.listed()) {
+        // One session's own stands before the server's of the same name.
+        let hidden = is_of(entry, tables[0]) && tables[1].get(entry.listed().name()).is_some();
+        if hidden || !shown(entry.listed()) {
             continue;
         }
         if count == page_size {
@@ -175,6 +177,11 @@ pub(super) fn page<E: Entry>(
     }
     text.push(']');
     Ok((text, true))
+}
+
+/// Whether an entry is this table's.
+fn is_of<E: Entry>(entry: &Arc<E>, table: &Table<E>) -> bool {
+    table.get(entry.listed().name()).is_some_and(|other| Arc::ptr_eq(other, entry))
 }
 
 fn read_cursor<E: Entry>(kind: Kind, cursor: &str, tables: &[&Table<E>; 2]) -> Result<u64> {

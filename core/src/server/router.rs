@@ -262,14 +262,14 @@ impl Router {
         if begins && !known {
             return fail(link, &call, not_found(&uri));
         }
-        if let Err(error) = link.subscribe(&uri, begins) {
-            return fail(link, &call, error);
-        }
         match hook {
-            None => link.clone().complete(call.id, Ok(Payload::Object(RawJson::empty_object()))),
+            None => {
+                let outcome = link.subscribe(&uri, begins).map(|()| Payload::Object(RawJson::empty_object()));
+                link.clone().complete(call.id, outcome);
+            }
             Some(hook) => {
                 let params = RawJson::from_value(&json!({"uri": uri, "subscribed": begins}));
-                let shaper = Arc::new(Empty { common: self.common.clone() });
+                let shaper = Arc::new(Subscribed { link: link.clone(), uri, begins, common: self.common.clone() });
                 start(link, call, hook, Some(shaper), params);
             }
         }
@@ -343,16 +343,22 @@ pub(super) fn uri_of(cx: &Context) -> String {
     name.and_then(|name| jsonrpc::unquoted(name.get())).map(Cow::into_owned).unwrap_or_default()
 }
 
-/// An answer that says nothing.
-struct Empty {
+/// A subscription that its hook was asked about: it holds when the hook does not refuse.
+struct Subscribed {
+    link: Arc<dyn Link>,
+    uri: String,
+    begins: bool,
     common: Arc<Common>,
 }
 
-impl Shaper for Empty {
+impl Shaper for Subscribed {
     fn shape(&self, payload: Payload, _: crate::protocol::revision::Revision) -> Result<Payload> {
         match payload {
             Payload::Failed(text) => Err(Error::rpc(code::INTERNAL_ERROR, text)),
-            _ => Ok(Payload::Object(RawJson::empty_object())),
+            _ => {
+                self.link.subscribe(&self.uri, self.begins)?;
+                Ok(Payload::Object(RawJson::empty_object()))
+            }
         }
     }
 

@@ -19,7 +19,14 @@ pub(crate) struct Links(Mutex<Vec<Weak<dyn Link>>>);
 
 impl Links {
     fn all(&self) -> Vec<Arc<dyn Link>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect()
+        let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: Vec<_> = links.iter().filter_map(Weak::upgrade).collect();
+        // Those that are gone still hold memory.
+        if all.len() < links.len() {
+            links.retain(|known| known.strong_count() > 0);
+            links.shrink_to(all.len() * 2);
+        }
+        all
     }
 
     /// Tells all of them.

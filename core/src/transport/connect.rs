@@ -201,7 +201,7 @@ impl Client {
         options.check()?;
         server.check()?;
         let options = &with_capabilities(options, handlers);
-        let (service, opened) = answers(handlers);
+        let (service, opened) = answers(&handlers.declaring(options.capabilities.as_ref()));
         let (up, down) = (Pipe::new(), Pipe::new());
         let transport = Arc::new(Transport::new("memory"));
         let connection = Connection::new(server.facts(), transport.clone());
@@ -240,7 +240,7 @@ async fn once(
     handlers: &Handlers,
     known: Option<Verdict>,
 ) -> Result<Client, (Error, bool)> {
-    let (service, opened) = answers(handlers);
+    let (service, opened) = answers(&handlers.declaring(options.capabilities.as_ref()));
     let attempt = attempt(target, options, service, handlers, known.is_some_and(|known| known.pair))?;
     negotiate(attempt, opened, options, handlers, known.map(|known| known.era)).await
 }

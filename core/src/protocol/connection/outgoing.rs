@@ -236,8 +236,14 @@ fn undeclared(method: &str, other: &str, capability: &str) -> Error {
 }
 
 fn late(outgoing: &Outgoing) -> Error {
-    let seconds = outgoing.timeout.unwrap_or_default().as_secs_f64();
-    Error::new(ErrorKind::Timeout, format!("no answer to {:?} within {seconds} s (request_timeout)", outgoing.method))
+    // Which of the two it was: the one that is due first.
+    let hard = outgoing.due(true).filter(|hard| outgoing.due(false).is_none_or(|due| due >= *hard));
+    let (time, option) = match hard {
+        Some(_) => (outgoing.max_timeout, "max_timeout"),
+        None => (outgoing.timeout, "request_timeout"),
+    };
+    let seconds = time.unwrap_or_default().as_secs_f64();
+    Error::new(ErrorKind::Timeout, format!("no answer to {:?} within {seconds} s ({option})", outgoing.method))
 }
 
 /// A modern result that is complete; one of another type is nothing this client asked for.

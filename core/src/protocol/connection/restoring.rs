@@ -65,14 +65,15 @@ impl Connection {
             let outcome = failed("the server lost the session twice in a row".into());
             return self.settle(&outgoing, outcome, out);
         }
+        // Losing it again over what it was told would never end; the next request of the user finds out.
+        if outgoing.call == RESTORING {
+            return self.settle(&outgoing, failed("the server lost the session again".into()), out);
+        }
         // Others may have found it lost before, and there is a new one already.
         let lost = outgoing.session == self.restorable.session;
         if lost && let Phase::Legacy(session) = &self.phase {
             let revision = session.revision;
             self.begin_anew(now, revision, outgoing.timeout, out);
-        }
-        if outgoing.call == RESTORING {
-            return;
         }
         if !outgoing.idempotent {
             let message = format!(
@@ -94,6 +95,10 @@ impl Connection {
             out.push(Action::Abort(call, Some("the server lost the session".into())));
         }
         self.batches.clear();
+        self.waiting.retain(|waiting| waiting.call != RESTORING);
+        // What stood still for the server's questions goes on.
+        self.outgoing.restart_all(now);
+        self.sooner = true;
         self.opening_timeout = timeout;
         let mut negotiation = Negotiation::new(Some(revision), Duration::ZERO);
         let step = negotiation.start(&self.facts, Some(Era::Legacy));

@@ -14,6 +14,7 @@ use super::outlet::{End, Outlet};
 use super::reply::{self, Refusal};
 use super::sessions::new_id;
 use super::sse;
+use crate::call::Link;
 use crate::driver::{Peer, Sink};
 use crate::jsonrpc::{Decoded, Message};
 use crate::protocol::{Arrival, Connection, Input, Outbound, Route, Sent, Transport};
@@ -65,7 +66,8 @@ impl Pairs {
 
     /// Ends all of them.
     pub(super) fn end_all(&self, end: End, reason: &str) {
-        for pair in std::mem::take(&mut *self.lock()).into_values() {
+        let pairs = std::mem::take(&mut *self.lock());
+        for pair in pairs.into_values() {
             pair.outlet.end(end);
             pair.peer.close(reason);
         }
@@ -115,6 +117,8 @@ pub(super) fn get(inner: &Arc<Inner>, headers: HeaderMap) -> Response<Body> {
     let sink: Arc<dyn Sink> = Arc::new(OneWay(outlet.clone()));
     let connection = Connection::new(inner.server.facts(), transport(&id, headers));
     let peer = Peer::new(connection, inner.limits, inner.server.shared.router.clone(), |_| sink);
+    let link: Arc<dyn Link> = peer.clone();
+    inner.server.shared.join(&link);
     let pair = Arc::new(Pair { id: id.clone(), peer, outlet: outlet.clone() });
     let others = inner.sessions.len();
     let mut pairs = inner.pairs.lock();
