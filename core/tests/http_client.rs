@@ -418,7 +418,8 @@ async fn cancelling_a_legacy_call_notifies_and_lets_its_connection_go() {
 
 #[tokio::test]
 async fn the_standalone_stream_is_opened_at_once_and_again_where_it_ended() {
-    let server = Server::new(|seen| match (seen.verb.as_str(), seen.header("last-event-id")) {
+    let refused = AtomicUsize::new(0);
+    let server = Server::new(move |seen| match (seen.verb.as_str(), seen.header("last-event-id")) {
         ("GET", None) => {
             let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
             let event = chunk(&format!("id: g-1\nretry: 1\ndata: {changed}\n\n"));
@@ -427,8 +428,11 @@ async fn the_standalone_stream_is_opened_at_once_and_again_where_it_ended() {
         ("GET", Some("g-1")) => {
             Reply::Hold(vec![SSE_HEAD.into(), event(&json!({"jsonrpc": "2.0", "id": "p", "method": "ping"}))])
         }
-        // The answer to the ping.
-        ("POST", _) if seen.method().is_empty() => raw("202 Accepted", &[], ""),
+        // The answer to the ping, which the server has no time for at first.
+        ("POST", _) if seen.method().is_empty() => match refused.fetch_add(1, Ordering::SeqCst) {
+            0 => raw("503 Service Unavailable", &[], ""),
+            _ => raw("202 Accepted", &[], ""),
+        },
         _ => legacy(seen, "s").unwrap(),
     })
     .await;
@@ -437,6 +441,13 @@ async fn the_standalone_stream_is_opened_at_once_and_again_where_it_ended() {
     let pong = server.wait_for("the answer to ping", |s| s.body["id"] == "p").await;
     assert_eq!(pong.body["result"], json!({}));
     assert_eq!(pong.header("mcp-session-id"), Some("s"));
+    let pongs = || server.seen().iter().filter(|s| s.body["id"] == "p").count();
+    within("the answer again", async {
+        while pongs() < 2 {
+            tokio::task::yield_now().await
+        }
+    })
+    .await;
     assert_eq!(*heard.notifications.lock().unwrap(), ["notifications/tools/list_changed"]);
     let streams: Vec<_> = server.seen().into_iter().filter(|s| s.verb == "GET").collect();
     assert_eq!(streams.len(), 2);

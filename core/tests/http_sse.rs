@@ -95,6 +95,18 @@ async fn a_session_lives_on_its_stream() {
 }
 
 #[tokio::test]
+async fn a_session_hears_what_has_changed() {
+    let it = served(r#"{"sse": true}"#);
+    let mut pair = Pair::open(&it, "/").await;
+    pair.ask(&initialize(OLDEST)).await;
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(pair.post(&initialized).await.status, 202);
+    pair.ask(&legacy(1, "ping", &json!({}))).await;
+    assert!(it.server.remove_tool("add"));
+    assert_eq!(pair.next().await["method"], "notifications/tools/list_changed");
+}
+
+#[tokio::test]
 async fn the_negotiated_revision_says_what_else_there_is() {
     let it = served(r#"{"sse": true}"#);
     let mut pair = Pair::open(&it, "/").await;

@@ -91,26 +91,26 @@ impl<E> Default for Table<E> {
 }
 
 impl<E: Entry> Table<E> {
-    /// Adds an entry.
+    /// Adds an entry. It stays its caller's, too: what a handler holds must not be dropped under the lock of this.
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) when the name is taken.
-    pub(super) fn add(&mut self, entry: E) -> Result<()> {
+    pub(super) fn add(&mut self, entry: &Arc<E>) -> Result<()> {
         let name = entry.listed().name().to_owned();
         if self.by_name.contains_key(&name) {
             let subject = entry.listed().subject();
             return Err(Error::misuse(format!("{subject} is already registered: remove it first")));
         }
-        let entry = Arc::new(entry);
         self.entries.push(entry.clone());
-        self.by_name.insert(name, entry);
+        self.by_name.insert(name, entry.clone());
         Ok(())
     }
 
-    pub(super) fn remove(&mut self, name: &str) -> bool {
-        let Some(entry) = self.by_name.remove(name) else { return false };
+    /// Takes an entry out. The caller drops it, after the lock of this.
+    pub(super) fn remove(&mut self, name: &str) -> Option<Arc<E>> {
+        let entry = self.by_name.remove(name)?;
         self.entries.retain(|other| !Arc::ptr_eq(other, &entry));
-        true
+        Some(entry)
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&Arc<E>> {

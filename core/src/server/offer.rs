@@ -4,10 +4,10 @@ use std::sync::{Arc, PoisonError};
 
 use serde_json::{Value, json};
 
-use super::listed::Kind;
+use super::listed::{Common, Kind};
 use super::prompts::PromptEntry;
 use super::registry::{Registry, Source};
-use super::resources::{Completions, ResourceEntry, TemplateEntry};
+use super::resources::{ResourceEntry, TemplateEntry};
 use super::tools::ToolEntry;
 use super::{IntoHandler, Server};
 use crate::call::Handler;
@@ -42,17 +42,12 @@ impl Parameters {
     }
 }
 
-pub(crate) fn add_tool(
-    registry: &mut Registry,
-    common: &Arc<super::listed::Common>,
-    tool: Tool,
-    handler: Arc<dyn Handler>,
-) -> Result<()> {
+pub(super) fn tool_entry(tool: Tool, handler: Arc<dyn Handler>, common: &Arc<Common>) -> Result<Arc<ToolEntry>> {
     if tool.members().get("inputSchema").is_some_and(|s| s.get("type").and_then(Value::as_str) != Some("object")) {
         let name = tool.name();
         return Err(Error::misuse(format!("tool {name:?}: inputSchema: expected \"type\": \"object\" at the top")));
     }
-    registry.tools.add(ToolEntry::new(tool, handler, common)?)
+    Ok(Arc::new(ToolEntry::new(tool, handler, common)?))
 }
 
 /// The tool with the schemas that its function's type says, where its definition says none.
@@ -173,8 +168,13 @@ impl Server {
 
     // ---- while it runs ----------------------------------------------------------------------------------------
 
+    /// What `change` gives back is dropped by its caller, after the lock.
+    fn with<T>(&self, change: impl FnOnce(&mut Registry) -> T) -> T {
+        change(&mut self.shared.router.registry.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
     fn change<T>(&self, kind: Kind, change: impl FnOnce(&mut Registry) -> T, has: impl FnOnce(&T) -> bool) -> T {
-        let outcome = change(&mut self.shared.router.registry.write().unwrap_or_else(PoisonError::into_inner));
+        let outcome = self.with(change);
         if has(&outcome) {
             self.changed();
             self.shared.links.tell(|| Input::Changed(kind));
@@ -187,8 +187,8 @@ impl Server {
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) when the name is taken or a schema is bad.
     pub fn add_tool(&self, tool: Tool, handler: Arc<dyn Handler>) -> Result<()> {
-        let common = &self.shared.router.common;
-        self.change(Kind::Tool, |registry| add_tool(registry, common, tool, handler), Result::is_ok)
+        let entry = tool_entry(tool, handler, &self.shared.router.common)?;
+        self.change(Kind::Tool, |registry| registry.tools.add(&entry), Result::is_ok)
     }
 
     /// Adds a resource. Its handler gets `{"uri"}`.
@@ -196,8 +196,8 @@ impl Server {
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) when the URI is taken or is none.
     pub fn add_resource(&self, resource: Resource, handler: Arc<dyn Handler>) -> Result<()> {
-        let entry = ResourceEntry::new(resource, handler, &self.shared.router.common)?;
-        self.change(Kind::Resource, |registry| registry.resources.add(entry), Result::is_ok)
+        let entry = Arc::new(ResourceEntry::new(resource, handler, &self.shared.router.common)?);
+        self.change(Kind::Resource, |registry| registry.resources.add(&entry), Result::is_ok)
     }
 
     /// Adds a file as a resource; members of `resource` that it leaves open, such as the size, are the file's.
@@ -230,9 +230,9 @@ impl Server {
         handler: Arc<dyn Handler>,
     ) -> Result<()> {
         let Parameters { schema, completions } = parameters;
-        let completions: Completions = completions;
         let entry = TemplateEntry::new(template, handler, schema, completions, &self.shared.router.common)?;
-        self.change(Kind::ResourceTemplate, |registry| registry.templates.add(entry), Result::is_ok)
+        let entry = Arc::new(entry);
+        self.change(Kind::ResourceTemplate, |registry| registry.templates.add(&entry), Result::is_ok)
     }
 
     /// Adds a prompt. Its handler gets the arguments.
@@ -242,12 +242,13 @@ impl Server {
     pub fn add_prompt(&self, prompt: Prompt, parameters: Parameters, handler: Arc<dyn Handler>) -> Result<()> {
         let Parameters { schema, completions } = parameters;
         let entry = PromptEntry::new(prompt, handler, schema, completions, &self.shared.router.common)?;
-        self.change(Kind::Prompt, |registry| registry.prompts.add(entry), Result::is_ok)
+        let entry = Arc::new(entry);
+        self.change(Kind::Prompt, |registry| registry.prompts.add(&entry), Result::is_ok)
     }
 
     /// Removes what has this name, URI or URI template. Says whether there was something.
     pub fn remove(&self, kind: Kind, name: &str) -> bool {
-        self.change(kind, |registry| registry.remove(kind, name), |removed| *removed)
+        self.change(kind, |registry| registry.remove(kind, name), Option::is_some).is_some()
     }
 
     /// Removes a tool. Says whether there was one.
@@ -265,18 +266,19 @@ impl Server {
     /// whole list result; its pages follow the registered ones. `get` gets the parameters of `tools/call`,
     /// `resources/read` or `prompts/get`.
     pub fn set_source(&self, kind: Kind, list: Option<Arc<dyn Handler>>, get: Option<Arc<dyn Handler>>) {
-        self.change(kind, |registry| registry.set_source(kind, Source { list, get }), |()| true);
+        drop(self.change(kind, |registry| registry.set_source(kind, Source { list, get }), |_| true));
     }
 
     /// Completes what has no completion of its own.
     pub fn set_completion(&self, handler: Arc<dyn Handler>) {
-        self.shared.router.registry.write().unwrap_or_else(PoisonError::into_inner).completion = Some(handler);
+        let before = self.with(|registry| registry.completion.replace(handler));
         self.changed();
+        drop(before);
     }
 
     /// Hears of subscriptions.
     pub fn set_subscription(&self, handler: Arc<dyn Handler>) {
-        self.shared.router.registry.write().unwrap_or_else(PoisonError::into_inner).subscription = Some(handler);
+        drop(self.with(|registry| registry.subscription.replace(handler)));
     }
 
     /// Tells those who subscribed to `uri`, or to something that it is a part of, that it has changed.

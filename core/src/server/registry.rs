@@ -1,3 +1,4 @@
+use std::any::Any;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -8,6 +9,9 @@ use super::tools::ToolEntry;
 use crate::call::Handler;
 use crate::error::Result;
 use crate::protocol::revision::Revision;
+
+/// What was taken out, if there was something.
+pub(crate) type Removed = Option<Arc<dyn Any + Send + Sync>>;
 
 /// Where what is not registered comes from.
 #[derive(Clone, Default)]
@@ -58,13 +62,17 @@ impl Changes {
 }
 
 impl Registry {
-    pub(crate) fn remove(&mut self, kind: Kind, name: &str) -> bool {
+    /// Takes an entry out. The caller drops it, after the lock of this.
+    pub(crate) fn remove(&mut self, kind: Kind, name: &str) -> Removed {
+        fn any<E: Send + Sync + 'static>(entry: Option<Arc<E>>) -> Removed {
+            entry.map(|entry| -> Arc<dyn Any + Send + Sync> { entry })
+        }
         self.disabled.remove(&(kind, name.to_owned()));
         match kind {
-            Kind::Tool => self.tools.remove(name),
-            Kind::Resource => self.resources.remove(name),
-            Kind::ResourceTemplate => self.templates.remove(name),
-            Kind::Prompt => self.prompts.remove(name),
+            Kind::Tool => any(self.tools.remove(name)),
+            Kind::Resource => any(self.resources.remove(name)),
+            Kind::ResourceTemplate => any(self.templates.remove(name)),
+            Kind::Prompt => any(self.prompts.remove(name)),
         }
     }
 
@@ -88,8 +96,9 @@ impl Registry {
         &self.sources[kind as usize]
     }
 
-    pub(crate) fn set_source(&mut self, kind: Kind, source: Source) {
-        self.sources[kind as usize] = source;
+    /// Gives back the source there was.
+    pub(crate) fn set_source(&mut self, kind: Kind, source: Source) -> Source {
+        std::mem::replace(&mut self.sources[kind as usize], source)
     }
 
     /// Whether there is anything of this kind.

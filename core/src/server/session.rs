@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
 use super::listed::Kind;
-use super::offer::{Parameters, add_tool};
+use super::offer::{Parameters, tool_entry};
 use super::prompts::PromptEntry;
 use super::registry::{Changes, Overlay};
 use super::resources::{ResourceEntry, TemplateEntry};
@@ -80,18 +80,15 @@ impl Context {
 }
 
 impl Session {
-    fn change<T>(
-        &self,
-        kind: Kind,
-        change: impl FnOnce(&mut Changes, &Overlay) -> T,
-        has: impl FnOnce(&T) -> bool,
-    ) -> Result<T> {
+    fn overlay(&self) -> Result<&Overlay> {
         let slot = self.link.session().get().and_then(|slot| slot.downcast_ref::<Overlay>());
-        let Some(overlay) = slot else {
-            return Err(Error::new(ErrorKind::Unsupported, "this connection has no session"));
-        };
+        slot.ok_or_else(|| Error::new(ErrorKind::Unsupported, "this connection has no session"))
+    }
+
+    fn change<T>(&self, kind: Kind, change: impl FnOnce(&mut Changes) -> T, has: impl FnOnce(&T) -> bool) -> Result<T> {
+        let overlay = self.overlay()?;
         let changes = overlay.changes.get_or_init(|| RwLock::new(Changes::default()));
-        let outcome = change(&mut changes.write().unwrap_or_else(PoisonError::into_inner), overlay);
+        let outcome = change(&mut changes.write().unwrap_or_else(PoisonError::into_inner));
         if has(&outcome) {
             self.link.clone().input(Input::Changed(kind));
         }
@@ -104,7 +101,7 @@ impl Session {
     /// # Errors
     /// [`Unsupported`](ErrorKind::Unsupported) when the connection has no session, here and below.
     pub fn set_enabled(&self, kind: Kind, name: &str, yes: bool) -> Result<bool> {
-        self.change(kind, |changes, _| changes.set_enabled(kind, name, yes), |changed| *changed)
+        self.change(kind, |changes| changes.set_enabled(kind, name, yes), |changed| *changed)
     }
 
     /// Removes what was added to this session. Says whether there was something.
@@ -112,7 +109,7 @@ impl Session {
     /// # Errors
     /// As [`set_enabled`](Self::set_enabled).
     pub fn remove(&self, kind: Kind, name: &str) -> Result<bool> {
-        self.change(kind, |changes, _| changes.own.remove(kind, name), |removed| *removed)
+        self.change(kind, |changes| changes.own.remove(kind, name), Option::is_some).map(|removed| removed.is_some())
     }
 
     /// Adds a tool for this client alone. It stands before one of the server's with the same name.
@@ -120,8 +117,8 @@ impl Session {
     /// # Errors
     /// As [`Server::add_tool`](crate::Server::add_tool).
     pub fn add_tool(&self, tool: Tool, handler: Arc<dyn Handler>) -> Result<()> {
-        let add = |changes: &mut Changes, overlay: &Overlay| add_tool(&mut changes.own, &overlay.common, tool, handler);
-        self.change(Kind::Tool, add, Result::is_ok)?
+        let entry = tool_entry(tool, handler, &self.overlay()?.common)?;
+        self.change(Kind::Tool, |changes| changes.own.tools.add(&entry), Result::is_ok)?
     }
 
     /// Adds a resource for this client alone.
@@ -129,10 +126,8 @@ impl Session {
     /// # Errors
     /// As [`Server::add_resource`](crate::Server::add_resource).
     pub fn add_resource(&self, resource: Resource, handler: Arc<dyn Handler>) -> Result<()> {
-        let add = |changes: &mut Changes, overlay: &Overlay| {
-            changes.own.resources.add(ResourceEntry::new(resource, handler, &overlay.common)?)
-        };
-        self.change(Kind::Resource, add, Result::is_ok)?
+        let entry = Arc::new(ResourceEntry::new(resource, handler, &self.overlay()?.common)?);
+        self.change(Kind::Resource, |changes| changes.own.resources.add(&entry), Result::is_ok)?
     }
 
     /// Adds a resource template for this client alone.
@@ -146,11 +141,8 @@ impl Session {
         handler: Arc<dyn Handler>,
     ) -> Result<()> {
         let Parameters { schema, completions } = parameters;
-        let add = |changes: &mut Changes, overlay: &Overlay| {
-            let entry = TemplateEntry::new(template, handler, schema, completions, &overlay.common)?;
-            changes.own.templates.add(entry)
-        };
-        self.change(Kind::ResourceTemplate, add, Result::is_ok)?
+        let entry = Arc::new(TemplateEntry::new(template, handler, schema, completions, &self.overlay()?.common)?);
+        self.change(Kind::ResourceTemplate, |changes| changes.own.templates.add(&entry), Result::is_ok)?
     }
 
     /// Adds a prompt for this client alone.
@@ -159,10 +151,8 @@ impl Session {
     /// As [`Server::add_prompt`](crate::Server::add_prompt).
     pub fn add_prompt(&self, prompt: Prompt, parameters: Parameters, handler: Arc<dyn Handler>) -> Result<()> {
         let Parameters { schema, completions } = parameters;
-        let add = |changes: &mut Changes, overlay: &Overlay| {
-            changes.own.prompts.add(PromptEntry::new(prompt, handler, schema, completions, &overlay.common)?)
-        };
-        self.change(Kind::Prompt, add, Result::is_ok)?
+        let entry = Arc::new(PromptEntry::new(prompt, handler, schema, completions, &self.overlay()?.common)?);
+        self.change(Kind::Prompt, |changes| changes.own.prompts.add(&entry), Result::is_ok)?
     }
 }
 

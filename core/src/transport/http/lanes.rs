@@ -10,6 +10,7 @@ use super::headers::Accepts;
 use super::outlet::{Answer, End, Outlet, Wake};
 use super::sse;
 use crate::driver::Sink;
+use crate::jsonrpc::{self, Decoded, ErrorObject, Limits, Message, code};
 use crate::protocol::{Outbound, Route, Sent};
 use crate::store::{Event, EventId, EventStore, MemoryEvents, Room, Stream};
 
@@ -209,6 +210,9 @@ impl Lanes {
     fn answer(&self, route: Route, text: Bytes, code: Option<i64>, early: bool) {
         let mut state = self.lock();
         let Some(post) = state.take_post(route) else { return };
+        // Nobody reads it now, and it cannot be kept: whoever comes back for it is told so.
+        let room = self.resumption.map_or(usize::MAX, |resumption| resumption.room.bytes);
+        let text = if post.outlet.is_none() && text.len() > room { too_long(&text, room) } else { text };
         let id = if post.streamed { self.keep(&mut state, Stream::Request(route.0), &text).id } else { None };
         drop(state);
         if let Some(outlet) = post.outlet {
@@ -386,6 +390,22 @@ impl Lanes {
         let posts = posts.iter().filter_map(|post| post.outlet.as_ref());
         posts.chain(streams.iter().map(|(_, outlet)| outlet)).for_each(|outlet| outlet.end(end));
     }
+}
+
+/// The error instead of an answer that is too long to be kept for its client.
+fn too_long(answer: &Bytes, room: usize) -> Bytes {
+    let unlimited = Limits { max_message_bytes: usize::MAX, max_nesting: usize::MAX };
+    let id = match jsonrpc::decode(answer, &unlimited) {
+        Ok(Decoded::One(Message::Response { id, .. })) => Some(id),
+        Ok(Decoded::One(Message::Error { id, .. })) => id,
+        _ => None,
+    };
+    let message = format!(
+        "the answer has {} bytes, and no more than {room} are kept for a stream that is resumed (max_event_bytes)",
+        answer.len()
+    );
+    let error = ErrorObject { code: code::INTERNAL_ERROR, message, data: None };
+    jsonrpc::encode_error(id.as_ref(), &error, true)
 }
 
 impl Sink for Lanes {

@@ -141,3 +141,27 @@ fn what_the_new_session_refuses_is_said() {
     let [Action::Warn(warning)] = &actions[..] else { panic!("{actions:?}") };
     assert!(warning.contains("resources/subscribe") && warning.contains("unknown"), "{warning}");
 }
+
+#[test]
+fn a_session_that_is_lost_over_what_it_is_told_is_not_begun_anew() {
+    let mut c = client();
+    for n in 0..3 {
+        let params = [r#"{"uri":"a:1"}"#, r#"{"uri":"a:2"}"#, r#"{"uri":"a:3"}"#][n];
+        let request = invoke(&mut c, 1, "resources/subscribe", params, false);
+        answer(&mut c, &request);
+    }
+    let request = invoke(&mut c, 2, "tools/list", "{}", false);
+    let asked = one(&lost(&mut c, &request));
+    let told = reopened(&mut c, &asked);
+    for request in &told[..3] {
+        let actions = lost(&mut c, request);
+        assert!(sent(&actions).is_empty(), "{actions:?}");
+        assert!(matches!(&actions[..], [Action::Warn(why)] if why.contains("lost the session again")), "{actions:?}");
+    }
+    assert_eq!(resolved(&answer(&mut c, &told[3])), [(2, Ok("{}"))]);
+    assert_eq!(c.awaited(), 0);
+    // The next request of the user finds it lost, and it is begun anew once more, with each subscription once.
+    let request = invoke(&mut c, 3, "tools/list", "{}", false);
+    let asked = one(&lost(&mut c, &request));
+    assert_eq!(reopened(&mut c, &asked).len(), 4);
+}

@@ -35,13 +35,17 @@ use self::pool::{Answer, Pool};
 use self::target::Target;
 use crate::client::{ClientOptions, Closer};
 use crate::driver::{Peer, Service, Sink, runtime};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::{self, Decoded, Id, Limits, Message, RawJson};
 use crate::protocol::revision::Revision;
 use crate::protocol::{Connection, Input, Outbound, Sent, Transport};
 
 /// The longest that one notification or response of ours may hold up the next.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// So often an answer to the server is sent, with a pause in between, when it does not arrive.
+const ANSWER_TRIES: usize = 3;
+const ANSWER_PAUSE: Duration = Duration::from_millis(500);
 /// Notifications and responses that wait to be sent.
 const MAX_QUEUED: usize = 1024;
 /// The longest that requests wait for the standalone stream. Some servers say nothing on it before the first event.
@@ -402,8 +406,17 @@ async fn send_queued(shared: Arc<Shared>) {
                 }
             }
         };
-        // A message that does not arrive is not worth more than this; the next request will find out what is wrong.
-        let _ = tokio::time::timeout(MESSAGE_TIMEOUT, send_message(&shared, &frame, session, revision)).await;
+        let sending = send_message(&shared, &frame, session, revision);
+        match tokio::time::timeout(MESSAGE_TIMEOUT, sending).await {
+            Ok(Err(error)) if notified(&shared, &frame).is_none() => {
+                // Somebody over there waits for it.
+                if let Some(peer) = shared.peer.upgrade() {
+                    peer.warn(&format!("an answer to the server did not arrive: {}", error.message()));
+                }
+            }
+            // A notification that does not arrive is not worth more; the next request will find out what is wrong.
+            _ => {}
+        }
         if let Some(opens) = opens {
             // The server may want to ask something while it works on the first request: it needs the stream for that.
             let _ = tokio::time::timeout(LISTEN_PATIENCE, shared.listen()).await;
@@ -418,14 +431,40 @@ async fn send_message(
     session: Option<HeaderValue>,
     revision: Option<Revision>,
 ) -> Result<()> {
-    let method = || match jsonrpc::decode(frame, &shared.limits) {
+    let headers = |out: &mut HeaderMap| {
+        headers::put_message(out, revision, session.as_ref(), || notified(shared, frame));
+    };
+    // An answer that comes twice is one that nobody waits for any more.
+    let tries = if notified(shared, frame).is_some() { 1 } else { ANSWER_TRIES };
+    let mut outcome = Ok(());
+    for attempt in 0..tries {
+        if attempt > 0 {
+            tokio::time::sleep(ANSWER_PAUSE).await;
+        }
+        outcome = match shared.post(headers, frame, false).await {
+            Ok(answer) => {
+                let status = answer.head.status;
+                // There is nothing in it for us; read so that the connection can be used again.
+                answer.collect(shared.limits.max_message_bytes).await?;
+                match status {
+                    StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
+                        Err(Error::new(ErrorKind::Transport, format!("HTTP status {status}")))
+                    }
+                    _ => return Ok(()),
+                }
+            }
+            Err(error) => Err(error),
+        };
+    }
+    outcome
+}
+
+/// The notification's method, if it is one.
+fn notified(shared: &Shared, frame: &Bytes) -> Option<String> {
+    match jsonrpc::decode(frame, &shared.limits) {
         Ok(Decoded::One(Message::Notification { method, .. })) => Some(method),
         _ => None,
-    };
-    let headers = |out: &mut HeaderMap| headers::put_message(out, revision, session.as_ref(), method);
-    let answer = shared.post(headers, frame, false).await?;
-    // Accepted or not, there is nothing in it for us; read so that the connection can be used again.
-    answer.collect(shared.limits.max_message_bytes).await.map(drop)
+    }
 }
 
 /// Ends the connection in order.

@@ -197,6 +197,19 @@ fn a_standalone_stream_of_which_little_is_kept_goes_on() {
 }
 
 #[test]
+fn an_answer_that_is_too_long_to_wait_says_so() {
+    let lanes = lanes(9);
+    let outlet = Arc::new(Outlet::new(9));
+    let route = lanes.open(outlet.clone(), BOTH);
+    lanes.pause(route);
+    lanes.leave(route, &outlet);
+    let frame = Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"x":"{}"}}}}"#, "x".repeat(2000)));
+    lanes.send(vec![Outbound { frame, related: None, route: Some(route), sent: Sent::Response(None) }]);
+    let kept = events(&resume(&lanes, "r1-1").expect("kept"));
+    assert!(kept.len() == 1 && kept[0].contains(r#""id":7"#) && kept[0].contains("max_event_bytes"), "{kept:?}");
+}
+
+#[test]
 fn a_paused_answer_waits_for_its_client() {
     let lanes = lanes(9);
     let outlet = Arc::new(Outlet::new(9));
