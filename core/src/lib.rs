@@ -26,6 +26,13 @@ pub use transport::http;
 
 pub use error::{Error, ErrorKind, Result};
 
+/// What stands around every request of a server, or of a client: your own, and what most programs need.
+pub mod middleware {
+    #[cfg(feature = "runtime")]
+    pub use crate::call::ConcurrencyLimit;
+    pub use crate::call::{Logging, MethodTiming, Middleware, Next, RateLimit, Request, RequestRecord, Timing};
+}
+
 /// What most programs need: `use tricorn::prelude::*;`
 ///
 /// The derives `Deserialize`, `Serialize` and `JsonSchema` need the crates `serde` and `schemars` beside this one.
@@ -47,7 +54,7 @@ pub mod prelude {
     pub use crate::{CallOptions, Context, Error, ErrorKind};
 }
 
-pub use call::{Answer, CallOptions, Context, Handler, Reply};
+pub use call::{Answer, BoxFuture, CallOptions, Context, Handler, Reply};
 pub use client::{Client, Events, Quiet};
 pub use server::{HandlerError, Server};
 #[cfg(feature = "runtime")]

@@ -277,33 +277,6 @@ async fn a_subscription_that_is_refused_does_not_hold() {
     assert_eq!(heard.count("notifications/resources/updated"), 0);
 }
 
-#[test]
-fn what_is_taken_out_may_use_the_server_when_it_is_dropped() {
-    /// Calls back when it goes.
-    struct Guard(Server, Arc<Mutex<usize>>);
-    impl Drop for Guard {
-        fn drop(&mut self) {
-            self.0.remove_tool("other");
-            self.0.list_changed(Kind::Tool);
-            *self.1.lock().unwrap() += 1;
-        }
-    }
-    let (server, gone) = (Server::new("s"), Arc::new(Mutex::new(0)));
-    let held = || {
-        let guard = Guard(server.clone(), gone.clone());
-        with(move |_| json!(Arc::strong_count(&guard.1)))
-    };
-    server.add_tool(Tool::new("t", ""), held()).unwrap();
-    server.add_tool(Tool::new("t", ""), held()).unwrap_err();
-    assert!(server.remove_tool("t"));
-    for _ in 0..2 {
-        server.set_source(Kind::Tool, Some(held()), None);
-        server.set_completion(held());
-        server.set_subscription(held());
-    }
-    assert_eq!(*gone.lock().unwrap(), 5);
-}
-
 #[tokio::test]
 async fn cursors_survive_changes_of_the_registry() {
     let server = Server::new("s").page_size(2);

@@ -417,47 +417,6 @@ async fn cancelling_a_legacy_call_notifies_and_lets_its_connection_go() {
 }
 
 #[tokio::test]
-async fn the_standalone_stream_is_opened_at_once_and_again_where_it_ended() {
-    let refused = AtomicUsize::new(0);
-    let server = Server::new(move |seen| match (seen.verb.as_str(), seen.header("last-event-id")) {
-        ("GET", None) => {
-            let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
-            let event = chunk(&format!("id: g-1\nretry: 1\ndata: {changed}\n\n"));
-            Reply::WriteAndClose(vec![SSE_HEAD.into(), event])
-        }
-        ("GET", Some("g-1")) => {
-            Reply::Hold(vec![SSE_HEAD.into(), event(&json!({"jsonrpc": "2.0", "id": "p", "method": "ping"}))])
-        }
-        // The answer to the ping, which the server has no time for at first.
-        ("POST", _) if seen.method().is_empty() => match refused.fetch_add(1, Ordering::SeqCst) {
-            0 => raw("503 Service Unavailable", &[], ""),
-            _ => raw("202 Accepted", &[], ""),
-        },
-        _ => legacy(seen, "s").unwrap(),
-    })
-    .await;
-    let heard = Arc::new(Heard::default());
-    let client = listening(&server, &heard).await;
-    let pong = server.wait_for("the answer to ping", |s| s.body["id"] == "p").await;
-    assert_eq!(pong.body["result"], json!({}));
-    assert_eq!(pong.header("mcp-session-id"), Some("s"));
-    let pongs = || server.seen().iter().filter(|s| s.body["id"] == "p").count();
-    within("the answer again", async {
-        while pongs() < 2 {
-            tokio::task::yield_now().await
-        }
-    })
-    .await;
-    assert_eq!(*heard.notifications.lock().unwrap(), ["notifications/tools/list_changed"]);
-    let streams: Vec<_> = server.seen().into_iter().filter(|s| s.verb == "GET").collect();
-    assert_eq!(streams.len(), 2);
-    assert_eq!(streams[0].protocol_headers(), [("mcp-protocol-version", "2025-11-25"), ("mcp-session-id", "s")]);
-    assert_eq!(streams[0].header("content-type"), None);
-    drop(client);
-    server.wait_for_connections(0).await;
-}
-
-#[tokio::test]
 async fn a_connection_that_the_server_closed_is_not_used_again() {
     let server = Server::new(|seen| match seen.method() {
         "tools/list" => {

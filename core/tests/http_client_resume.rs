@@ -250,3 +250,43 @@ async fn a_session_that_is_lost_with_the_stream_is_begun_anew() {
     within("ping", client.ping()).await.unwrap();
     assert_eq!(server.methods().iter().filter(|method| *method == "initialize").count(), 2);
 }
+
+#[tokio::test]
+async fn the_standalone_stream_is_opened_at_once_and_again_where_it_ended() {
+    let refused = AtomicUsize::new(0);
+    let server = Server::new(move |seen| match (seen.verb.as_str(), seen.header("last-event-id")) {
+        ("GET", None) => {
+            let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+            let event = chunk(&format!("id: g-1\nretry: 1\ndata: {changed}\n\n"));
+            Reply::WriteAndClose(vec![SSE_HEAD.into(), event])
+        }
+        ("GET", Some("g-1")) => {
+            Reply::Hold(vec![SSE_HEAD.into(), event(&json!({"jsonrpc": "2.0", "id": "p", "method": "ping"}))])
+        }
+        // The answer to the ping, which the server has no time for at first.
+        ("POST", _) if seen.method().is_empty() => match refused.fetch_add(1, Ordering::SeqCst) {
+            0 => raw("503 Service Unavailable", &[], ""),
+            _ => raw("202 Accepted", &[], ""),
+        },
+        _ => legacy(seen, "s").unwrap(),
+    })
+    .await;
+    let (client, heard) = connect(&format!("http://127.0.0.1:{}/mcp", server.port)).await;
+    let pong = server.wait_for("the answer to ping", |s| s.body["id"] == "p").await;
+    assert_eq!(pong.body["result"], json!({}));
+    assert_eq!(pong.header("mcp-session-id"), Some("s"));
+    let pongs = || server.seen().iter().filter(|s| s.body["id"] == "p").count();
+    within("the answer again", async {
+        while pongs() < 2 {
+            tokio::task::yield_now().await
+        }
+    })
+    .await;
+    assert_eq!(*heard.notifications.lock().unwrap(), ["notifications/tools/list_changed"]);
+    let streams: Vec<_> = server.seen().into_iter().filter(|s| s.verb == "GET").collect();
+    assert_eq!(streams.len(), 2);
+    assert_eq!(streams[0].protocol_headers(), [("mcp-protocol-version", "2025-11-25"), ("mcp-session-id", "s")]);
+    assert_eq!(streams[0].header("content-type"), None);
+    drop(client);
+    server.wait_for_connections(0).await;
+}

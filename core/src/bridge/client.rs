@@ -1,19 +1,23 @@
 use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use super::middleware::timing_of;
 use super::{Bridge, HostHandler, lock};
-use crate::call::CallOptions;
+use crate::call::{CallOptions, Middleware};
 use crate::client::{self, ClientOptions, Events, Handlers, Roots, Target};
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
+use crate::middleware::Timing;
 use crate::protocol::revision::{Method, Revision};
 use crate::server;
 
 /// A host's client object.
 pub struct Client {
-    bridge: Bridge,
+    pub(super) bridge: Bridge,
+    pub(super) source: u32,
+    pub(super) timing: Timing,
     target: To,
     options: ClientOptions,
     handlers: Mutex<Handlers>,
@@ -89,6 +93,8 @@ impl Client {
         let handlers = Handlers::new().events(HostEvents { bridge: bridge.clone(), source });
         Ok(Self {
             bridge: bridge.clone(),
+            source,
+            timing: Timing::new(),
             target,
             options,
             handlers: Mutex::new(handlers),
@@ -114,6 +120,11 @@ impl Client {
         let host = Arc::new(HostHandler { bridge: self.bridge.clone(), handler });
         *handlers = std::mem::take(&mut *handlers).answer(row.name, host, capability);
         Ok(())
+    }
+
+    pub(super) fn wrap(&self, middleware: Arc<dyn Middleware>) {
+        let mut handlers = lock(&self.handlers);
+        *handlers = std::mem::take(&mut *handlers).middleware(middleware);
     }
 
     /// Answers `roots/list` with these, a JSON array of `file://` URIs, paths or `Root` objects. After connecting, the
@@ -212,10 +223,12 @@ impl Client {
         });
     }
 
-    /// `{"awaited"}`: requests that wait for an answer.
+    /// `{"awaited", "timing"?}`: requests that wait for an answer, and what the built-in middleware counted.
     #[must_use]
     pub fn metrics(&self) -> RawJson {
         let awaited = self.connected().map_or(0, |client| client.awaited());
-        RawJson::from_value(&json!({"awaited": awaited}))
+        let mut members = Map::from_iter([("awaited".to_owned(), awaited.into())]);
+        members.extend(timing_of(&self.timing).map(|timing| ("timing".to_owned(), timing)));
+        RawJson::from_value(&members)
     }
 }

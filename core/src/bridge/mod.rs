@@ -8,6 +8,7 @@ mod client;
 mod cork;
 #[cfg(feature = "http")]
 mod http;
+mod middleware;
 mod running;
 mod server;
 #[cfg(all(test, feature = "runtime"))]
@@ -24,7 +25,7 @@ pub use server::Server;
 
 use cork::Cork;
 
-use crate::call::{Context, Handler, Reply};
+use crate::call::{Context, Handler, Next, Reply, Request};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
 
@@ -135,10 +136,18 @@ pub struct Bridge(Arc<Shared>);
 struct Shared {
     host: Box<dyn Host>,
     queue: Mutex<Queue>,
-    calls: Mutex<HashMap<u64, (Context, Reply)>>,
+    calls: Mutex<HashMap<u64, Running>>,
     ops: Mutex<HashMap<u64, Option<Op>>>,
     cork: Mutex<Cork>,
     last_key: AtomicU64,
+}
+
+/// A call that the host has not answered.
+struct Running {
+    context: Context,
+    reply: Reply,
+    /// Of middleware, where the request goes on.
+    next: Option<(Request, Next)>,
 }
 
 /// Dropped before the operation is finished, it cancels.
@@ -370,8 +379,8 @@ struct HostHandler {
     handler: u32,
 }
 
-impl Handler for HostHandler {
-    fn call(&self, cx: Context, params: RawJson, reply: Reply) {
+impl HostHandler {
+    fn deliver(&self, cx: Context, params: RawJson, reply: Reply, next: Option<(Request, Next)>) {
         let shared = &self.bridge.0;
         let key = shared.last_key.fetch_add(1, Ordering::Relaxed) + 1;
         cx.tag().store(key, Ordering::Release);
@@ -383,7 +392,7 @@ impl Handler for HostHandler {
         }
         // Under the queue's lock: `close` comes before this or sees it, and `Cancel` comes after `Call`.
         let mut calls = lock(&shared.calls);
-        calls.insert(key, (cx.clone(), reply));
+        calls.insert(key, Running { context: cx.clone(), reply, next });
         let several = calls.len() > 1;
         drop(calls);
         self.bridge.push_call(queue, Delivery::Call { key, handler: self.handler, params }, several);
@@ -391,6 +400,12 @@ impl Handler for HostHandler {
         if cx.is_cancelled() {
             self.cancel(&cx, None);
         }
+    }
+}
+
+impl Handler for HostHandler {
+    fn call(&self, cx: Context, params: RawJson, reply: Reply) {
+        self.deliver(cx, params, reply, None);
     }
 
     fn cancel(&self, cx: &Context, reason: Option<&str>) {

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Answer, Bridge, Delivery, lock, server};
+use super::middleware::Through;
+use super::{Answer, Bridge, Delivery, Running, lock, server};
 use crate::call::{CallOptions, Context};
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
@@ -11,9 +12,10 @@ use crate::protocol::LogLevel;
 impl Bridge {
     /// Answers a call. `false`: it was cancelled, answered before or never made.
     pub fn complete(&self, key: u64, answer: Answer) -> bool {
-        let Some((context, reply)) = lock(&self.0.calls).remove(&key) else {
+        let Some(Running { context, reply, next }) = lock(&self.0.calls).remove(&key) else {
             return false;
         };
+        drop(next);
         self.hold(&context);
         match answer {
             Answer::Result(object) => reply.result(object),
@@ -25,15 +27,25 @@ impl Bridge {
         true
     }
 
-    fn running(&self, key: u64) -> Option<Context> {
-        lock(&self.0.calls).get(&key).map(|(context, _)| context.clone())
+    pub(super) fn running(&self, key: u64) -> Option<Context> {
+        lock(&self.0.calls).get(&key).map(|running| running.context.clone())
     }
 
     /// What is known of a running call, as JSON: `{"requestId", "method", "protocolVersion", "era", "clientInfo"?,
-    /// "clientCapabilities", "progressToken"?, "logLevel"?, "meta"?, "transport", "sessionId"?, "headers"?}`.
+    /// "clientCapabilities", "progressToken"?, "logLevel"?, "meta"?, "transport", "sessionId"?, "headers"?}`, and
+    /// `"through"?`: the call of the innermost middleware of this host that the request came through.
     #[must_use]
     pub fn context(&self, key: u64) -> Option<RawJson> {
-        self.running(key).map(|context| context.request().to_json())
+        self.running(key).map(|context| {
+            let facts = context.request().to_json();
+            match context.state::<Through>() {
+                None => facts,
+                Some(through) => {
+                    let text = facts.get();
+                    RawJson::written(format!("{},\"through\":{}}}", &text[..text.len() - 1], through.0))
+                }
+            }
+        })
     }
 
     /// Reports progress of a running call. `false`: it is not running any more.

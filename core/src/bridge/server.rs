@@ -4,10 +4,12 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::middleware::timing_of;
 use super::{Bridge, HostHandler};
 use crate::call::Handler;
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
+use crate::middleware::Timing;
 use crate::model::{Prompt, Resource, ResourceTemplate, Tool};
 #[cfg(feature = "files")]
 use crate::server::files::{Directory, File};
@@ -52,9 +54,10 @@ fn name_of(kind: Kind, members: &Map<String, Value>) -> String {
 
 /// A host's server object.
 pub struct Server {
-    bridge: Bridge,
-    source: u32,
+    pub(super) bridge: Bridge,
+    pub(super) source: u32,
     pub(super) server: server::Server,
+    pub(super) timing: Timing,
 }
 
 impl Server {
@@ -64,7 +67,12 @@ impl Server {
     /// [`Misuse`](crate::ErrorKind::Misuse) naming the option that is unknown or wrong.
     pub fn new(bridge: &Bridge, source: u32, options: &str) -> Result<Self> {
         let options = ServerOptions::parse(options)?;
-        Ok(Self { bridge: bridge.clone(), source, server: server::Server::with_options(options) })
+        Ok(Self {
+            bridge: bridge.clone(),
+            source,
+            server: server::Server::with_options(options),
+            timing: Timing::new(),
+        })
     }
 
     fn handler(&self, handler: u32) -> Arc<dyn Handler> {
@@ -246,12 +254,14 @@ impl Server {
         self.server.close();
     }
 
-    /// `{"connections", "bridge_queued", "bridge_calls", "bridge_ops", "bridge_dropped", …}`
+    /// `{"connections", "bridge_queued", "bridge_calls", "bridge_ops", "bridge_dropped", "timing"?: {method:
+    /// {"count", "failed", "seconds", "longest"}}, …}`
     #[must_use]
     pub fn metrics(&self) -> RawJson {
         let bridge = self.bridge.metrics();
         let mut value = self.server.metrics();
         if let Some(members) = value.as_object_mut() {
+            members.extend(timing_of(&self.timing).map(|timing| ("timing".to_owned(), timing)));
             members.insert("bridge_queued".into(), bridge.queued.into());
             members.insert("bridge_calls".into(), bridge.calls.into());
             members.insert("bridge_ops".into(), bridge.ops.into());

@@ -9,7 +9,7 @@ use super::request::{Answer, CallOptions, Done, Guard, prepared};
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::protocol::revision::{Era, Method, modern};
-use crate::protocol::{CallId, Input, LogLevel, Payload, RequestContext};
+use crate::protocol::{CallId, Input, LogLevel, Payload, RequestContext, States};
 use crate::signal::Signal;
 
 /// What a layer above keeps for one connection.
@@ -58,7 +58,7 @@ pub(crate) trait Link: Send + Sync {
 
 /// One running request, as its handler sees it. A clone is a reference count.
 #[derive(Clone)]
-pub struct Context(Arc<Inner>);
+pub struct Context(Arc<Inner>, States);
 
 struct Inner {
     call: CallId,
@@ -72,7 +72,28 @@ struct Inner {
 
 impl Context {
     pub(crate) fn new(call: CallId, request: RequestContext, link: Arc<dyn Link>, handler: Arc<dyn Handler>) -> Self {
-        Self(Arc::new(Inner { call, request, link, handler, cancelled: Signal::default(), tag: AtomicU64::new(0) }))
+        let states = request.states.clone();
+        let inner = Inner { call, request, link, handler, cancelled: Signal::default(), tag: AtomicU64::new(0) };
+        Self(Arc::new(inner), states)
+    }
+
+    /// What was put beside the request.
+    pub(crate) fn states(&self) -> &States {
+        &self.1
+    }
+
+    /// The value of this type that belongs to the request: what [`Server::lifespan`](crate::Server::lifespan) or
+    /// [`Server::state`](crate::Server::state) gave the server, or middleware the request.
+    #[must_use]
+    pub fn state<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.1.find()
+    }
+
+    /// The same request with one more value, for [`state`](Self::state): what middleware hands on. Of several of a type
+    /// the last one counts.
+    #[must_use]
+    pub fn with_state<T: Any + Send + Sync>(&self, value: T) -> Self {
+        Self(self.0.clone(), self.1.and(Arc::new(value)))
     }
 
     pub(crate) fn call(&self) -> CallId {

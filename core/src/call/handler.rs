@@ -1,6 +1,9 @@
+use std::any::Any;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::task::{self, Poll};
 
 use super::Context;
 use crate::error::{Error, Result};
@@ -131,5 +134,43 @@ impl Failures {
     }
 }
 
+/// How a future of user code ended.
+pub(crate) enum Ran<T> {
+    Done(T),
+    Panicked(Box<dyn Any + Send>),
+    /// The request was cancelled, and the future dropped.
+    Cancelled,
+}
+
+/// Runs a future of user code for a request: polled here first, because most are ready at once, and moved to a task
+/// when it waits; dropped when the request is cancelled.
+pub(crate) fn run<T: 'static>(cx: Context, mut future: BoxFuture<T>, finish: impl FnOnce(Ran<T>) + Send + 'static) {
+    let mut nobody = task::Context::from_waker(task::Waker::noop());
+    match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut nobody))) {
+        Err(panic) => finish(Ran::Panicked(panic)),
+        Ok(Poll::Ready(outcome)) => finish(Ran::Done(outcome)),
+        Ok(Poll::Pending) => {
+            let link = cx.link().clone();
+            link.spawn(Box::pin(async move { finish(until_cancelled(cx, future).await) }));
+        }
+    }
+}
+
+async fn until_cancelled<T>(cx: Context, mut future: BoxFuture<T>) -> Ran<T> {
+    let cancelled = cx.cancelled();
+    let mut cancelled = std::pin::pin!(cancelled);
+    std::future::poll_fn(|task| {
+        if cancelled.as_mut().poll(task).is_ready() {
+            return Poll::Ready(Ran::Cancelled);
+        }
+        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(task))) {
+            Err(panic) => Poll::Ready(Ran::Panicked(panic)),
+            Ok(Poll::Ready(outcome)) => Poll::Ready(Ran::Done(outcome)),
+            Ok(Poll::Pending) => Poll::Pending,
+        }
+    })
+    .await
+}
+
 /// A boxed future that may move between threads.
-pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;

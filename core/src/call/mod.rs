@@ -5,11 +5,19 @@
 
 mod context;
 mod handler;
+mod middleware;
 mod request;
 
 pub use context::Context;
 pub(crate) use context::{Link, SessionSlot};
-pub(crate) use handler::{BoxFuture, Failures, HiddenError, Shaper};
+pub use handler::BoxFuture;
+pub(crate) use handler::{Failures, HiddenError, Ran, Shaper, run};
 pub use handler::{Handler, Reply};
+pub(crate) use middleware::Chain;
+#[cfg(feature = "runtime")]
+pub use middleware::ConcurrencyLimit;
+#[cfg(feature = "runtime")]
+pub(crate) use middleware::handled;
+pub use middleware::{Logging, MethodTiming, Middleware, Next, RateLimit, Request, RequestRecord, Timing};
 pub use request::{Answer, CallOptions};
 pub(crate) use request::{Done, Guard, prepared};

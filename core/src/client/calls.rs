@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::call::{Answer, CallOptions, Done, Guard, Link, prepared};
+use crate::call::{Answer, CallOptions, Chain, Done, Guard, Link, Request, prepared};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
 use crate::model::{CallToolResult, Capabilities};
 use crate::protocol::revision::{Method, Revision};
-use crate::protocol::{Input, Opening};
+use crate::protocol::{Input, Opening, RequestContext};
 
 /// Ends a connection in order.
 pub(crate) trait Closer: Send + Sync {
@@ -32,6 +32,7 @@ pub(crate) struct Connected {
     pub(crate) opening: Opening,
     pub(crate) timeout: Option<Duration>,
     pub(crate) transport: &'static str,
+    pub(crate) middleware: Chain,
 }
 
 /// A connected client. A clone is the same connection; it ends with [`close`](Self::close) or the last clone.
@@ -92,13 +93,24 @@ impl Client {
         let mut options = options.clone();
         options.timeout = options.timeout.or(self.connected.timeout).filter(|timeout| !timeout.is_zero());
         options.max_timeout = options.max_timeout.filter(|timeout| !timeout.is_zero());
-        match prepared(params, &options) {
-            Ok(params) => self.connected.link.clone().request(method, params, &options, None, done),
+        let params = match prepared(params, &options) {
+            Ok(params) => params,
             Err(error) => {
                 done(Err(error));
-                Box::new(())
+                return Box::new(());
             }
-        }
+        };
+        let link = self.connected.link.clone();
+        let Some(around) = self.connected.middleware.all() else {
+            return link.request(method, params, &options, None, done);
+        };
+        let peer = self.connected.opening.peer.clone();
+        let known = Method::find(method).map_or("", |row| row.name);
+        let facts = RequestContext::of_own(self.revision(), known, peer, self.transport());
+        let (name, near) = (method.to_owned(), link.clone());
+        let send =
+            move |request: Request, done: Done| near.clone().request(&name, request.params, &options, None, done);
+        around.outgoing(&link, facts, Request { method: method.to_owned(), params }, done, send)
     }
 
     /// Sends a notification of the protocol.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use serde_json::{Map, Value, json};
 
-use crate::call::{Context, Failures, Handler, Link, Reply, Shaper};
+use crate::call::{Chain, Context, Failures, Handler, Link, Middleware, Reply, Shaper};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
 use crate::model::{Capabilities, form, sampling::check_sampling};
@@ -62,6 +62,7 @@ pub struct Handlers {
     by_method: Vec<(&'static str, Arc<dyn Handler>)>,
     capabilities: Map<String, Value>,
     roots: Option<Roots>,
+    middleware: Chain,
     failures: Arc<Failures>,
 }
 
@@ -72,6 +73,7 @@ impl Default for Handlers {
             by_method: Vec::new(),
             capabilities: Map::new(),
             roots: None,
+            middleware: Chain::default(),
             failures: Arc::default(),
         }
     }
@@ -133,6 +135,18 @@ impl Handlers {
         let name = method.split('/').next().unwrap_or(method);
         self.capabilities.insert(name.to_owned(), capability);
         self
+    }
+
+    /// Puts middleware around every request that the client sends once it is connected; the first that was added is the
+    /// outermost.
+    #[must_use]
+    pub fn middleware(self, middleware: impl Middleware) -> Self {
+        self.middleware.add(Arc::new(middleware));
+        self
+    }
+
+    pub(crate) fn around(&self) -> &Chain {
+        &self.middleware
     }
 
     /// The capabilities that these need, with those that were given besides.

@@ -14,6 +14,8 @@ pub mod code {
     pub const INVALID_PARAMS: i64 = -32602;
     /// The receiver failed.
     pub const INTERNAL_ERROR: i64 = -32603;
+    /// The receiver has no room for the request now. From the range that JSON-RPC leaves to implementations.
+    pub const BUSY: i64 = -32000;
 }
 
 /// The `error` member of an error response.

@@ -2,6 +2,7 @@
 
 use super::PeerFacts;
 use super::context::RequestContext;
+use super::exchange::Head;
 use super::kind::Kind;
 use super::pending::{CallId, Route};
 use super::revision::{Method, Revision};
@@ -151,7 +152,7 @@ pub enum Structured {
 }
 
 /// A request of the peer that is to be run.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Call {
     /// Names it until it is completed.
@@ -166,6 +167,20 @@ pub struct Call {
     pub arguments: Option<RawJson>,
     /// The facts it runs under.
     pub context: RequestContext,
+}
+
+impl Call {
+    /// The same with other parameters.
+    ///
+    /// # Errors
+    /// −32602 when they are no parameters of a request.
+    pub(crate) fn with_params(&self, params: Option<RawJson>) -> Result<Self> {
+        let head = Head::read(params.as_ref())?;
+        let name = self.method.name_of(head.name, head.uri);
+        let mut context = self.context.clone();
+        (context.name, context.meta) = (name.clone(), head.meta);
+        Ok(Self { id: self.id, method: self.method, params, name, arguments: head.arguments, context })
+    }
 }
 
 /// A message on its way out.

@@ -9,7 +9,7 @@ mod tests;
 
 use super::LogLevel;
 use super::action::*;
-use super::context::{RequestContext, Transport};
+use super::context::{RequestContext, States, Transport};
 use super::exchange::{self, Arrival, Head, News, Seen, Session};
 use super::kind::Kind;
 use super::pending::{CallId, Incoming, IncomingTable, Outgoing, OutgoingTable, Pace, Route};

@@ -1,3 +1,4 @@
+use std::any::Any;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -112,6 +113,42 @@ impl fmt::Debug for Transport {
     }
 }
 
+/// Values that were put beside a request on its way, the last one first: what a server started with, what middleware
+/// found out. A clone is a reference count.
+#[derive(Clone, Default)]
+pub(crate) struct States(Option<Arc<Stated>>);
+
+struct Stated {
+    value: Arc<dyn Any + Send + Sync>,
+    before: States,
+}
+
+impl States {
+    /// These and one more.
+    #[must_use]
+    pub(crate) fn and(&self, value: Arc<dyn Any + Send + Sync>) -> Self {
+        Self(Some(Arc::new(Stated { value, before: self.clone() })))
+    }
+
+    /// The last one of this type.
+    pub(crate) fn find<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        let mut next = self;
+        while let Some(stated) = &next.0 {
+            if let Ok(found) = stated.value.clone().downcast() {
+                return Some(found);
+            }
+            next = &stated.before;
+        }
+        None
+    }
+}
+
+impl fmt::Debug for States {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "States(..)" } else { "States()" })
+    }
+}
+
 /// Everything a handler may know about its request. Legacy fills it from the session, modern from `_meta`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -134,9 +171,27 @@ pub struct RequestContext {
     pub meta: Option<RawJson>,
     /// How it came in.
     pub transport: Arc<Transport>,
+    /// What was put beside it on its way.
+    pub(crate) states: States,
 }
 
 impl RequestContext {
+    /// The facts of a request that this side sends.
+    pub(crate) fn of_own(revision: Revision, method: &'static str, peer: Arc<PeerFacts>, kind: &'static str) -> Self {
+        Self {
+            id: Id::Number(0),
+            method,
+            revision,
+            peer,
+            log_level: None,
+            progress_token: None,
+            name: None,
+            meta: None,
+            transport: Arc::new(Transport::new(kind)),
+            states: States::default(),
+        }
+    }
+
     /// As JSON, for other languages: see the bridge's `context`.
     #[must_use]
     pub fn to_json(&self) -> RawJson {

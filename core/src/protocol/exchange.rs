@@ -195,11 +195,7 @@ pub(super) fn admit(
         log_level: if revision.era() == Era::Legacy { Some(log_level.unwrap_or(LogLevel::Info)) } else { log_level },
         progress_token,
         meta: head.meta,
-        name: match row.name_member {
-            Some("uri") => head.uri,
-            Some(_) => head.name,
-            None => None,
-        },
+        name: row.name_of(head.name, head.uri),
         arguments: head.arguments,
     })
 }

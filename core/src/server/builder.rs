@@ -1,3 +1,4 @@
+use std::any::Any;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
@@ -9,6 +10,7 @@ use super::listed::{Common, Kind};
 use super::registry::Registry;
 use super::session::Links;
 use super::usage::Meter;
+use crate::call::{Chain, Middleware};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{Limits, RawJson};
 use crate::model::{Capabilities, Implementation};
@@ -141,7 +143,10 @@ impl Server {
     /// A server with these options.
     #[must_use]
     pub fn with_options(options: ServerOptions) -> Self {
-        let router = Arc::new(Router {
+        let router = Arc::new_cyclic(|this| Router {
+            this: this.clone(),
+            middleware: Chain::default(),
+            states: RwLock::default(),
             registry: RwLock::new(Registry::default()),
             common: Arc::new(Common::default()),
             page_size: AtomicUsize::new(options.page_size.max(1)),
@@ -247,6 +252,28 @@ impl Server {
         F: Fn(&(dyn std::error::Error + Send + Sync + 'static), &str) + Send + Sync + 'static,
     {
         self.shared.router.common.failures.heard_by(Arc::new(f));
+        self
+    }
+
+    /// Puts middleware around every request that a handler of this server answers, on every transport; the first that
+    /// was added is the outermost.
+    #[must_use]
+    pub fn middleware(self, middleware: impl Middleware) -> Self {
+        self.add_middleware(Arc::new(middleware));
+        self
+    }
+
+    /// As [`middleware`](Self::middleware), for requests that come from now on.
+    pub fn add_middleware(&self, middleware: Arc<dyn Middleware>) {
+        self.shared.router.middleware.add(middleware);
+    }
+
+    /// Gives every handler this value, as [`Context::state`](crate::Context::state).
+    #[must_use]
+    pub fn state<T: Any + Send + Sync>(self, value: T) -> Self {
+        let mut states = self.shared.router.states.write().unwrap_or_else(PoisonError::into_inner);
+        *states = states.and(Arc::new(value));
+        drop(states);
         self
     }
 

@@ -1,9 +1,7 @@
 use std::borrow::Cow;
-use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
-use std::task::Poll;
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use serde::Deserialize;
 use serde_json::json;
@@ -16,21 +14,34 @@ use super::resources::{ListedBySource, Read, SOURCE, not_found};
 #[cfg(feature = "files")]
 use super::serving_files;
 use super::{HandlerError, IntoAnswer};
-use crate::call::{BoxFuture, Context, Handler, Link, Reply, Shaper};
+use crate::call::{self, BoxFuture, Chain, Context, Handler, Link, Ran, Reply, Shaper};
 use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{self, RawJson, code};
 use crate::protocol::revision::Era;
-use crate::protocol::{Call, Payload};
+use crate::protocol::{Call, Payload, States};
 
 /// Finds what a request asks for and runs it.
 pub(crate) struct Router {
+    /// Itself, for what outlives a call of its functions.
+    pub(crate) this: Weak<Self>,
+    pub(crate) middleware: Chain,
+    /// What every request of the server may use.
+    pub(crate) states: RwLock<States>,
     pub(crate) registry: RwLock<Registry>,
     pub(crate) common: Arc<Common>,
     pub(crate) page_size: AtomicUsize,
 }
 
 impl Router {
-    pub(crate) fn dispatch(&self, link: &Arc<dyn Link>, call: Call) {
+    pub(crate) fn dispatch(&self, link: &Arc<dyn Link>, mut call: Call) {
+        call.context.states = self.states.read().unwrap_or_else(PoisonError::into_inner).clone();
+        match (self.middleware.all(), self.this.upgrade()) {
+            (Some(all), Some(router)) => all.incoming(link, call, move |link, call| router.route(link, call)),
+            _ => self.route(link, call),
+        }
+    }
+
+    fn route(&self, link: &Arc<dyn Link>, call: Call) {
         match call.method.name {
             "tools/call" => self.call_tool(link, call),
             "tools/list" => self.list(link, call, Kind::Tool),
@@ -409,38 +420,12 @@ fn shown(value: &RawJson) -> Cow<'_, str> {
     shortened(value.get(), 60)
 }
 
-/// Runs a handler's future: polled here first, because most are ready at once, and moved to a task when it waits.
-pub(crate) fn run<T: IntoAnswer>(cx: Context, mut future: BoxFuture<Result<T, HandlerError>>, reply: Reply) {
-    let mut nobody = std::task::Context::from_waker(std::task::Waker::noop());
-    match std::panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut nobody))) {
-        Err(panic) => panicked(&*panic, reply),
-        Ok(Poll::Ready(outcome)) => finished(outcome, reply),
-        Ok(Poll::Pending) => {
-            let link = cx.link().clone();
-            link.spawn(Box::pin(until_cancelled(cx, future, reply)));
-        }
-    }
-}
-
-/// Drops the handler's future when the peer cancels.
-async fn until_cancelled<T: IntoAnswer>(cx: Context, mut future: BoxFuture<Result<T, HandlerError>>, reply: Reply) {
-    let cancelled = cx.cancelled();
-    let mut cancelled = std::pin::pin!(cancelled);
-    let outcome = std::future::poll_fn(|task| {
-        if cancelled.as_mut().poll(task).is_ready() {
-            return Poll::Ready(None);
-        }
-        match std::panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(task))) {
-            Err(panic) => Poll::Ready(Some(Err(panic))),
-            Ok(Poll::Ready(outcome)) => Poll::Ready(Some(Ok(outcome))),
-            Ok(Poll::Pending) => Poll::Pending,
-        }
-    })
-    .await;
-    match outcome {
+/// Runs a handler's future.
+pub(crate) fn run<T: IntoAnswer>(cx: Context, future: BoxFuture<Result<T, HandlerError>>, reply: Reply) {
+    call::run(cx, future, |ran| match ran {
+        Ran::Done(outcome) => finished(outcome, reply),
+        Ran::Panicked(panic) => panicked(&*panic, reply),
         // The connection has forgotten the request; dropping the reply sends nothing.
-        None => drop(reply),
-        Some(Ok(outcome)) => finished(outcome, reply),
-        Some(Err(panic)) => panicked(&*panic, reply),
-    }
+        Ran::Cancelled => drop(reply),
+    });
 }

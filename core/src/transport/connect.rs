@@ -305,7 +305,9 @@ async fn negotiate(
             unfinished.disarm();
             let link: Arc<dyn Link> = peer.clone();
             handlers.join(&link);
-            let connected = Connected { link: peer, closer, opening, timeout: options.timeout(), transport };
+            let middleware = handlers.around().clone();
+            let connected =
+                Connected { link: peer, closer, opening, timeout: options.timeout(), transport, middleware };
             Ok(Client { connected: Arc::new(connected) })
         }
         Err((error, relaunch)) => {

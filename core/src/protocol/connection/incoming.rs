@@ -164,6 +164,7 @@ impl Connection {
             name: admitted.name.clone(),
             meta: admitted.meta,
             transport: self.arrival.as_ref().map_or(&self.transport, |a| &a.transport).clone(),
+            states: States::default(),
         };
         let (name, arguments) = (admitted.name, admitted.arguments);
         out.push(Action::Dispatch(Box::new(Call { id: call, method: row, params, name, arguments, context })));

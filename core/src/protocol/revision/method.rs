@@ -164,6 +164,15 @@ impl Method {
         (self.since..=self.until).contains(&revision)
     }
 
+    /// Of a request's parameters, what it is about.
+    pub(crate) fn name_of<T>(&self, name: Option<T>, uri: Option<T>) -> Option<T> {
+        match self.name_member {
+            Some("uri") => uri,
+            Some(_) => name,
+            None => None,
+        }
+    }
+
     /// What a revision that has dropped this method is asked instead, because any answer to it says as much.
     #[must_use]
     pub fn stand_in(&self, revision: Revision) -> Option<&'static Self> {

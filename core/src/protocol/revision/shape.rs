@@ -185,6 +185,17 @@ fn wrapped_schema(schema: &Value) -> Option<Value> {
     Some(outer)
 }
 
+/// A call's result as an object, without what only the envelope of newer revisions adds.
+pub(crate) fn call_result(rules: &Rules, payload: Payload) -> RawJson {
+    if let Payload::Object(object) = payload {
+        return object;
+    }
+    let mut out = String::with_capacity(size_hint(&payload));
+    write_content(&mut out, rules, payload);
+    out.push('}');
+    RawJson::written(out)
+}
+
 /// Appends a result as `rules` can carry it.
 pub(crate) fn write_result(out: &mut String, rules: &Rules, server_info: &str, method: &Method, payload: Payload) {
     match payload {
@@ -207,8 +218,17 @@ pub(crate) fn write_result(out: &mut String, rules: &Rules, server_info: &str, m
             if has(text, "\"resultType\"") || has(text, "\"_meta\"") {
                 return out.push_str(&merge_modern(text, server_info, method));
             }
-            out.push_str(&text[..text.len() - 1]);
+            write_content(out, rules, Payload::Object(object));
         }
+        content => write_content(out, rules, content),
+    }
+    finish(out, rules, server_info, method);
+}
+
+/// Appends a plain answer as the content of a call's result, without the closing brace.
+fn write_content(out: &mut String, rules: &Rules, payload: Payload) {
+    match payload {
+        Payload::Object(object) => out.push_str(&object.get()[..object.get().len() - 1]),
         Payload::Text(text) => {
             out.push_str("{\"content\":[{\"type\":\"text\",\"text\":");
             push_string(out, &text);
@@ -233,7 +253,6 @@ pub(crate) fn write_result(out: &mut String, rules: &Rules, server_info: &str, m
             }
         }
     }
-    finish(out, rules, server_info, method);
 }
 
 /// How long a result will be, about.

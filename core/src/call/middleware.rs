@@ -1,0 +1,218 @@
+//! What stands around every request, on either side: middleware.
+
+mod limits;
+mod links;
+mod watching;
+
+use std::future::Future;
+use std::sync::{Arc, PoisonError, RwLock};
+
+#[cfg(feature = "runtime")]
+pub use limits::ConcurrencyLimit;
+pub use limits::RateLimit;
+pub use watching::{Logging, MethodTiming, RequestRecord, Timing};
+
+use self::links::{Caught, Outward};
+use super::handler::{BoxFuture, Ran, run};
+use super::request::{Done, Guard};
+use super::{Answer, Context, Handler, Link, Reply};
+use crate::error::{Error, Result};
+use crate::jsonrpc::{RawJson, code};
+use crate::protocol::{Call, CallId, RequestContext};
+
+/// A request on its way to what answers it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Request {
+    /// Its method, such as `tools/call`. What stands here when it is run makes no difference: what was admitted runs.
+    pub method: String,
+    /// Its parameters, an object.
+    pub params: Option<RawJson>,
+}
+
+/// Stands around every request: of a server, those that its handlers answer; of a client, those that it sends. Sees the
+/// request, decides whether, when and how it goes on, and sees what comes of it. `async |request, context, next| …` is
+/// middleware.
+pub trait Middleware: Send + Sync + 'static {
+    /// Handles one request; `next.run(request, &context)` goes on. The result is a result object of the protocol, such
+    /// as a `CallToolResult`. The future is dropped when the request is cancelled.
+    fn handle(&self, request: Request, context: Context, next: Next) -> BoxFuture<Result<RawJson>>;
+}
+
+impl<F, Fut> Middleware for F
+where
+    F: Fn(Request, Context, Next) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<RawJson>> + Send + 'static,
+{
+    fn handle(&self, request: Request, context: Context, next: Next) -> BoxFuture<Result<RawJson>> {
+        Box::pin(self(request, context, next))
+    }
+}
+
+impl Middleware for Arc<dyn Middleware> {
+    fn handle(&self, request: Request, context: Context, next: Next) -> BoxFuture<Result<RawJson>> {
+        (**self).handle(request, context, next)
+    }
+}
+
+type Innermost = Arc<dyn Fn(Request, &Context) -> Answer + Send + Sync>;
+
+/// The rest of the way.
+#[derive(Clone)]
+pub struct Next {
+    rest: Links,
+    at: usize,
+    innermost: Innermost,
+}
+
+impl Next {
+    /// Lets the request go on, with these parameters and what the context was given by
+    /// [`with_state`](Context::with_state). Dropped before it is ready, what runs is cancelled. It may be run again, to
+    /// try once more.
+    pub fn run(&self, request: Request, context: &Context) -> BoxFuture<Result<RawJson>> {
+        match self.rest.get(self.at) {
+            Some(middleware) => {
+                let next = Self { at: self.at + 1, ..self.clone() };
+                middleware.handle(request, context.clone(), next)
+            }
+            None => Box::pin((self.innermost)(request, context)),
+        }
+    }
+}
+
+impl std::fmt::Debug for Next {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Next").field("middleware", &(self.rest.len() - self.at)).finish_non_exhaustive()
+    }
+}
+
+/// The middleware of one side, in order. A clone is a copy.
+#[derive(Default)]
+pub(crate) struct Chain(RwLock<Option<Links>>);
+
+type Links = Arc<[Arc<dyn Middleware>]>;
+
+impl Clone for Chain {
+    fn clone(&self) -> Self {
+        Self(RwLock::new(self.0.read().unwrap_or_else(PoisonError::into_inner).clone()))
+    }
+}
+
+impl Chain {
+    pub(crate) fn add(&self, middleware: Arc<dyn Middleware>) {
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let before = all.iter().flat_map(|all| all.iter().cloned());
+        *all = Some(before.chain([middleware]).collect());
+    }
+
+    /// `None`: there is nothing to go through.
+    pub(crate) fn all(&self) -> Option<Around> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone().map(Around)
+    }
+}
+
+/// The middleware that one request goes through.
+pub(crate) struct Around(Links);
+
+/// What a request that goes through middleware is registered under; the middleware's future hears of its end.
+struct Passing;
+
+impl Handler for Passing {
+    fn call(&self, _: Context, _: RawJson, _: Reply) {}
+}
+
+impl Around {
+    /// Takes a request of the peer through the middleware, to `route`, and back.
+    pub(crate) fn incoming(
+        self,
+        link: &Arc<dyn Link>,
+        call: Call,
+        route: impl Fn(&Arc<dyn Link>, Call) + Send + Sync + 'static,
+    ) {
+        let context = Context::new(call.id, call.context.clone(), link.clone(), Arc::new(Passing));
+        if !link.started(&context) {
+            return;
+        }
+        let request = Request { method: call.method.name.to_owned(), params: call.params.clone() };
+        let back = link.clone();
+        let innermost: Innermost = Arc::new(move |request, context| {
+            Answer::of(|done| {
+                let changed = match call.params == request.params {
+                    true => Ok(call.clone()),
+                    false => call.with_params(request.params),
+                };
+                let mut call = match changed {
+                    Ok(call) => call,
+                    Err(error) => {
+                        done(Err(error));
+                        return Box::new(());
+                    }
+                };
+                call.context.states = context.states().clone();
+                let (caught, guard) = Caught::of(back.clone(), &call, done);
+                route(&caught, call);
+                guard
+            })
+        });
+        let reply = Reply::new(context.clone(), None);
+        let future = Next { rest: self.0, at: 0, innermost }.run(request, &context);
+        run(context, future, |ran| match ran {
+            Ran::Done(Ok(result)) => reply.result(result),
+            Ran::Done(Err(error)) => reply.error(error),
+            Ran::Panicked(_) => reply.error(panicked()),
+            Ran::Cancelled => drop(reply),
+        });
+    }
+
+    /// Takes a request of ours through the middleware, to `send`, and back to `done`. Dropping what is returned cancels.
+    pub(crate) fn outgoing(
+        self,
+        link: &Arc<dyn Link>,
+        facts: RequestContext,
+        request: Request,
+        done: Done,
+        send: impl Fn(Request, Done) -> Guard + Send + Sync + 'static,
+    ) -> Guard {
+        let outward: Arc<dyn Link> = Arc::new(Outward(link.clone()));
+        let context = Context::new(CallId::new(0), facts, outward, Arc::new(Passing));
+        let innermost: Innermost = Arc::new(move |request, _| Answer::of(|done| send(request, done)));
+        let future = Next { rest: self.0, at: 0, innermost }.run(request, &context);
+        run(context.clone(), future, |ran| match ran {
+            Ran::Done(outcome) => done(outcome),
+            Ran::Panicked(_) => done(Err(panicked())),
+            // Nobody waits for it any more.
+            Ran::Cancelled => drop(done),
+        });
+        Box::new(CancelOnDrop(context))
+    }
+}
+
+fn panicked() -> Error {
+    Error::rpc(code::INTERNAL_ERROR, "middleware failed: panic")
+}
+
+struct CancelOnDrop(Context);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel(None);
+    }
+}
+
+/// Runs a handler within a request that is running already, such as a host's middleware. Dropping the answer cancels it.
+#[cfg(feature = "runtime")]
+pub(crate) fn handled(context: &Context, handler: &Arc<dyn Handler>, params: RawJson) -> Answer {
+    Answer::of(|done| {
+        let (caught, guard) = Caught::within(context, done);
+        let mut request = context.request().clone();
+        request.states = context.states().clone();
+        let own = Context::new(context.call(), request, caught.clone(), handler.clone());
+        if caught.started(&own) {
+            let reply = Reply::new(own.clone(), None);
+            let run = || handler.call(own, params, reply);
+            // A panic that gets here has dropped the reply, which has answered.
+            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+        }
+        guard
+    })
+}

@@ -1,0 +1,193 @@
+//! The ways to the peer that a request inside of middleware has.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::call::{BoxFuture, CallOptions, Context, Done, Guard, Link, SessionSlot};
+use crate::error::{Error, Result};
+use crate::jsonrpc::{RawJson, code};
+use crate::protocol::revision::{Revision, shape};
+use crate::protocol::{Call, CallId, Input, LogLevel, Payload};
+
+/// Of one request the answer comes here; the rest goes on to the peer.
+pub(super) struct Caught {
+    link: Arc<dyn Link>,
+    revision: Revision,
+    /// Whether plain answers are a tool's.
+    tool: bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    done: Option<Done>,
+    /// What runs, to be cancelled.
+    running: Option<Context>,
+}
+
+impl Caught {
+    /// Hears of the answer to `call`. Dropping the guard cancels.
+    pub(super) fn of(link: Arc<dyn Link>, call: &Call, done: Done) -> (Arc<dyn Link>, Guard) {
+        Self::start(link, call.context.revision, call.method.name == "tools/call", done)
+    }
+
+    /// Hears of the answer of a handler inside of a running request.
+    #[cfg(feature = "runtime")]
+    pub(super) fn within(context: &Context, done: Done) -> (Arc<dyn Link>, Guard) {
+        let request = context.request();
+        Self::start(context.link().clone(), request.revision, request.method == "tools/call", done)
+    }
+
+    fn start(link: Arc<dyn Link>, revision: Revision, tool: bool, done: Done) -> (Arc<dyn Link>, Guard) {
+        let state = Mutex::new(State { done: Some(done), running: None });
+        let caught = Arc::new(Self { link, revision, tool, state });
+        (caught.clone(), Box::new(Abandons(caught)))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Dropped, what runs is cancelled.
+struct Abandons(Arc<Caught>);
+
+impl Drop for Abandons {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        let (done, running) = (state.done.take(), state.running.take());
+        drop(state);
+        if let Some(context) = running {
+            context.cancel(None);
+        }
+        drop(done);
+    }
+}
+
+impl Link for Caught {
+    fn started(&self, context: &Context) -> bool {
+        let mut state = self.lock();
+        // Given up before it began.
+        let wanted = state.done.is_some();
+        if wanted {
+            state.running = Some(context.clone());
+        }
+        wanted
+    }
+
+    fn complete(self: Arc<Self>, _: CallId, outcome: Result<Payload>) {
+        let mut state = self.lock();
+        let (done, running) = (state.done.take(), state.running.take());
+        drop(state);
+        drop(running);
+        let Some(done) = done else { return };
+        done(match outcome {
+            Ok(Payload::Object(object)) => Ok(object),
+            Ok(plain) if self.tool => Ok(shape::call_result(self.revision.rules(), plain)),
+            Ok(Payload::Failed(text)) => Err(Error::rpc(code::INTERNAL_ERROR, text)),
+            Ok(_) => Err(Error::rpc(code::INTERNAL_ERROR, "middleware failed: its answer is no result object")),
+            Err(error) => Err(error),
+        });
+    }
+
+    fn input(self: Arc<Self>, input: Input) {
+        self.link.clone().input(input);
+    }
+
+    fn spawn(&self, future: BoxFuture<()>) {
+        self.link.spawn(future);
+    }
+
+    fn block(&self, work: Box<dyn FnOnce() + Send>) {
+        self.link.block(work);
+    }
+
+    fn log_level(&self) -> Option<LogLevel> {
+        self.link.log_level()
+    }
+
+    fn request(
+        self: Arc<Self>,
+        method: &str,
+        params: Option<RawJson>,
+        options: &CallOptions,
+        related: Option<CallId>,
+        done: Done,
+    ) -> Guard {
+        self.link.clone().request(method, params, options, related, done)
+    }
+
+    fn awaited(&self) -> usize {
+        self.link.awaited()
+    }
+
+    fn subscribe(&self, uri: &str, begins: bool) -> Result<()> {
+        self.link.subscribe(uri, begins)
+    }
+
+    fn session(&self) -> &SessionSlot {
+        self.link.session()
+    }
+
+    fn close_stream(&self, call: CallId) {
+        self.link.close_stream(call);
+    }
+
+    fn cork(&self) {
+        self.link.cork();
+    }
+
+    fn uncork(&self) {
+        self.link.uncork();
+    }
+}
+
+/// The way to the server of a request that this side sends: there is nobody to log or report progress to.
+pub(super) struct Outward(pub(super) Arc<dyn Link>);
+
+impl Link for Outward {
+    fn started(&self, _: &Context) -> bool {
+        true
+    }
+
+    fn complete(self: Arc<Self>, _: CallId, _: Result<Payload>) {}
+
+    fn input(self: Arc<Self>, input: Input) {
+        if let Input::Notify { method, params, .. } = input {
+            self.0.clone().input(Input::Notify { method, params, related: None });
+        }
+    }
+
+    fn spawn(&self, future: BoxFuture<()>) {
+        self.0.spawn(future);
+    }
+
+    fn block(&self, work: Box<dyn FnOnce() + Send>) {
+        self.0.block(work);
+    }
+
+    fn log_level(&self) -> Option<LogLevel> {
+        None
+    }
+
+    fn request(
+        self: Arc<Self>,
+        method: &str,
+        params: Option<RawJson>,
+        options: &CallOptions,
+        _: Option<CallId>,
+        done: Done,
+    ) -> Guard {
+        self.0.clone().request(method, params, options, None, done)
+    }
+
+    fn awaited(&self) -> usize {
+        self.0.awaited()
+    }
+
+    fn subscribe(&self, uri: &str, begins: bool) -> Result<()> {
+        self.0.subscribe(uri, begins)
+    }
+
+    fn session(&self) -> &SessionSlot {
+        self.0.session()
+    }
+}

@@ -1,0 +1,167 @@
+//! Middleware that looks on: logging and timing.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::{Middleware, Next, Request};
+use crate::call::{BoxFuture, Context};
+use crate::error::{Error, Result};
+use crate::jsonrpc::{RawJson, unquoted};
+
+/// What became of one request.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct RequestRecord {
+    /// Its method, such as `tools/call`.
+    pub method: String,
+    /// What it was about: the tool's or prompt's name, or the resource's URI.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Time until its answer, in seconds.
+    pub seconds: f64,
+    /// The error that it was answered with; a tool's own failure is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// It was cancelled, and not answered.
+    pub cancelled: bool,
+}
+
+/// Writes down every request with its time and outcome, when it is finished.
+#[derive(Clone)]
+pub struct Logging(Arc<dyn Fn(&RequestRecord) + Send + Sync>);
+
+impl Logging {
+    /// One line of standard error for each request.
+    #[must_use]
+    pub fn to_stderr() -> Self {
+        Self::new(|record| {
+            let name = record.name.as_deref().map(|name| format!(" {name:?}")).unwrap_or_default();
+            let outcome = match &record.error {
+                Some(error) => format!("failed: {error}"),
+                None if record.cancelled => "cancelled".to_owned(),
+                None => "ok".to_owned(),
+            };
+            eprintln!("tricorn: {}{name} {:.1} ms {outcome}", record.method, record.seconds * 1e3);
+        })
+    }
+
+    /// Calls this for each request, from any thread.
+    #[must_use]
+    pub fn new(f: impl Fn(&RequestRecord) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(f))
+    }
+}
+
+impl std::fmt::Debug for Logging {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Logging").finish_non_exhaustive()
+    }
+}
+
+impl Middleware for Logging {
+    fn handle(&self, request: Request, context: Context, next: Next) -> BoxFuture<Result<RawJson>> {
+        let about = ["name", "uri"].iter().find_map(|key| member(&request, key));
+        let f = self.0.clone();
+        watched(request, context, next, move |method, time, end| {
+            let (error, cancelled) = match end {
+                None => (None, true),
+                Some(outcome) => (outcome.as_ref().err().map(Error::to_string), false),
+            };
+            f(&RequestRecord { method, name: about, seconds: time.as_secs_f64(), error, cancelled });
+        })
+    }
+}
+
+/// A text among the parameters.
+fn member(request: &Request, key: &str) -> Option<String> {
+    let params = request.params.as_ref()?;
+    let members: BTreeMap<String, &serde_json::value::RawValue> = params.borrow().ok()?;
+    unquoted(members.get(key)?.get()).map(std::borrow::Cow::into_owned)
+}
+
+/// How long the requests of one method took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct MethodTiming {
+    /// Finished requests.
+    pub count: u64,
+    /// Of them, those answered with an error or cancelled.
+    pub failed: u64,
+    /// The time of all of them together, in seconds.
+    pub seconds: f64,
+    /// The longest one, in seconds.
+    pub longest: f64,
+}
+
+/// Adds up how long the requests of each method take. A clone counts in the same place.
+#[derive(Debug, Clone, Default)]
+pub struct Timing(Arc<Mutex<BTreeMap<String, MethodTiming>>>);
+
+/// Methods that are counted apart; a client may send any.
+const MAX_METHODS: usize = 256;
+
+impl Timing {
+    /// Nothing counted yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What was counted so far, by method.
+    #[must_use]
+    pub fn summary(&self) -> BTreeMap<String, MethodTiming> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn count(&self, method: String, time: Duration, failed: bool) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MAX_METHODS && !all.contains_key(&method) {
+            return;
+        }
+        let timing = all.entry(method).or_default();
+        timing.count += 1;
+        timing.failed += u64::from(failed);
+        timing.seconds += time.as_secs_f64();
+        timing.longest = timing.longest.max(time.as_secs_f64());
+    }
+}
+
+impl Middleware for Timing {
+    fn handle(&self, request: Request, context: Context, next: Next) -> BoxFuture<Result<RawJson>> {
+        let all = self.clone();
+        watched(request, context, next, move |method, time, end| {
+            all.count(method, time, !matches!(end, Some(Ok(_))));
+        })
+    }
+}
+
+/// Runs a request and tells `f` how it ended, `None` for cancelled.
+fn watched(
+    request: Request,
+    context: Context,
+    next: Next,
+    f: impl FnOnce(String, Duration, Option<&Result<RawJson>>) + Send + 'static,
+) -> BoxFuture<Result<RawJson>> {
+    struct Watch<F: FnOnce(String, Duration, Option<&Result<RawJson>>)>(Option<(F, String)>, Instant);
+    impl<F: FnOnce(String, Duration, Option<&Result<RawJson>>)> Watch<F> {
+        fn end(&mut self, outcome: Option<&Result<RawJson>>) {
+            if let Some((f, method)) = self.0.take() {
+                f(method, self.1.elapsed(), outcome);
+            }
+        }
+    }
+    impl<F: FnOnce(String, Duration, Option<&Result<RawJson>>)> Drop for Watch<F> {
+        fn drop(&mut self) {
+            self.end(None);
+        }
+    }
+    let mut watch = Watch(Some((f, request.method.clone())), Instant::now());
+    Box::pin(async move {
+        let outcome = next.run(request, &context).await;
+        watch.end(Some(&outcome));
+        outcome
+    })
+}
