@@ -8,6 +8,7 @@ mod client;
 mod cork;
 #[cfg(feature = "http")]
 mod http;
+mod lifespan;
 mod middleware;
 mod running;
 mod server;

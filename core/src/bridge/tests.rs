@@ -333,3 +333,34 @@ async fn built_in_middleware_has_a_name() {
     }
     assert_eq!(text(&it.server.metrics())["timing"]["tools/call"]["count"], 1);
 }
+
+#[tokio::test]
+async fn a_lifespan_lives_in_the_host() {
+    let it = Fixture::new();
+    it.server.set_lifespan(10, 11);
+    let client = Client::in_memory(&it.bridge, 2, &it.server, "").expect("a client");
+    let key = |batch: Vec<Delivery>, expected: u32| match &batch[..] {
+        [Delivery::Call { key, handler, .. }] if *handler == expected => *key,
+        other => panic!("expected handler {expected}, got {other:?}"),
+    };
+    client.connect(1);
+    let starting = key(it.next().await, 10);
+    assert!(it.bridge.complete(starting, Answer::Error(Error::misuse("no database"))));
+    match &it.next().await[..] {
+        [Delivery::Settle { op: 1, outcome: Err(error) }] => assert_eq!(error.message(), "no database"),
+        other => panic!("expected a settlement, got {other:?}"),
+    }
+    client.connect(2);
+    let starting = key(it.next().await, 10);
+    assert!(it.bridge.complete(starting, Answer::Result(RawJson::empty_object())));
+    assert!(matches!(it.next().await[..], [Delivery::Settle { op: 2, outcome: Ok(_) }]));
+    client.close(3);
+    let mut batch = it.next().await;
+    batch.retain(|delivery| matches!(delivery, Delivery::Call { .. }));
+    if batch.is_empty() {
+        batch = it.next().await;
+    }
+    let stopping = key(batch, 11);
+    assert!(it.bridge.complete(stopping, Answer::Result(RawJson::empty_object())));
+    while !it.next().await.iter().any(|d| matches!(d, Delivery::Settle { op: 3, outcome: Ok(_) })) {}
+}

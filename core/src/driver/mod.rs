@@ -4,6 +4,8 @@
 //! **Invariant**: no user code, no send and no answer happens while a lock is held.
 
 mod clock;
+#[cfg(feature = "runtime")]
+mod lifespan;
 mod link;
 mod peer;
 #[cfg(feature = "runtime")]
@@ -13,4 +15,6 @@ mod service;
 mod tests;
 
 pub(crate) use clock::now;
+#[cfg(feature = "runtime")]
+pub(crate) use lifespan::Use;
 pub(crate) use peer::{Peer, Service, Sink, Waiter};

@@ -131,6 +131,10 @@ pub(crate) struct Shared {
     pub(crate) meters: Mutex<Vec<Weak<dyn Meter>>>,
     /// The connections that are told of changes.
     pub(crate) links: Links,
+    #[cfg(feature = "runtime")]
+    pub(crate) lifespan: RwLock<Option<Arc<dyn super::Lifespan>>>,
+    #[cfg(feature = "runtime")]
+    pub(crate) life: tokio::sync::Mutex<super::lifespan::Life>,
 }
 
 impl Server {
@@ -147,6 +151,7 @@ impl Server {
             this: this.clone(),
             middleware: Chain::default(),
             states: RwLock::default(),
+            lifespan_state: RwLock::default(),
             registry: RwLock::new(Registry::default()),
             common: Arc::new(Common::default()),
             page_size: AtomicUsize::new(options.page_size.max(1)),
@@ -160,6 +165,10 @@ impl Server {
             connections: AtomicUsize::new(0),
             meters: Mutex::default(),
             links: Links::default(),
+            #[cfg(feature = "runtime")]
+            lifespan: RwLock::default(),
+            #[cfg(feature = "runtime")]
+            life: tokio::sync::Mutex::default(),
         };
         Self { shared: Arc::new(shared), mistake }
     }

@@ -8,6 +8,8 @@ mod completion;
 #[cfg(feature = "files")]
 pub mod files;
 mod handler;
+#[cfg(feature = "runtime")]
+mod lifespan;
 mod listed;
 mod offer;
 mod prompts;
@@ -25,6 +27,8 @@ mod validate;
 pub use ask::{Action, CreateMessageRequestParams, CreateMessageResult, ElicitResult, Root};
 pub use builder::{Server, ServerOptions};
 pub use handler::{HandlerError, IntoAnswer, IntoHandler};
+#[cfg(feature = "runtime")]
+pub(crate) use lifespan::{Lifespan, Shared as SharedState};
 pub use listed::Kind;
 pub use offer::Parameters;
 pub(crate) use router::Router;

@@ -1,3 +1,4 @@
+use std::any::Any;
 use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,6 +28,8 @@ pub(crate) struct Router {
     pub(crate) middleware: Chain,
     /// What every request of the server may use.
     pub(crate) states: RwLock<States>,
+    /// And what its lifespan started.
+    pub(crate) lifespan_state: RwLock<Option<Arc<dyn Any + Send + Sync>>>,
     pub(crate) registry: RwLock<Registry>,
     pub(crate) common: Arc<Common>,
     pub(crate) page_size: AtomicUsize,
@@ -35,6 +38,9 @@ pub(crate) struct Router {
 impl Router {
     pub(crate) fn dispatch(&self, link: &Arc<dyn Link>, mut call: Call) {
         call.context.states = self.states.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(state) = &*self.lifespan_state.read().unwrap_or_else(PoisonError::into_inner) {
+            call.context.states = call.context.states.and(state.clone());
+        }
         match (self.middleware.all(), self.this.upgrade()) {
             (Some(all), Some(router)) => all.incoming(link, call, move |link, call| router.route(link, call)),
             _ => self.route(link, call),

@@ -11,12 +11,13 @@ use tokio::sync::oneshot;
 use super::memory::{Pipe, PipeSink};
 use crate::call::Link;
 use crate::client::{Client, ClientOptions, Closer, Connected, Handlers, Target};
-use crate::driver::{Peer, Service, runtime};
+use crate::driver::{Peer, Service, Use, runtime};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
 use crate::protocol::revision::Era;
 use crate::protocol::{Call, Connection, Opening, Transport};
 use crate::server::{Meter, Server};
+use crate::signal::Signal;
 
 /// Connects to a server with every option at its default: a URL, or a command line with POSIX quoting.
 ///
@@ -200,6 +201,7 @@ impl Client {
     pub async fn in_memory_with(server: &Server, options: &ClientOptions, handlers: &Handlers) -> Result<Self> {
         options.check()?;
         server.check()?;
+        let uses = Use::begin(server).await?;
         let options = &with_capabilities(options, handlers);
         let (service, opened) = answers(&handlers.declaring(options.capabilities.as_ref()));
         let (up, down) = (Pipe::new(), Pipe::new());
@@ -216,13 +218,19 @@ impl Client {
         up.connect(&far);
         down.connect(&peer);
         let (watched, server) = (Arc::downgrade(&far), server.clone());
+        let over = Arc::new(Signal::default());
+        let closing = over.clone();
         let watch = runtime::spawn(async move {
-            server.shared.stop.wait().await;
+            tokio::select! {
+                () = server.shared.stop.wait() => {}
+                () = closing.wait() => {}
+            }
             if let Some(far) = watched.upgrade() {
                 far.close("the server was closed");
             }
+            uses.end().await;
         });
-        let closer = Arc::new(MemoryCloser { near: Arc::downgrade(&peer), far, watch });
+        let closer = Arc::new(MemoryCloser { near: Arc::downgrade(&peer), far, over, watch: Mutex::new(Some(watch)) });
         negotiate(Attempt { peer, closer, transport: "memory" }, opened, options, handlers, None)
             .await
             .map_err(|(error, _)| error)
@@ -343,8 +351,10 @@ impl Drop for Connected {
 struct MemoryCloser {
     near: Weak<Peer>,
     far: Arc<Peer>,
-    /// Ends the far side with the server.
-    watch: tokio::task::JoinHandle<()>,
+    /// Set when the client is closed.
+    over: Arc<Signal>,
+    /// Ends the far side with the server, and the server's use with the far side.
+    watch: Mutex<Option<tokio::task::JoinHandle<()>>>,
 }
 
 impl Closer for MemoryCloser {
@@ -353,8 +363,13 @@ impl Closer for MemoryCloser {
             near.close("the client was closed");
         }
         self.far.close("the client was closed");
-        self.watch.abort();
-        Box::pin(std::future::ready(()))
+        self.over.set();
+        let watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Box::pin(async move {
+            if let Some(watch) = watch {
+                let _ = watch.await;
+            }
+        })
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::lines::{Line, Lines};
 use super::sink::{Backlog, LineSink};
 use crate::call::Link;
-use crate::driver::{Peer, runtime};
+use crate::driver::{Peer, Use, runtime};
 use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::{Connection, Transport};
 use crate::server::{Meter, Server};
@@ -29,8 +29,13 @@ impl Server {
     /// A mistake in the server's definition, or standard streams that cannot be used.
     pub async fn serve_stdio(&self) -> Result<()> {
         self.check()?;
-        let (input, output) = take_own()?;
-        self.serve_pipes(input, output).await
+        let uses = Use::begin(self).await?;
+        let served = match take_own() {
+            Ok((input, output)) => self.serve_pipes(input, output).await,
+            Err(error) => Err(error),
+        };
+        uses.end().await;
+        served
     }
 
     /// Dropped before its end, it ends the connection.

@@ -22,7 +22,7 @@ use super::pair::Pairs;
 use super::reply::{self, Refusal};
 use super::sessions::Sessions;
 use super::{cors, legacy, modern, pair};
-use crate::driver::{Peer, now, runtime};
+use crate::driver::{Peer, Use, now, runtime};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{self, Decoded, Limits, Message, code};
 use crate::protocol::Head;
@@ -61,6 +61,8 @@ pub(super) struct Inner {
     streams: AtomicUsize,
     closed: AtomicBool,
     kept: AtomicBool,
+    /// A mounted endpoint uses the server from its first request on.
+    begun: tokio::sync::OnceCell<()>,
     /// Set when the endpoint is dropped.
     gone: Arc<Signal>,
 }
@@ -100,6 +102,7 @@ impl Endpoint {
             streams: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             kept: AtomicBool::new(false),
+            begun: tokio::sync::OnceCell::new(),
             gone: Arc::default(),
         });
         let meter: Arc<dyn Meter> = inner.clone();
@@ -114,7 +117,11 @@ impl Endpoint {
     {
         let (head, body) = request.into_parts();
         let page = self.inner.page(&head.headers).cloned();
-        let mut response = match self.inner.admit(&head) {
+        let admitted = match self.inner.admit(&head) {
+            Ok(verb) => self.inner.begin().await.map(|()| verb),
+            refused => refused,
+        };
+        let mut response = match admitted {
             Ok(Verb::Post(accepts)) => self.inner.post(head.headers, body, accepts).await,
             Ok(Verb::Get) => legacy::get(&self.inner, &head.headers),
             Ok(Verb::Delete) => legacy::delete(&self.inner, &head.headers),
@@ -172,6 +179,27 @@ enum Verb {
 }
 
 impl Inner {
+    /// The use of the server begins, unless it has.
+    async fn begin(&self) -> Result<(), Refusal> {
+        if !self.mounted || self.begun.initialized() {
+            return Ok(());
+        }
+        let begin = async {
+            let uses = Use::begin(&self.server).await?;
+            let (server, gone) = (self.server.clone(), self.gone.clone());
+            runtime::spawn(async move {
+                tokio::select! {
+                    () = server.shared.stop.wait() => {}
+                    () = gone.wait() => {}
+                }
+                uses.end().await;
+            });
+            Ok::<_, Error>(())
+        };
+        let begun = self.begun.get_or_try_init(|| begin).await;
+        begun.map(|_| ()).map_err(|error| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error.message()))
+    }
+
     /// The origin of the page that asks, if the options name it.
     fn page<'a>(&self, headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
         headers.get(http::header::ORIGIN).filter(|origin| origin.to_str().is_ok_and(|o| self.allowed.names(o)))

@@ -19,7 +19,7 @@ use super::activity::{Activity, Metered, Sockets, Watched};
 use super::body::Quiet;
 use super::endpoint::Endpoint;
 use super::options::HttpOptions;
-use crate::driver::{now, runtime};
+use crate::driver::{Use, now, runtime};
 use crate::error::{Error, ErrorKind, Result};
 use crate::server::Server;
 use crate::signal::Signal;
@@ -48,6 +48,7 @@ impl Server {
     pub async fn serve_http(&self, options: HttpOptions) -> Result<HttpServer> {
         self.check()?;
         options.check()?;
+        let uses = Use::begin(self).await?;
         let (host, port) = (options.host.trim_matches(['[', ']']).to_owned(), options.port);
         let listener = TcpListener::bind((host.as_str(), port)).await.map_err(|e| {
             Error::new(ErrorKind::Transport, format!("cannot listen on {host}:{port} (host, port): {e}"))
@@ -58,7 +59,10 @@ impl Server {
         let endpoint = Endpoint::new(self, options, Some(address.port()))?;
         let closing = Arc::new(Signal::default());
         let serving = accept(listener, endpoint, self.clone(), closing.clone(), max);
-        let task = runtime::spawn(serving);
+        let task = runtime::spawn(async move {
+            serving.await;
+            uses.end().await;
+        });
         Ok(HttpServer { url: url(address, &path), address, closing, task: Some(task) })
     }
 }

@@ -1,0 +1,108 @@
+//! A lifespan that lives in the host.
+
+use std::sync::Arc;
+
+use super::{HostHandler, Server};
+use crate::call::{BoxFuture, CallOptions, Context, Done, Guard, Handler, Link, SessionSlot, handled};
+use crate::driver::runtime;
+use crate::error::{Error, ErrorKind, Result};
+use crate::jsonrpc::RawJson;
+use crate::protocol::revision::Revision;
+use crate::protocol::{CallId, Input, LogLevel, Payload, PeerFacts, RequestContext};
+use crate::server::{Lifespan, SharedState};
+
+struct HostLifespan {
+    start: Arc<dyn Handler>,
+    stop: Arc<dyn Handler>,
+}
+
+impl Lifespan for HostLifespan {
+    fn start(&self) -> BoxFuture<Result<SharedState>> {
+        let starting = handled(&alone(&self.start), &self.start, RawJson::empty_object());
+        Box::pin(async move {
+            starting.await?;
+            // What was started stays with the host.
+            Ok(Arc::new(()) as SharedState)
+        })
+    }
+
+    fn stop(&self, _: SharedState) -> BoxFuture<()> {
+        let stopping = handled(&alone(&self.stop), &self.stop, RawJson::empty_object());
+        Box::pin(async move {
+            if let Err(error) = stopping.await {
+                eprintln!("tricorn: the server could not stop: {error}");
+            }
+        })
+    }
+}
+
+/// A context without a request.
+fn alone(handler: &Arc<dyn Handler>) -> Context {
+    let nobody = Arc::new(PeerFacts::default());
+    let facts = RequestContext::of_own(Revision::NEWEST, "", nobody, "none");
+    Context::new(CallId::new(0), facts, Arc::new(Nowhere::default()), handler.clone())
+}
+
+/// The way to nobody.
+#[derive(Default)]
+struct Nowhere(SessionSlot);
+
+impl Link for Nowhere {
+    fn started(&self, _: &Context) -> bool {
+        true
+    }
+
+    fn complete(self: Arc<Self>, _: CallId, _: Result<Payload>) {}
+
+    fn input(self: Arc<Self>, _: Input) {}
+
+    fn spawn(&self, future: BoxFuture<()>) {
+        runtime::spawn(future);
+    }
+
+    fn block(&self, work: Box<dyn FnOnce() + Send>) {
+        runtime::handle().spawn_blocking(work);
+    }
+
+    fn log_level(&self) -> Option<LogLevel> {
+        None
+    }
+
+    fn request(
+        self: Arc<Self>,
+        method: &str,
+        _: Option<RawJson>,
+        _: &CallOptions,
+        _: Option<CallId>,
+        done: Done,
+    ) -> Guard {
+        done(Err(Error::new(
+            ErrorKind::Unsupported,
+            format!("{method:?} was not sent: this is no request of a client"),
+        )));
+        Box::new(())
+    }
+
+    fn awaited(&self) -> usize {
+        0
+    }
+
+    fn subscribe(&self, _: &str, _: bool) -> Result<()> {
+        Ok(())
+    }
+
+    fn session(&self) -> &SessionSlot {
+        &self.0
+    }
+}
+
+impl Server {
+    /// Calls a host's `start` with `{}` when the server is first used by any transport, before anything is answered,
+    /// and `stop` with `{}` when the last use has ended; both answer with `{}`. An error of `start` is that of the
+    /// operation that would have served or connected, and the next use calls it again. What was started stays with the
+    /// host. `start` must not connect to the server itself: it would wait for its own end.
+    pub fn set_lifespan(&self, start: u32, stop: u32) {
+        let handler = |handler| Arc::new(HostHandler { bridge: self.bridge.clone(), handler }) as Arc<dyn Handler>;
+        self.server.set_lifespan(Arc::new(HostLifespan { start: handler(start), stop: handler(stop) }));
+    }
+}
