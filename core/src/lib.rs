@@ -38,6 +38,8 @@ pub mod prelude {
 
     pub use crate::client::{Client, ClientOptions, Handlers, Roots, Target};
     #[cfg(feature = "runtime")]
+    pub use crate::client::{ClientGroup, Servers};
+    #[cfg(feature = "runtime")]
     pub use crate::connect;
     pub use crate::model::{
         CallToolResult, Content, GetPromptResult, Prompt, PromptMessage, ReadResourceResult, Resource,
