@@ -18,6 +18,8 @@ pub mod server;
 mod signal;
 #[cfg(feature = "http")]
 mod store;
+#[cfg(feature = "tracing")]
+pub mod tracing;
 mod transport;
 
 /// Streamable HTTP.

@@ -6,6 +6,7 @@
 mod context;
 mod handler;
 mod request;
+mod scope;
 
 pub use context::Context;
 pub(crate) use context::{Link, SessionSlot};
@@ -13,3 +14,6 @@ pub(crate) use handler::{BoxFuture, Failures, HiddenError, Shaper};
 pub use handler::{Handler, Reply};
 pub use request::{Answer, CallOptions};
 pub(crate) use request::{Done, Guard, prepared};
+pub(crate) use scope::Scope;
+#[cfg(feature = "tracing")]
+pub(crate) use scope::current;

@@ -16,7 +16,7 @@ use super::resources::{ListedBySource, Read, SOURCE, not_found};
 #[cfg(feature = "files")]
 use super::serving_files;
 use super::{HandlerError, IntoAnswer};
-use crate::call::{BoxFuture, Context, Handler, Link, Reply, Shaper};
+use crate::call::{BoxFuture, Context, Handler, Link, Reply, Scope, Shaper};
 use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{self, RawJson, code};
 use crate::protocol::revision::Era;
@@ -392,6 +392,7 @@ fn start(
         return;
     }
     let reply = Reply::new(context.clone(), shaper);
+    let _scope = Scope::enter(&context);
     // A panic that gets here has dropped the reply, which has answered.
     let _ = std::panic::catch_unwind(AssertUnwindSafe(|| handler.call(context, params, reply)));
 }
@@ -430,6 +431,7 @@ async fn until_cancelled<T: IntoAnswer>(cx: Context, mut future: BoxFuture<Resul
         if cancelled.as_mut().poll(task).is_ready() {
             return Poll::Ready(None);
         }
+        let _scope = Scope::enter(&cx);
         match std::panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(task))) {
             Err(panic) => Poll::Ready(Some(Err(panic))),
             Ok(Poll::Ready(outcome)) => Poll::Ready(Some(Ok(outcome))),
