@@ -68,6 +68,10 @@ export interface ClientOptions extends Answers, Listeners {
   readonly headers?: Readonly<Record<string, string>>;
   /** How long a server that was started gets to end by itself. Default 2 seconds. */
   readonly shutdownGrace?: number;
+  /** Time without a message of the server after which it is asked for a sign of life. Default 0: never. */
+  readonly pingInterval?: number;
+  /** Time after which a server that does not answer that is taken for lost, and the connection ends. Default 20 seconds. */
+  readonly pingTimeout?: number;
   /** Capabilities to declare, as in the protocol. */
   readonly capabilities?: ClientCapabilities;
   /** Which entry of an `mcp.json`; not needed when there is only one. */

@@ -152,7 +152,7 @@ async function answerFetch(exchange: Exchange, request: Request, maxBytes: numbe
         controller?.enqueue(encoder.encode(text));
       },
     };
-    const head = { method: request.method, headers };
+    const head = { method: request.method, headers, target: url.pathname + url.search };
     exchange(head, body.bytes, sink, away.signal)
       .then(
         () => controller?.close(),
@@ -182,7 +182,7 @@ async function answerNode(
   }
   try {
     const body = await bodyOf(request, maxBytes);
-    const head = { method: request.method ?? "GET", headers };
+    const head = { method: request.method ?? "GET", headers, target: request.url ?? "/" };
     const sink: Sink = {
       head({ status, headers }) {
         response.writeHead(status, headers.flat());

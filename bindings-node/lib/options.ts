@@ -6,6 +6,8 @@ import { MisuseError, native } from "./errors.js";
 const DURATIONS = new Set([
   "keepAliveInterval",
   "maxTimeout",
+  "pingInterval",
+  "pingTimeout",
   "probeTimeout",
   "requestTimeout",
   "sessionIdleTimeout",

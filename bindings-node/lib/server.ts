@@ -52,6 +52,10 @@ export interface ServerOptions {
   readonly maxInFlight?: number;
   /** Notifications waiting for a slow peer. Default 256. */
   readonly maxQueuedNotifications?: number;
+  /** Milliseconds without a message of a legacy client after which it is asked for a sign of life. Default 0: never. */
+  readonly pingInterval?: number;
+  /** Milliseconds after which a client that does not answer that is taken for lost, and its session ends. Default 20 seconds. */
+  readonly pingTimeout?: number;
   /**
    * Hears of what handlers throw, other than `ToolError` and `RpcError`.
    * Default: `console.error`. The client only ever learns the type of such an error.

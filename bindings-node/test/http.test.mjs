@@ -87,9 +87,9 @@ test("a node:http listener", async (t) => {
   mounted.closeAllConnections();
 });
 
-test("fetch, below a server of somebody else", async (t) => {
-  const { fetch: answer } = app("fetched");
-  const mounted = createServer(async (request, response) => {
+/** A `node:http` listener that passes everything on to a `fetch` handler. */
+function viaFetch(answer) {
+  return async (request, response) => {
     const away = new AbortController();
     response.once("close", () => away.abort());
     const chunks = (await Array.fromAsync?.(request)) ?? (await collect(request));
@@ -109,7 +109,11 @@ test("fetch, below a server of somebody else", async (t) => {
       assert.equal(error.name, "AbortError");
     }
     response.end();
-  });
+  };
+}
+
+test("fetch, below a server of somebody else", async (t) => {
+  const mounted = createServer(viaFetch(app("fetched").fetch));
   t.after(() => mounted.close());
   mounted.listen(0, "127.0.0.1");
   await once(mounted, "listening");
@@ -149,6 +153,21 @@ async function mounted(t, listener) {
   await once(host, "listening");
   return `http://127.0.0.1:${host.address().port}/mcp`;
 }
+
+test("a client of the oldest transport, below a server of somebody else", async (t) => {
+  const server = app("old");
+  for (const listener of [server.listener({ sse: true }), viaFetch(server.http({ sse: true }).fetch)]) {
+    const url = (await mounted(t, listener)).replace("/mcp", "/api/sse?key=1");
+    const client = await connect({ mcpServers: { old: { type: "sse", url } } });
+    assert.deepEqual([client.era, client.transport], ["legacy", "http"]);
+    const sums = await Promise.all(Array.from({ length: 20 }, (_, a) => client.callTool("add", { a, b: 1 })));
+    assert.deepEqual(
+      sums.map(({ text }) => Number(text)),
+      Array.from({ length: 20 }, (_, a) => a + 1),
+    );
+    await client.close();
+  }
+});
 
 test("handlers see the headers of the request", async (t) => {
   const app = new Server("headers").tool("headers", (_, ctx) => ctx.request.headers);

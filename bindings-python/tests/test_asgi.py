@@ -20,7 +20,7 @@ ACCEPT = {"accept": "application/json, text/event-stream", "content-type": "appl
 class Exchange:
     """One HTTP exchange as a framework would run it."""
 
-    def __init__(self, app: Any, method: str, headers: dict[str, str], body: bytes = b"") -> None:
+    def __init__(self, app: Any, method: str, headers: dict[str, str], body: bytes = b"", query: str = "") -> None:
         self.incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self.outgoing: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         half = len(body) // 2
@@ -30,6 +30,7 @@ class Exchange:
             "type": "http",
             "method": method,
             "path": "/mounted/somewhere",
+            "query_string": query.encode(),
             "headers": [(name.encode(), value.encode()) for name, value in {**ACCEPT, **headers}.items()],
             "client": ("127.0.0.1", 1234),
         }
@@ -193,6 +194,48 @@ async def test_mounted_in_a_framework_that_runs_no_lifespan(server: Server, revi
                 assert seen == [1]
                 results = await asyncio.gather(*(client.call_tool("add", {"a": n, "b": n}) for n in range(50)))
                 assert [int(result.text) for result in results] == [2 * n for n in range(50)]
+        finally:
+            web.should_exit = True
+            await asyncio.wait_for(serving, 20)
+
+
+async def test_the_oldest_transport_where_it_is_mounted(server: Server) -> None:
+    app = server.asgi(sse=True)
+    stream = Exchange(app, "GET", {"accept": "text/event-stream"})
+    assert (await stream.start())[0] == 200
+    first = (await asyncio.wait_for(stream.outgoing.get(), 10))["body"].decode()
+    query = first.split("data:", 1)[1].split()[0]
+    assert first.startswith("event: endpoint"), first
+    assert query.startswith("?session_id="), first
+    posted = Exchange(app, "POST", {}, json.dumps(INITIALIZE).encode(), query=query.removeprefix("?"))
+    assert (await posted.start())[0] == 202
+    await posted.rest()
+    answer = (await asyncio.wait_for(stream.outgoing.get(), 10))["body"].decode()
+    assert '"name":"demo"' in answer, answer
+    stream.incoming.put_nowait({"type": "http.disconnect"})
+    await asyncio.wait_for(stream.task, 10)
+
+
+async def test_a_client_of_the_oldest_transport(server: Server) -> None:
+    uvicorn = pytest.importorskip("uvicorn")
+
+    mounted = server.asgi(sse=True)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        assert scope["path"] == "/api/sse"
+        await mounted(scope, receive, send)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        web = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_level="warning", ws="none"))
+        web.capture_signals = contextlib.nullcontext
+        serving = asyncio.create_task(web.serve(sockets=[listening]))
+        try:
+            target = {"mcpServers": {"old": {"type": "sse", "url": f"http://127.0.0.1:{port}/api/sse"}}}
+            async with connect(target) as client:
+                assert (client.era, client.transport) == ("legacy", "http")
+                results = await asyncio.gather(*(client.call_tool("add", {"a": n, "b": n}) for n in range(20)))
+                assert [int(result.text) for result in results] == [2 * n for n in range(20)]
         finally:
             web.should_exit = True
             await asyncio.wait_for(serving, 20)

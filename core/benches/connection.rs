@@ -36,6 +36,7 @@ fn facts(role: Role) -> Arc<Facts> {
         instructions: None,
         revisions: Revision::ALL.to_vec(),
         max_in_flight: 256,
+        keep_alive: None,
     })
 }
 

@@ -18,6 +18,8 @@ pub mod server;
 mod signal;
 #[cfg(feature = "http")]
 mod store;
+#[cfg(feature = "tracing")]
+pub mod tracing;
 mod transport;
 
 /// Streamable HTTP.
@@ -44,6 +46,8 @@ pub mod prelude {
     pub use serde::{Deserialize, Serialize};
 
     pub use crate::client::{Client, ClientOptions, Handlers, Roots, Target};
+    #[cfg(feature = "runtime")]
+    pub use crate::client::{ClientGroup, Servers};
     #[cfg(feature = "runtime")]
     pub use crate::connect;
     pub use crate::model::{

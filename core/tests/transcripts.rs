@@ -72,6 +72,7 @@ impl Engine {
             instructions: Some("Call any tool.".into()),
             revisions: Revision::ALL.to_vec(),
             max_in_flight: 256,
+            keep_alive: None,
         };
         Self {
             connection: Connection::new(Arc::new(facts), Arc::new(Transport::new("stdio"))),

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from .errors import Error
 
@@ -74,7 +75,14 @@ class Application:
 
 def _head(scope: MutableMapping[str, Any]) -> str:
     headers = [[name.decode("latin-1"), value.decode("latin-1")] for name, value in scope["headers"]]
-    return json.dumps({"method": scope["method"], "headers": headers})
+    return json.dumps({"method": scope["method"], "headers": headers, "target": _target(scope)})
+
+
+def _target(scope: MutableMapping[str, Any]) -> str:
+    """Path and query: clients of HTTP+SSE name their session in the query."""
+    path: str = quote(scope["path"], safe="/:@!$&'()*+,;=~") or "/"
+    query: bytes = scope.get("query_string", b"")
+    return f"{path}?{query.decode('latin-1')}" if query else path
 
 
 async def _body(receive: Receive, limit: int) -> bytes | None:

@@ -53,6 +53,10 @@ class ClientOptions(Identity, Handlers, total=False):
     """HTTP headers sent with every request; none."""
     shutdown_grace: float
     """How long a child process may take to end by itself; 2."""
+    ping_interval: float
+    """Seconds without a message of the server after which it is asked for a sign of life; 0, which is never."""
+    ping_timeout: float
+    """Seconds after which a server that does not answer that is taken for lost, and the connection ends; 20."""
     capabilities: Mapping[str, Any]
     """What the server is told this client can do besides, such as `{"experimental": {}}`; nothing."""
     server: str

@@ -57,6 +57,10 @@ class ServerOptions(Identity, total=False):
     """Requests of one connection worked on at once; 256."""
     max_queued_notifications: int
     """Notifications waiting for a slow subscriber; 256."""
+    ping_interval: float
+    """Seconds without a message of a legacy client after which it is asked for a sign of life; 0, which is never."""
+    ping_timeout: float
+    """Seconds after which a client that does not answer that is taken for lost, and its session ends; 20."""
 
 
 class HttpOptions(TypedDict, total=False):

@@ -30,6 +30,10 @@ public struct ClientOptions: Sendable {
     public var headers: [String: String]?
     /// How long a launched server may take to end by itself, and then again after SIGTERM (2 s).
     public var shutdownGrace: Duration?
+    /// Without a message of the server for so long, it is asked for a sign of life (never).
+    public var pingInterval: Duration?
+    /// A server that does not answer that for so long is taken for lost, and the connection ends (20 s).
+    public var pingTimeout: Duration?
     /// The capabilities to declare, as the protocol has them.
     public var capabilities: JSONValue?
     /// Answers the server's requests for a message of the model: `{ request, _ in "text" }`, or a `CreateMessageResult`.
@@ -79,6 +83,8 @@ public struct ClientOptions: Sendable {
         options.set("max_in_flight", number: maxInFlight)
         options.set("headers", table: headers)
         options.set("shutdown_grace", duration: shutdownGrace)
+        options.set("ping_interval", duration: pingInterval)
+        options.set("ping_timeout", duration: pingTimeout)
         options.set("capabilities", capabilities)
         return options.json
     }

@@ -115,14 +115,19 @@ extension Server {
 public struct HTTPRequest: Sendable {
     /// Such as `POST`.
     public var method: String
+    /// Path and query, such as `/mcp?key=1`; the clients of HTTP+SSE name their session in the query.
+    public var target: String
     /// In order; names in any case. `host` has to be there: under HTTP/2 it is what `:authority` says.
     public var headers: [(name: String, value: String)]
     /// Empty when there is none.
     public var body: [UInt8]
 
     /// A request that has arrived whole.
-    public init(method: String, headers: [(name: String, value: String)], body: [UInt8] = []) {
+    public init(
+        method: String, target: String = "/", headers: [(name: String, value: String)], body: [UInt8] = []
+    ) {
         self.method = method
+        self.target = target
         self.headers = headers
         self.body = body
     }
@@ -171,6 +176,7 @@ public final class HTTPEndpoint: Sendable {
         }
         let line: JSONValue = [
             "method": .string(request.method),
+            "target": .string(request.target),
             "headers": .array(request.headers.map { [.string($0.name), .string($0.value)] }),
         ]
         do {

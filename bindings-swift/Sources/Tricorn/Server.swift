@@ -46,6 +46,8 @@ public final class Server: Sendable {
     ///   - maxNesting: depth of its JSON (128).
     ///   - maxInFlight: requests at work for one connection (256); more wait.
     ///   - maxQueuedNotifications: notifications waiting for a slow peer (256).
+    ///   - pingInterval: without a message of a legacy client for so long, it is asked for a sign of life (never).
+    ///   - pingTimeout: a client that does not answer that for so long is taken for lost, and its session ends (20 s).
     ///   - onError: hears what handlers throw, other than `ToolError` and `TricornError.rpc`, and the name of the tool or
     ///     prompt, or the URI of the resource. To standard error by default; the client only ever learns the type of such
     ///     an error.
@@ -54,7 +56,7 @@ public final class Server: Sendable {
         _ name: String, version: String? = nil, title: String? = nil, description: String? = nil,
         websiteURL: String? = nil, icons: [JSONValue]? = nil, instructions: String? = nil, pageSize: Int? = nil,
         maxMessageBytes: Int? = nil, maxNesting: Int? = nil, maxInFlight: Int? = nil,
-        maxQueuedNotifications: Int? = nil,
+        maxQueuedNotifications: Int? = nil, pingInterval: Duration? = nil, pingTimeout: Duration? = nil,
         onError: (@Sendable (any Error, String) -> Void)? = nil,
         onWarning: @escaping @Sendable (String) -> Void = { StandardError.write("\($0)\n") }
     ) {
@@ -71,6 +73,8 @@ public final class Server: Sendable {
         options.set("max_nesting", number: maxNesting)
         options.set("max_in_flight", number: maxInFlight)
         options.set("max_queued_notifications", number: maxQueuedNotifications)
+        options.set("ping_interval", duration: pingInterval)
+        options.set("ping_timeout", duration: pingTimeout)
         report = { error, name, subject in
             if let onError { return onError(error, name) }
             StandardError.write("\(subject) failed: \(type(of: error)): \(error)\n")

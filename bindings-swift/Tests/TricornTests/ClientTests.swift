@@ -114,4 +114,30 @@ import Testing
         #expect(try await endpoint.handle(post("{")).status == 400)
         app.close()
     }
+
+    @Test func mountsTheOldestTransport() async throws {
+        let app = Server("test")
+        var options = HTTPOptions()
+        options.sse = true
+        let endpoint = try app.httpEndpoint(options)
+        let stream = try await endpoint.handle(
+            HTTPRequest(
+                method: "GET", target: "/api/sse", headers: [("host", "localhost"), ("accept", "text/event-stream")]))
+        #expect(stream.status == 200)
+        var events = stream.body.makeAsyncIterator()
+        let first = try #require(try await events.next())
+        let query = try #require(first.split(separator: "data:").last?.split(whereSeparator: \.isWhitespace).first)
+        #expect(query.hasPrefix("?session_id="))
+        let posted = try await endpoint.handle(
+            HTTPRequest(
+                method: "POST", target: "/api/sse\(query)",
+                headers: [("host", "localhost"), ("content-type", "application/json")],
+                body: Array(
+                    #"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#
+                        .utf8)))
+        #expect(posted.status == 202)
+        let answer = try #require(try await events.next())
+        #expect(answer.contains("\"protocolVersion\":\"2024-11-05\""))
+        app.close()
+    }
 }

@@ -20,10 +20,13 @@ pub struct Client {
     pub(super) timing: Timing,
     target: To,
     options: ClientOptions,
-    handlers: Mutex<Handlers>,
+    handlers: Arc<Mutex<Handlers>>,
     roots: Mutex<Option<Roots>>,
-    connected: Arc<Mutex<Option<client::Client>>>,
+    connected: Connection,
 }
+
+/// What is connected now.
+pub(super) type Connection = Arc<Mutex<Option<client::Client>>>;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -40,10 +43,25 @@ struct Opened<'a> {
     session_id: Option<String>,
 }
 
+/// What is settled of a client that has connected.
+pub(super) fn opened(client: &client::Client) -> RawJson {
+    RawJson::from_value(&Opened {
+        protocol_version: client.revision(),
+        transport: client.transport(),
+        era: client.revision().era().as_str(),
+        server_info: client.server_info(),
+        capabilities: client.capabilities().raw(),
+        instructions: client.instructions(),
+        session_id: client.session_id(),
+    })
+}
+
 #[derive(Clone)]
 enum To {
     Target(Target),
     Memory(server::Server),
+    /// The group that it is one of connects it.
+    Group,
 }
 
 struct HostEvents {
@@ -89,18 +107,31 @@ impl Client {
     }
 
     fn to(bridge: &Bridge, source: u32, target: To, options: &str) -> Result<Self> {
-        let options = ClientOptions::parse(options)?;
+        Ok(Self::made(bridge, source, target, ClientOptions::parse(options)?))
+    }
+
+    /// The client of one server of a group.
+    pub(super) fn of_group(bridge: &Bridge, source: u32, options: ClientOptions) -> Self {
+        Self::made(bridge, source, To::Group, options)
+    }
+
+    fn made(bridge: &Bridge, source: u32, target: To, options: ClientOptions) -> Self {
         let handlers = Handlers::new().events(HostEvents { bridge: bridge.clone(), source });
-        Ok(Self {
+        Self {
             bridge: bridge.clone(),
             source,
             timing: Timing::new(),
             target,
             options,
-            handlers: Mutex::new(handlers),
+            handlers: Arc::new(Mutex::new(handlers)),
             roots: Mutex::default(),
             connected: Arc::default(),
-        })
+        }
+    }
+
+    /// What a group needs to connect this client.
+    pub(super) fn parts(&self) -> (Arc<Mutex<Handlers>>, Connection) {
+        (self.handlers.clone(), self.connected.clone())
     }
 
     /// Answers a request that a server may send, such as `sampling/createMessage`, with a host's function; `capability`
@@ -160,16 +191,9 @@ impl Client {
             let client = match target {
                 To::Target(target) => client::Client::connect_with(&target, &options, &handlers).await?,
                 To::Memory(server) => client::Client::in_memory_with(&server, &options, &handlers).await?,
+                To::Group => return Err(Error::misuse("the client is one of a group: connect that")),
             };
-            let opened = RawJson::from_value(&Opened {
-                protocol_version: client.revision(),
-                transport: client.transport(),
-                era: client.revision().era().as_str(),
-                server_info: client.server_info(),
-                capabilities: client.capabilities().raw(),
-                instructions: client.instructions(),
-                session_id: client.session_id(),
-            });
+            let opened = opened(&client);
             *lock(&connected) = Some(client);
             Ok(opened)
         });

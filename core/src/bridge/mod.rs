@@ -6,6 +6,7 @@
 
 mod client;
 mod cork;
+mod group;
 #[cfg(feature = "http")]
 mod http;
 mod lifespan;
@@ -20,6 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 pub use client::Client;
+pub use group::ClientGroup;
 #[cfg(feature = "http")]
 pub use http::HttpEndpoint;
 pub use server::Server;

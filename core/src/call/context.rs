@@ -127,6 +127,16 @@ impl Context {
         }
     }
 
+    /// Whether the peer wants log messages of this level.
+    pub(crate) fn is_logged(&self, level: LogLevel) -> bool {
+        let request = &self.0.request;
+        let wanted = match request.revision.era() {
+            Era::Legacy => self.0.link.log_level().or(request.log_level),
+            Era::Modern => request.log_level,
+        };
+        wanted.is_some_and(|least| level >= least) && !self.is_cancelled()
+    }
+
     /// Sends a log message, unless the peer wants only more severe ones. Says whether it was sent.
     pub fn log(&self, level: LogLevel, logger: Option<&str>, data: &impl Serialize) -> bool {
         #[derive(Serialize)]
@@ -136,12 +146,7 @@ impl Context {
             logger: Option<&'a str>,
             data: &'a T,
         }
-        let request = &self.0.request;
-        let wanted = match request.revision.era() {
-            Era::Legacy => self.0.link.log_level().or(request.log_level),
-            Era::Modern => request.log_level,
-        };
-        if wanted.is_none_or(|least| level < least) || self.is_cancelled() {
+        if !self.is_logged(level) {
             return false;
         }
         let params = RawJson::from_value(&Params { level, logger, data });

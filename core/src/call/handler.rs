@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{self, Poll};
 
-use super::Context;
+use super::{Context, Scope};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
 use crate::protocol::revision::Revision;
@@ -146,7 +146,11 @@ pub(crate) enum Ran<T> {
 /// when it waits; dropped when the request is cancelled.
 pub(crate) fn run<T: 'static>(cx: Context, mut future: BoxFuture<T>, finish: impl FnOnce(Ran<T>) + Send + 'static) {
     let mut nobody = task::Context::from_waker(task::Waker::noop());
-    match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut nobody))) {
+    let polled = {
+        let _scope = Scope::enter(&cx);
+        catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut nobody)))
+    };
+    match polled {
         Err(panic) => finish(Ran::Panicked(panic)),
         Ok(Poll::Ready(outcome)) => finish(Ran::Done(outcome)),
         Ok(Poll::Pending) => {
@@ -163,6 +167,7 @@ async fn until_cancelled<T>(cx: Context, mut future: BoxFuture<T>) -> Ran<T> {
         if cancelled.as_mut().poll(task).is_ready() {
             return Poll::Ready(Ran::Cancelled);
         }
+        let _scope = Scope::enter(&cx);
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(task))) {
             Err(panic) => Poll::Ready(Ran::Panicked(panic)),
             Ok(Poll::Ready(outcome)) => Poll::Ready(Ran::Done(outcome)),

@@ -7,6 +7,7 @@ mod context;
 mod handler;
 mod middleware;
 mod request;
+mod scope;
 
 pub use context::Context;
 pub(crate) use context::{Link, SessionSlot};
@@ -21,3 +22,6 @@ pub(crate) use middleware::handled;
 pub use middleware::{Logging, MethodTiming, Middleware, Next, RateLimit, Request, RequestRecord, Timing};
 pub use request::{Answer, CallOptions};
 pub(crate) use request::{Done, Guard, prepared};
+pub(crate) use scope::Scope;
+#[cfg(feature = "tracing")]
+pub(crate) use scope::current;

@@ -19,11 +19,33 @@ pub(super) fn is_path(text: &str) -> bool {
 
 /// The server of this name, or the only one. Its standard error goes to `stderr` if its entry does not say.
 pub(super) fn read(path: &Path, server: Option<&str>, stderr: Option<&str>) -> Result<Target> {
-    let bad = |why: String| Error::misuse(format!("{}: {why}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
-    let config: Map<String, Value> = serde_json::from_str(&text).map_err(|e| bad(e.to_string()))?;
-    let servers = servers(&config).ok_or_else(|| bad("no object \"mcpServers\" in it".into()))?;
-    pick(servers, server, stderr).map_err(|e| bad(e.message().to_owned()))
+    let config = load(path)?;
+    let servers = servers(&config).ok_or_else(|| no_servers(path))?;
+    pick(servers, server, stderr).map_err(|e| bad(path, e.message()))
+}
+
+/// All servers that are not disabled, in their order.
+pub(super) fn read_all(path: &Path, stderr: Option<&str>) -> Result<Vec<(String, Result<Target>)>> {
+    all(&load(path)?, stderr).ok_or_else(|| no_servers(path))
+}
+
+/// As [`read_all`], of what such a file holds; `None` when it holds no servers.
+pub(super) fn all(config: &Map<String, Value>, stderr: Option<&str>) -> Option<Vec<(String, Result<Target>)>> {
+    let enabled = servers(config)?.iter().filter(|(_, entry)| entry.get("disabled") != Some(&Value::Bool(true)));
+    Some(enabled.map(|(name, entry)| (name.clone(), target(name, entry, stderr))).collect())
+}
+
+fn bad(path: &Path, why: &str) -> Error {
+    Error::misuse(format!("{}: {why}", path.display()))
+}
+
+fn no_servers(path: &Path) -> Error {
+    bad(path, "no object \"mcpServers\" in it")
+}
+
+fn load(path: &Path) -> Result<Map<String, Value>> {
+    let text = std::fs::read_to_string(path).map_err(|e| bad(path, &e.to_string()))?;
+    serde_json::from_str(&text).map_err(|e| bad(path, &e.to_string()))
 }
 
 /// `{"text"}`, `{"file"}` or `{"mcpServers"}`, each with `"stderr"?` and, where there are several to choose from,
@@ -76,6 +98,11 @@ fn pick(servers: &Map<String, Value>, server: Option<&str>, stderr: Option<&str>
         None => return Err(Error::misuse(format!("say which server is meant (\"server\"): {}", known()))),
     };
     let entry = entry.ok_or_else(|| Error::misuse(format!("no server {name:?}, only: {}", known())))?;
+    target(name, entry, stderr)
+}
+
+/// What an entry says of how to connect.
+fn target(name: &str, entry: &Value, stderr: Option<&str>) -> Result<Target> {
     let bad = |why: &str| Error::misuse(format!("server {name:?}: {why}"));
     let entry = entry.as_object().ok_or_else(|| bad("expected an object"))?;
     let own = entry.iter().filter(|(name, _)| MEMBERS.contains(&name.as_str()));

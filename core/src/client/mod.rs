@@ -5,6 +5,8 @@
 mod calls;
 mod config;
 mod features;
+#[cfg(feature = "runtime")]
+mod group;
 mod handlers;
 mod options;
 
@@ -14,5 +16,7 @@ pub(crate) use calls::{Closer, Connected};
 #[cfg(feature = "runtime")]
 pub(crate) use features::check_of;
 pub use features::{ListToolsResult, Page, Pages};
+#[cfg(feature = "runtime")]
+pub use group::{ClientGroup, Connect, Entry, GroupOptions, Listing, Prefix, Servers};
 pub use handlers::{Events, Handlers, Quiet, Roots};
 pub use options::{ClientOptions, Stderr, Target};

@@ -9,7 +9,7 @@ use crate::jsonrpc::{Limits, RawJson};
 use crate::model::{Capabilities, Implementation};
 use crate::options::seconds;
 use crate::protocol::revision::Revision;
-use crate::protocol::{Facts, Role};
+use crate::protocol::{Facts, KeepAlive, Role};
 
 /// What a client says of itself and what it will bear. The same names in every language; times in seconds.
 #[derive(Debug, Clone, Deserialize)]
@@ -46,6 +46,11 @@ pub struct ClientOptions {
     pub shutdown_grace: f64,
     /// The client's capabilities object.
     pub capabilities: Option<RawJson>,
+    /// Time without a message of the server after which it is asked for a sign of life; 0 for never, the default.
+    pub ping_interval: f64,
+    /// Time after which a server that does not answer that is taken for lost, and the connection ends: more than what it
+    /// may be busy for without reading. Default 20.
+    pub ping_timeout: f64,
 }
 
 impl Default for ClientOptions {
@@ -67,6 +72,8 @@ impl Default for ClientOptions {
             headers: BTreeMap::new(),
             shutdown_grace: 2.0,
             capabilities: None,
+            ping_interval: 0.0,
+            ping_timeout: 20.0,
         }
     }
 }
@@ -93,6 +100,8 @@ impl ClientOptions {
             "headers",
             "shutdown_grace",
             "capabilities",
+            "ping_interval",
+            "ping_timeout",
         ];
         let options: Self = crate::options::read("client options", text, &known)?;
         options.check()?;
@@ -101,6 +110,7 @@ impl ClientOptions {
 
     pub(crate) fn check(&self) -> Result<()> {
         self.pinned()?;
+        KeepAlive::of(self.ping_interval, self.ping_timeout)?;
         for (name, value) in [
             ("request_timeout", self.request_timeout),
             ("probe_timeout", self.probe_timeout),
@@ -152,6 +162,7 @@ impl ClientOptions {
             instructions: None,
             revisions: Revision::ALL.to_vec(),
             max_in_flight: self.max_in_flight,
+            keep_alive: KeepAlive::of(self.ping_interval, self.ping_timeout).unwrap_or_default(),
         }
     }
 }

@@ -23,6 +23,10 @@ pub(crate) trait Sink: Send + Sync {
     fn unanswered(&self, _route: Route) {}
     /// The answer to what came in this way may wait for its reader to come back.
     fn pause(&self, _route: Route) {}
+    /// Whether what belongs to no request reaches the peer at present.
+    fn is_reachable(&self) -> bool {
+        true
+    }
     /// The connection has ended; nothing more will be sent.
     fn close(&self) {}
 }
@@ -266,6 +270,12 @@ impl Peer {
         self.lock().connection.is_full()
     }
 
+    /// Whether the connection has ended because the peer was silent for too long.
+    #[cfg(feature = "client-process")]
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lock().connection.is_lost()
+    }
+
     pub(crate) fn revision(&self) -> Option<Revision> {
         self.lock().connection.revision()
     }
@@ -377,7 +387,9 @@ impl Peer {
         let timer = super::runtime::spawn(async move {
             tokio::time::sleep(due.saturating_sub(now())).await;
             if let Some(peer) = peer.upgrade() {
+                let reachable = peer.sink.is_reachable();
                 let mut state = peer.lock();
+                state.connection.set_reachable(reachable);
                 // Another may have been set while this one went off.
                 if state.timer.as_ref().is_some_and(|(set, _)| *set == due) {
                     state.timer = None;

@@ -60,6 +60,7 @@ fn client_peer() -> Arc<Peer> {
         instructions: None,
         revisions: crate::protocol::revision::Revision::ALL.to_vec(),
         max_in_flight: 1000,
+        keep_alive: None,
     };
     let connection = Connection::new(Arc::new(facts), Arc::new(Transport::new("test")));
     let limits = crate::jsonrpc::Limits::default();

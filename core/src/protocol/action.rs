@@ -38,6 +38,39 @@ pub struct Facts {
     pub revisions: Vec<Revision>,
     /// The most requests of the peer worked on at once, and of ours awaited at once; further ones of ours wait.
     pub max_in_flight: usize,
+    /// When a silent peer is asked for a sign of life; `None`: never.
+    pub keep_alive: Option<KeepAlive>,
+}
+
+/// When a peer that sends nothing is asked for a sign of life (`ping`), and how long that may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "two times, and no more")]
+pub struct KeepAlive {
+    /// The time without a message of the peer.
+    pub interval: Duration,
+    /// The time without an answer, and without any message, after which the connection ends.
+    pub timeout: Duration,
+}
+
+impl KeepAlive {
+    /// Of the options `ping_interval`, where 0 is never, and `ping_timeout`, in seconds.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) for what is no time.
+    pub(crate) fn of(interval: f64, timeout: f64) -> Result<Option<Self>> {
+        let time = |name: &str, value: f64| {
+            Duration::try_from_secs_f64(value)
+                .map_err(|_| Error::misuse(format!("option {name:?}: expected seconds of at least 0, got {value}")))
+        };
+        let (interval, timeout) = (time("ping_interval", interval)?, time("ping_timeout", timeout)?);
+        if interval.is_zero() {
+            return Ok(None);
+        }
+        if timeout.is_zero() {
+            return Err(Error::misuse("option \"ping_timeout\": expected more than 0 seconds"));
+        }
+        Ok(Some(Self { interval, timeout }))
+    }
 }
 
 /// What happened.

@@ -1,5 +1,6 @@
 mod answering;
 mod incoming;
+mod keep_alive;
 mod news;
 mod opening;
 mod outgoing;
@@ -72,6 +73,7 @@ pub struct Connection {
     /// Something new may be due before what was.
     sooner: bool,
     restorable: restoring::Restorable,
+    silence: keep_alive::Silence,
 }
 
 /// The client's own calls for opening are not the user's.
@@ -97,6 +99,7 @@ impl Connection {
             opening_timeout: None,
             sooner: false,
             restorable: restoring::Restorable::default(),
+            silence: keep_alive::Silence::default(),
         }
     }
 
@@ -156,6 +159,7 @@ impl Connection {
             .chain(answers)
             .chain(self.incoming.next_due())
             .chain(news)
+            .chain(self.ping_due())
             .min()
     }
 
@@ -186,11 +190,12 @@ impl Connection {
     /// The one way in: what happened becomes what is to be done.
     pub fn handle(&mut self, now: Duration, input: Input) -> Vec<Action> {
         let mut out = Vec::with_capacity(2);
-        // What was read before the end was known runs no handler any more.
-        if matches!(self.phase, Phase::Closed)
-            && matches!(input, Input::Received(_) | Input::Batch(_) | Input::Invalid(_))
-        {
-            return out;
+        if matches!(input, Input::Received(_) | Input::Batch(_) | Input::Invalid(_)) {
+            // What was read before the end was known runs no handler any more.
+            if matches!(self.phase, Phase::Closed) {
+                return out;
+            }
+            self.heard(now);
         }
         match input {
             Input::Received(message) => self.received(now, message, None, &mut out),

@@ -10,7 +10,9 @@ mod kind;
 mod pending;
 pub mod revision;
 
-pub use action::{Action, Call, Facts, Input, Invocation, Opening, Outbound, Payload, Role, Sent, Structured};
+pub use action::{
+    Action, Call, Facts, Input, Invocation, KeepAlive, Opening, Outbound, Payload, Role, Sent, Structured,
+};
 pub use connection::Connection;
 #[cfg(feature = "http")]
 pub(crate) use context::{HeaderList, States};

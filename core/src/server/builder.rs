@@ -1,6 +1,7 @@
 use std::any::Any;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -15,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::jsonrpc::{Limits, RawJson};
 use crate::model::{Capabilities, Implementation};
 use crate::protocol::revision::Revision;
-use crate::protocol::{Facts, Role};
+use crate::protocol::{Facts, KeepAlive, Role};
 use crate::signal::Signal;
 
 /// What a server says of itself and what it will bear. The same names in every language.
@@ -47,6 +48,11 @@ pub struct ServerOptions {
     pub max_in_flight: usize,
     /// Notifications that may wait for a slow peer. Default 256.
     pub max_queued_notifications: usize,
+    /// Seconds without a message of a legacy client after which it is asked for a sign of life, where it can be reached
+    /// (over HTTP: through a standalone stream); 0 for never, the default.
+    pub ping_interval: f64,
+    /// Seconds after which a client that does not answer that is taken for lost, and its session ends. Default 20.
+    pub ping_timeout: f64,
 }
 
 impl Default for ServerOptions {
@@ -65,6 +71,8 @@ impl Default for ServerOptions {
             max_nesting: limits.max_nesting,
             max_in_flight: 256,
             max_queued_notifications: 256,
+            ping_interval: 0.0,
+            ping_timeout: 20.0,
         }
     }
 }
@@ -88,6 +96,8 @@ impl ServerOptions {
             "max_nesting",
             "max_in_flight",
             "max_queued_notifications",
+            "ping_interval",
+            "ping_timeout",
         ];
         let options: Self = crate::options::read("server options", text, &known)?;
         options.check()?;
@@ -98,6 +108,7 @@ impl ServerOptions {
         if self.name.is_empty() {
             return Err(Error::misuse("server option \"name\": missing, expected the server's name"));
         }
+        KeepAlive::of(self.ping_interval, self.ping_timeout)?;
         for (name, value) in [
             ("page_size", self.page_size),
             ("max_message_bytes", self.max_message_bytes),
@@ -252,6 +263,19 @@ impl Server {
         self.set(|o| o.max_queued_notifications = notifications)
     }
 
+    /// Time without a message of a legacy client after which it is asked for a sign of life, where it can be reached
+    /// (over HTTP: through a standalone stream). Default: never; zero is never.
+    #[must_use]
+    pub fn ping_interval(self, interval: Duration) -> Self {
+        self.set(|o| o.ping_interval = interval.as_secs_f64())
+    }
+
+    /// Time after which a client that does not answer that is taken for lost, and its session ends. Default 20 s.
+    #[must_use]
+    pub fn ping_timeout(self, timeout: Duration) -> Self {
+        self.set(|o| o.ping_timeout = timeout.as_secs_f64())
+    }
+
     /// Hears of errors that the model is not shown, and of the tool that failed: those that `?` made a
     /// [`HandlerError`](super::HandlerError) of, panics, results that do not fit the output schema. Called from any thread.
     /// Default: a line on standard error.
@@ -353,6 +377,7 @@ impl Server {
             instructions: options.instructions,
             revisions: Revision::ALL.to_vec(),
             max_in_flight: options.max_in_flight,
+            keep_alive: KeepAlive::of(options.ping_interval, options.ping_timeout).unwrap_or_default(),
         });
         *slot = Some(facts.clone());
         facts

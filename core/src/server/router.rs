@@ -15,7 +15,7 @@ use super::resources::{ListedBySource, Read, SOURCE, not_found};
 #[cfg(feature = "files")]
 use super::serving_files;
 use super::{HandlerError, IntoAnswer};
-use crate::call::{self, BoxFuture, Chain, Context, Handler, Link, Ran, Reply, Shaper};
+use crate::call::{self, BoxFuture, Chain, Context, Handler, Link, Ran, Reply, Scope, Shaper};
 use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{self, RawJson, code};
 use crate::protocol::revision::Era;
@@ -409,6 +409,7 @@ fn start(
         return;
     }
     let reply = Reply::new(context.clone(), shaper);
+    let _scope = Scope::enter(&context);
     // A panic that gets here has dropped the reply, which has answered.
     let _ = std::panic::catch_unwind(AssertUnwindSafe(|| handler.call(context, params, reply)));
 }

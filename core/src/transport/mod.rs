@@ -6,6 +6,8 @@
 mod child;
 #[cfg(feature = "runtime")]
 pub(crate) mod connect;
+#[cfg(feature = "runtime")]
+mod group;
 #[cfg(feature = "http")]
 pub mod http;
 #[cfg(feature = "client-process")]

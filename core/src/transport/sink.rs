@@ -80,6 +80,7 @@ pub(super) struct Backlog {
     over: AtomicBool,
     drained: Notify,
     stalled: Signal,
+    ended: Signal,
 }
 
 impl Backlog {
@@ -116,9 +117,15 @@ impl Backlog {
         }
     }
 
+    /// Waits until nothing more will be written.
+    pub(super) async fn ended(&self) {
+        self.ended.wait().await;
+    }
+
     fn end(&self) {
         self.over.store(true, Ordering::Release);
         self.drained.notify_waiters();
+        self.ended.set();
     }
 }
 

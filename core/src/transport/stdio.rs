@@ -53,6 +53,7 @@ impl Server {
         let (done, finished) = oneshot::channel();
         let reader = Reader { handle: runtime::handle(), peer: Arc::downgrade(&peer), backlog: backlog.clone() };
         let last = Arc::downgrade(&sink);
+        let watched = Arc::downgrade(&peer);
         std::thread::Builder::new()
             .name("tricorn-in".into())
             .spawn(move || {
@@ -84,10 +85,21 @@ impl Server {
                 let _ = runtime::handle().spawn_blocking(drain).await;
                 Ok(())
             }
+            () = lost(&backlog, &watched) => {
+                Err(Error::new(ErrorKind::Transport, "the client did not answer a ping (ping_timeout)"))
+            }
             () = backlog.stalled() => {
                 Err(Error::new(ErrorKind::Transport, "the client does not read what it asked for"))
             }
         }
+    }
+}
+
+/// Resolves when the connection has ended because the client was silent for too long.
+async fn lost(backlog: &Backlog, peer: &Weak<Peer>) {
+    backlog.ended().await;
+    if !peer.upgrade().is_some_and(|peer| peer.is_lost()) {
+        std::future::pending().await
     }
 }
 

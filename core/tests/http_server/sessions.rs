@@ -288,3 +288,22 @@ async fn a_call_whose_client_has_hung_up_does_not_keep_its_session() {
     until("the session is gone", || it.server.usage().sessions == 0).await;
     until("the handler is told", || it.gate.cancelled() == 1).await;
 }
+
+#[tokio::test]
+async fn a_client_that_answers_no_ping_loses_its_session() {
+    let it = Fixture::with(|o| (o.ping_interval, o.ping_timeout) = (0.05, 0.2), "{}");
+    let (id, other) = (it.session("2025-11-25").await, it.session("2025-11-25").await);
+    let mut stream = it.start("GET", "/mcp", &[("mcp-session-id", &id), GET], "").await.into_body();
+    // What is answered is a sign of life.
+    for _ in 0..2 {
+        let ping = within("a ping", next(&mut stream)).await.unwrap();
+        assert_eq!(ping["method"], "ping");
+        let answer = json!({"jsonrpc": "2.0", "id": ping["id"], "result": {}});
+        assert_eq!(it.post(&in_session(&id), &answer).await.status, 202);
+    }
+    let ended = async { while next(&mut stream).await.is_some() {} };
+    within("the end of the stream", ended).await;
+    let ping = legacy(1, "ping", &json!({}));
+    assert_eq!(it.post(&in_session(&id), &ping).await.status, 404);
+    assert_eq!(it.post(&in_session(&other), &ping).await.status, 200, "it could not be asked");
+}

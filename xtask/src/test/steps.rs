@@ -39,6 +39,9 @@ pub(super) fn of(lang: Lang) -> Vec<Step> {
     }
 }
 
+/// Off by default, so that nobody else waits for its dependencies.
+const TRACING: [&str; 8] = ["test", "--release", "--package", "tricorn", "--features", "tracing", "--test", "tracing"];
+
 fn rust() -> Vec<Step> {
     let check = |name: &str, args: &[&str], minutes| step(name, tool::cargo(args), minutes, Reader::Status);
     let mut docs = tool::cargo(&["doc", "--release", "--no-deps", "--package", "tricorn"]);
@@ -52,6 +55,7 @@ fn rust() -> Vec<Step> {
         check("rust format of peers", &["fmt", "--check", "--manifest-path", "tests/interop/rmcp/Cargo.toml"], 2),
         check("rust clippy", &["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"], 20),
         step("rust cargo test", tests, 30, Reader::Cargo),
+        step("rust tracing", tool::cargo(&TRACING), 15, Reader::Cargo),
         step("rust documentation", docs, 10, Reader::Status),
         check("rust without features", &["check", "--release", "--package", "tricorn", "--no-default-features"], 10),
         no_runtime(),

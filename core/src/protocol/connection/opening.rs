@@ -46,6 +46,7 @@ impl Connection {
                 let opening =
                     Opening { revision: answer.revision, peer: answer.peer, instructions: answer.instructions };
                 self.restore(now);
+                self.sooner = true;
                 self.opening = Some(opening.clone());
                 out.push(Action::Opened(opening));
             }

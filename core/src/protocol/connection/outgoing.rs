@@ -37,7 +37,7 @@ impl Connection {
         }
     }
 
-    fn send_request(&mut self, mut outgoing: Outgoing, out: &mut Vec<Action>) {
+    pub(super) fn send_request(&mut self, mut outgoing: Outgoing, out: &mut Vec<Action>) {
         let revision = self.revision().unwrap_or(Revision::NEWEST_LEGACY);
         if let Some(row) = Method::find(&outgoing.method)
             && !row.exists_in(revision)
@@ -197,6 +197,7 @@ impl Connection {
 
     pub(super) fn tick(&mut self, now: Duration, out: &mut Vec<Action>) {
         self.tell_news(now, out);
+        self.ping_if_due(now, out);
         for (call, params) in self.incoming.ripe(now) {
             self.notify("notifications/progress", &params, Some(call), out);
         }

@@ -43,6 +43,9 @@ impl Restorable {
 impl Connection {
     /// A request of ours is finished.
     pub(super) fn settle(&mut self, outgoing: &Outgoing, outcome: Result<RawJson>, out: &mut Vec<Action>) {
+        if self.pinged(outgoing, &outcome, out) {
+            return;
+        }
         if outgoing.call == RESTORING {
             if let Err(error) = outcome {
                 let message = format!("{:?} failed in the new session: {}", outgoing.method, error.message());

@@ -1,4 +1,5 @@
 mod client;
+mod keep_alive;
 mod restoring;
 
 use super::*;
@@ -17,6 +18,7 @@ fn facts(role: Role, max_in_flight: usize) -> Arc<Facts> {
         instructions: Some("Be kind.".into()),
         revisions: Revision::ALL.to_vec(),
         max_in_flight,
+        keep_alive: None,
     })
 }
 

@@ -140,6 +140,11 @@ impl Lanes {
         self.lock().primes = primes;
     }
 
+    /// Whether the session has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.lock().ended
+    }
+
     /// Whether somebody reads.
     pub(super) fn is_open(&self) -> bool {
         let state = self.lock();
@@ -435,6 +440,14 @@ impl Sink for Lanes {
 
     fn pause(&self, route: Route) {
         self.pause_post(route);
+    }
+
+    fn is_reachable(&self) -> bool {
+        !self.lock().streams.is_empty()
+    }
+
+    fn close(&self) {
+        self.end(End::SessionEnded);
     }
 }
 

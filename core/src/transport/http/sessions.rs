@@ -143,7 +143,7 @@ impl Sessions {
     pub(super) fn find(&self, id: &str, now: Duration) -> Option<Arc<Session>> {
         let mut table = self.lock();
         let session = table.by_id.get(id)?.clone();
-        if !self.is_expired(&session, now) {
+        if !self.is_expired(&session, now) && !session.lanes.has_ended() {
             table.touch(&session, now);
             return Some(session);
         }

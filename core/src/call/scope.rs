@@ -1,0 +1,46 @@
+//! Which call's handler runs on this thread: for what a handler does without being given its context, such as tracing.
+
+#[cfg(feature = "tracing")]
+use std::cell::RefCell;
+
+use super::Context;
+
+#[cfg(feature = "tracing")]
+thread_local! {
+    static CURRENT: RefCell<Option<Context>> = const { RefCell::new(None) };
+}
+
+/// As long as this lives, the call is the thread's current one.
+#[must_use]
+pub(crate) struct Scope {
+    #[cfg(feature = "tracing")]
+    before: Option<Context>,
+}
+
+impl Scope {
+    #[cfg(feature = "tracing")]
+    pub(crate) fn enter(context: &Context) -> Self {
+        Self { before: CURRENT.replace(Some(context.clone())) }
+    }
+
+    #[cfg(not(feature = "tracing"))]
+    pub(crate) fn enter(_context: &Context) -> Self {
+        Self {}
+    }
+}
+
+#[cfg(feature = "tracing")]
+impl Drop for Scope {
+    fn drop(&mut self) {
+        // A context that goes may run user code, so not while it is borrowed.
+        let over = CURRENT.replace(self.before.take());
+        drop(over);
+    }
+}
+
+/// The call whose handler runs on this thread.
+#[cfg(feature = "tracing")]
+pub(crate) fn current() -> Option<Context> {
+    // A thread that ends has none.
+    CURRENT.try_with(|current| current.borrow().clone()).ok().flatten()
+}

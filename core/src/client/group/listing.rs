@@ -1,0 +1,211 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::members::Joined;
+use super::names::{Named, named};
+use super::{ClientGroup, MAX_SERVERS, all, lock};
+use crate::call::CallOptions;
+use crate::error::{Error, ErrorKind, Result};
+use crate::jsonrpc::code;
+use crate::protocol::Kind;
+
+/// Something that a server of a group lists.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Entry {
+    /// The server's name in the group.
+    pub server: String,
+    /// The public name, which nothing else of this kind in the group has.
+    pub name: String,
+    /// The definition as the server gave it, with its own name.
+    pub definition: Map<String, Value>,
+}
+
+/// What the servers of a group list of one kind.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Listing {
+    /// In the servers' order, then in each server's own.
+    pub entries: Vec<Entry>,
+    /// Why the lists of some servers are missing.
+    pub failures: BTreeMap<String, Error>,
+}
+
+type Definitions = Arc<[Map<String, Value>]>;
+
+/// What one connection's server has listed, by kind.
+#[derive(Default)]
+pub(super) struct Lists([List; Kind::ALL.len()]);
+
+#[derive(Default)]
+struct List {
+    /// How often the server said that it has changed.
+    changes: u64,
+    /// What was listed, and after how many changes.
+    known: Option<(u64, Result<Definitions>)>,
+}
+
+impl Lists {
+    fn of(&mut self, kind: Kind) -> &mut List {
+        &mut self.0[kind as usize]
+    }
+
+    pub(super) fn changed(&mut self, kind: Kind) {
+        self.of(kind).changes += 1;
+    }
+
+    pub(super) fn begin(&mut self, kind: Kind) -> u64 {
+        self.of(kind).changes
+    }
+
+    /// Keeps what was listed after so many changes.
+    pub(super) fn keep(&mut self, kind: Kind, changes: u64, outcome: Result<Vec<Map<String, Value>>>) -> Result<()> {
+        let listed = match outcome {
+            Ok(entries) => Ok(entries.into()),
+            // Servers with resources need not have templates.
+            Err(error) if error.code() == Some(code::METHOD_NOT_FOUND) => Ok(Definitions::default()),
+            Err(error) => Err(error),
+        };
+        let failure = listed.as_ref().err().cloned();
+        self.of(kind).known = Some((changes, listed));
+        failure.map_or(Ok(()), Err)
+    }
+
+    fn is_current(&mut self, kind: Kind) -> bool {
+        let list = self.of(kind);
+        list.known.as_ref().is_some_and(|(changes, _)| *changes == list.changes)
+    }
+
+    fn known(&mut self, kind: Kind) -> Definitions {
+        match &self.of(kind).known {
+            Some((_, Ok(listed))) => listed.clone(),
+            _ => Definitions::default(),
+        }
+    }
+}
+
+/// What is known of one kind at one moment.
+pub(super) struct Snapshot {
+    kind: Kind,
+    pub(super) servers: Vec<(String, Joined)>,
+    lists: Vec<Definitions>,
+    named: Vec<Named>,
+}
+
+impl Snapshot {
+    /// Everything: the server, the public name, the definition.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&(String, Joined), &str, &Map<String, Value>)> {
+        self.named.iter().map(|it| (&self.servers[it.server], it.name.as_str(), &self.lists[it.server][it.at]))
+    }
+
+    /// The server of this public name, and the definition's own name (of a resource the URI).
+    pub(super) fn find(&self, name: &str) -> Option<(&(String, Joined), &str)> {
+        let (server, _, definition) = self.iter().find(|(_, public, _)| *public == name)?;
+        Some((server, definition.get(self.kind.key())?.as_str()?))
+    }
+}
+
+impl ClientGroup {
+    /// The tools of all servers.
+    pub async fn tools(&self) -> Listing {
+        self.list(Kind::Tool, &CallOptions::default()).await
+    }
+
+    /// The resources of all servers.
+    pub async fn resources(&self) -> Listing {
+        self.list(Kind::Resource, &CallOptions::default()).await
+    }
+
+    /// The resource templates of all servers.
+    pub async fn resource_templates(&self) -> Listing {
+        self.list(Kind::ResourceTemplate, &CallOptions::default()).await
+    }
+
+    /// The prompts of all servers.
+    pub async fn prompts(&self) -> Listing {
+        self.list(Kind::Prompt, &CallOptions::default()).await
+    }
+
+    /// What all servers that declare this kind list now, asked at the same time; the options hold for each page.
+    ///
+    /// A public name is the thing's own where no other server has one of that name, else (or with
+    /// [`Prefix::Always`](super::Prefix::Always)) `server_name`: characters of the server's name outside
+    /// `[A-Za-z0-9_-]` become `_`, and what is longer than 64 characters is cut and ends in a digest. The names depend
+    /// on nothing but what is listed.
+    pub async fn list(&self, kind: Kind, options: &CallOptions) -> Listing {
+        let ask =
+            |(name, server): (String, Joined)| async move { Some((name, server.list(kind, options).await.err()?)) };
+        let asked = self.declaring(kind).into_iter().map(ask).collect();
+        let failures = all(asked, MAX_SERVERS).await.into_iter().flatten().collect();
+        let snapshot = self.snapshot(kind);
+        let entries = snapshot.iter().map(|((server, _), name, definition)| Entry {
+            server: server.clone(),
+            name: name.to_owned(),
+            definition: definition.clone(),
+        });
+        Listing { entries: entries.collect(), failures }
+    }
+
+    /// What is known, after those servers were asked of which nothing is known any more.
+    pub(super) async fn known(&self, kind: Kind) -> Snapshot {
+        let mut stale = self.declaring(kind);
+        stale.retain(|(_, server)| !lock(&server.watch.lists).is_current(kind));
+        let options = &CallOptions::default();
+        let asked = stale.into_iter().map(|(_, server)| async move { server.list(kind, options).await }).collect();
+        all(asked, MAX_SERVERS).await;
+        self.snapshot(kind)
+    }
+
+    pub(super) fn declaring(&self, kind: Kind) -> Vec<(String, Joined)> {
+        let mut joined = lock(&self.0.members).joined();
+        joined.retain(|(_, server)| server.client.capabilities().declares(kind.capability()));
+        joined
+    }
+
+    fn snapshot(&self, kind: Kind) -> Snapshot {
+        let servers = self.declaring(kind);
+        let lists: Vec<_> = servers.iter().map(|(_, server)| lock(&server.watch.lists).known(kind)).collect();
+        let views: Vec<_> = servers.iter().zip(&lists).map(|((name, _), list)| (name.as_str(), &list[..])).collect();
+        let named = named(kind, &views, self.0.options.prefix);
+        Snapshot { kind, servers, lists, named }
+    }
+
+    /// The client that has what is publicly called `name` (of a resource or a template also its URI), the server's name
+    /// and the thing's own name there. Asks the servers once when the name is not known.
+    ///
+    /// # Errors
+    /// [`Misuse`](ErrorKind::Misuse) naming what is near, and the servers that are not connected.
+    pub(crate) async fn route(&self, kind: Kind, name: &str) -> Result<super::calls::Route> {
+        let before = self.known(kind).await;
+        if let Some(found) = super::calls::Route::of(before.find(name)) {
+            return Ok(found);
+        }
+        let listing = self.list(kind, &CallOptions::default()).await;
+        let now = self.snapshot(kind);
+        super::calls::Route::of(now.find(name)).ok_or_else(|| self.unknown(kind, name, &now, &listing.failures))
+    }
+
+    fn unknown(&self, kind: Kind, name: &str, known: &Snapshot, unlisted: &BTreeMap<String, Error>) -> Error {
+        let mut near: Vec<(usize, &str)> =
+            known.iter().map(|(_, public, _)| (distance(public, name), public)).collect();
+        near.sort_unstable();
+        let near: Vec<String> = near.iter().take(3).map(|(_, public)| format!("{public:?}")).collect();
+        let mut message = format!("no server of the group has a {} {name:?}", kind.word());
+        match near.is_empty() {
+            true => message.push_str(", or any other"),
+            false => message.push_str(&format!(", did you mean {}?", near.join(" or "))),
+        }
+        for (server, error) in self.failures().iter().chain(unlisted) {
+            message.push_str(&format!("; of server {server:?} nothing is known: {}", error.message()));
+        }
+        Error::new(ErrorKind::Misuse, message)
+    }
+}
+
+/// How far a public name is from one that was asked for: a prefix more or less is near.
+fn distance(public: &str, asked: &str) -> usize {
+    if public.ends_with(asked) || asked.ends_with(public) { 1 } else { strsim::levenshtein(public, asked) }
+}

@@ -1,0 +1,96 @@
+//! A peer that has been silent for long is asked for a sign of life.
+
+use super::*;
+
+/// Our own request for that.
+const PING: CallId = CallId(u64::MAX - 2);
+
+/// How long nothing has come from the peer, and what was done about it.
+#[derive(Debug)]
+pub(super) struct Silence {
+    since: Duration,
+    /// When it was asked, while that is not answered.
+    asked: Option<Duration>,
+    /// What belongs to no request finds its way to the peer at present.
+    reachable: bool,
+    /// It was silent for too long.
+    lost: bool,
+}
+
+impl Default for Silence {
+    fn default() -> Self {
+        Self { since: Duration::ZERO, asked: None, reachable: true, lost: false }
+    }
+}
+
+impl Connection {
+    /// Whether what belongs to no request finds its way to the peer; where it does not, the peer's silence means
+    /// nothing.
+    pub(crate) fn set_reachable(&mut self, reachable: bool) {
+        self.silence.reachable = reachable;
+    }
+
+    /// Whether the connection has ended because the peer was silent for too long.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.silence.lost
+    }
+
+    pub(super) fn heard(&mut self, now: Duration) {
+        self.silence.since = now;
+    }
+
+    /// When the peer is to be asked, if nothing comes from it.
+    pub(super) fn ping_due(&self) -> Option<Duration> {
+        let interval = self.facts.keep_alive?.interval;
+        let pings = match self.phase {
+            Phase::Legacy(_) => true,
+            Phase::Modern(_) => self.facts.role == Role::Client,
+            _ => false,
+        };
+        if pings && self.silence.asked.is_none() { self.silence.since.checked_add(interval) } else { None }
+    }
+
+    pub(super) fn ping_if_due(&mut self, now: Duration, out: &mut Vec<Action>) {
+        let Some(keep_alive) = self.facts.keep_alive.filter(|_| self.ping_due().is_some_and(|due| due <= now)) else {
+            return;
+        };
+        self.silence.since = now;
+        // A server may wait for an answer of ours before it does anything else.
+        if !self.silence.reachable || self.is_asked() {
+            return;
+        }
+        self.silence.asked = Some(now);
+        let mut invocation = Invocation::new(PING, "ping", None);
+        invocation.timeout = Some(keep_alive.timeout);
+        invocation.idempotent = true;
+        // Before whatever waits its turn.
+        self.send_request(Outgoing::new(invocation, now), out);
+    }
+
+    /// The ping is answered, or will not be. Says whether the request was one.
+    pub(super) fn pinged(&mut self, outgoing: &Outgoing, outcome: &Result<RawJson>, out: &mut Vec<Action>) -> bool {
+        if outgoing.call != PING {
+            return false;
+        }
+        let asked = self.silence.asked.take();
+        let heard = asked.is_some_and(|asked| self.silence.since > asked);
+        // An error of the peer's own is a sign of life as well.
+        if let Err(error) = outcome
+            && error.kind() != ErrorKind::Rpc
+            && !heard
+            && self.silence.reachable
+        {
+            let peer = if self.facts.role == Role::Client { "server" } else { "client" };
+            let error = match error.kind() {
+                ErrorKind::Timeout => {
+                    let seconds = outgoing.timeout.unwrap_or_default().as_secs_f64();
+                    Error::closed(format!("the {peer} did not answer a ping for {seconds} s (ping_timeout)"))
+                }
+                kind => Error::new(kind, format!("the {peer} did not answer a ping: {}", error.message())),
+            };
+            self.silence.lost = true;
+            self.end(&error, false, out);
+        }
+        true
+    }
+}
