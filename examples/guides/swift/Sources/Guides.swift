@@ -1,0 +1,11 @@
+// The programs of the guides: `guides TOPIC`. Each file is a program of its own; put `@main` before its `enum`.
+import Tricorn
+
+@main struct Guides {
+    static func main() async throws {
+        switch CommandLine.arguments.dropFirst().first {
+        case "tools": try await Tools.main()
+        case let other: throw TricornError.misuse("no topic \(other ?? "")")
+        }
+    }
+}
