@@ -4,7 +4,10 @@ import Tricorn
 @main struct Guides {
     static func main() async throws {
         switch CommandLine.arguments.dropFirst().first {
-        case "tools": try await Tools.main()
+        case "completion": try await CompletionExample.main()
+        case "prompts": try await PromptsExample.main()
+        case "resources": try await ResourcesExample.main()
+        case "tools": try await ToolsExample.main()
         case let other: throw TricornError.misuse("no topic \(other ?? "")")
         }
     }

@@ -45,7 +45,7 @@ private func server() -> Server {
     return app
 }
 
-enum Tools {
+enum ToolsExample {
     static func main() async throws {
         let client = try await connect(to: server())
 
