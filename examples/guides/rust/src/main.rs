@@ -2,15 +2,25 @@
 #![allow(clippy::print_stdout, reason = "what the guides show")]
 
 mod completion;
+mod elicitation;
+mod log_messages;
+mod progress_and_cancellation;
 mod prompts;
 mod resources;
+mod roots;
+mod sampling;
 mod tools;
 
 fn main() -> tricorn::Result<()> {
     match std::env::args().nth(1).as_deref() {
         Some("completion") => completion::main(),
+        Some("elicitation") => elicitation::main(),
+        Some("log-messages") => log_messages::main(),
+        Some("progress-and-cancellation") => progress_and_cancellation::main(),
         Some("prompts") => prompts::main(),
         Some("resources") => resources::main(),
+        Some("roots") => roots::main(),
+        Some("sampling") => sampling::main(),
         Some("tools") => tools::main(),
         other => Err(tricorn::Error::misuse(format!("no topic {other:?}"))),
     }

@@ -5,8 +5,13 @@ import Tricorn
     static func main() async throws {
         switch CommandLine.arguments.dropFirst().first {
         case "completion": try await CompletionExample.main()
+        case "elicitation": try await ElicitationExample.main()
+        case "log-messages": try await LogMessagesExample.main()
+        case "progress-and-cancellation": try await ProgressAndCancellationExample.main()
         case "prompts": try await PromptsExample.main()
         case "resources": try await ResourcesExample.main()
+        case "roots": try await RootsExample.main()
+        case "sampling": try await SamplingExample.main()
         case "tools": try await ToolsExample.main()
         case let other: throw TricornError.misuse("no topic \(other ?? "")")
         }
