@@ -1,9 +1,13 @@
 //! The programs of the guides: `guides TOPIC`. Each module is a program of its own.
 #![allow(clippy::print_stdout, reason = "what the guides show")]
 
+mod capabilities_and_versions;
 mod completion;
+mod dynamic_servers;
 mod elicitation;
 mod log_messages;
+mod pagination;
+mod ping;
 mod progress_and_cancellation;
 mod prompts;
 mod resources;
@@ -13,9 +17,13 @@ mod tools;
 
 fn main() -> tricorn::Result<()> {
     match std::env::args().nth(1).as_deref() {
+        Some("capabilities-and-versions") => capabilities_and_versions::main(),
         Some("completion") => completion::main(),
+        Some("dynamic-servers") => dynamic_servers::main(),
         Some("elicitation") => elicitation::main(),
         Some("log-messages") => log_messages::main(),
+        Some("pagination") => pagination::main(),
+        Some("ping") => ping::main(),
         Some("progress-and-cancellation") => progress_and_cancellation::main(),
         Some("prompts") => prompts::main(),
         Some("resources") => resources::main(),

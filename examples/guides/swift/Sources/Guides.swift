@@ -4,9 +4,13 @@ import Tricorn
 @main struct Guides {
     static func main() async throws {
         switch CommandLine.arguments.dropFirst().first {
+        case "capabilities-and-versions": try await CapabilitiesAndVersionsExample.main()
         case "completion": try await CompletionExample.main()
+        case "dynamic-servers": try await DynamicServersExample.main()
         case "elicitation": try await ElicitationExample.main()
         case "log-messages": try await LogMessagesExample.main()
+        case "pagination": try await PaginationExample.main()
+        case "ping": try await PingExample.main()
         case "progress-and-cancellation": try await ProgressAndCancellationExample.main()
         case "prompts": try await PromptsExample.main()
         case "resources": try await ResourcesExample.main()
