@@ -37,6 +37,11 @@ def second() -> str:
     return "2"
 
 
+def row(uri: str) -> str:
+    """A row of a table"""
+    return f"row {uri.removeprefix('row://')}"
+
+
 async def main() -> None:
     changes: asyncio.Queue[str] = asyncio.Queue()
     async with (
@@ -71,7 +76,7 @@ async def main() -> None:
         print("other client:", ", ".join([tool.name for tool in await other.list_tools()]))
 
         # What is registered nowhere comes from a source, such as a database.
-        app.set_source("resource", get=lambda uri: f"row {uri.removeprefix('row://')}")
+        app.set_source("resource", get=row)
         print("from a source:", (await client.read_resource("row://7")).text)
 
 

@@ -5,14 +5,18 @@ mod capabilities_and_versions;
 mod completion;
 mod dynamic_servers;
 mod elicitation;
+mod http_sse;
 mod log_messages;
 mod pagination;
 mod ping;
 mod progress_and_cancellation;
 mod prompts;
 mod resources;
+mod resumption;
 mod roots;
 mod sampling;
+mod stdio;
+mod streamable_http;
 mod tools;
 
 fn main() -> tricorn::Result<()> {
@@ -21,14 +25,18 @@ fn main() -> tricorn::Result<()> {
         Some("completion") => completion::main(),
         Some("dynamic-servers") => dynamic_servers::main(),
         Some("elicitation") => elicitation::main(),
+        Some("http-sse") => http_sse::main(),
         Some("log-messages") => log_messages::main(),
         Some("pagination") => pagination::main(),
         Some("ping") => ping::main(),
         Some("progress-and-cancellation") => progress_and_cancellation::main(),
         Some("prompts") => prompts::main(),
         Some("resources") => resources::main(),
+        Some("resumption") => resumption::main(),
         Some("roots") => roots::main(),
         Some("sampling") => sampling::main(),
+        Some("stdio") => stdio::main(),
+        Some("streamable-http") => streamable_http::main(),
         Some("tools") => tools::main(),
         other => Err(tricorn::Error::misuse(format!("no topic {other:?}"))),
     }
