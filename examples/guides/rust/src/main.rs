@@ -5,7 +5,9 @@ mod capabilities_and_versions;
 mod completion;
 mod dynamic_servers;
 mod elicitation;
+mod errors;
 mod http_sse;
+mod json_schema;
 mod log_messages;
 mod pagination;
 mod ping;
@@ -17,6 +19,7 @@ mod roots;
 mod sampling;
 mod stdio;
 mod streamable_http;
+mod testing;
 mod tools;
 
 fn main() -> tricorn::Result<()> {
@@ -25,7 +28,9 @@ fn main() -> tricorn::Result<()> {
         Some("completion") => completion::main(),
         Some("dynamic-servers") => dynamic_servers::main(),
         Some("elicitation") => elicitation::main(),
+        Some("errors") => errors::main(),
         Some("http-sse") => http_sse::main(),
+        Some("json-schema") => json_schema::main(),
         Some("log-messages") => log_messages::main(),
         Some("pagination") => pagination::main(),
         Some("ping") => ping::main(),
@@ -37,6 +42,7 @@ fn main() -> tricorn::Result<()> {
         Some("sampling") => sampling::main(),
         Some("stdio") => stdio::main(),
         Some("streamable-http") => streamable_http::main(),
+        Some("testing") => testing::main(),
         Some("tools") => tools::main(),
         other => Err(tricorn::Error::misuse(format!("no topic {other:?}"))),
     }

@@ -8,7 +8,9 @@ import Tricorn
         case "completion": try await CompletionExample.main()
         case "dynamic-servers": try await DynamicServersExample.main()
         case "elicitation": try await ElicitationExample.main()
+        case "errors": try await ErrorsExample.main()
         case "http-sse": try await HttpSseExample.main()
+        case "json-schema": try await JsonSchemaExample.main()
         case "log-messages": try await LogMessagesExample.main()
         case "pagination": try await PaginationExample.main()
         case "ping": try await PingExample.main()
@@ -20,6 +22,7 @@ import Tricorn
         case "sampling": try await SamplingExample.main()
         case "stdio": try await StdioExample.main()
         case "streamable-http": try await StreamableHttpExample.main()
+        case "testing": try await TestingExample.main()
         case "tools": try await ToolsExample.main()
         case let other: throw TricornError.misuse("no topic \(other ?? "")")
         }
