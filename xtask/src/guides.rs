@@ -106,6 +106,7 @@ pub(crate) fn stale() -> Result<Vec<String>> {
             Ok(_) => found.push(format!("{name}: not as the examples are: run cargo xtask guides")),
             Err(error) => found.push(format!("{name}: {error:#}")),
         }
+        found.extend(dead_links(&page).into_iter().map(|link| format!("{name}: the link {link} leads nowhere")));
         shown.push_str(&page);
     }
     for topic in topics()? {
@@ -114,6 +115,32 @@ pub(crate) fn stale() -> Result<Vec<String>> {
         found.extend(unseen.map(|f| format!("{f}: no page of {PAGES} shows it")));
     }
     Ok(found)
+}
+
+/// The links to files and headings that are not there.
+fn dead_links(page: &str) -> Vec<String> {
+    let links = page.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link);
+    let dead = |link: &&str| {
+        let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+        let path = place::root().join(PAGES).join(file);
+        let text = if file.is_empty() { Some(page.to_owned()) } else { std::fs::read_to_string(&path).ok() };
+        match text {
+            Some(text) => !heading.is_empty() && !text.lines().any(|line| anchor(line).as_deref() == Some(heading)),
+            None => !path.exists(),
+        }
+    };
+    links
+        .filter(|link| !link.contains("://") && link.bytes().all(|b| b.is_ascii_graphic()))
+        .filter(dead)
+        .map(str::to_owned)
+        .collect()
+}
+
+/// What a heading is linked by.
+fn anchor(line: &str) -> Option<String> {
+    let title = line.strip_prefix('#')?.trim_start_matches('#').strip_prefix(' ')?;
+    let kept = title.to_lowercase().replace(' ', "-");
+    Some(kept.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect())
 }
 
 fn pages() -> Result<Vec<PathBuf>> {
@@ -183,6 +210,14 @@ mod tests {
         assert!(once.ends_with("```\nend\n"), "{once}");
         assert_eq!(filled(&once).expect("the same"), once);
         assert!(filled("<!-- examples/guides/nothing.txt -->\n").is_err());
+    }
+
+    #[test]
+    fn links_lead_somewhere() {
+        let page = "# A thing\n[x](tools.md#listing) [y](#a-thing) [z](../../README.md) [w](https://example.com/#no)\n";
+        assert_eq!(dead_links(page), Vec::<String>::new());
+        assert_eq!(dead_links("[x](tools.md#no) [y](#no) [z](no.md)"), ["tools.md#no", "#no", "no.md"]);
+        assert_eq!(anchor("## Prompts' arguments").as_deref(), Some("prompts-arguments"));
     }
 
     #[test]
