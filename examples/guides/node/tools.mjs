@@ -5,6 +5,8 @@ import { z } from "zod";
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
 const WAV = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=";
 
+const Weather = z.object({ city: z.string(), celsius: z.number() });
+
 const app = new Server("tools");
 
 app.tool(
@@ -31,7 +33,7 @@ app.tool(
     description: "Today's weather",
     annotations: { readOnlyHint: true },
     input: z.object({ city: z.string() }),
-    output: z.object({ city: z.string(), celsius: z.number() }),
+    output: Weather,
   },
   ({ city }) => ({ city, celsius: 22.5 }),
 );
@@ -52,11 +54,10 @@ const client = await connect(app);
 for (const tool of await client.listTools()) console.log(`${tool.name}: ${tool.description}`);
 
 const sum = await client.callTool("add", { a: 1, b: 2 });
-console.log("add:", sum.text);
+console.log("add:", await sum.to(z.int()));
 
-/** @type {import("tricorn").CallToolResult<{ city: string, celsius: number }>} */
-const weather = await client.callTool("weather", { city: "Rome" });
-console.log(`weather: ${weather.structured?.celsius} °C in ${weather.structured?.city}`);
+const weather = await (await client.callTool("weather", { city: "Rome" })).to(Weather);
+console.log(`weather: ${weather.celsius} °C in ${weather.city}`);
 
 const failed = await client.callTool("divide", { a: 1, b: 0 });
 console.log(`divide: is_error=${failed.isError}, ${failed.text}`);

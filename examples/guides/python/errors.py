@@ -33,7 +33,7 @@ def empty() -> str:
 
 
 @app.tool
-def crash() -> str:
+async def crash() -> str:
     """Fail by accident"""
     raise JamError("secret detail")
 
