@@ -30,6 +30,7 @@ let programs = [
     ("quickstart-client", "examples/quickstart/swift/client"),
     ("everything", "examples/everything/swift/Sources"),
     ("conformance-client", "examples/conformance-client/swift/Sources"),
+    ("guides", "examples/guides/swift/Sources"),
     ("bench", "examples/bench/swift/Sources"), ("bench-client", "examples/bench-client/swift/Sources"),
     ("interop-client", "tests/interop/ours/swift/Sources"), ("case-runner", "tests/cases/runners/swift"),
 ]

@@ -22,7 +22,7 @@ done
 libraries=$machine/usr/libexec/swift/lib/swift/linux
 for folder in "$machine"/usr/lib/*-linux-gnu; do libraries=$libraries:$folder; done
 for loader in "$machine"/usr/lib64/ld-linux-*.so.* "$machine"/usr/lib/ld-linux-*.so.*; do
-    [ -e "$loader" ] && exec "$loader" --library-path "$libraries" --argv0 "$program" "$binary" "$@"
+    [ -e "$loader" ] && exec "$loader" --library-path "$libraries" --argv0 "${argv0:-$program}" "$binary" "$@"
 done
 echo "$program: no dynamic linker in $machine" >&2
 exit 1

@@ -4,6 +4,7 @@
 mod bench;
 mod conformance;
 mod demo;
+mod guides;
 mod interop;
 mod place;
 mod process;
@@ -66,6 +67,8 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
+    /// Write the examples into the guides that show them.
+    Guides,
     /// Check the rules of the tree that no compiler checks.
     Tidy,
     /// Measure our servers and clients beside a bare floor.
@@ -110,6 +113,7 @@ fn run(task: Task) -> anyhow::Result<bool> {
         Task::Interop { langs, control } => interop::main(&Lang::list(&langs)?, control),
         Task::GenTypes { check } => xtask_gen_types::run(place::root(), check).map(|()| true),
         Task::Test(options) => test::main(&options),
+        Task::Guides => guides::write().map(|_| true),
         Task::Tidy => tidy::main(),
         Task::Bench(options) => bench::main(&options),
         Task::Guard => {

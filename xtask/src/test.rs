@@ -8,7 +8,7 @@ use crate::conformance::{self, Plan, Role};
 use crate::place::{self, Lang};
 use crate::report::{self, Counts};
 use crate::setup::{self, State};
-use crate::{demo, interop, process, tidy, tool};
+use crate::{demo, guides, interop, process, tidy, tool};
 use anyhow::Result;
 use parse::Read;
 use std::collections::VecDeque;
@@ -107,11 +107,13 @@ fn jobs(lang: Lang, first: bool) -> Vec<Job> {
         .map(|step| Job { name: step.name.clone(), what: Box::new(move || run_step(step)) });
     let name = format!("{lang} quickstart");
     let quickstart = Job { name: name.clone(), what: Box::new(move || run_call(&name, || Ok(quickstart(lang)))) };
+    let name = format!("{lang} guides");
+    let examples = Job { name: name.clone(), what: Box::new(move || run_call(&name, || guides_of(lang))) };
     let suites = [Role::Server, Role::Client].map(|role| {
         let name = format!("{lang} conformance {}", role.name());
         Job { name: name.clone(), what: Box::new(move || run_call(&name, || suite(lang, role, !first))) }
     });
-    std::iter::once(quickstart).chain(steps).chain(suites).collect()
+    [quickstart, examples].into_iter().chain(steps).chain(suites).collect()
 }
 
 /// A step that may run beside others.
@@ -163,6 +165,11 @@ fn quickstart(lang: Lang) -> Read {
     let (calls, failures) = demo::quickstart(lang);
     let failed = failures.len();
     Read { counts: Counts::new(calls - failed, failed, 0), failures, skips: Vec::new() }
+}
+
+fn guides_of(lang: Lang) -> Result<Read> {
+    let (counts, failures) = guides::run(lang)?;
+    Ok(Read { counts, failures, skips: Vec::new() })
 }
 
 /// The official suite on the newest legacy and the modern revision.

@@ -5,7 +5,7 @@ mod source;
 mod style;
 
 use crate::report::{self, Counts};
-use crate::{place, stamp, tool};
+use crate::{guides, place, stamp, tool};
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use source::Source;
@@ -54,7 +54,7 @@ impl Tree {
 
 type Rule = (&'static str, fn(&Tree) -> Vec<String>);
 
-const RULES: [Rule; 12] = [
+const RULES: [Rule; 13] = [
     ("core layers import only what is below them", layers::imports),
     ("revision dates stay in protocol/revision", layers::dates),
     ("no flatten or untagged where raw values are", layers::raw_values),
@@ -66,6 +66,7 @@ const RULES: [Rule; 12] = [
     ("nothing is left to do without an issue", style::left_over),
     ("no path or host of one machine", style::machines),
     ("the README shows the quickstart", style::readme),
+    ("the guides show the examples", |_| guides::stale().unwrap_or_else(|error| vec![format!("{error:#}")])),
     ("launchers can be started", style::launchers),
 ];
 

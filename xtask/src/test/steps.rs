@@ -127,6 +127,7 @@ fn node() -> Vec<Step> {
         check("node biome", bin("biome"), &["check"]),
         check("node types", bin("tsc"), &["-p", "bindings-node", "--noEmit"]),
         check("node types of tests", bin("tsc"), &["-p", "bindings-node/test", "--noEmit"]),
+        check("node types of guides", bin("tsc"), &["-p", "examples/guides/node", "--noEmit"]),
         step("node test", tests, 10, Reader::Tap),
         package("node"),
     ]

@@ -1,0 +1,49 @@
+//! The programs of the guides: `guides TOPIC`. Each module is a program of its own.
+#![allow(clippy::print_stdout, reason = "what the guides show")]
+
+mod capabilities_and_versions;
+mod completion;
+mod dynamic_servers;
+mod elicitation;
+mod errors;
+mod http_sse;
+mod json_schema;
+mod log_messages;
+mod pagination;
+mod ping;
+mod progress_and_cancellation;
+mod prompts;
+mod resources;
+mod resumption;
+mod roots;
+mod sampling;
+mod stdio;
+mod streamable_http;
+mod testing;
+mod tools;
+
+fn main() -> tricorn::Result<()> {
+    match std::env::args().nth(1).as_deref() {
+        Some("capabilities-and-versions") => capabilities_and_versions::main(),
+        Some("completion") => completion::main(),
+        Some("dynamic-servers") => dynamic_servers::main(),
+        Some("elicitation") => elicitation::main(),
+        Some("errors") => errors::main(),
+        Some("http-sse") => http_sse::main(),
+        Some("json-schema") => json_schema::main(),
+        Some("log-messages") => log_messages::main(),
+        Some("pagination") => pagination::main(),
+        Some("ping") => ping::main(),
+        Some("progress-and-cancellation") => progress_and_cancellation::main(),
+        Some("prompts") => prompts::main(),
+        Some("resources") => resources::main(),
+        Some("resumption") => resumption::main(),
+        Some("roots") => roots::main(),
+        Some("sampling") => sampling::main(),
+        Some("stdio") => stdio::main(),
+        Some("streamable-http") => streamable_http::main(),
+        Some("testing") => testing::main(),
+        Some("tools") => tools::main(),
+        other => Err(tricorn::Error::misuse(format!("no topic {other:?}"))),
+    }
+}

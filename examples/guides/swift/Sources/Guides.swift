@@ -1,0 +1,30 @@
+// The programs of the guides: `guides TOPIC`. Each file is a program of its own; put `@main` before its `enum`.
+import Tricorn
+
+@main struct Guides {
+    static func main() async throws {
+        switch CommandLine.arguments.dropFirst().first {
+        case "capabilities-and-versions": try await CapabilitiesAndVersionsExample.main()
+        case "completion": try await CompletionExample.main()
+        case "dynamic-servers": try await DynamicServersExample.main()
+        case "elicitation": try await ElicitationExample.main()
+        case "errors": try await ErrorsExample.main()
+        case "http-sse": try await HttpSseExample.main()
+        case "json-schema": try await JsonSchemaExample.main()
+        case "log-messages": try await LogMessagesExample.main()
+        case "pagination": try await PaginationExample.main()
+        case "ping": try await PingExample.main()
+        case "progress-and-cancellation": try await ProgressAndCancellationExample.main()
+        case "prompts": try await PromptsExample.main()
+        case "resources": try await ResourcesExample.main()
+        case "resumption": try await ResumptionExample.main()
+        case "roots": try await RootsExample.main()
+        case "sampling": try await SamplingExample.main()
+        case "stdio": try await StdioExample.main()
+        case "streamable-http": try await StreamableHttpExample.main()
+        case "testing": try await TestingExample.main()
+        case "tools": try await ToolsExample.main()
+        case let other: throw TricornError.misuse("no topic \(other ?? "")")
+        }
+    }
+}
