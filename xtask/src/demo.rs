@@ -158,13 +158,13 @@ fn others(made: &setup::Made, failures: &mut Vec<String>) -> Result<()> {
             };
             if !told {
                 told = true;
-                report::line(format!("{} ({}): {}", server.name, said.protocol_version, said.tools.join(", ")));
-                for (call, answer) in server.calls.iter().zip(&said.calls) {
-                    let text: String = answer.text.split_whitespace().collect::<Vec<_>>().join(" ");
+                report::line(format!("{} ({}): {}", server.name, said.protocol_version, said.tools().join(", ")));
+                for (call, answer) in server.calls.iter().zip(said.texts()) {
+                    let text: String = answer.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
                     report::line(format!("  {}({}) = {}", call.name, call.arguments, text));
                 }
             }
-            report::line(format!("  {lang}: {} tools, {} calls answered", said.tools.len(), said.calls.len()));
+            report::line(format!("  {lang}: {} tools, {} calls answered", said.tools().len(), said.texts().len()));
         }
     }
     report::line("");

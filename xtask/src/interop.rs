@@ -1,35 +1,49 @@
-//! `cargo xtask interop`: ours against the official SDKs, both directions, both eras, both transports.
+//! `cargo xtask interop`: ours against the official SDKs, both directions, both eras, all transports.
 //!
-//! The contract of the programs is in `tests/interop/README.md`.
+//! The contract of the programs is in `tests/interop/README.md`; what they do is in `tests/interop/features.json`.
 
 mod check;
 mod party;
 
 use crate::place::Lang;
-use crate::process::Background;
 use crate::report::{self, Counts, Table};
 use crate::{setup, tool};
 use anyhow::Result;
-use check::{Call, Expect, Said};
+use check::{Call, Expect, Kind, Plan, Said};
 use party::Server;
 pub(crate) use party::{Client, Target};
 
 /// Negotiated newest first, and pinned to the last revision with a handshake.
 pub(crate) const ERAS: [(&str, Option<&str>); 2] = [("2026-07-28", None), ("2025-11-25", Some("2025-11-25"))];
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Transport {
-    Stdio,
-    Http,
+/// Where a pair meets: its name, the kind, and the revision that is pinned.
+struct Meeting {
+    transport: &'static str,
+    kind: Kind,
+    revision: &'static str,
 }
 
-impl Transport {
-    const ALL: [Self; 2] = [Self::Stdio, Self::Http];
+impl Meeting {
+    const fn new(transport: &'static str, kind: Kind, revision: &'static str) -> Self {
+        Self { transport, kind, revision }
+    }
 
-    fn name(self) -> &'static str {
-        if self == Self::Stdio { "stdio" } else { "http" }
+    fn pinned(&self) -> Option<&'static str> {
+        (self.kind != Kind::Modern).then_some(self.revision)
     }
 }
+
+const MEETINGS: [Meeting; 6] = [
+    Meeting::new("stdio", Kind::Modern, ERAS[0].0),
+    Meeting::new("stdio", Kind::Legacy, ERAS[1].0),
+    Meeting::new("http", Kind::Modern, ERAS[0].0),
+    Meeting::new("http", Kind::Legacy, ERAS[1].0),
+    Meeting::new("sse", Kind::Sse, ERAS[1].0),
+    Meeting::new("cut", Kind::Cut, ERAS[1].0),
+];
+
+/// Clients that run side by side: most of their time is the start of an interpreter.
+const LANES: usize = 2;
 
 /// What the whole run came to.
 #[derive(Default)]
@@ -62,8 +76,9 @@ pub(crate) fn main(langs: &[Lang], control: bool) -> Result<bool> {
 fn controls() -> Result<Outcome> {
     let peers = setup::peers()?;
     let (servers, clients) = theirs(&peers);
+    let plan = Plan::read()?;
     let mut outcome = Outcome::default();
-    outcome.grid("official servers, official clients", &servers, &clients);
+    outcome.grid("official servers, official clients", &plan, &servers, &clients);
     outcome.published(&clients, &peers)?;
     Ok(outcome)
 }
@@ -78,52 +93,60 @@ pub(crate) fn run(langs: &[Lang]) -> Result<Outcome> {
     let (their_servers, their_clients) = theirs(&peers);
     let our_clients: Vec<Client> = langs.iter().map(|l| Client::ours(*l)).collect();
     let our_servers: Vec<Server> = langs.iter().map(|l| Server::ours(*l)).collect();
+    let plan = Plan::read()?;
     let mut outcome = Outcome::default();
-    outcome.grid("our servers, official clients", &our_servers, &their_clients);
-    outcome.grid("official servers, our clients", &their_servers, &our_clients);
+    outcome.versions(&plan)?;
+    outcome.grid("our servers, official clients", &plan, &our_servers, &their_clients);
+    outcome.grid("official servers, our clients", &plan, &their_servers, &our_clients);
     outcome.published(&our_clients, &peers)?;
     Ok(outcome)
 }
 
 impl Outcome {
-    fn grid(&mut self, title: &str, servers: &[Server], clients: &[Client]) {
+    /// Exceptions are true of the pinned versions, or stale.
+    fn versions(&mut self, plan: &Plan) -> Result<()> {
+        for exception in &plan.exceptions {
+            let name = exception.client.as_ref().or(exception.server.as_ref());
+            let pinned = party::PEERS.iter().find(|p| name.is_some_and(|name| name == p.name())).map(|p| p.version());
+            let pinned = pinned.transpose()?;
+            let fits = pinned.as_ref() == Some(&exception.version);
+            self.counts += Counts::of(fits);
+            if !fits {
+                let pinned = pinned.unwrap_or_else(|| "no such party".to_owned());
+                self.failures.push(format!("an exception of {name:?} {} is stale: {pinned}", exception.version));
+            }
+        }
+        Ok(())
+    }
+
+    fn grid(&mut self, title: &str, plan: &Plan, servers: &[Server], clients: &[Client]) {
         let mut head = vec!["server \\ client"];
         head.extend(clients.iter().map(|c| c.party.name()));
         let mut table = Table::new(&head);
         for server in servers {
             report::step(format!("interop with the server {}", server.party));
-            // One HTTP server for all clients: both eras live on one endpoint.
-            let served = server.serve();
+            // One HTTP server for all clients: both eras and both transports live on one port.
+            let served = server.serve().map_err(|error| format!("the server does not start: {error:#}"));
+            let url = served.as_ref().map(|(_, url)| url.as_str()).map_err(String::as_str);
+            let lane = |n: usize| {
+                let own = clients.iter().enumerate().skip(n).step_by(LANES);
+                own.map(|(i, client)| (i, cells(plan, server, url, client))).collect::<Vec<_>>()
+            };
+            let mut done: Vec<_> = std::thread::scope(|scope| {
+                let lanes: Vec<_> = (0..LANES).map(|n| scope.spawn(move || lane(n))).collect();
+                lanes.into_iter().flat_map(|lane| lane.join().unwrap_or_default()).collect()
+            });
+            done.sort_by_key(|(i, _)| *i);
             let mut row = vec![vec![server.party.name().to_owned()]];
-            row.extend(clients.iter().map(|client| self.cell(server, &served, client)));
+            for (_, cells) in done {
+                self.counts += cells.counts;
+                self.failures.extend(cells.failures);
+                row.push(cells.lines);
+            }
             table.row(row);
             drop(served);
         }
         self.tables.push_str(&format!("{title}\n{table}\n"));
-    }
-
-    fn cell(&mut self, server: &Server, served: &Result<(Background, String)>, client: &Client) -> Vec<String> {
-        let mut lines = Vec::new();
-        for transport in Transport::ALL {
-            for (revision, pinned) in ERAS {
-                let name = format!("{} → {} {} {revision}", client.party, server.party, transport.name());
-                report::detail(&name);
-                let target = match (transport, served) {
-                    (Transport::Stdio, _) => Ok(Target::Words(server.stdio())),
-                    (Transport::Http, Ok((_, url))) => Ok(Target::Url(url.clone())),
-                    (Transport::Http, Err(error)) => Err(format!("the server does not start: {error:#}")),
-                };
-                let result =
-                    target.and_then(|t| check::fixture(&client.call(&t, pinned, &check::FIXTURE_CALLS)?, revision));
-                self.counts += Counts::of(result.is_ok());
-                let word = if result.is_ok() { "ok" } else { "FAIL" };
-                lines.push(format!("{:<5} {revision} {word}", transport.name()));
-                if let Err(why) = result {
-                    self.failures.push(format!("{name}: {why}"));
-                }
-            }
-        }
-        lines
     }
 
     /// Our clients against servers that others published, on real input.
@@ -142,7 +165,7 @@ impl Outcome {
                     client.call(&target, None, &server.calls).and_then(|said| server.check(&said).map(|()| said));
                 self.counts += Counts::of(result.is_ok());
                 row.push(vec![match result {
-                    Ok(said) => format!("ok, {} tools, {}", said.tools.len(), said.protocol_version),
+                    Ok(said) => format!("ok, {} tools, {}", said.tools().len(), said.protocol_version),
                     Err(why) => {
                         self.failures.push(format!("{} → {}: {why}", client.party, server.name));
                         "FAIL".to_owned()
@@ -154,6 +177,69 @@ impl Outcome {
         self.tables.push_str(&format!("servers from the registries\n{table}"));
         Ok(())
     }
+}
+
+/// What came of one pair.
+#[derive(Default)]
+struct Cells {
+    counts: Counts,
+    failures: Vec<String>,
+    lines: Vec<String>,
+}
+
+/// A pair everywhere it meets.
+fn cells(plan: &Plan, server: &Server, url: Result<&str, &str>, client: &Client) -> Cells {
+    let mut cells = Cells::default();
+    for meeting in &MEETINGS {
+        let Meeting { transport, revision, kind } = meeting;
+        let name = format!("{} → {} {transport} {revision}", client.party, server.party);
+        report::detail(&name);
+        let known = plan.exceptions(client.party.name(), server.party.name(), *kind);
+        if let Some(never) = known.iter().find(|e| e.features.is_empty()) {
+            cells.counts += Counts::new(0, 0, 1);
+            cells.lines.push(format!("{transport:<5} {revision} – {}", never.why));
+            continue;
+        }
+        let expected: Vec<&str> = known.iter().flat_map(|e| &e.features).map(String::as_str).collect();
+        let result = meet(plan, server, url, client, meeting).and_then(|said| {
+            if said.protocol_version != *revision {
+                return Err(format!("{} was negotiated", said.protocol_version));
+            }
+            let failures = plan.failures(*kind, &said);
+            let stale = expected.iter().filter(|e| !failures.iter().any(|f| f.0 == **e));
+            let stale = stale.map(|e| format!("{e}: works, the exception is stale"));
+            let new = failures.iter().filter(|f| !expected.contains(&f.0)).map(|f| format!("{}: {}", f.0, f.1));
+            let wrong: Vec<String> = stale.chain(new).collect();
+            if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
+        });
+        cells.counts += Counts::of(result.is_ok());
+        let word = match (&result, known.first()) {
+            (Ok(()), None) => "ok".to_owned(),
+            (Ok(()), Some(known)) => format!("ok, without {}: {}", expected.join(", "), known.why),
+            (Err(_), _) => "FAIL".to_owned(),
+        };
+        cells.lines.push(format!("{transport:<5} {revision} {word}"));
+        if let Err(why) = result {
+            cells.failures.push(format!("{name}: {why}"));
+        }
+    }
+    cells
+}
+
+fn meet(
+    plan: &Plan,
+    server: &Server,
+    url: Result<&str, &str>,
+    client: &Client,
+    meeting: &Meeting,
+) -> Result<Said, String> {
+    let target = match meeting.kind {
+        _ if meeting.transport == "stdio" => Target::Words(server.stdio()),
+        Kind::Cut => Target::Cut(url?.to_owned(), serde_json::json!(plan.rules(meeting.kind))),
+        Kind::Sse => Target::Sse(url?.replace("/mcp", "/sse")),
+        Kind::Modern | Kind::Legacy => Target::Url(url?.to_owned()),
+    };
+    client.play(&target, meeting.pinned(), &plan.answers, &plan.steps(meeting.kind))
 }
 
 /// A server that others published, and what it has to answer.

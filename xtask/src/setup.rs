@@ -12,7 +12,7 @@ use anyhow::{Result, bail};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use node::{checkers, newest as newest_node};
-pub(crate) use suite::{Peers, conformance, peers, servers};
+pub(crate) use suite::{Peers, conformance, peers, pinned, servers};
 pub(crate) use swift::command as swift_command;
 
 /// What became of a language.

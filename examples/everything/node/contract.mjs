@@ -129,6 +129,25 @@ export function addContractTools(app) {
     console.log(args.text);
     return "printed";
   });
+  app.tool(
+    "count",
+    { description: "Report each number up to this one", input: z.object({ to: z.int() }) },
+    ({ to }, ctx) => {
+      for (let n = 1; n <= to; n++) ctx.progress(n, to);
+      return `counted to ${to}`;
+    },
+  );
+  app.tool(
+    "touch",
+    { description: "Say that a resource has changed", input: z.object({ uri: z.string() }) },
+    (args) => {
+      app.resourceUpdated(args.uri);
+      return `touched ${args.uri}`;
+    },
+  );
+  app.tool("roots", { description: "The URIs of the client's roots" }, async (_, ctx) =>
+    (await ctx.listRoots()).map((root) => root.uri).join(" "),
+  );
   app.tool("test_metrics", { description: "Gauges of this server" }, () => ({
     server: app.metrics(),
     slow: { ...counts, running: counts.started - counts.finished - counts.cancelled },

@@ -28,14 +28,17 @@ addQuestions(app);
 addContractTools(app);
 
 const at = process.argv.indexOf("--http");
-const idle = setting("EVERYTHING_SESSION_IDLE_TIMEOUT");
+const milliseconds = (name) => (setting(name) === undefined ? undefined : setting(name) * 1000);
 if (at < 0) {
   await app.run();
 } else {
   const [host, port] = process.argv[at + 1].split(":");
   const sessions = {
     maxSessions: setting("EVERYTHING_MAX_SESSIONS"),
-    sessionIdleTimeout: idle === undefined ? undefined : idle * 1000,
+    sessionIdleTimeout: milliseconds("EVERYTHING_SESSION_IDLE_TIMEOUT"),
+    sseRetry: milliseconds("EVERYTHING_SSE_RETRY"),
+    allowedHosts: process.env.EVERYTHING_ALLOWED_HOSTS ? [process.env.EVERYTHING_ALLOWED_HOSTS] : undefined,
+    sse: process.env.EVERYTHING_SSE ? true : undefined,
   };
   await app.run({ host, port: Number(port), ...given(sessions) });
 }

@@ -27,7 +27,7 @@ WAV = b64decode("UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAAAAA=
 
 def setting(name: str) -> dict[str, Any]:
     value = os.environ.get(f"EVERYTHING_{name.upper()}")
-    return {} if value is None else {name: int(value)}
+    return {} if value is None else {name: float(value) if "." in value else int(value)}
 
 
 options: dict[str, Any] = {**setting("page_size"), **setting("max_in_flight")}
@@ -352,10 +352,34 @@ async def careless(text: str) -> str:
 
 
 @app.tool
+async def count(to: int, ctx: Context) -> str:
+    """Report each number up to this one."""
+    for n in range(1, to + 1):
+        ctx.progress(n, to)
+    return f"counted to {to}"
+
+
+@app.tool
+async def touch(uri: str) -> str:
+    """Say that a resource has changed."""
+    app.resource_updated(uri)
+    return f"touched {uri}"
+
+
+@app.tool
+async def roots(ctx: Context) -> str:
+    """Return the URIs of the client's roots."""
+    return " ".join(root.uri for root in await ctx.list_roots())
+
+
+@app.tool
 async def test_metrics() -> dict[str, Any]:
     """Return the server's gauges."""
     running = slow_calls["started"] - slow_calls["finished"] - slow_calls["cancelled"]
     return {"server": app.metrics(), "slow": {**slow_calls, "running": running}}
 
 
-app.run(**setting("max_sessions"), **setting("session_idle_timeout"))
+http: dict[str, Any] = {**setting("max_sessions"), **setting("session_idle_timeout"), **setting("sse_retry")}
+if "EVERYTHING_ALLOWED_HOSTS" in os.environ:
+    http["allowed_hosts"] = [os.environ["EVERYTHING_ALLOWED_HOSTS"]]
+app.run(sse="EVERYTHING_SSE" in os.environ, **http)

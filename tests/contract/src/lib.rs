@@ -3,7 +3,7 @@
 //!
 //! Reading order: [`script`] (the transcript format) · [`pattern`] (what may vary) ·
 //! [`wire`] (bytes to messages, stdio and HTTP) · [`replay`] (a script against a server) ·
-//! [`peer`] (a script against a client) · [`bad`], [`launchers`], [`leaks`], [`cases`], [`coverage`] (the
+//! [`peer`] (a script against a client) · [`proxy`] (connections that break) · [`bad`], [`launchers`], [`leaks`], [`cases`], [`coverage`] (the
 //! other subcommands).
 #![allow(clippy::print_stdout, reason = "a command-line tool: its report is its standard output")]
 
@@ -17,6 +17,7 @@ pub mod options;
 pub mod pattern;
 pub mod peer;
 pub mod proc;
+pub mod proxy;
 pub mod replay;
 pub mod report;
 pub mod script;

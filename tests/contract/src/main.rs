@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, reason = "a command-line tool: its report is its standard output")]
 
 use contract::options::Options;
+use contract::proxy;
 use contract::replay::{self, BAD};
 use contract::report::Report;
 use contract::{Outcome, bad, cases, coverage, launchers, leaks, peer};
@@ -18,7 +19,9 @@ const USAGE: &str =
 contract coverage [write]
   tests/requirements.yaml: every requirement proved in every language, or a reason; docs/parity.md says the same
 contract peer SCRIPT --stdio | --http HOST:PORT
-  play the server's side of a script (used by cases)";
+  play the server's side of a script (used by cases)
+contract proxy RULES URL COMMAND...
+  run the command, {proxy} in it replaced by the URL of a proxy that breaks connections by the rules (used by interop)";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -37,6 +40,7 @@ fn dispatch(command: &str, arguments: impl Iterator<Item = String>) -> Outcome<E
         "leaks" => &["calls", "cancels", "sessions", "kills", "orphans"],
         "cases" => &["against"],
         "peer" => return peer::main(arguments),
+        "proxy" => return proxy::main(arguments),
         "victim" => return leaks::victim::main(arguments),
         "transcripts" | "bad-input" | "launchers" | "coverage" => &[],
         _ => return Err(format!("what to do?\n{USAGE}")),

@@ -1,48 +1,57 @@
-"""A client on the official Python SDK: client.py TARGET [--revision R] [NAME JSON]..."""
+"""A client on the official Python SDK: client.py PLAN."""
 
 import asyncio
 import json
-import os
-import shlex
 import sys
+from typing import Any
 
+import mcp_types as types
 from mcp import Client, StdioServerParameters
+from mcp.client.sse import sse_client
+from steps import Heard, Player, environment, said_to_model, wire
 
 
-def target(text: str) -> str | StdioServerParameters:
-    if text.startswith("http"):
-        return text
-    words = json.loads(text) if text.startswith("[") else shlex.split(text)
-    return StdioServerParameters(command=words[0], args=words[1:], env=dict(os.environ))
+def target(plan: dict[str, Any]) -> Any:
+    where = plan["target"]
+    if isinstance(where, str):
+        return sse_client(where) if plan.get("sse") else where
+    return StdioServerParameters(command=where[0], args=where[1:], env=environment())
 
 
-async def main(where: str, *rest: str) -> None:
-    words = list(rest)
-    mode = "auto"
-    if words[:1] == ["--revision"]:
-        mode = words[1] if words[1] >= "2026" else "legacy"
-        words = words[2:]
-    async with Client(target(where), mode=mode, read_timeout_seconds=30) as client:
-        tools, cursor = [], None
-        while True:
-            page = await client.list_tools(cursor=cursor) if cursor else await client.list_tools()
-            tools += [tool.name for tool in page.tools]
-            cursor = page.next_cursor
-            if cursor is None:
-                break
-        calls = []
-        for name, arguments in zip(words[::2], words[1::2], strict=True):
-            result = await client.call_tool(name, json.loads(arguments))
-            first = result.content[0] if result.content else None
-            calls.append(
-                {
-                    "error": bool(result.is_error),
-                    "text": getattr(first, "text", "") or "",
-                    "types": [block.type for block in result.content],
-                    "structured": result.structured_content,
-                }
-            )
-        print(json.dumps({"protocolVersion": client.protocol_version, "tools": tools, "calls": calls}))
+async def main(plan: dict[str, Any]) -> None:
+    heard, answers = Heard(), plan["answers"]
+
+    async def sampling(_: Any, params: types.CreateMessageRequestParams) -> types.CreateMessageResult:
+        content = types.TextContent(type="text", text=said_to_model(params))
+        return types.CreateMessageResult(role="assistant", content=content, model="interop")
+
+    async def elicitation(_: Any, _params: types.ElicitRequestParams) -> types.ElicitResult:
+        return types.ElicitResult(action="accept", content=answers["elicitation"])
+
+    async def roots(_: Any) -> types.ListRootsResult:
+        return types.ListRootsResult.model_validate({"roots": [{"uri": uri} for uri in answers["roots"]]})
+
+    async def logging(params: types.LoggingMessageNotificationParams) -> None:
+        heard.logged(params.data)
+
+    async def message(message: Any) -> None:
+        if isinstance(message, types.ResourceUpdatedNotification):
+            heard.updated(wire(message)["params"]["uri"])
+
+    revision = plan["revision"]
+    client = Client(
+        target(plan),
+        mode="auto" if revision is None else "legacy" if revision < "2026" else revision,
+        read_timeout_seconds=30,
+        sampling_callback=sampling,
+        elicitation_callback=elicitation,
+        list_roots_callback=roots,
+        logging_callback=logging,
+        message_handler=message,
+    )
+    async with client:
+        prompt = lambda name: types.PromptReference(type="ref/prompt", name=name)  # noqa: E731
+        await Player(client, heard, str, prompt).play(plan, client.protocol_version)
 
 
-asyncio.run(main(*sys.argv[1:]))
+asyncio.run(main(json.loads(sys.argv[1])))

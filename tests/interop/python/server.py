@@ -1,61 +1,44 @@
 """A server on the official Python SDK: server.py --stdio | --http HOST:PORT."""
 
-import socket
 import sys
+from typing import Any
 
-import uvicorn
-from mcp.server.mcpserver import MCPServer
+import fixture
+import mcp_types as types
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from pydantic import BaseModel
+from mcp.server.streamable_http import EventMessage
+from serving import RETRY, Events, listen
 
-server = MCPServer("python-sdk", log_level="WARNING")
-
-
-class Weather(BaseModel):
-    city: str
-    temperature: float
-    conditions: str
+server = MCPServer("python-sdk", log_level="ERROR")
+subscribed = fixture.offer(server, types, Context, ToolError, str)
 
 
-@server.tool()
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
+async def subscribe(ctx: Any, params: types.SubscribeRequestParams) -> types.EmptyResult:
+    subscribed.setdefault(str(params.uri), []).append(ctx.session)
+    return types.EmptyResult()
 
 
-@server.tool(structured_output=False)
-def echo(text: str) -> str:
-    """Return the text unchanged."""
-    return text
+async def unsubscribe(_: Any, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
+    subscribed.pop(str(params.uri), None)
+    return types.EmptyResult()
 
 
-@server.tool()
-def structured(city: str) -> Weather:
-    """A weather report."""
-    return Weather(city=city, temperature=22.5, conditions="sunny")
+async def set_level(_: Any, _params: types.SetLevelRequestParams) -> types.EmptyResult:
+    return types.EmptyResult()
 
 
-@server.tool(structured_output=False)
-def fail(kind: str) -> str:
-    """Fail when asked to."""
-    if kind == "tool":
-        raise ToolError("the tool says no")
-    return "no failure"
-
-
-class Announcing(uvicorn.Server):
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets=sockets)
-        port = self.servers[0].sockets[0].getsockname()[1]
-        print(f"ready http://127.0.0.1:{port}/mcp", file=sys.stderr, flush=True)
-
+# What the high-level server has no decorator for.
+low = server._lowlevel_server
+low.add_request_handler("resources/subscribe", types.SubscribeRequestParams, subscribe)
+low.add_request_handler("resources/unsubscribe", types.UnsubscribeRequestParams, unsubscribe)
+low.add_request_handler("logging/setLevel", types.SetLevelRequestParams, set_level)
 
 match sys.argv[1:]:
     case ["--stdio"]:
         server.run("stdio")
     case ["--http", address]:
-        host, port = address.rsplit(":", 1)
-        app = server.streamable_http_app(host=host)
-        Announcing(uvicorn.Config(app, host=host, port=int(port), log_level="warning")).run()
+        app = server.streamable_http_app(event_store=Events(EventMessage), retry_interval=RETRY)
+        listen(app, server.sse_app(), address)
     case _:
         sys.exit(__doc__)

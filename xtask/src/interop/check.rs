@@ -1,12 +1,187 @@
-//! What is called, and what has to come back.
+//! What is done, and what has to come back: `tests/interop/features.json`.
 
 use crate::{place, process, tool};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use std::sync::LazyLock;
 use std::time::Duration;
+
+/// Where a pair meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Kind {
+    /// Negotiated newest first.
+    Modern,
+    /// With a handshake.
+    Legacy,
+    /// The oldest transport.
+    Sse,
+    /// Behind a proxy that cuts connections.
+    Cut,
+}
+
+/// The features and what is known not to be there.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Plan {
+    pub(super) answers: Value,
+    features: Vec<Feature>,
+    pub(super) exceptions: Vec<Exception>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Feature {
+    name: String,
+    on: Vec<Kind>,
+    #[serde(default)]
+    rules: Vec<Value>,
+    steps: Vec<Value>,
+}
+
+/// What an SDK of this version cannot do.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Exception {
+    pub(super) client: Option<String>,
+    pub(super) server: Option<String>,
+    /// The version that it is true of: another one has to be looked at anew.
+    pub(super) version: String,
+    pub(super) on: Vec<Kind>,
+    /// These are done and have to fail; without them the pair does not meet there at all.
+    #[serde(default)]
+    pub(super) features: Vec<String>,
+    pub(super) why: String,
+}
+
+impl Plan {
+    pub(super) fn read() -> Result<Self> {
+        let path = place::root().join("tests/interop/features.json");
+        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        serde_json::from_str(&text).with_context(|| place::short(&path))
+    }
+
+    fn of(&self, kind: Kind) -> impl Iterator<Item = &Feature> {
+        // HTTP+SSE has what the handshake revisions have.
+        let like = if kind == Kind::Sse { Kind::Legacy } else { kind };
+        self.features.iter().filter(move |feature| feature.on.contains(&like))
+    }
+
+    /// What a client is to do.
+    pub(super) fn steps(&self, kind: Kind) -> Vec<Value> {
+        self.of(kind).flat_map(|feature| &feature.steps).cloned().map(without_expect).collect()
+    }
+
+    /// What the proxy is to do.
+    pub(super) fn rules(&self, kind: Kind) -> Vec<Value> {
+        self.of(kind).flat_map(|feature| &feature.rules).cloned().collect()
+    }
+
+    /// The features that failed, with the reason.
+    pub(super) fn failures(&self, kind: Kind, said: &Said) -> Vec<(&str, String)> {
+        let mut answers = said.steps.iter();
+        let mut failures = Vec::new();
+        for feature in self.of(kind) {
+            // All of its steps are taken from the answers, also after the first that failed.
+            let wrong: Vec<String> =
+                feature.steps.iter().filter_map(|step| wrong(step, answers.next()).err()).collect();
+            if let Some(first) = wrong.into_iter().next() {
+                failures.push((feature.name.as_str(), first));
+            }
+        }
+        failures
+    }
+
+    /// The exceptions for a pair.
+    pub(super) fn exceptions(&self, client: &str, server: &str, kind: Kind) -> Vec<&Exception> {
+        let named = |wanted: &Option<String>, name: &str| wanted.as_deref().is_none_or(|wanted| wanted == name);
+        let fits = |e: &&Exception| named(&e.client, client) && named(&e.server, server) && e.on.contains(&kind);
+        self.exceptions.iter().filter(fits).collect()
+    }
+}
+
+fn without_expect(mut step: Value) -> Value {
+    if let Some(members) = step.as_object_mut() {
+        members.remove("expect");
+    }
+    step
+}
+
+fn wrong(step: &Value, answer: Option<&Step>) -> Result<(), String> {
+    let what = format!("{} {}", text(&step["do"]), text(&step["name"]));
+    match answer {
+        None => Err(format!("{}: no answer", what.trim())),
+        Some(Step::Error(error)) => Err(format!("{}: {error:.300}", what.trim())),
+        Some(Step::Result(result)) => match step.get("expect") {
+            Some(expected) if !fits(expected, result) => {
+                Err(format!("{}: {:.300}, not {expected}", what.trim(), result.to_string()))
+            }
+            _ => Ok(()),
+        },
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// Whether a value is as expected: objects may have more members, `{"$has": […]}` is a part of a list or a text.
+fn fits(expected: &Value, value: &Value) -> bool {
+    match (expected, value) {
+        (Value::Object(members), _) if members.contains_key("$has") => {
+            let parts = members["$has"].as_array().map_or(&[][..], Vec::as_slice);
+            parts.iter().all(|part| match value {
+                Value::Array(list) => list.contains(part),
+                _ => text(value).contains(text(part)),
+            })
+        }
+        (Value::Object(members), Value::Object(_)) => members.iter().all(|(name, e)| fits(e, &value[name])),
+        (Value::Array(all), Value::Array(list)) => {
+            all.len() == list.len() && all.iter().zip(list).all(|(e, v)| fits(e, v))
+        }
+        (Value::Number(one), Value::Number(other)) => one.as_f64() == other.as_f64(),
+        _ => expected == value,
+    }
+}
+
+/// What a client reports.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Said {
+    #[serde(rename = "protocolVersion")]
+    pub(crate) protocol_version: String,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// What became of one step.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Step {
+    Result(Value),
+    Error(String),
+}
+
+impl Said {
+    /// The tools, of a client that listed them first.
+    pub(crate) fn tools(&self) -> Vec<String> {
+        match self.steps.first() {
+            Some(Step::Result(result)) => serde_json::from_value(result["names"].clone()).unwrap_or_default(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The texts of the calls after that; an error as text where it is none.
+    pub(crate) fn texts(&self) -> Vec<Result<&str, String>> {
+        let answers = self.steps.iter().skip(1);
+        answers
+            .map(|step| match step {
+                Step::Result(result) if result["error"] == false => Ok(text(&result["text"])),
+                Step::Result(result) => Err(result.to_string()),
+                Step::Error(error) => Err(error.clone()),
+            })
+            .collect()
+    }
+}
 
 /// One `tools/call`.
 #[derive(Clone)]
@@ -19,61 +194,9 @@ impl Call {
     pub(super) fn new(name: &str, arguments: Value) -> Self {
         Self { name: name.to_owned(), arguments }
     }
-}
 
-/// What a client reports.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Said {
-    #[serde(rename = "protocolVersion")]
-    pub(crate) protocol_version: String,
-    pub(crate) tools: Vec<String>,
-    pub(crate) calls: Vec<Answer>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(crate) struct Answer {
-    pub(crate) error: bool,
-    pub(crate) text: String,
-    pub(crate) types: Vec<String>,
-    pub(crate) structured: Option<Value>,
-}
-
-/// Text that every encoding on the way has to leave alone.
-const ECHOED: &str = "caf\u{e9} \u{1f980} \"quoted\" \\ line\nnext\ttab";
-
-/// The calls made against every fixture server.
-pub(super) static FIXTURE_CALLS: LazyLock<Vec<Call>> = LazyLock::new(|| {
-    vec![
-        Call::new("add", json!({ "a": 2, "b": 40 })),
-        Call::new("echo", json!({ "text": ECHOED })),
-        Call::new("structured", json!({ "city": "Oslo" })),
-        Call::new("fail", json!({ "kind": "tool" })),
-    ]
-});
-
-/// Checks the answers to [`FIXTURE_CALLS`].
-pub(super) fn fixture(said: &Said, revision: &str) -> Result<(), String> {
-    if said.protocol_version != revision {
-        return Err(format!("{} was negotiated", said.protocol_version));
-    }
-    for name in ["add", "echo", "structured", "fail"] {
-        if !said.tools.iter().any(|t| t == name) {
-            return Err(format!("{name} is not among the tools {:?}", said.tools));
-        }
-    }
-    let [add, echo, structured, fail] = said.calls.as_slice() else {
-        return Err(format!("{} calls were answered, not 4", said.calls.len()));
-    };
-    let weather = json!({ "city": "Oslo", "temperature": 22.5, "conditions": "sunny" });
-    let all = [
-        ("add", !add.error && add.text == "42", add),
-        ("echo", !echo.error && echo.text == ECHOED && echo.types == ["text"], echo),
-        ("structured", !structured.error && structured.structured.as_ref() == Some(&weather), structured),
-        ("fail", fail.error && fail.text.contains("the tool says no"), fail),
-    ];
-    match all.iter().find(|(_, good, _)| !good) {
-        Some((name, _, answer)) => Err(format!("{name} answered {answer:?}")),
-        None => Ok(()),
+    pub(super) fn step(&self) -> Value {
+        json!({ "do": "call", "name": self.name, "arguments": self.arguments })
     }
 }
 
@@ -89,17 +212,20 @@ impl Expect {
     }
 
     pub(super) fn check(&self, said: &Said) -> Result<(), String> {
-        if said.tools.is_empty() {
-            return Err("no tools".to_owned());
+        if said.tools().is_empty() {
+            return Err(format!("no tools: {:?}", said.steps.first()));
         }
-        if said.calls.len() != self.texts.len() {
-            return Err(format!("{} of {} calls were answered", said.calls.len(), self.texts.len()));
+        let answers = said.texts();
+        if answers.len() != self.texts.len() {
+            return Err(format!("{} of {} calls were answered", answers.len(), self.texts.len()));
         }
-        let wrong = said.calls.iter().zip(&self.texts).find(|(a, want)| a.error || !a.text.contains(**want));
-        match wrong {
-            Some((answer, want)) => Err(format!("{want:?} is not in {answer:?}")),
-            None => Ok(()),
+        for (answer, want) in answers.into_iter().zip(&self.texts) {
+            let text = answer?;
+            if !text.contains(want) {
+                return Err(format!("{want:?} is not in {text:?}"));
+            }
         }
+        Ok(())
     }
 }
 
@@ -131,34 +257,43 @@ pub(super) fn playground() -> Result<PathBuf> {
 mod tests {
     use super::*;
 
-    fn said(add: &str, version: &str) -> Said {
-        let text = json!({
-            "protocolVersion": version,
-            "tools": ["add", "echo", "structured", "fail", "more"],
-            "calls": [
-                { "error": false, "text": add, "types": ["text"], "structured": 42 },
-                { "error": false, "text": ECHOED, "types": ["text"], "structured": null },
-                { "error": false, "text": "{}", "types": ["text"],
-                  "structured": { "conditions": "sunny", "temperature": 22.5, "city": "Oslo" } },
-                { "error": true, "text": "Error: the tool says no", "types": ["text"], "structured": null },
-            ],
-        });
-        serde_json::from_value(text).expect("a report")
+    fn said(add: &str) -> Said {
+        let steps = json!([
+            { "result": { "names": ["add", "echo"] } },
+            { "result": { "error": false, "text": add, "progress": [[50.0, 100]] } },
+            { "error": "gone" },
+        ]);
+        serde_json::from_value(json!({ "protocolVersion": "2025-11-25", "steps": steps })).expect("a report")
     }
 
     #[test]
-    fn the_fixture_answers_are_checked() {
-        assert_eq!(fixture(&said("42", "2026-07-28"), "2026-07-28"), Ok(()));
-        let wrong = fixture(&said("41", "2026-07-28"), "2026-07-28");
-        assert!(wrong.is_err_and(|e| e.starts_with("add answered")));
-        let older = fixture(&said("42", "2025-11-25"), "2026-07-28");
-        assert_eq!(older, Err("2025-11-25 was negotiated".to_owned()));
+    fn answers_are_checked_feature_by_feature() {
+        let plan = json!({ "answers": {}, "exceptions": [], "features": [
+            { "name": "one", "on": ["legacy"], "steps": [
+                { "do": "tools", "expect": { "names": { "$has": ["add"] } } },
+                { "do": "call", "name": "add", "expect": { "text": "42", "progress": [[50, 100]] } },
+            ] },
+            { "name": "other", "on": ["legacy", "cut"], "steps": [{ "do": "level" }] },
+            { "name": "elsewhere", "on": ["modern"], "steps": [{ "do": "level" }] },
+        ] });
+        let plan: Plan = serde_json::from_value(plan).expect("a plan");
+        let names = |said: &Said| plan.failures(Kind::Sse, said).iter().map(|f| f.0.to_owned()).collect::<Vec<_>>();
+        assert_eq!(names(&said("42")), ["other"]);
+        assert_eq!(names(&said("41")), ["one", "other"]);
+        assert_eq!(plan.steps(Kind::Cut), [json!({ "do": "level" })]);
+    }
+
+    #[test]
+    fn the_plan_of_the_repository_is_readable() {
+        let plan = Plan::read().expect("a plan");
+        for kind in [Kind::Modern, Kind::Legacy, Kind::Sse, Kind::Cut] {
+            assert!(!plan.steps(kind).is_empty(), "{kind:?}");
+        }
     }
 
     #[test]
     fn a_published_server_has_to_answer_every_call() {
-        let good = Expect::texts(&["42", "caf", "", "no"]);
-        assert!(good.check(&said("42", "")).is_err(), "an answer that is an error");
-        assert!(Expect::texts(&["42"]).check(&said("42", "")).is_err(), "too many answers");
+        assert!(Expect::texts(&["42", ""]).check(&said("42")).is_err(), "an answer that is an error");
+        assert!(Expect::texts(&["42"]).check(&said("42")).is_err(), "too many answers");
     }
 }

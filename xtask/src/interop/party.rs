@@ -3,9 +3,10 @@
 use super::check::{Call, Said};
 use crate::place::{self, Lang};
 use crate::process::{self, Background};
-use crate::setup::Peers;
+use crate::setup::{self, Peers};
 use crate::tool;
 use anyhow::Result;
+use serde_json::{Value, json};
 use std::fmt;
 use std::process::Command;
 use std::time::Duration;
@@ -18,21 +19,38 @@ const SERVER_LIMIT: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Party {
     Ours(Lang),
-    PythonSdk,
-    TypeScriptSdk,
-    RustSdk,
+    Python,
+    PythonBefore2,
+    TypeScript,
+    TypeScriptBefore2,
+    Rust,
 }
 
-pub(super) const PEERS: [Party; 3] = [Party::PythonSdk, Party::TypeScriptSdk, Party::RustSdk];
+pub(super) const PEERS: [Party; 5] =
+    [Party::Python, Party::PythonBefore2, Party::TypeScript, Party::TypeScriptBefore2, Party::Rust];
 
 impl Party {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ours(lang) => lang.name(),
-            Self::PythonSdk => "mcp (PyPI)",
-            Self::TypeScriptSdk => "@modelcontextprotocol (npm)",
-            Self::RustSdk => "rmcp (crates)",
+            Self::Python => "mcp (PyPI)",
+            Self::PythonBefore2 => "mcp 1.x (PyPI)",
+            Self::TypeScript => "sdk (npm)",
+            Self::TypeScriptBefore2 => "sdk 1.x (npm)",
+            Self::Rust => "rmcp (crates)",
         }
+    }
+
+    /// The version that is pinned; ours has none.
+    pub(super) fn version(self) -> Result<String> {
+        setup::pinned(match self {
+            Self::Ours(_) => "",
+            Self::Python => "mcp",
+            Self::PythonBefore2 => "mcp 1",
+            Self::TypeScript => "@modelcontextprotocol/server",
+            Self::TypeScriptBefore2 => "@modelcontextprotocol/sdk",
+            Self::Rust => "rmcp",
+        })
     }
 }
 
@@ -48,14 +66,22 @@ fn path(path: std::path::PathBuf) -> String {
 
 /// How a peer's program starts: `server` or `client`.
 fn theirs(party: Party, which: &str, peers: &Peers) -> Vec<String> {
-    let ours = |file: String| path(place::root().join("tests/interop").join(file));
+    let python = |bin: &std::path::Path, file: String| {
+        vec![path(bin.join("python")), path(place::root().join("tests/interop/python").join(file))]
+    };
     match party {
-        Party::PythonSdk => vec![path(peers.python_sdk.join("python")), ours(format!("python/{which}.py"))],
-        Party::TypeScriptSdk => vec!["node".to_owned(), path(peers.npm_sdk.join(format!("{which}.mjs")))],
-        Party::RustSdk => vec![path(peers.rmcp.join(format!("rmcp-{which}")))],
+        Party::Python => python(&peers.python_sdk, format!("{which}.py")),
+        Party::PythonBefore2 => python(&peers.python_sdk1, format!("{which}1.py")),
+        Party::TypeScript => vec!["node".to_owned(), path(peers.npm_sdk.join(format!("{which}.mjs")))],
+        Party::TypeScriptBefore2 => vec!["node".to_owned(), path(peers.npm_sdk1.join(format!("{which}1.mjs")))],
+        Party::Rust => vec![path(peers.rmcp.join(format!("rmcp-{which}")))],
         Party::Ours(_) => Vec::new(),
     }
 }
+
+/// What our fixture servers need to be met everywhere.
+const SETTINGS: [(&str, &str); 3] =
+    [("EVERYTHING_SSE", "yes"), ("EVERYTHING_SSE_RETRY", "0.05"), ("EVERYTHING_ALLOWED_HOSTS", "*")];
 
 /// A server program.
 pub(super) struct Server {
@@ -83,7 +109,7 @@ impl Server {
     /// Starts it on a free port.
     pub(super) fn serve(&self) -> Result<(Background, String)> {
         let mut command = command(&self.words);
-        command.args(["--http", "127.0.0.1:0"]);
+        command.args(["--http", "127.0.0.1:0"]).envs(SETTINGS);
         Background::start(command, SERVER_LIMIT, |line| line.strip_prefix("ready ").map(str::to_owned))
     }
 }
@@ -98,6 +124,10 @@ fn command(words: &[String]) -> Command {
 #[derive(Clone)]
 pub(crate) enum Target {
     Url(String),
+    /// The stream of HTTP+SSE.
+    Sse(String),
+    /// There by a proxy with these rules.
+    Cut(String, Value),
     Words(Vec<String>),
 }
 
@@ -117,24 +147,34 @@ impl Client {
         Self { party, words: theirs(party, "client", peers) }
     }
 
-    /// Connects, lists, calls; what it reported, or why there is none.
+    /// Connects, lists the tools, calls; what it reported, or why there is none.
     pub(crate) fn call(&self, target: &Target, revision: Option<&str>, calls: &[Call]) -> Result<Said, String> {
-        let mut command = command(&self.words);
-        command.arg(match (target, self.party) {
-            (Target::Url(url), _) => url.clone(),
-            // Ours takes one command line, which it splits as a shell would.
-            (Target::Words(words), Party::Ours(_)) => {
-                words.iter().map(|w| process::quote(w)).collect::<Vec<_>>().join(" ")
-            }
-            (Target::Words(words), _) => serde_json::json!(words).to_string(),
-        });
-        if let Some(revision) = revision {
-            command.args(["--revision", revision]);
+        let steps = std::iter::once(json!({ "do": "tools" })).chain(calls.iter().map(Call::step));
+        self.play(target, revision, &json!({ "elicitation": {}, "roots": [] }), &steps.collect::<Vec<_>>())
+    }
+
+    /// Connects and does these steps; what it reported, or why there is no report.
+    pub(super) fn play(
+        &self,
+        target: &Target,
+        revision: Option<&str>,
+        answers: &Value,
+        steps: &[Value],
+    ) -> Result<Said, String> {
+        let (place, sse) = match target {
+            Target::Url(url) => (json!(url), false),
+            Target::Sse(url) => (json!(url), true),
+            Target::Cut(..) => (json!("{proxy}"), false),
+            Target::Words(words) => (json!(words), false),
+        };
+        let plan = json!({ "target": place, "sse": sse, "revision": revision, "answers": answers, "steps": steps });
+        let mut words = self.words.clone();
+        words.push(plan.to_string());
+        if let Target::Cut(url, rules) = target {
+            let proxy = [path(place::built("contract")), "proxy".to_owned(), rules.to_string(), url.clone()];
+            words = proxy.into_iter().chain(words).collect();
         }
-        for call in calls {
-            command.arg(&call.name).arg(call.arguments.to_string());
-        }
-        let done = process::run_with(command, CLIENT_LIMIT, None, |_| {}).map_err(|e| format!("{e:#}"))?;
+        let done = process::run_with(command(&words), CLIENT_LIMIT, None, |_| {}).map_err(|e| format!("{e:#}"))?;
         if !done.ok() {
             return Err(done.why());
         }

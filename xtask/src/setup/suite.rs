@@ -12,13 +12,18 @@ const CONFORMANCE: &str = "0.2.0-alpha.12";
 
 const NPM_SERVERS: [&str; 2] =
     ["@modelcontextprotocol/server-everything@2026.8.31", "@modelcontextprotocol/server-filesystem@2026.8.31"];
-const NPM_SDK: [&str; 4] = [
+const NPM_SDK: [&str; 5] = [
     "@modelcontextprotocol/client@2.4.0",
     "@modelcontextprotocol/server@2.4.0",
     "@modelcontextprotocol/node@2.1.2",
+    "@modelcontextprotocol/server-legacy@2.3.1",
     "zod@4.6.7",
 ];
+/// The SDK that most servers and clients out there are built on.
+const NPM_SDK1: [&str; 2] = ["@modelcontextprotocol/sdk@1.32.2", "zod@4.6.7"];
 const PYTHON_SDK: [&str; 1] = ["mcp==2.3.0"];
+/// The same in Python.
+const PYTHON_SDK1: [&str; 1] = ["mcp==1.30.0"];
 const PYTHON_SERVERS: [&str; 2] = ["mcp-server-time==2026.10.19", "mcp-server-git==2026.10.19"];
 
 /// The entry file of the conformance suite.
@@ -38,8 +43,12 @@ pub(crate) struct Peers {
     pub(crate) npm_servers: PathBuf,
     /// Folder whose `node_modules` has the official TypeScript SDK, with our small programs beside it.
     pub(crate) npm_sdk: PathBuf,
+    /// The same with the SDK before 2.0.
+    pub(crate) npm_sdk1: PathBuf,
     /// `bin` of the environment with the official Python SDK.
     pub(crate) python_sdk: PathBuf,
+    /// The same with the SDK before 2.0.
+    pub(crate) python_sdk1: PathBuf,
     /// `bin` of the environment with the Python servers, which may need another version of the SDK.
     pub(crate) python_servers: PathBuf,
     /// The folder of the programs on the official Rust SDK.
@@ -52,7 +61,9 @@ impl Peers {
         Self {
             npm_servers: at("npm-servers"),
             npm_sdk: at("npm-sdk"),
+            npm_sdk1: at("npm-sdk1"),
             python_sdk: at("python-sdk/bin"),
+            python_sdk1: at("python-sdk1/bin"),
             python_servers: at("python-servers/bin"),
             rmcp: at("rmcp/release"),
         }
@@ -73,14 +84,19 @@ pub(crate) fn servers() -> Result<Peers> {
 /// Servers and official SDKs.
 pub(crate) fn peers() -> Result<Peers> {
     let peers = servers()?;
-    let inputs = texts(&NPM_SDK).path("tests/interop/typescript")?;
-    once("interop-npm-sdk", &inputs, &peers.npm_sdk.join("node_modules"), || {
-        report::step("getting the official TypeScript SDK");
-        node::install(&peers.npm_sdk, &NPM_SDK)?;
-        // Module resolution starts at the program's own folder.
-        copy_programs("tests/interop/typescript", &peers.npm_sdk)
-    })?;
+    for (name, packages, dir) in
+        [("interop-npm-sdk", &NPM_SDK[..], &peers.npm_sdk), ("interop-npm-sdk1", &NPM_SDK1, &peers.npm_sdk1)]
+    {
+        let inputs = texts(packages).path("tests/interop/typescript")?;
+        once(name, &inputs, &dir.join("node_modules"), || {
+            report::step(format!("getting {}", packages[0]));
+            node::install(dir, packages)?;
+            // Module resolution starts at the program's own folder.
+            copy_programs("tests/interop/typescript", dir)
+        })?;
+    }
     pip("python-sdk", &PYTHON_SDK)?;
+    pip("python-sdk1", &PYTHON_SDK1)?;
     let inputs = Inputs::new().path("tests/interop/rmcp")?;
     once("interop-rmcp", &inputs, &peers.rmcp.join("rmcp-client"), || {
         report::step("building the peers on the official Rust SDK");
@@ -90,6 +106,21 @@ pub(crate) fn peers() -> Result<Peers> {
         process::must("cargo build", command, Duration::from_secs(30 * 60), &place::log("interop rmcp")).map(drop)
     })?;
     Ok(peers)
+}
+
+/// The version of a package: of PyPI by its name, `mcp 1` before 2.0; of npm by its name; `rmcp`.
+pub(crate) fn pinned(name: &str) -> Result<String> {
+    let manifest = std::fs::read_to_string(place::root().join("tests/interop/rmcp/Cargo.toml"))?;
+    let manifest: toml::Table = manifest.parse()?;
+    let rmcp = manifest["dependencies"]["rmcp"].get("version").and_then(toml::Value::as_str).unwrap_or_default();
+    let npm = NPM_SDK.iter().chain(&NPM_SDK1).find_map(|package| package.strip_prefix(name)?.strip_prefix('@'));
+    let found = match name {
+        "rmcp" => rmcp.strip_prefix('='),
+        "mcp" => PYTHON_SDK[0].strip_prefix("mcp=="),
+        "mcp 1" => PYTHON_SDK1[0].strip_prefix("mcp=="),
+        _ => npm,
+    };
+    found.map(str::to_owned).with_context(|| format!("no version of {name} is pinned"))
 }
 
 fn texts(all: &[&str]) -> Inputs {

@@ -33,6 +33,16 @@ struct Print {
     text: String,
 }
 
+#[derive(Deserialize, JsonSchema)]
+struct Count {
+    to: u32,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Touch {
+    uri: String,
+}
+
 /// How the calls of `slow` went.
 #[derive(Default)]
 struct Counts {
@@ -92,7 +102,7 @@ fn print(text: &str) {
 
 pub(crate) fn tools(app: Server, shared: &Server) -> tricorn::Result<Server> {
     let counts = Arc::new(Counts::default());
-    let (slow_counts, metrics_of) = (counts.clone(), shared.clone());
+    let (slow_counts, metrics_of, touched) = (counts.clone(), shared.clone(), shared.clone());
     let echo = parsed(json!({
         "name": "echo", "title": "Echo", "description": "Return the text unchanged",
         "inputSchema": {"type": "object", "properties": {"text": {"type": "string", "description": "What to say"}},
@@ -173,6 +183,23 @@ pub(crate) fn tools(app: Server, shared: &Server) -> tricorn::Result<Server> {
         .tool("print", "Print on standard output, as a careless author would", |Print { text }: Print| async move {
             print(&text);
             Ok("printed".to_owned())
+        })
+        .tool("count", "Report each number up to this one", |Count { to }: Count, ctx: Context| async move {
+            for n in 1..=to {
+                ctx.progress(f64::from(n), Some(f64::from(to)), None);
+            }
+            Ok(format!("counted to {to}"))
+        })
+        .tool("touch", "Say that a resource has changed", move |Touch { uri }: Touch| {
+            let app = touched.clone();
+            async move {
+                app.resource_updated(&uri);
+                Ok(format!("touched {uri}"))
+            }
+        })
+        .tool("roots", "Return the URIs of the client's roots", |_: Nothing, ctx: Context| async move {
+            let roots = ctx.list_roots().await?;
+            Ok(roots.iter().map(|root| root.uri.as_str()).collect::<Vec<_>>().join(" "))
         })
         .tool("test_metrics", "Return the server's gauges", move |_: Nothing| {
             let (counts, app) = (counts.clone(), metrics_of.clone());

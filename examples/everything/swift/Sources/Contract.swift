@@ -35,6 +35,8 @@ private struct Text: Codable { var text: String }
 private struct Wait: Codable { var ms: Int }
 private struct Kind: Codable { var kind: String }
 private struct City: Codable { var city: String }
+private struct Goal: Codable { var to: Int }
+private struct Touched: Codable { var uri: String }
 
 private struct Weather: Codable {
     var city: String
@@ -148,6 +150,17 @@ func addContractTools(to app: Server) {
     app.tool("print", "Print carelessly") { (input: Text) in
         print(input.text)
         return "printed"
+    }
+    app.tool("count", "Report each number up to this one") { (input: Goal, context) in
+        for n in 1...input.to { context.progress(Double(n), total: Double(input.to)) }
+        return "counted to \(input.to)"
+    }
+    app.tool("touch", "Say that a resource has changed") { [weak app] (input: Touched) in
+        app?.resourceUpdated(input.uri)
+        return "touched \(input.uri)"
+    }
+    app.tool("roots", "The URIs of the client's roots") { (_: NoArguments, context) in
+        try await context.listRoots().map(\.uri).joined(separator: " ")
     }
     app.tool("test_metrics", "Gauges of this server") { [weak app] () -> JSONValue in
         ["server": app?.metrics ?? [:], "slow": await counts.json]

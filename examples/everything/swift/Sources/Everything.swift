@@ -29,12 +29,15 @@ import Foundation
         let arguments = CommandLine.arguments
         guard let at = arguments.firstIndex(of: "--http") else { return try await app.run() }
         let address = arguments[at + 1].split(separator: ":")
-        try await app.run(
-            .http(
-                HTTPOptions(
-                    host: String(address[0]), port: Int(address[1]), maxSessions: setting("EVERYTHING_MAX_SESSIONS"),
-                    sessionIdleTimeout: setting("EVERYTHING_SESSION_IDLE_TIMEOUT").map { .seconds($0) })))
+        var options = HTTPOptions(
+            host: String(address[0]), port: Int(address[1]), maxSessions: setting("EVERYTHING_MAX_SESSIONS"),
+            sessionIdleTimeout: setting("EVERYTHING_SESSION_IDLE_TIMEOUT").map { .seconds($0) })
+        options.allowedHosts = text("EVERYTHING_ALLOWED_HOSTS").map { [$0] }
+        options.sse = text("EVERYTHING_SSE").map { _ in true }
+        options.sseRetry = text("EVERYTHING_SSE_RETRY").flatMap(Double.init).map { .seconds($0) }
+        try await app.run(.http(options))
     }
 
-    static func setting(_ name: String) -> Int? { ProcessInfo.processInfo.environment[name].flatMap { Int($0) } }
+    static func text(_ name: String) -> String? { ProcessInfo.processInfo.environment[name] }
+    static func setting(_ name: String) -> Int? { text(name).flatMap { Int($0) } }
 }

@@ -1,34 +1,125 @@
-"""Our client in Python: client.py TARGET [--revision R] [NAME JSON]..."""
+"""Our client in Python: client.py PLAN."""
 
 import asyncio
 import json
 import sys
+from collections.abc import Callable, Coroutine
 from typing import Any
 
-from tricorn import CallToolResult, connect
+from tricorn import AsyncClient, Error, Progress, connect
+
+Step = dict[str, Any]
+WAIT = 10
+"""Seconds for what a server sends by itself."""
 
 
-def report(result: CallToolResult) -> dict[str, Any]:
+class Heard:
+    """What the server said by itself."""
+
+    def __init__(self) -> None:
+        self.uris: list[str] = []
+        self.logs: list[Any] = []
+        self._more = asyncio.Event()
+
+    def updated(self, uri: str) -> None:
+        self.uris.append(uri)
+        self._more.set()
+
+    def logged(self, _level: str, _logger: str | None, data: Any) -> None:
+        self.logs.append(data)
+        self._more.set()
+
+    async def wait(self, what: list[Any], count: int) -> list[Any]:
+        async def enough() -> None:
+            while len(what) < count:
+                self._more.clear()
+                await self._more.wait()
+
+        await asyncio.wait_for(enough(), WAIT)
+        return what
+
+
+async def call(client: AsyncClient, step: Step) -> dict[str, Any]:
+    reports: list[list[float | None]] = []
+
+    def on_progress(progress: Progress) -> None:
+        reports.append([progress.progress, progress.total])
+
+    listener = on_progress if step.get("progress") else None
+    result = await client.call_tool(step["name"], step["arguments"], on_progress=listener)
     blocks: list[dict[str, Any]] = result.raw["content"]
     return {
         "error": result.is_error,
         "text": blocks[0].get("text", "") if blocks else "",
         "types": [block["type"] for block in blocks],
         "structured": result.structured,
+        "progress": reports,
     }
 
 
-async def main(target: str, *words: str) -> None:
-    revision = None
-    if words[:1] == ("--revision",):
-        revision, words = words[1], words[2:]
-    async with connect(target, revision=revision) as client:
-        tools = [tool.name for tool in await client.list_tools()]
-        calls = [
-            report(await client.call_tool(name, json.loads(arguments)))
-            for name, arguments in zip(words[::2], words[1::2], strict=True)
-        ]
-        print(json.dumps({"protocolVersion": client.protocol_version, "tools": tools, "calls": calls}))
+async def perform(client: AsyncClient, heard: Heard, step: Step) -> dict[str, Any]:
+    match step["do"]:
+        case "tools":
+            return {"names": [tool.name for tool in await client.list_tools()]}
+        case "resources":
+            return {"names": [resource.uri for resource in await client.list_resources()]}
+        case "templates":
+            return {"names": [template.uri_template for template in await client.list_resource_templates()]}
+        case "prompts":
+            return {"names": [prompt.name for prompt in await client.list_prompts()]}
+        case "call":
+            return await call(client, step)
+        case "read":
+            contents: list[dict[str, Any]] = (await client.read_resource(step["uri"])).raw["contents"]
+            return contents[0]
+        case "prompt":
+            raw: dict[str, Any] = (await client.get_prompt(step["name"], step["arguments"])).raw
+            message = raw["messages"][0]
+            return {"role": message["role"], "text": message["content"].get("text")}
+        case "complete":
+            found = await client.complete(step["prompt"], step["argument"], step["value"])
+            return {"values": list(found.values)}
+        case "subscribe":
+            await client.subscribe(step["uri"])
+        case "unsubscribe":
+            await client.unsubscribe(step["uri"])
+        case "level":
+            await client.set_log_level(step["level"])
+        case "updated":
+            return {"uris": await heard.wait(heard.uris, step["count"])}
+        case "logs":
+            return {"logs": await heard.wait(heard.logs, step["count"])}
+        case other:
+            raise ValueError(other)
+    return {}
 
 
-asyncio.run(main(*sys.argv[1:]))
+def sampling(params: dict[str, Any]) -> str:
+    content: Any = params["messages"][-1]["content"]
+    return f"heard {(content[0] if isinstance(content, list) else content)['text']}"
+
+
+async def attempt(step: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+    try:
+        return {"result": await step}
+    except (Error, TimeoutError) as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+async def main(plan: dict[str, Any]) -> None:
+    heard, answers = Heard(), plan["answers"]
+    elicitation: Callable[..., Any] = lambda: answers["elicitation"]  # noqa: E731
+    async with connect(
+        plan["target"],
+        revision=plan["revision"],
+        sampling=sampling,
+        elicitation=elicitation,
+        roots=answers["roots"],
+        on_log=heard.logged,
+        on_resource_updated=heard.updated,
+    ) as client:
+        said = [await attempt(perform(client, heard, step)) for step in plan["steps"]]
+        print(json.dumps({"protocolVersion": client.protocol_version, "steps": said}))
+
+
+asyncio.run(main(json.loads(sys.argv[1])))

@@ -1,38 +1,156 @@
-//! Our client in Rust: `interop-client TARGET [--revision R] [NAME JSON]...`.
+//! Our client in Rust: `interop-client PLAN`.
 #![expect(clippy::print_stdout, reason = "the report is the standard output")]
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tricorn::jsonrpc::RawJson;
 use tricorn::prelude::*;
+use tricorn::protocol::{Kind, LogLevel};
+use tricorn::{Events, Result};
+
+/// For what a server sends by itself.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// What the server said by itself.
+#[derive(Default)]
+struct Heard {
+    uris: Mutex<Vec<Value>>,
+    logs: Mutex<Vec<Value>>,
+    more: Notify,
+}
+
+impl Events for Heard {
+    fn notification(&self, method: &str, params: Option<&RawJson>) {
+        let mut params: Value = params.and_then(|p| p.to().ok()).unwrap_or_default();
+        let (list, what) = match method {
+            "notifications/resources/updated" => (&self.uris, params["uri"].take()),
+            "notifications/message" => (&self.logs, params["data"].take()),
+            _ => return,
+        };
+        list.lock().unwrap_or_else(PoisonError::into_inner).push(what);
+        self.more.notify_one();
+    }
+}
+
+impl Heard {
+    async fn wait(&self, list: &Mutex<Vec<Value>>, count: usize) -> Result<Value> {
+        let enough = async {
+            loop {
+                let list = list.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                if list.len() >= count {
+                    return list;
+                }
+                self.more.notified().await;
+            }
+        };
+        tokio::time::timeout(WAIT, enough).await.map(Value::Array).map_err(|_| Error::misuse("it was not heard"))
+    }
+}
+
+/// Answers what a function makes of the server's parameters.
+struct Answer<F>(F);
+
+impl<F: Fn(Value) -> Value + Send + Sync + 'static> tricorn::Handler for Answer<F> {
+    fn call(&self, _: Context, params: RawJson, reply: tricorn::Reply) {
+        reply.value(RawJson::from_value(&(self.0)(params.to().unwrap_or_default())));
+    }
+}
+
+fn handlers(answers: &Value, heard: &Arc<Heard>) -> Result<Handlers> {
+    let form = answers["elicitation"].clone();
+    let sampling = Answer(|params: Value| {
+        let last = params["messages"].as_array().and_then(|m| m.last()).cloned().unwrap_or_default();
+        let text = last["content"]["text"].as_str().or(last["content"][0]["text"].as_str()).unwrap_or_default();
+        json!(format!("heard {text}"))
+    });
+    let roots = Roots::new(answers["roots"].as_array().cloned().unwrap_or_default())?;
+    Ok(Handlers::new()
+        .events(heard.clone())
+        .sampling(Arc::new(sampling))
+        .elicitation(Arc::new(Answer(move |_| json!({"action": "accept", "content": form}))))
+        .roots(&roots))
+}
+
+fn names(list: Vec<Map<String, Value>>, name: &str) -> Value {
+    json!({"names": list.into_iter().map(|mut entry| entry.get_mut(name).map(Value::take)).collect::<Vec<_>>()})
+}
+
+fn text(step: &Value, name: &str) -> String {
+    step[name].as_str().unwrap_or_default().to_owned()
+}
+
+async fn call(client: &Client, step: &Value) -> Result<Value> {
+    let progress = Arc::new(Mutex::new(Vec::new()));
+    let mut options = CallOptions::new();
+    if step["progress"] == true {
+        let seen = progress.clone();
+        options = options.on_progress(move |report| {
+            let report: Value = report.to().unwrap_or_default();
+            seen.lock().unwrap_or_else(PoisonError::into_inner).push(json!([report["progress"], report["total"]]));
+        });
+    }
+    let result = client.call_tool_with(&text(step, "name"), &step["arguments"], &options).await?;
+    let blocks = json!(result.content);
+    let types: Vec<&Value> = blocks.as_array().into_iter().flatten().map(|b| &b["type"]).collect();
+    Ok(json!({
+        "error": result.is_error,
+        "text": blocks[0]["text"].as_str().unwrap_or(""),
+        "types": types,
+        "structured": result.structured_content,
+        "progress": *progress.lock().unwrap_or_else(PoisonError::into_inner),
+    }))
+}
+
+async fn perform(client: &Client, heard: &Heard, step: &Value) -> Result<Value> {
+    let count = usize::try_from(step["count"].as_u64().unwrap_or_default()).unwrap_or_default();
+    Ok(match step["do"].as_str().unwrap_or_default() {
+        "tools" => names(client.list_tools().await?, "name"),
+        "resources" => names(client.list_resources().await?, "uri"),
+        "templates" => names(client.list_resource_templates().await?, "uriTemplate"),
+        "prompts" => names(client.list_prompts().await?, "name"),
+        "call" => call(client, step).await?,
+        "read" => client.read_resource(&text(step, "uri")).await?.into_iter().next().map(Value::Object).into(),
+        "prompt" => {
+            let result = client.get_prompt(&text(step, "name"), &step["arguments"]).await?;
+            let message = &Value::Object(result)["messages"][0];
+            json!({"role": message["role"], "text": message["content"]["text"]})
+        }
+        "complete" => {
+            let (prompt, argument, value) = (text(step, "prompt"), text(step, "argument"), text(step, "value"));
+            Value::Object(client.complete(Kind::Prompt, &prompt, &argument, &value, None).await?)
+        }
+        "subscribe" => client.subscribe(&text(step, "uri")).await.map(|()| json!({}))?,
+        "unsubscribe" => client.unsubscribe(&text(step, "uri")).await.map(|()| json!({}))?,
+        "level" => client.set_log_level(LogLevel::Debug).await.map(|()| json!({}))?,
+        "updated" => json!({"uris": heard.wait(&heard.uris, count).await?}),
+        "logs" => json!({"logs": heard.wait(&heard.logs, count).await?}),
+        other => return Err(Error::misuse(format!("what is {other:?}?"))),
+    })
+}
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> tricorn::Result<()> {
-    let mut words: Vec<String> = std::env::args().skip(1).collect();
-    if words.is_empty() {
-        return Err(Error::misuse("usage: interop-client TARGET [--revision R] [NAME JSON]..."));
-    }
-    let target = words.remove(0);
+async fn main() -> Result<()> {
+    let usage = || Error::misuse("usage: interop-client PLAN");
+    let plan: Value = std::env::args().nth(1).and_then(|plan| serde_json::from_str(&plan).ok()).ok_or_else(usage)?;
+    let target = match &plan["target"] {
+        Value::String(url) => json!({"url": url}),
+        words => json!({"command": words[0], "args": words.as_array().and_then(|w| w.get(1..))}),
+    };
     let mut options = ClientOptions::default();
-    if words.first().is_some_and(|w| w == "--revision") {
-        options.revision = words.get(1).cloned();
-        words.drain(..2);
+    options.revision = plan["revision"].as_str().map(str::to_owned);
+    let heard = Arc::new(Heard::default());
+    let handlers = handlers(&plan["answers"], &heard)?;
+    let client = Client::connect_with(&Target::parse(&target.to_string())?, &options, &handlers).await?;
+    let mut said = Vec::new();
+    for step in plan["steps"].as_array().into_iter().flatten() {
+        said.push(match perform(&client, &heard, step).await {
+            Ok(result) => json!({"result": result}),
+            Err(error) => json!({"error": error.to_string()}),
+        });
     }
-    let client = Client::connect(&target.parse()?, &options).await?;
-    let tools: Vec<Value> = client.list_tools().await?.into_iter().map(|mut t| t["name"].take()).collect();
-    let mut calls = Vec::new();
-    for call in words.chunks(2) {
-        let [name, arguments] = call else { return Err(Error::misuse("a call is a name and its arguments")) };
-        let arguments: Value = serde_json::from_str(arguments).map_err(|e| Error::misuse(e.to_string()))?;
-        let result = client.call_tool(name, arguments).await?;
-        let blocks = json!(result.content);
-        let blocks = blocks.as_array().map_or(&[][..], Vec::as_slice);
-        calls.push(json!({
-            "error": result.is_error,
-            "text": blocks.first().and_then(|b| b["text"].as_str()).unwrap_or(""),
-            "types": blocks.iter().map(|b| &b["type"]).collect::<Vec<_>>(),
-            "structured": result.structured_content,
-        }));
-    }
-    println!("{}", json!({ "protocolVersion": client.revision().to_string(), "tools": tools, "calls": calls }));
+    println!("{}", json!({"protocolVersion": client.revision().to_string(), "steps": said}));
     client.close().await;
     Ok(())
 }

@@ -1,30 +1,116 @@
-// Our client in Swift: interop-client TARGET [--revision R] [NAME JSON]...
+// Our client in Swift: interop-client PLAN
 import Tricorn
 
-var words = Array(CommandLine.arguments.dropFirst())
-guard let target = words.first else {
-    throw TricornError.misuse("usage: interop-client TARGET [--revision R] [NAME JSON]...")
-}
-words.removeFirst()
-var options = ClientOptions()
-if words.first == "--revision", words.count > 1 {
-    options.revision = words[1]
-    words.removeFirst(2)
+guard CommandLine.arguments.count > 1 else { throw TricornError.misuse("usage: interop-client PLAN") }
+let plan = try JSONValue(parsing: CommandLine.arguments[1])
+let answers = plan["answers"] ?? [:]
+
+/// What the server said by itself.
+actor Heard {
+    private var lists: [String: [JSONValue]] = [:]
+    private var waiting: [(String, Int, CheckedContinuation<Void, any Error>)] = []
+
+    func add(_ what: String, _ value: JSONValue) {
+        lists[what, default: []].append(value)
+        settle { $0 == what && lists[what, default: []].count >= $1 ? .success(()) : nil }
+    }
+
+    /// The list, once it has so many; waits for ten seconds.
+    func wait(_ what: String, _ count: Int) async throws -> JSONValue {
+        if lists[what, default: []].count < count {
+            let late = Task {
+                try await Task.sleep(for: .seconds(10))
+                settle { name, _ in name == what ? .failure(TricornError.misuse("it was not heard")) : nil }
+            }
+            defer { late.cancel() }
+            try await withCheckedThrowingContinuation { waiting.append((what, count, $0)) }
+        }
+        return .object([what: .array(lists[what] ?? [])])
+    }
+
+    private func settle(_ outcome: (String, Int) -> Result<Void, any Error>?) {
+        waiting.removeAll { what, count, continuation in
+            guard let outcome = outcome(what, count) else { return false }
+            continuation.resume(with: outcome)
+            return true
+        }
+    }
 }
 
-let client = try await connect(target, options)
-let tools = try await client.listTools().map { JSONValue.string($0.name) }
-var calls: [JSONValue] = []
-for i in stride(from: 0, to: words.count - 1, by: 2) {
-    let result = try await client.callTool(words[i], try JSONValue(parsing: words[i + 1]))
+let heard = Heard()
+var options = ClientOptions(revision: plan["revision"]?.stringValue)
+options.sampling = { request, _ in
+    let content = request.json["messages"]?.arrayValue?.last?["content"]
+    return "heard \((content?["text"] ?? content?.arrayValue?.first?["text"])?.stringValue ?? "")"
+}
+options.elicitation = { [form = answers["elicitation"]?.objectValue] _, _ in .accept(form) }
+options.roots = .list((answers["roots"]?.arrayValue ?? []).map { Root(uri: $0.stringValue ?? "") })
+options.onLog = { [heard] _, _, data in Task { await heard.add("logs", data) } }
+options.onResourceUpdated = { [heard] uri in Task { await heard.add("uris", .string(uri)) } }
+
+func text(_ step: JSONValue, _ name: String) -> String { step[name]?.stringValue ?? "" }
+func names(_ list: [String]) -> JSONValue { ["names": .array(list.map { .string($0) })] }
+
+func call(_ client: Client, _ step: JSONValue) async throws -> JSONValue {
+    // Reports come one after the other, and all before the call returns.
+    final class Reports: @unchecked Sendable { var all: [JSONValue] = [] }
+    let reports = Reports()
+    var request = RequestOptions()
+    if step["progress"] == true {
+        request.onProgress = { reports.all.append([.double($0.progress), $0.total.map { .double($0) } ?? .null]) }
+    }
+    let result = try await client.callTool(text(step, "name"), step["arguments"] ?? [:], request)
     let blocks = result.json?["content"]?.arrayValue ?? []
-    calls.append([
+    return [
         "error": .bool(result.isError), "text": blocks.first?["text"] ?? "",
         "types": .array(blocks.map { $0["type"] ?? nil }), "structured": result.structured ?? nil,
-    ])
+        "progress": .array(reports.all),
+    ]
 }
-let report: JSONValue = [
-    "protocolVersion": .string(client.protocolVersion), "tools": .array(tools), "calls": .array(calls),
-]
-print(report)
+
+func perform(_ client: Client, _ step: JSONValue) async throws -> JSONValue {
+    let uri = text(step, "uri")
+    let count = step["count"]?.intValue ?? 0
+    switch text(step, "do") {
+    case "tools": return names(try await client.listTools().map(\.name))
+    case "resources": return names(try await client.listResources().map(\.uri))
+    case "templates": return names(try await client.listResourceTemplates().map(\.uriTemplate))
+    case "prompts": return names(try await client.listPrompts().map(\.name))
+    case "call": return try await call(client, step)
+    case "read": return try await client.readResource(uri).json["contents"]?.arrayValue?.first ?? nil
+    case "prompt":
+        let message = try await client.getPrompt(text(step, "name"), step["arguments"] ?? [:]).json["messages"]?
+            .arrayValue?.first
+        return ["role": message?["role"] ?? nil, "text": message?["content"]?["text"] ?? nil]
+    case "complete":
+        let found = try await client.complete(
+            .prompt(text(step, "prompt")), argument: text(step, "argument"), value: text(step, "value"))
+        return ["values": .array(found.values.map { .string($0) })]
+    case "subscribe": try await client.subscribe(uri)
+    case "unsubscribe": try await client.unsubscribe(uri)
+    case "level": try await client.setLogLevel(.debug)
+    case "updated": return try await heard.wait("uris", count)
+    case "logs": return try await heard.wait("logs", count)
+    case let other: throw TricornError.misuse("what is \(other)?")
+    }
+    return [:]
+}
+
+let target: Target
+if let url = plan["target"]?.stringValue {
+    target = .url(url)
+} else {
+    let words = (plan["target"]?.arrayValue ?? []).compactMap(\.stringValue)
+    target = .command(words[0], arguments: Array(words.dropFirst()))
+}
+let client = try await connect(target, options)
+var said: [JSONValue] = []
+for step in plan["steps"]?.arrayValue ?? [] {
+    do {
+        said.append(["result": try await perform(client, step)])
+    } catch {
+        said.append(["error": .string("\(error)")])
+    }
+}
+print(["protocolVersion": .string(client.protocolVersion), "steps": .array(said)] as JSONValue)
 await client.close()

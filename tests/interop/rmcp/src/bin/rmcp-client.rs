@@ -1,53 +1,212 @@
-//! A client on the official Rust SDK: `rmcp-client TARGET [--revision R] [NAME JSON]...`.
+//! A client on the official Rust SDK: `rmcp-client PLAN`.
+#![allow(deprecated, reason = "what the newest revision has no longer is what the older ones are tested for")]
 
 use anyhow::Context;
-use rmcp::model::{CallToolRequestParams, ClientCapabilities, ClientConfig, Implementation, ProtocolVersion};
-use rmcp::service::{ClientLifecycleMode, ClientServiceExt};
+use rmcp::ClientHandler;
+use rmcp::model::{
+    CallToolRequestParams, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
+    ElicitResult, ErrorData, ListRootsResult, LoggingMessageNotificationParam, ProgressNotificationParam,
+    ProtocolVersion, ResourceUpdatedNotificationParam,
+};
+use rmcp::service::{
+    ClientLifecycleMode, ClientServiceExt, NotificationContext, RequestContext, RoleClient, RunningService,
+};
 use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
-use serde_json::json;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// For what a server sends by itself.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// What the server said by itself.
+#[derive(Default)]
+struct Heard {
+    lists: Mutex<Value>,
+    more: Notify,
+}
+
+impl Heard {
+    fn add(&self, what: &str, value: Value) {
+        let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        match lists[what].as_array_mut() {
+            Some(list) => list.push(value),
+            None => lists[what] = json!([value]),
+        }
+        self.more.notify_one();
+    }
+
+    fn list(&self, what: &str) -> Vec<Value> {
+        let lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        lists.get(what).and_then(Value::as_array).cloned().unwrap_or_default()
+    }
+
+    async fn wait(&self, what: &str, step: &Value) -> anyhow::Result<Value> {
+        let enough = async {
+            while (self.list(what).len() as u64) < step["count"].as_u64().unwrap_or_default() {
+                self.more.notified().await;
+            }
+        };
+        tokio::time::timeout(WAIT, enough).await.with_context(|| format!("heard only {:?}", self.list(what)))?;
+        Ok(json!({ what: self.list(what) }))
+    }
+}
+
+/// A value of the SDK from its JSON, and the other way.
+fn value<T: DeserializeOwned>(json: Value) -> Result<T, ErrorData> {
+    serde_json::from_value(json).map_err(|e| ErrorData::internal_error(e.to_string(), None))
+}
+
+fn wire(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+#[derive(Clone)]
+struct Handler {
+    answers: Value,
+    heard: Arc<Heard>,
+}
+
+impl ClientHandler for Handler {
+    fn get_info(&self) -> ClientConfig {
+        let capabilities = json!({"sampling": {}, "elicitation": {"form": {}}, "roots": {}});
+        let all = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities,
+            "clientInfo": {"name": "interop", "version": "1.0.0"}});
+        serde_json::from_value(all).unwrap_or_default()
+    }
+
+    async fn create_message(
+        &self,
+        params: CreateMessageRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        let params = wire(&params);
+        let content = params["messages"].as_array().and_then(|m| m.last()).map(|m| m["content"].clone());
+        let content = content.unwrap_or_default();
+        let text = content["text"].as_str().or(content[0]["text"].as_str()).unwrap_or_default();
+        let content = json!({"type": "text", "text": format!("heard {text}")});
+        value(json!({"role": "assistant", "model": "interop", "content": content}))
+    }
+
+    async fn create_elicitation(
+        &self,
+        _: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        value(json!({"action": "accept", "content": self.answers["elicitation"]}))
+    }
+
+    async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
+        let roots = self.answers["roots"].as_array().into_iter().flatten();
+        value(json!({"roots": roots.map(|uri| json!({"uri": uri})).collect::<Vec<_>>()}))
+    }
+
+    async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        self.heard.add("progress", json!([params.progress, params.total]));
+    }
+
+    async fn on_logging_message(&self, params: LoggingMessageNotificationParam, _: NotificationContext<RoleClient>) {
+        self.heard.add("logs", params.data);
+    }
+
+    async fn on_resource_updated(&self, params: ResourceUpdatedNotificationParam, _: NotificationContext<RoleClient>) {
+        self.heard.add("uris", params.uri.into());
+    }
+}
+
+type Service = RunningService<RoleClient, Handler>;
+
+fn names(list: &impl Serialize, name: &str) -> Value {
+    let list = wire(list);
+    json!({"names": list.as_array().into_iter().flatten().map(|entry| &entry[name]).collect::<Vec<_>>()})
+}
+
+async fn call(service: &Service, step: &Value) -> anyhow::Result<Value> {
+    let heard = &service.service().heard;
+    let before = heard.list("progress").len();
+    let arguments = value(step["arguments"].clone())?;
+    let name = step["name"].as_str().unwrap_or_default().to_owned();
+    let result = service.call_tool(CallToolRequestParams::new(name).with_arguments(arguments)).await?;
+    let blocks = wire(&result.content);
+    // Notifications have tasks of their own, which run in no order: wait for those that the test asks for.
+    if let Some(count) = step["reports"].as_u64() {
+        heard.wait("progress", &json!({"count": before as u64 + count})).await?;
+    }
+    let mut progress = heard.list("progress").split_off(before);
+    progress.sort_by_key(|report| report[0].as_f64().unwrap_or_default() as i64);
+    Ok(json!({
+        "error": result.is_error.unwrap_or(false),
+        "text": blocks[0]["text"].as_str().unwrap_or(""),
+        "types": blocks.as_array().into_iter().flatten().map(|b| b["type"].clone()).collect::<Vec<_>>(),
+        "structured": result.structured_content,
+        "progress": progress,
+    }))
+}
+
+async fn perform(service: &Service, step: &Value) -> anyhow::Result<Value> {
+    let heard = &service.service().heard;
+    let only = |names: &[&str]| {
+        let pick = |name: &&str| step.get(*name).map(|v| ((*name).to_owned(), v.clone()));
+        Value::Object(names.iter().filter_map(pick).collect())
+    };
+    Ok(match step["do"].as_str().unwrap_or_default() {
+        "tools" => names(&service.list_all_tools().await?, "name"),
+        "resources" => names(&service.list_all_resources().await?, "uri"),
+        "templates" => names(&service.list_all_resource_templates().await?, "uriTemplate"),
+        "prompts" => names(&service.list_all_prompts().await?, "name"),
+        "call" => call(service, step).await?,
+        "read" => wire(&service.read_resource(value(only(&["uri"]))?).await?)["contents"][0].take(),
+        "prompt" => {
+            let result = wire(&service.get_prompt(value(only(&["name", "arguments"]))?).await?);
+            let message = &result["messages"][0];
+            json!({"role": message["role"], "text": message["content"]["text"]})
+        }
+        "complete" => {
+            let reference = json!({"type": "ref/prompt", "name": step["prompt"]});
+            let argument = json!({"name": step["argument"], "value": step["value"]});
+            wire(&service.complete(value(json!({"ref": reference, "argument": argument}))?).await?.completion)
+        }
+        "subscribe" => service.subscribe(value(only(&["uri"]))?).await.map(|()| json!({}))?,
+        "unsubscribe" => service.unsubscribe(value(only(&["uri"]))?).await.map(|()| json!({}))?,
+        "level" => service.set_level(value(only(&["level"]))?).await.map(|()| json!({}))?,
+        "updated" => heard.wait("uris", step).await?,
+        "logs" => heard.wait("logs", step).await?,
+        other => anyhow::bail!("what is {other:?}?"),
+    })
+}
 
 async fn run() -> anyhow::Result<()> {
-    let mut words: Vec<String> = std::env::args().skip(1).collect();
-    let target = if words.is_empty() { anyhow::bail!("no target") } else { words.remove(0) };
+    let plan: Value = serde_json::from_str(&std::env::args().nth(1).context("rmcp-client PLAN")?)?;
     let modern = vec![ProtocolVersion::V_2026_07_28];
-    let mut mode = ClientLifecycleMode::Auto { preferred_versions: modern.clone(), legacy_version: None };
-    if words.first().is_some_and(|w| w == "--revision") {
-        let revision = words.get(1).context("--revision needs a value")?;
-        mode = match revision.as_str() {
-            "2026-07-28" => ClientLifecycleMode::Discover { preferred_versions: modern },
-            _ => ClientLifecycleMode::Initialize,
-        };
-        words.drain(..2);
-    }
-    let config = ClientConfig::new(ClientCapabilities::default(), Implementation::new("interop", "1.0.0"));
-    let service = if target.starts_with("http") {
-        config.serve_with_lifecycle(StreamableHttpClientTransport::from_uri(target), mode).await?
-    } else {
-        let line: Vec<String> = match target.starts_with('[') {
-            true => serde_json::from_str(&target)?,
-            false => target.split_whitespace().map(str::to_owned).collect(),
-        };
-        let mut command = tokio::process::Command::new(line.first().context("an empty command")?);
-        command.args(&line[1..]);
-        config.serve_with_lifecycle(TokioChildProcess::new(command)?, mode).await?
+    let mode = match plan["revision"].as_str() {
+        None => ClientLifecycleMode::Auto { preferred_versions: modern, legacy_version: None },
+        Some("2026-07-28") => ClientLifecycleMode::Discover { preferred_versions: modern },
+        Some(_) => ClientLifecycleMode::Initialize,
     };
-    let tools: Vec<String> = service.list_all_tools().await?.into_iter().map(|t| t.name.to_string()).collect();
-    let mut calls = Vec::new();
-    for call in words.chunks(2) {
-        let [name, arguments] = call else { anyhow::bail!("a call is a name and its arguments") };
-        let arguments = serde_json::from_str(arguments)?;
-        let result = service.call_tool(CallToolRequestParams::new(name.clone()).with_arguments(arguments)).await?;
-        let blocks = serde_json::to_value(&result.content)?;
-        let blocks = blocks.as_array().cloned().unwrap_or_default();
-        calls.push(json!({
-            "error": result.is_error.unwrap_or(false),
-            "text": blocks.first().and_then(|b| b["text"].as_str()).unwrap_or(""),
-            "types": blocks.iter().map(|b| b["type"].clone()).collect::<Vec<_>>(),
-            "structured": result.structured_content,
-        }));
+    let handler = Handler { answers: plan["answers"].clone(), heard: Arc::default() };
+    let service = match &plan["target"] {
+        Value::String(url) => {
+            handler.serve_with_lifecycle(StreamableHttpClientTransport::from_uri(url.clone()), mode).await?
+        }
+        words => {
+            let words: Vec<String> = serde_json::from_value(words.clone())?;
+            let mut command = tokio::process::Command::new(words.first().context("an empty command")?);
+            command.args(&words[1..]);
+            handler.serve_with_lifecycle(TokioChildProcess::new(command)?, mode).await?
+        }
+    };
+    let mut said = Vec::new();
+    for step in plan["steps"].as_array().into_iter().flatten() {
+        said.push(match perform(&service, step).await {
+            Ok(result) => json!({"result": result}),
+            Err(error) => json!({"error": format!("{error:#}")}),
+        });
     }
     let version = service.peer_info().map(|info| info.protocol_version.to_string());
-    println!("{}", json!({ "protocolVersion": version, "tools": tools, "calls": calls }));
+    println!("{}", json!({ "protocolVersion": version, "steps": said }));
     service.cancel().await?;
     Ok(())
 }

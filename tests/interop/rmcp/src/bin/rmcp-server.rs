@@ -1,13 +1,26 @@
 //! A server on the official Rust SDK: `rmcp-server --stdio | --http HOST:PORT`.
+#![allow(deprecated, reason = "what the newest revision has no longer is what the older ones are tested for")]
 
 use anyhow::{Context, bail};
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::wrapper::{Json, Parameters};
-use rmcp::model::{CallToolResult, ContentBlock, ServerCapabilities, ServerConfig};
+use rmcp::model::{
+    CallToolResult, CompleteRequestParams, CompleteResult, ContentBlock, ErrorData, GetPromptRequestParams,
+    GetPromptResponse, GetPromptResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerConfig,
+    SetLevelRequestParams, SubscribeRequestParams, UnsubscribeRequestParams,
+};
+use rmcp::service::{Peer, RequestContext, RoleServer};
+use rmcp::transport::common::server_side_http::ServerSseMessage;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::session::{EventId, EventStore, EventStoreError, EventStream};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ServerHandler, ServiceExt, schemars, tool, tool_handler, tool_router};
-use std::sync::Arc;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Numbers {
@@ -37,9 +50,38 @@ struct Kind {
     kind: String,
 }
 
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct ToModel {
+    prompt: String,
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct ToUser {
+    message: String,
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Touched {
+    uri: String,
+}
+
+/// After which a client that lost a stream asks for the rest: when the servers of all SDKs have noticed that it is gone.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// A value of the SDK from its JSON.
+fn value<T: DeserializeOwned>(json: Value) -> Result<T, ErrorData> {
+    serde_json::from_value(json).map_err(|e| ErrorData::internal_error(e.to_string(), None))
+}
+
+fn failed(error: impl std::fmt::Display) -> ErrorData {
+    ErrorData::internal_error(error.to_string(), None)
+}
+
+/// One object is one client's.
 #[derive(Clone)]
 struct Fixture {
     tool_router: ToolRouter<Self>,
+    subscribed: Arc<Mutex<HashMap<String, Peer<RoleServer>>>>,
 }
 
 #[tool_router]
@@ -66,26 +108,231 @@ impl Fixture {
             _ => CallToolResult::success(vec![ContentBlock::text("no failure")]),
         }
     }
+
+    #[tool(description = "Report progress three times")]
+    async fn test_tool_with_progress(&self, context: RequestContext<RoleServer>) -> Result<String, ErrorData> {
+        let token = context.meta.get_progress_token().map(|token| json!(token));
+        for progress in [0, 50, 100] {
+            if let Some(token) = &token {
+                let report = value(json!({"progressToken": token, "progress": progress, "total": 100}))?;
+                context.peer.notify_progress(report).await.map_err(failed)?;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        Ok("Tool with progress executed successfully".to_owned())
+    }
+
+    #[tool(description = "Log three messages")]
+    async fn test_tool_with_logging(&self, context: RequestContext<RoleServer>) -> Result<String, ErrorData> {
+        for message in ["Tool execution started", "Tool processing data", "Tool execution completed"] {
+            let message = value(json!({"level": "info", "data": message}))?;
+            context.peer.notify_logging_message(message).await.map_err(failed)?;
+        }
+        Ok("Tool with logging executed successfully".to_owned())
+    }
+
+    #[tool(description = "Ask the client's model")]
+    async fn test_sampling(
+        &self,
+        Parameters(ToModel { prompt }): Parameters<ToModel>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<String, ErrorData> {
+        let message = json!({"role": "user", "content": {"type": "text", "text": prompt}});
+        let question = value(json!({"messages": [message], "maxTokens": 100}))?;
+        let answer = json!(context.peer.create_message(question).await.map_err(failed)?);
+        Ok(format!("LLM response: {}", answer["content"]["text"].as_str().unwrap_or_default()))
+    }
+
+    #[tool(description = "Ask the user")]
+    async fn test_elicitation(
+        &self,
+        Parameters(ToUser { message }): Parameters<ToUser>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<String, ErrorData> {
+        let form = json!({
+            "type": "object",
+            "properties": {"username": {"type": "string"}, "email": {"type": "string", "format": "email"}},
+            "required": ["username", "email"],
+        });
+        let question = value(json!({"mode": "form", "message": message, "requestedSchema": form}))?;
+        let answer = json!(context.peer.create_elicitation(question).await.map_err(failed)?);
+        Ok(format!(
+            "User response: action={}, content={}",
+            answer["action"].as_str().unwrap_or_default(),
+            answer["content"]
+        ))
+    }
+
+    #[tool(description = "Return the URIs of the client's roots")]
+    async fn roots(&self, context: RequestContext<RoleServer>) -> Result<String, ErrorData> {
+        let answer = context.peer.list_roots().await.map_err(failed)?;
+        Ok(answer.roots.into_iter().map(|root| root.uri).collect::<Vec<_>>().join(" "))
+    }
+
+    #[tool(description = "Say that a resource has changed")]
+    async fn touch(&self, Parameters(Touched { uri }): Parameters<Touched>) -> Result<String, ErrorData> {
+        let peer = self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).get(&uri).cloned();
+        if let Some(peer) = peer {
+            peer.notify_resource_updated(value(json!({"uri": uri}))?).await.map_err(failed)?;
+        }
+        Ok(format!("touched {uri}"))
+    }
 }
 
 #[tool_handler(router = self.tool_router)]
 impl ServerHandler for Fixture {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        let capabilities =
+            json!({"tools": {}, "resources": {"subscribe": true}, "prompts": {}, "completions": {}, "logging": {}});
+        ServerConfig::new(serde_json::from_value(capabilities).unwrap_or_default())
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let resource =
+            |name: &str, mime: &str| json!({"uri": format!("test://{name}"), "name": name, "mimeType": mime});
+        let all = json!([
+            resource("static-text", "text/plain"),
+            resource("static-binary", "image/png"),
+            resource("watched-resource", "text/plain"),
+        ]);
+        value(all).map(ListResourcesResult::with_all_items)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let template =
+            json!({"uriTemplate": "test://template/{id}/data", "name": "template", "mimeType": "application/json"});
+        value(json!([template])).map(ListResourceTemplatesResult::with_all_items)
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let uri = request.uri;
+        let contents = match uri.as_str() {
+            "test://static-text" => {
+                json!({"mimeType": "text/plain", "text": "This is the content of the static text resource."})
+            }
+            "test://static-binary" => json!({"mimeType": "image/png", "blob": "iVBORw=="}),
+            "test://watched-resource" => json!({"mimeType": "text/plain", "text": "This resource can be watched."}),
+            _ => {
+                let id = uri.strip_prefix("test://template/").and_then(|rest| rest.strip_suffix("/data"));
+                let id = id.ok_or_else(|| ErrorData::resource_not_found("no such resource", None))?;
+                let data = json!({"id": id, "templateTest": true, "data": format!("Data for ID: {id}")});
+                json!({"mimeType": "application/json", "text": data.to_string()})
+            }
+        };
+        let mut contents = contents;
+        contents["uri"] = uri.into();
+        value(json!([contents])).map(|contents| ReadResourceResult::new(contents).into())
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).insert(request.uri, context.peer);
+        Ok(())
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).remove(&request.uri);
+        Ok(())
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let arguments = json!([{"name": "arg1", "required": true}, {"name": "arg2", "required": true}]);
+        let prompt = json!({"name": "test_prompt_with_arguments", "arguments": arguments});
+        value(json!([prompt])).map(ListPromptsResult::with_all_items)
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let given = Value::Object(request.arguments.unwrap_or_default());
+        let argument = |name: &str| given[name].as_str().unwrap_or_default().to_owned();
+        let text = format!("Prompt with arguments: arg1='{}', arg2='{}'", argument("arg1"), argument("arg2"));
+        let message = json!({"role": "user", "content": {"type": "text", "text": text}});
+        value(json!([message])).map(|messages| GetPromptResult::new(messages).into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let words = ["paris", "park", "party", "test"];
+        let values: Vec<&str> = words.into_iter().filter(|word| word.starts_with(&request.argument.value)).collect();
+        value(json!({"values": values})).map(CompleteResult::new)
+    }
+
+    async fn set_level(&self, _: SetLevelRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        Ok(())
+    }
+}
+
+/// The newest thousand events of all sessions, each with its number and its stream.
+#[derive(Default)]
+struct Events(Mutex<VecDeque<(u64, String, ServerSseMessage)>>);
+
+#[async_trait::async_trait]
+impl EventStore for Events {
+    async fn store_event(&self, stream: &str, event: &ServerSseMessage) -> Result<EventId, EventStoreError> {
+        let mut events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = events.back().map_or(1, |last| last.0 + 1);
+        let mut event = event.clone();
+        event.event_id = Some(number.to_string());
+        events.push_back((number, stream.to_owned(), event));
+        if events.len() > 1000 {
+            events.pop_front();
+        }
+        Ok(number.to_string())
+    }
+
+    async fn replay_events_after(&self, last: &str) -> Result<EventStream, EventStoreError> {
+        let last: u64 = last.parse()?;
+        let events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let stream = events.iter().find(|event| event.0 == last).map(|event| event.1.clone());
+        let after = events.iter().filter(|event| event.0 > last && Some(&event.1) == stream.as_ref());
+        let after: Vec<_> = after.map(|event| event.2.clone()).collect();
+        Ok(Box::pin(futures::stream::iter(after)))
     }
 }
 
 async fn run() -> anyhow::Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let fixture = Fixture { tool_router: Fixture::tool_router() };
+    let fixture = || Fixture { tool_router: Fixture::tool_router(), subscribed: Arc::default() };
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["--stdio"] => {
-            fixture.serve(rmcp::transport::stdio()).await?.waiting().await?;
+            fixture().serve(rmcp::transport::stdio()).await?.waiting().await?;
         }
         ["--http", address] => {
-            let config = StreamableHttpServerConfig::default();
-            let sessions = Arc::new(LocalSessionManager::default());
-            let service = StreamableHttpService::new(move || Ok(fixture.clone()), sessions, config);
+            let retry = Some(RETRY);
+            let config = StreamableHttpServerConfig::default().with_sse_retry(retry);
+            let mut sessions = LocalSessionManager::default().with_event_store(Arc::new(Events::default()));
+            sessions.session_config.sse_retry = retry;
+            let sessions = Arc::new(sessions);
+            let service = StreamableHttpService::new(move || Ok(fixture()), sessions, config);
             let app = axum::Router::new().nest_service("/mcp", service);
             let listener = tokio::net::TcpListener::bind(address).await.context("cannot listen")?;
             eprintln!("ready http://{}/mcp", listener.local_addr()?);
