@@ -59,7 +59,7 @@ pub mod prelude {
 }
 
 pub use call::{Answer, BoxFuture, CallOptions, Context, Handler, Reply};
-pub use client::{Client, Events, Quiet};
+pub use client::{Client, Events, NoEvents};
 pub use server::{HandlerError, Server};
 #[cfg(feature = "runtime")]
 pub use transport::connect::connect;

@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
 
-/// Reads options; `known` are the names that exist.
+/// Reads options; those that exist are the members of `T`.
 ///
 /// # Errors
 /// [`Misuse`](crate::ErrorKind::Misuse) naming the option, what is expected, and for an unknown one the nearest.
-pub(crate) fn read<T: DeserializeOwned>(what: &str, text: &str, known: &[&str]) -> Result<T> {
+pub(crate) fn read<T: DeserializeOwned>(what: &str, text: &str) -> Result<T> {
+    let known = members::<T>();
     let text = if text.trim().is_empty() { "{}" } else { text };
     let value: Value = serde_json::from_str(text).map_err(|e| Error::misuse(format!("{what}: {e}")))?;
     let Value::Object(members) = &value else {
@@ -36,6 +38,37 @@ pub(crate) fn read<T: DeserializeOwned>(what: &str, text: &str, known: &[&str]) 
         }
     })?;
     serde_json::from_value(Value::Object(given)).map_err(|e| Error::misuse(format!("{what}: {e}")))
+}
+
+/// The names of a struct's members, as serde asks for them.
+fn members<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
+    /// Says nothing, and keeps what it was asked for.
+    struct Asked<'a>(&'a mut &'static [&'static str]);
+    impl<'de> Deserializer<'de> for Asked<'_> {
+        type Error = serde::de::value::Error;
+
+        fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Self::Error> {
+            Err(serde::de::Error::custom("no struct"))
+        }
+
+        fn deserialize_struct<V: Visitor<'de>>(
+            self,
+            _: &'static str,
+            fields: &'static [&'static str],
+            visitor: V,
+        ) -> Result<V::Value, Self::Error> {
+            *self.0 = fields;
+            self.deserialize_any(visitor)
+        }
+
+        serde::forward_to_deserialize_any! {
+            bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+            newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+        }
+    }
+    let mut names: &'static [&'static str] = &[];
+    let _ = T::deserialize(Asked(&mut names));
+    names
 }
 
 /// A time from an option.

@@ -285,7 +285,7 @@ async fn cursors_survive_changes_of_the_registry() {
     }
     let client = connected(&server, "2025-11-25", &Handlers::new()).await;
     let mut pages = client.pages(Kind::Tool, &CallOptions::new());
-    let names = |page: tricorn::client::Page| {
+    let names = |page: tricorn::client::ListPage| {
         page.entries.iter().map(|e| e["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(names(pages.next_page().await.unwrap().unwrap()), ["t0", "t1"]);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::Notify;
-use tricorn::client::{ClientGroup, ClientOptions, GroupOptions, Handlers, Listing, Prefix, Servers};
+use tricorn::client::{ClientGroup, ClientOptions, GroupListing, GroupOptions, Handlers, Prefix, Servers};
 use tricorn::jsonrpc::RawJson;
 use tricorn::model::{Resource, ResourceTemplate, Tool};
 use tricorn::prelude::*;
@@ -47,7 +47,7 @@ fn legacy() -> GroupOptions {
     options.into()
 }
 
-fn names(listing: &Listing) -> Vec<&str> {
+fn names(listing: &GroupListing) -> Vec<&str> {
     listing.entries.iter().map(|entry| entry.name.as_str()).collect()
 }
 

@@ -162,3 +162,28 @@ async fn meta_reaches_the_tool_and_the_call_is_counted() {
     assert!(seen["request"].to_string().contains("com.example/trace"), "{seen}");
     assert_eq!(server.usage().in_flight, 0);
 }
+
+#[tokio::test]
+async fn a_clients_handler_notifies_as_a_client() {
+    /// Answers with what became of two notifications.
+    struct Notifies;
+    impl tricorn::Handler for Notifies {
+        fn call(&self, cx: Context, _: tricorn::jsonrpc::RawJson, reply: tricorn::Reply) {
+            let own = cx.notify("notifications/roots/list_changed", None).is_ok();
+            let other = cx.notify("notifications/tools/list_changed", None).expect_err("a server's");
+            reply.value(tricorn::jsonrpc::RawJson::from_value(&format!("{own} {other}")));
+        }
+    }
+    let server = Server::new("memory").tool("ask", "", |_: Nothing, cx: Context| async move {
+        let params = json!({"messages": [], "maxTokens": 1});
+        let params = tricorn::jsonrpc::RawJson::from_value(&params);
+        let answer = cx.ask("sampling/createMessage", Some(params), &CallOptions::default()).await?;
+        Ok(answer.get().to_owned())
+    });
+    let mut options = ClientOptions::default();
+    options.revision = Some("2025-11-25".into());
+    let handlers = Handlers::new().sampling(Arc::new(Notifies));
+    let client = Client::in_memory_with(&server, &options, &handlers).await.expect("connected");
+    let said = client.call_tool("ask", json!({})).await.expect("a result").text();
+    assert!(said.contains("true misuse") && said.contains("no notification of a client"), "{said}");
+}

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tricorn::prelude::*;
-use tricorn::{Events, Quiet};
+use tricorn::{Events, NoEvents};
 
 /// The longest anything is waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -139,7 +139,7 @@ fn at_the_end_of_input() {
 #[tokio::main]
 async fn main() -> tricorn::Result<ExitCode> {
     if std::env::var_os("TRICORN_TEST_SERVES").is_some() {
-        Events::warning(&Quiet, "careful");
+        Events::warning(&NoEvents, "careful");
         return server().run().await;
     }
     over_stdio(Signal::INT, 130);

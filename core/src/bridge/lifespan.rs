@@ -8,7 +8,7 @@ use crate::driver::runtime;
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
 use crate::protocol::revision::Revision;
-use crate::protocol::{CallId, Input, LogLevel, Payload, PeerFacts, RequestContext};
+use crate::protocol::{CallId, Input, LogLevel, Payload, PeerFacts, RequestContext, Role};
 use crate::server::{Lifespan, SharedState};
 
 struct HostLifespan {
@@ -85,6 +85,10 @@ impl Link for Nowhere {
 
     fn awaited(&self) -> usize {
         0
+    }
+
+    fn role(&self) -> Role {
+        Role::Server
     }
 
     fn subscribe(&self, _: &str, _: bool) -> Result<()> {

@@ -80,7 +80,7 @@ impl Server {
     }
 
     fn parameters(&self, options: &str) -> Result<Added> {
-        let options: AddOptions = crate::options::read("options", options, &["parameters", "completions", "enabled"])?;
+        let options: AddOptions = crate::options::read("options", options)?;
         let mut parameters = Parameters::of(options.parameters);
         for (name, handler) in options.completions {
             parameters.completions.push((name, self.handler(handler)));
@@ -139,8 +139,7 @@ impl Server {
     /// [`Misuse`](crate::ErrorKind::Misuse) for a path that is neither, a URI that is none or is taken.
     #[cfg(feature = "files")]
     pub fn add_files(&self, options: &str) -> Result<()> {
-        let known = ["path", "uri", "hidden", "max_files", "max_bytes"];
-        let options: FileOptions = crate::options::read("files", options, &known)?;
+        let options: FileOptions = crate::options::read("files", options)?;
         let path = std::path::PathBuf::from(&options.path);
         if path.is_dir() {
             let mut directory = Directory::new(path, &options.uri)?.hidden(options.hidden);

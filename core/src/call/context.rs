@@ -9,7 +9,7 @@ use super::request::{Answer, CallOptions, Done, Guard, prepared};
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::protocol::revision::{Era, Method, modern};
-use crate::protocol::{CallId, Input, LogLevel, Payload, RequestContext, States};
+use crate::protocol::{CallId, Input, LogLevel, Payload, RequestContext, Role, States};
 use crate::signal::Signal;
 
 /// What a layer above keeps for one connection.
@@ -41,6 +41,8 @@ pub(crate) trait Link: Send + Sync {
     ) -> Guard;
     /// Requests to the peer that wait for an answer.
     fn awaited(&self) -> usize;
+    /// Which side this is.
+    fn role(&self) -> Role;
     /// A legacy client's subscription to a resource begins or ends.
     ///
     /// # Errors
@@ -129,6 +131,9 @@ impl Context {
 
     /// Whether the peer wants log messages of this level.
     pub(crate) fn is_logged(&self, level: LogLevel) -> bool {
+        if self.0.link.role() == Role::Client {
+            return false;
+        }
         let request = &self.0.request;
         let wanted = match request.revision.era() {
             Era::Legacy => self.0.link.log_level().or(request.log_level),
@@ -183,9 +188,15 @@ impl Context {
     /// [`Misuse`](crate::ErrorKind::Misuse) for what is no notification of this side in this revision.
     pub fn notify(&self, method: &str, params: Option<RawJson>) -> Result<()> {
         let revision = self.0.request.revision;
-        let row = Method::find(method).filter(|row| row.notification && row.from_server() && row.exists_in(revision));
+        let role = self.0.link.role();
+        let ours = |row: &&Method| match role {
+            Role::Server => row.from_server(),
+            Role::Client => row.from_client(),
+        };
+        let row = Method::find(method).filter(|row| row.notification && row.exists_in(revision)).filter(ours);
         let Some(row) = row else {
-            return Err(Error::misuse(format!("{method:?} is no notification of a server in revision {revision}")));
+            let side = if role == Role::Client { "client" } else { "server" };
+            return Err(Error::misuse(format!("{method:?} is no notification of a {side} in revision {revision}")));
         };
         let params = params.unwrap_or_else(RawJson::empty_object);
         self.0.link.clone().input(Input::Notify { method: row.name, params, related: Some(self.0.call) });

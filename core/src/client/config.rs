@@ -17,6 +17,28 @@ pub(super) fn is_path(text: &str) -> bool {
     !is_url && text.ends_with(".json") && (!text.contains(char::is_whitespace) || Path::new(text).is_file())
 }
 
+/// Refuses what ends like the path of such a file that is not there, and begins with no program either.
+///
+/// # Errors
+/// [`Misuse`](crate::ErrorKind::Misuse) naming both.
+pub(super) fn check_command(line: &str, program: &str) -> Result<()> {
+    let looks_like_path = line.ends_with(".json") && line.contains(char::is_whitespace);
+    if !looks_like_path || is_program(program) {
+        return Ok(());
+    }
+    Err(Error::misuse(format!(
+        "target {line:?}: there is no such file, and no program {program:?} for a command line either"
+    )))
+}
+
+fn is_program(name: &str) -> bool {
+    if name.contains('/') {
+        return Path::new(name).is_file();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
+}
+
 /// The server of this name, or the only one. Its standard error goes to `stderr` if its entry does not say.
 pub(super) fn read(path: &Path, server: Option<&str>, stderr: Option<&str>) -> Result<Target> {
     let config = load(path)?;
@@ -152,11 +174,15 @@ mod tests {
         let url = Target::parse(r#"{"text": " https://h/mcp.json ", "stderr": "event"}"#);
         assert!(matches!(url, Ok(Target::Url { url, .. }) if url == "https://h/mcp.json"));
         // The end of a command line, not a file.
-        let line = format!("server --config {}", text.replace(' ', "-"));
-        assert_eq!(command(Target::from_text(&line)).0, "server");
+        let line = format!("env --config {}", text.replace(' ', "-"));
+        assert_eq!(command(Target::from_text(&line)).0, "env");
         std::fs::remove_file(&path).expect("removed");
         for gone in [Target::from_file(&path, None), Target::from_text("missing.json")] {
             assert_eq!(gone.expect_err("no file").kind(), crate::ErrorKind::Misuse);
+        }
+        for line in [text, "no-such-program mcp.json"] {
+            let error = Target::from_text(line).expect_err("neither");
+            assert!(error.message().contains("no such file, and no program"), "{error}");
         }
     }
 

@@ -16,7 +16,7 @@ use crate::protocol::{Kind, LogLevel};
 /// One page of a list.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Page {
+pub struct ListPage {
     /// The definitions, with every member kept, known or not.
     pub entries: Vec<Map<String, Value>>,
     /// Where the next page begins; absent on the last one.
@@ -81,17 +81,17 @@ impl Pages {
         method(self.kind)
     }
 
-    fn read(&mut self, outcome: Result<RawJson>) -> Result<Page> {
+    fn read(&mut self, outcome: Result<RawJson>) -> Result<ListPage> {
         let page = outcome.and_then(|result| page(self.kind, &result))?;
         let next_cursor = page.next_cursor.map(|cursor| self.seen.next(self.method(), cursor)).transpose()?;
-        Ok(Page { entries: page.entries, next_cursor })
+        Ok(ListPage { entries: page.entries, next_cursor })
     }
 
     /// The next page; none after the last.
     ///
     /// # Errors
     /// As [`Client::request`]; [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) when the pages do not end.
-    pub async fn next_page(&mut self) -> Result<Option<Page>> {
+    pub async fn next_page(&mut self) -> Result<Option<ListPage>> {
         let State::Ready(cursor) = std::mem::replace(&mut self.state, State::Ended) else { return Ok(None) };
         let outcome = self.client.list_request(self.kind, cursor.as_deref(), &self.options).await;
         let page = self.read(outcome)?;
@@ -167,7 +167,7 @@ const fn method(kind: Kind) -> &'static str {
 }
 
 /// Reads one page.
-fn page(kind: Kind, result: &RawJson) -> Result<Page> {
+fn page(kind: Kind, result: &RawJson) -> Result<ListPage> {
     let wrong = |why: &str| Error::new(ErrorKind::PeerMisbehaved, format!("result of {}: {why}", method(kind)));
     let mut members: Map<String, Value> = result.to().map_err(|e| wrong(&e.to_string()))?;
     let entries =
@@ -178,7 +178,7 @@ fn page(kind: Kind, result: &RawJson) -> Result<Page> {
         Some(Value::String(cursor)) => Some(cursor),
         Some(other) => return Err(wrong(&format!("\"nextCursor\": expected a string, got {other}"))),
     };
-    Ok(Page { entries, next_cursor })
+    Ok(ListPage { entries, next_cursor })
 }
 
 fn typed<T: serde::de::DeserializeOwned>(method: &str, result: &RawJson) -> Result<T> {
@@ -202,7 +202,7 @@ impl Client {
     ///
     /// # Errors
     /// As [`request`](Self::request).
-    pub async fn page(&self, kind: Kind, cursor: Option<&str>, options: &CallOptions) -> Result<Page> {
+    pub async fn page(&self, kind: Kind, cursor: Option<&str>, options: &CallOptions) -> Result<ListPage> {
         page(kind, &self.list_request(kind, cursor, options).await?)
     }
 

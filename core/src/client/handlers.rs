@@ -46,9 +46,9 @@ impl<E: Events + ?Sized> Events for Arc<E> {
 
 /// No interest in events; warnings go to standard error.
 #[derive(Debug, Clone, Copy)]
-pub struct Quiet;
+pub struct NoEvents;
 
-impl Events for Quiet {}
+impl Events for NoEvents {}
 
 const SAMPLING: &str = "sampling/createMessage";
 const ELICITATION: &str = "elicitation/create";
@@ -69,7 +69,7 @@ pub struct Handlers {
 impl Default for Handlers {
     fn default() -> Self {
         Self {
-            events: Arc::new(Quiet),
+            events: Arc::new(NoEvents),
             by_method: Vec::new(),
             capabilities: Map::new(),
             roots: None,

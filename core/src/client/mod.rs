@@ -15,8 +15,8 @@ pub use calls::Client;
 pub(crate) use calls::{Closer, Connected};
 #[cfg(feature = "runtime")]
 pub(crate) use features::check_of;
-pub use features::{ListToolsResult, Page, Pages};
+pub use features::{ListPage, ListToolsResult, Pages};
 #[cfg(feature = "runtime")]
-pub use group::{ClientGroup, Connect, Entry, GroupOptions, Listing, Prefix, Servers};
-pub use handlers::{Events, Handlers, Quiet, Roots};
+pub use group::{ClientGroup, Connect, GroupEntry, GroupListing, GroupOptions, Prefix, Servers};
+pub use handlers::{Events, Handlers, NoEvents, Roots};
 pub use options::{ClientOptions, Stderr, Target};

@@ -84,26 +84,7 @@ impl ClientOptions {
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) naming the option that is unknown or wrong.
     pub fn parse(text: &str) -> Result<Self> {
-        let known = [
-            "name",
-            "version",
-            "title",
-            "description",
-            "website_url",
-            "icons",
-            "revision",
-            "request_timeout",
-            "probe_timeout",
-            "max_message_bytes",
-            "max_nesting",
-            "max_in_flight",
-            "headers",
-            "shutdown_grace",
-            "capabilities",
-            "ping_interval",
-            "ping_timeout",
-        ];
-        let options: Self = crate::options::read("client options", text, &known)?;
+        let options: Self = crate::options::read("client options", text)?;
         options.check()?;
         Ok(options)
     }
@@ -245,6 +226,7 @@ impl Target {
         let Some(command) = words.next() else {
             return Err(Error::misuse("target: empty, expected a URL or a command line"));
         };
+        super::config::check_command(text, &command)?;
         Ok(Self::command(command, words))
     }
 
@@ -294,8 +276,7 @@ impl Target {
         if let Some(target) = super::config::named(text)? {
             return Ok(target);
         }
-        let known = ["url", "headers", "command", "args", "env", "cwd", "stderr", "type"];
-        let wire: Wire = crate::options::read("target", text, &known)?;
+        let wire: Wire = crate::options::read("target", text)?;
         // Hosts' configuration files name the transport; otherwise what the other members say is enough.
         let sse = wire.r#type == "sse";
         let stderr = wire.stderr.as_deref().map_or(Ok(Stderr::default()), Stderr::parse)?;

@@ -4,7 +4,7 @@ use super::{Peer, Waiter, now};
 use crate::call::{BoxFuture, CallOptions, Context, Done, Guard, Link, SessionSlot};
 use crate::error::Result;
 use crate::jsonrpc::RawJson;
-use crate::protocol::{CallId, Input, Invocation, LogLevel, Payload};
+use crate::protocol::{CallId, Input, Invocation, LogLevel, Payload, Role};
 
 impl Link for Peer {
     fn started(&self, context: &Context) -> bool {
@@ -81,6 +81,10 @@ impl Link for Peer {
 
     fn awaited(&self) -> usize {
         Self::awaited(self)
+    }
+
+    fn role(&self) -> Role {
+        self.lock().connection.facts().role
     }
 
     fn subscribe(&self, uri: &str, begins: bool) -> Result<()> {

@@ -15,7 +15,7 @@ use crate::model::Content;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(clippy::exhaustive_enums, reason = "the schema has these three")]
-pub enum Action {
+pub enum ElicitAction {
     /// Answered it; of a URL: agreed to visit it.
     Accept,
     /// Said no.
@@ -29,7 +29,7 @@ pub enum Action {
 #[non_exhaustive]
 pub struct ElicitResult {
     /// What the user did.
-    pub action: Action,
+    pub action: ElicitAction,
     /// The answers, when it was accepted.
     #[serde(default)]
     pub content: Map<String, Value>,
@@ -219,10 +219,10 @@ impl Context {
     pub async fn elicit_as<T: JsonSchema + DeserializeOwned>(&self, message: &str) -> Result<Option<T>> {
         let result = self.elicit(message, &form_of::<T>()).await?;
         match result.action {
-            Action::Accept => serde_json::from_value(Value::Object(result.content))
+            ElicitAction::Accept => serde_json::from_value(Value::Object(result.content))
                 .map(Some)
                 .map_err(|e| Error::new(ErrorKind::PeerMisbehaved, format!("answer: {e}"))),
-            Action::Decline | Action::Cancel => Ok(None),
+            ElicitAction::Decline | ElicitAction::Cancel => Ok(None),
         }
     }
 
@@ -232,7 +232,7 @@ impl Context {
     /// # Errors
     /// [`Unsupported`](ErrorKind::Unsupported) when the client does not declare `elicitation.url`; as
     /// [`ask`](Self::ask).
-    pub async fn elicit_url(&self, message: &str, url: &str, elicitation_id: &str) -> Result<Action> {
+    pub async fn elicit_url(&self, message: &str, url: &str, elicitation_id: &str) -> Result<ElicitAction> {
         let params = json!({"mode": "url", "message": message, "url": url, "elicitationId": elicitation_id});
         let result: ElicitResult = self.asked("elicitation/create", &params).await?;
         Ok(result.action)

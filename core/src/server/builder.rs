@@ -83,23 +83,7 @@ impl ServerOptions {
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) naming the option that is unknown or wrong.
     pub fn parse(text: &str) -> Result<Self> {
-        let known = [
-            "name",
-            "version",
-            "title",
-            "description",
-            "website_url",
-            "icons",
-            "instructions",
-            "page_size",
-            "max_message_bytes",
-            "max_nesting",
-            "max_in_flight",
-            "max_queued_notifications",
-            "ping_interval",
-            "ping_timeout",
-        ];
-        let options: Self = crate::options::read("server options", text, &known)?;
+        let options: Self = crate::options::read("server options", text)?;
         options.check()?;
         Ok(options)
     }

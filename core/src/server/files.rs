@@ -89,7 +89,7 @@ pub struct Entry {
 /// A part of a listing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Page {
+pub struct FilePage {
     /// The files, ordered by the parts of their paths.
     pub entries: Vec<Entry>,
     /// What to ask the next page with; absent on the last one.
@@ -193,18 +193,18 @@ impl Directory {
         format!("{}{}", self.base, parts.join("/"))
     }
 
-    /// At most `limit` files after the cursor `after`, which is a page's [`next`](Page::next). Links to files are
+    /// At most `limit` files after the cursor `after`, which is a page's [`next`](FilePage::next). Links to files are
     /// listed when they stay below the directory; links to directories are not followed, and names that are not UTF-8,
     /// directories that cannot be read and what is deeper than 32 levels are left out.
     ///
     /// # Errors
     /// That of the operating system, when the directory cannot be read.
-    pub fn list(&self, after: Option<&str>, limit: usize) -> io::Result<Page> {
+    pub fn list(&self, after: Option<&str>, limit: usize) -> io::Result<FilePage> {
         let root = self.open()?;
         let (names, truncated) = walk::names(&root, self.hidden, self.max_files)?;
         let after: Option<Vec<&str>> = after.map(|name| name.split('/').collect());
         let is_later = |name: &str| after.as_deref().is_none_or(|after| name.split('/').gt(after.iter().copied()));
-        let mut page = Page { truncated, ..Page::default() };
+        let mut page = FilePage { truncated, ..FilePage::default() };
         let mut last = None;
         for name in names.into_iter().filter(|name| is_later(name)) {
             if page.entries.len() >= limit.max(1) {

@@ -24,7 +24,7 @@ mod tools;
 mod usage;
 mod validate;
 
-pub use ask::{Action, CreateMessageRequestParams, CreateMessageResult, ElicitResult, Root};
+pub use ask::{CreateMessageRequestParams, CreateMessageResult, ElicitAction, ElicitResult, Root};
 pub use builder::{Server, ServerOptions};
 pub use handler::{HandlerError, IntoAnswer, IntoHandler};
 #[cfg(feature = "runtime")]

@@ -6,7 +6,7 @@ use crate::call::{BoxFuture, CallOptions, Context, Done, Guard, Link, SessionSlo
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
 use crate::protocol::revision::{Revision, shape};
-use crate::protocol::{Call, CallId, Input, LogLevel, Payload};
+use crate::protocol::{Call, CallId, Input, LogLevel, Payload, Role};
 
 /// Of one request the answer comes here; the rest goes on to the peer.
 pub(super) struct Caught {
@@ -119,6 +119,10 @@ impl Link for Caught {
         self.link.awaited()
     }
 
+    fn role(&self) -> Role {
+        self.link.role()
+    }
+
     fn subscribe(&self, uri: &str, begins: bool) -> Result<()> {
         self.link.subscribe(uri, begins)
     }
@@ -181,6 +185,10 @@ impl Link for Outward {
 
     fn awaited(&self) -> usize {
         self.0.awaited()
+    }
+
+    fn role(&self) -> Role {
+        Role::Client
     }
 
     fn subscribe(&self, uri: &str, begins: bool) -> Result<()> {

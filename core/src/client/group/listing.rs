@@ -15,7 +15,7 @@ use crate::protocol::Kind;
 /// Something that a server of a group lists.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Entry {
+pub struct GroupEntry {
     /// The server's name in the group.
     pub server: String,
     /// The public name, which nothing else of this kind in the group has.
@@ -27,9 +27,9 @@ pub struct Entry {
 /// What the servers of a group list of one kind.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
-pub struct Listing {
+pub struct GroupListing {
     /// In the servers' order, then in each server's own.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<GroupEntry>,
     /// Why the lists of some servers are missing.
     pub failures: BTreeMap<String, Error>,
 }
@@ -110,22 +110,22 @@ impl Snapshot {
 
 impl ClientGroup {
     /// The tools of all servers.
-    pub async fn tools(&self) -> Listing {
+    pub async fn tools(&self) -> GroupListing {
         self.list(Kind::Tool, &CallOptions::default()).await
     }
 
     /// The resources of all servers.
-    pub async fn resources(&self) -> Listing {
+    pub async fn resources(&self) -> GroupListing {
         self.list(Kind::Resource, &CallOptions::default()).await
     }
 
     /// The resource templates of all servers.
-    pub async fn resource_templates(&self) -> Listing {
+    pub async fn resource_templates(&self) -> GroupListing {
         self.list(Kind::ResourceTemplate, &CallOptions::default()).await
     }
 
     /// The prompts of all servers.
-    pub async fn prompts(&self) -> Listing {
+    pub async fn prompts(&self) -> GroupListing {
         self.list(Kind::Prompt, &CallOptions::default()).await
     }
 
@@ -135,18 +135,18 @@ impl ClientGroup {
     /// [`Prefix::Always`](super::Prefix::Always)) `server_name`: characters of the server's name outside
     /// `[A-Za-z0-9_-]` become `_`, and what is longer than 64 characters is cut and ends in a digest. The names depend
     /// on nothing but what is listed.
-    pub async fn list(&self, kind: Kind, options: &CallOptions) -> Listing {
+    pub async fn list(&self, kind: Kind, options: &CallOptions) -> GroupListing {
         let ask =
             |(name, server): (String, Joined)| async move { Some((name, server.list(kind, options).await.err()?)) };
         let asked = self.declaring(kind).into_iter().map(ask).collect();
         let failures = all(asked, MAX_SERVERS).await.into_iter().flatten().collect();
         let snapshot = self.snapshot(kind);
-        let entries = snapshot.iter().map(|((server, _), name, definition)| Entry {
+        let entries = snapshot.iter().map(|((server, _), name, definition)| GroupEntry {
             server: server.clone(),
             name: name.to_owned(),
             definition: definition.clone(),
         });
-        Listing { entries: entries.collect(), failures }
+        GroupListing { entries: entries.collect(), failures }
     }
 
     /// What is known, after those servers were asked of which nothing is known any more.

@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::options::seconds;
 use crate::protocol::LogLevel;
 
-pub use listing::{Entry, Listing};
+pub use listing::{GroupEntry, GroupListing};
 use members::Members;
 pub use servers::{Connect, Servers};
 

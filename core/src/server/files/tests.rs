@@ -33,7 +33,7 @@ impl Drop for Scratch {
     }
 }
 
-fn names(page: &Page) -> Vec<&str> {
+fn names(page: &FilePage) -> Vec<&str> {
     page.entries.iter().map(|entry| entry.name.as_str()).collect()
 }
 
@@ -232,7 +232,7 @@ fn what_is_no_file_is_not_waited_for() {
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).expect("a pipe");
     let directory = scratch.root();
     assert_eq!(refused(&directory, "docs://pipe"), "not found");
-    assert_eq!(directory.list(None, 10).expect("listed"), Page::default());
+    assert_eq!(directory.list(None, 10).expect("listed"), FilePage::default());
     assert!(matches!(File::new(&pipe, "docs://pipe").expect("a file").read(), Err(ReadError::NotFound)));
 }
 

@@ -75,24 +75,7 @@ impl HttpOptions {
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) naming the option that is unknown or wrong.
     pub fn parse(text: &str) -> Result<Self> {
-        let known = [
-            "host",
-            "port",
-            "path",
-            "allowed_hosts",
-            "allowed_origins",
-            "max_sessions",
-            "session_idle_timeout",
-            "keep_alive_interval",
-            "max_events",
-            "max_event_bytes",
-            "sse_retry",
-            "sse",
-            "sse_path",
-            "sse_message_path",
-            "max_connections",
-        ];
-        let options: Self = crate::options::read("HTTP options", text, &known)?;
+        let options: Self = crate::options::read("HTTP options", text)?;
         options.check()?;
         Ok(options)
     }
