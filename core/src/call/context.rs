@@ -1,6 +1,7 @@
 use std::any::Any;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -54,6 +55,28 @@ pub(crate) trait Link: Send + Sync {
     fn cork(&self) {}
     /// Sends what was held back.
     fn uncork(&self) {}
+    /// Time and timers.
+    fn clock(&self) -> Arc<dyn Clock>;
+    /// Tells this connection from all others of the process.
+    fn number(&self) -> u64;
+    /// Whether what belongs to no request goes out at once, and does not wait for a stream.
+    fn is_heard(&self) -> bool;
+    /// What waits for a stream may go out with the answer to this request.
+    fn take_up(&self, call: CallId);
+    /// The handler waits for an answer of the peer until this is dropped.
+    fn waiting(self: Arc<Self>) -> Guard {
+        Box::new(())
+    }
+    /// Says what a task is doing.
+    fn set_status(&self, _message: &str) {}
+}
+
+/// Time and timers, as those who move bytes have them.
+pub(crate) trait Clock: Send + Sync {
+    /// Monotonic time.
+    fn now(&self) -> Duration;
+    /// Does this after a while, unless what is returned is dropped before. Without a runtime, never.
+    fn later(&self, delay: Duration, work: Box<dyn FnOnce() + Send>) -> Guard;
 }
 
 /// One running request, as its handler sees it. A clone is a reference count.
@@ -143,7 +166,14 @@ impl Context {
     /// As [`ask`](Self::ask), with a function that hears of the outcome.
     pub(crate) fn start(&self, method: &str, params: Option<RawJson>, options: &CallOptions, done: Done) -> Guard {
         match prepared(params, options) {
-            Ok(params) => self.0.link.clone().request(method, params, options, Some(self.0.call), done),
+            Ok(params) => {
+                let waiting = self.0.link.clone().waiting();
+                let done: Done = Box::new(move |outcome| {
+                    drop(waiting);
+                    done(outcome);
+                });
+                self.0.link.clone().request(method, params, options, Some(self.0.call), done)
+            }
             Err(error) => {
                 done(Err(error));
                 Box::new(())
@@ -164,6 +194,12 @@ impl Context {
         let params = params.unwrap_or_else(RawJson::empty_object);
         self.0.link.clone().input(Input::Notify { method: row.name, params, related: Some(self.0.call) });
         Ok(())
+    }
+
+    /// Says what the request is doing, for people who look at its task: the task's `statusMessage`. Nothing happens when
+    /// it does not run as a task ([`RequestContext::task_id`]).
+    pub fn set_status(&self, message: &str) {
+        self.0.link.set_status(message);
     }
 
     /// Ends the event stream that the answer goes on, to free its connection while a long call runs. The client asks

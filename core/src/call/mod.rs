@@ -6,10 +6,13 @@
 mod context;
 mod handler;
 mod request;
+mod tasks;
 
 pub use context::Context;
-pub(crate) use context::{Link, SessionSlot};
+pub(crate) use context::{Clock, Link, SessionSlot};
 pub(crate) use handler::{BoxFuture, Failures, HiddenError, Shaper};
 pub use handler::{Handler, Reply};
 pub use request::{Answer, CallOptions};
 pub(crate) use request::{Done, Guard, prepared};
+pub use tasks::TaskOptions;
+pub(crate) use tasks::Tasks;

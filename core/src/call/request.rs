@@ -140,7 +140,7 @@ pub(crate) fn prepared(params: Option<RawJson>, options: &CallOptions) -> Result
 }
 
 /// The parameters with these members in their `_meta`.
-fn with_meta(params: Option<&RawJson>, meta: &RawJson) -> RawJson {
+pub(super) fn with_meta(params: Option<&RawJson>, meta: &RawJson) -> RawJson {
     let given = params.map_or("{}", RawJson::get);
     let own = shape::members(meta.get());
     let (mut text, mut merged) = (String::from("{"), String::from("{"));

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
+use super::clock::Time;
 use super::{Peer, Waiter, now};
-use crate::call::{BoxFuture, CallOptions, Context, Done, Guard, Link, SessionSlot};
+use crate::call::{BoxFuture, CallOptions, Clock, Context, Done, Guard, Link, SessionSlot};
 use crate::error::Result;
 use crate::jsonrpc::RawJson;
 use crate::protocol::{CallId, Input, Invocation, LogLevel, Payload};
@@ -94,6 +95,23 @@ impl Link for Peer {
     fn close_stream(&self, call: CallId) {
         let route = self.lock().connection.route(call);
         route.into_iter().for_each(|route| self.sink.pause(route));
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::new(Time)
+    }
+
+    fn number(&self) -> u64 {
+        self.number
+    }
+
+    fn is_heard(&self) -> bool {
+        self.sink.is_heard()
+    }
+
+    fn take_up(&self, call: CallId) {
+        let route = self.lock().connection.route(call);
+        route.into_iter().for_each(|route| self.sink.take_up(route));
     }
 
     fn cork(&self) {

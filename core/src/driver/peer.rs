@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -23,6 +24,12 @@ pub(crate) trait Sink: Send + Sync {
     fn unanswered(&self, _route: Route) {}
     /// The answer to what came in this way may wait for its reader to come back.
     fn pause(&self, _route: Route) {}
+    /// Whether what belongs to no request goes out at once, and does not wait for a stream.
+    fn is_heard(&self) -> bool {
+        true
+    }
+    /// What waits for a stream may go out before the answer to what came in this way.
+    fn take_up(&self, _route: Route) {}
     /// The connection has ended; nothing more will be sent.
     fn close(&self) {}
 }
@@ -39,6 +46,8 @@ pub(crate) trait Service: Send + Sync {
     fn opened(&self, _peer: &Arc<Peer>, _opening: Opening) {}
     /// The connection ended.
     fn closed(&self, _peer: &Arc<Peer>, _reason: &Error, _relaunch: bool) {}
+    /// The connection goes on with a new session.
+    fn session_lost(&self, _peer: &Arc<Peer>) {}
 }
 
 /// Who waits for the answer to a request of ours.
@@ -106,7 +115,11 @@ pub(crate) struct Peer {
     pub(super) sink: Arc<dyn Sink>,
     limits: Limits,
     pub(super) session: SessionSlot,
+    /// Unlike any other's of the process.
+    pub(super) number: u64,
 }
+
+static LAST: AtomicU64 = AtomicU64::new(0);
 
 impl Peer {
     pub(crate) fn new(
@@ -137,6 +150,7 @@ impl Peer {
             sink: sink(weak),
             limits,
             session: SessionSlot::new(),
+            number: LAST.fetch_add(1, Ordering::Relaxed),
         })
     }
 
@@ -300,6 +314,7 @@ impl Peer {
                 Action::Abandon(id) => rest.push(Work::Abandon(id)),
                 Action::Unanswered(route) => rest.push(Work::Unanswered(route)),
                 Action::Opened(opening) => rest.push(Work::Opened(opening)),
+                Action::SessionLost => rest.push(Work::SessionLost),
                 Action::Warn(message) => rest.push(Work::Warn(message)),
                 Action::Close { reason, relaunch } => {
                     if state.end == End::No {
@@ -325,6 +340,7 @@ impl Peer {
                 Work::Abandon(id) => self.sink.abandon(&id),
                 Work::Unanswered(route) => self.sink.unanswered(route),
                 Work::Opened(opening) => self.service.opened(self, opening),
+                Work::SessionLost => self.service.session_lost(self),
                 Work::Warn(message) => self.service.warning(&message),
                 Work::Close(reason, relaunch) => self.service.closed(self, &reason, relaunch),
             }
@@ -411,6 +427,7 @@ enum Work {
     Abandon(Id),
     Unanswered(Route),
     Opened(Opening),
+    SessionLost,
     Warn(String),
     Close(Error, bool),
 }

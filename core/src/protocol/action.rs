@@ -164,6 +164,8 @@ pub struct Call {
     pub name: Option<RawJson>,
     /// `params.arguments`.
     pub arguments: Option<RawJson>,
+    /// `params.task`, where this side runs such requests as tasks.
+    pub task: Option<RawJson>,
     /// The facts it runs under.
     pub context: RequestContext,
 }
@@ -237,6 +239,8 @@ pub enum Action {
     Unanswered(Route),
     /// The client's negotiation succeeded.
     Opened(Opening),
+    /// The server has lost the session; what belonged to it is over, and a new one begins.
+    SessionLost,
     /// Something about the peer is wrong that is no reason to fail.
     Warn(String),
     /// The connection ends. `relaunch`: the server died of the probe; connect again and start with `initialize`.

@@ -17,4 +17,5 @@ pub(crate) use context::HeaderList;
 pub use context::{LogLevel, PeerFacts, RequestContext, Transport};
 pub(crate) use exchange::{Arrival, Head};
 pub use kind::Kind;
+pub(crate) use pending::Pace;
 pub use pending::{CallId, Route};

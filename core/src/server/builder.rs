@@ -9,6 +9,7 @@ use super::listed::{Common, Kind};
 use super::registry::Registry;
 use super::session::Links;
 use super::usage::Meter;
+use crate::call::{TaskOptions, Tasks};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{Limits, RawJson};
 use crate::model::{Capabilities, Implementation};
@@ -45,6 +46,8 @@ pub struct ServerOptions {
     pub max_in_flight: usize,
     /// Notifications that may wait for a slow peer. Default 256.
     pub max_queued_notifications: usize,
+    /// Runs tool calls as tasks, where client and tool want that. Default: no tasks.
+    pub tasks: Option<TaskOptions>,
 }
 
 impl Default for ServerOptions {
@@ -63,6 +66,7 @@ impl Default for ServerOptions {
             max_nesting: limits.max_nesting,
             max_in_flight: 256,
             max_queued_notifications: 256,
+            tasks: None,
         }
     }
 }
@@ -86,6 +90,7 @@ impl ServerOptions {
             "max_nesting",
             "max_in_flight",
             "max_queued_notifications",
+            "tasks",
         ];
         let options: Self = crate::options::read("server options", text, &known)?;
         options.check()?;
@@ -106,7 +111,7 @@ impl ServerOptions {
                 return Err(Error::misuse(format!("server option {name:?}: expected at least 1, got 0")));
             }
         }
-        Ok(())
+        self.tasks.as_ref().map_or(Ok(()), TaskOptions::check)
     }
 }
 
@@ -145,6 +150,7 @@ impl Server {
             registry: RwLock::new(Registry::default()),
             common: Arc::new(Common::default()),
             page_size: AtomicUsize::new(options.page_size.max(1)),
+            tasks: RwLock::new(options.tasks.clone().map(Tasks::new)),
         });
         let mistake = options.check().err();
         let shared = Shared {
@@ -238,6 +244,18 @@ impl Server {
         self.set(|o| o.max_queued_notifications = notifications)
     }
 
+    /// Runs tool calls as tasks, where client and tool want that (specification 2025-11-25, tasks, experimental). A tool
+    /// says so with [`Tool::task_support`](crate::model::Tool::task_support). Tasks belong to a client's session: no
+    /// other sees them, and they end with it.
+    #[must_use]
+    pub fn tasks(self, options: TaskOptions) -> Self {
+        let tasks = Some(Tasks::new(options.clone()));
+        let before =
+            std::mem::replace(&mut *self.shared.router.tasks.write().unwrap_or_else(PoisonError::into_inner), tasks);
+        drop(before);
+        self.set(|o| o.tasks = Some(options))
+    }
+
     /// Hears of errors that the model is not shown, and of the tool that failed: those that `?` made a
     /// [`HandlerError`](super::HandlerError) of, panics, results that do not fit the output schema. Called from any thread.
     /// Default: a line on standard error.
@@ -292,6 +310,10 @@ impl Server {
         }
         if resources {
             declared.insert("resources".into(), json!({"subscribe": true, "listChanged": true}));
+        }
+        if self.shared.router.tasks().is_some() {
+            let tasks = json!({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}});
+            declared.insert("tasks".into(), tasks);
         }
         declared.insert("tools".into(), json!({"listChanged": true}));
         declared

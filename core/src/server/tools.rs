@@ -7,8 +7,8 @@ use super::validate::Schema;
 use crate::call::{Failures, Handler, HiddenError, Shaper};
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
-use crate::model::Tool;
 use crate::model::mirror::{Mirror, mirrors};
+use crate::model::{TaskSupport, Tool};
 use crate::protocol::revision::shape::{self, Fit};
 use crate::protocol::revision::{Revision, Rules};
 use crate::protocol::{Payload, Structured};
@@ -22,6 +22,7 @@ pub(crate) struct ToolEntry {
     fit: Option<Fit>,
     /// The arguments that HTTP headers mirror.
     pub(crate) mirrors: Vec<Mirror>,
+    pub(super) task_support: TaskSupport,
 }
 
 impl Entry for ToolEntry {
@@ -41,8 +42,10 @@ impl ToolEntry {
         let fit = tool.members().get("outputSchema").map(Fit::of);
         let mirrors = tool.members().get("inputSchema").map_or_else(|| Ok(Vec::new()), mirrors);
         let mirrors = mirrors.map_err(|why| Error::misuse(format!("tool {name:?}: inputSchema: {why}")))?;
+        let task_support = TaskSupport::of(tool.members())
+            .map_err(|error| Error::misuse(format!("tool {name:?}: {}", error.message())))?;
         let listed = Listed::new(Kind::Tool, tool.into_members(), handler, common)?;
-        Ok(Self { listed, input, output, fit, mirrors })
+        Ok(Self { listed, input, output, fit, mirrors, task_support })
     }
 
     /// One of the definition's schemas, for its validator.

@@ -163,10 +163,11 @@ impl Connection {
             progress_token: admitted.progress_token,
             name: admitted.name.clone(),
             meta: admitted.meta,
+            task_id: None,
             transport: self.arrival.as_ref().map_or(&self.transport, |a| &a.transport).clone(),
         };
-        let (name, arguments) = (admitted.name, admitted.arguments);
-        out.push(Action::Dispatch(Box::new(Call { id: call, method: row, params, name, arguments, context })));
+        let (name, arguments, task) = (admitted.name, admitted.arguments, admitted.task);
+        out.push(Action::Dispatch(Box::new(Call { id: call, method: row, params, name, arguments, task, context })));
     }
 
     /// A server's first requests. `Ok(true)`: answered.

@@ -128,7 +128,8 @@ impl Connection {
         if !self.envelope.is_empty() {
             return;
         }
-        let (info, capabilities) = (self.facts.info.get(), self.facts.capabilities.raw().get());
+        let info = self.facts.info.get();
+        let capabilities = shape::capabilities(revision.rules(), self.facts.capabilities.raw());
         self.envelope = format!(
             "\"{PROTOCOL_VERSION}\":\"{revision}\",\"{CLIENT_INFO}\":{info},\"{CLIENT_CAPABILITIES}\":{capabilities}"
         );

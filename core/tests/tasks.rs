@@ -1,0 +1,8 @@
+//! Tasks of 2025-11-25: requests that go on after their answer, on both sides.
+#![cfg(feature = "http")]
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+#[path = "tasks/fixture.rs"]
+mod fixture;
+#[path = "tasks/server.rs"]
+mod server;
