@@ -2,7 +2,11 @@
 #![cfg(feature = "http")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[path = "tasks/client.rs"]
+mod client;
 #[path = "tasks/fixture.rs"]
 mod fixture;
+#[path = "tasks/http.rs"]
+mod http;
 #[path = "tasks/server.rs"]
 mod server;

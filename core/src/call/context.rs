@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::handler::{BoxFuture, Handler};
 use super::request::{Answer, CallOptions, Done, Guard, prepared};
+use super::tasks::{self, Requestor};
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::protocol::revision::{Era, Method, modern};
@@ -165,20 +166,40 @@ impl Context {
 
     /// As [`ask`](Self::ask), with a function that hears of the outcome.
     pub(crate) fn start(&self, method: &str, params: Option<RawJson>, options: &CallOptions, done: Done) -> Guard {
-        match prepared(params, options) {
+        let checked = prepared(params, options).and_then(|params| {
+            let request = &self.0.request;
+            options.task.map_or(Ok(()), |_| tasks::check(request.revision, &request.peer.capabilities, method))?;
+            Ok(params)
+        });
+        match checked {
             Ok(params) => {
                 let waiting = self.0.link.clone().waiting();
                 let done: Done = Box::new(move |outcome| {
                     drop(waiting);
                     done(outcome);
                 });
-                self.0.link.clone().request(method, params, options, Some(self.0.call), done)
+                match options.task {
+                    None => self.0.link.clone().request(method, params, options, Some(self.0.call), done),
+                    Some(metadata) => {
+                        let options = CallOptions { meta: None, ..options.clone() };
+                        self.requestor().start(method, params, metadata, options, done)
+                    }
+                }
             }
             Err(error) => {
                 done(Err(error));
                 Box::new(())
             }
         }
+    }
+
+    /// Follows the peer's tasks.
+    fn requestor(&self) -> Requestor {
+        let (link, call) = (self.0.link.clone(), self.0.call);
+        let ask = move |method: &str, params: Option<RawJson>, options: &CallOptions| {
+            Answer::of(|done| link.clone().request(method, params, options, Some(call), done))
+        };
+        Requestor { ask: Arc::new(ask), link: self.0.link.clone() }
     }
 
     /// Sends a notification to the peer, as part of this request.

@@ -6,7 +6,7 @@
 mod context;
 mod handler;
 mod request;
-mod tasks;
+pub(crate) mod tasks;
 
 pub use context::Context;
 pub(crate) use context::{Clock, Link, SessionSlot};

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::tasks::Known;
 use crate::call::{Answer, CallOptions, Done, Guard, Link, prepared};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
@@ -32,6 +33,7 @@ pub(crate) struct Connected {
     pub(crate) opening: Opening,
     pub(crate) timeout: Option<Duration>,
     pub(crate) transport: &'static str,
+    pub(crate) known: Arc<Known>,
 }
 
 /// A connected client. A clone is the same connection; it ends with [`close`](Self::close) or the last clone.
@@ -89,16 +91,26 @@ impl Client {
 
     /// Sends any request; `done` is called once, from any thread. Dropping what is returned cancels.
     pub(crate) fn start(&self, method: &str, params: Option<RawJson>, options: &CallOptions, done: Done) -> Guard {
-        let mut options = options.clone();
-        options.timeout = options.timeout.or(self.connected.timeout).filter(|timeout| !timeout.is_zero());
-        options.max_timeout = options.max_timeout.filter(|timeout| !timeout.is_zero());
-        match prepared(params, &options) {
-            Ok(params) => self.connected.link.clone().request(method, params, &options, None, done),
+        let done = self.learning(method, done);
+        match self.as_task(method, params.as_ref(), options).and_then(|task| Ok((task, prepared(params, options)?))) {
+            Ok((None, params)) => self.send(method, params, options, done),
+            Ok((Some(metadata), params)) => {
+                let options = CallOptions { meta: None, ..options.clone() };
+                self.requestor().start(method, params, metadata, options, done)
+            }
             Err(error) => {
                 done(Err(error));
                 Box::new(())
             }
         }
+    }
+
+    /// Sends a request as it stands.
+    pub(super) fn send(&self, method: &str, params: Option<RawJson>, options: &CallOptions, done: Done) -> Guard {
+        let mut options = options.clone();
+        options.timeout = options.timeout.or(self.connected.timeout).filter(|timeout| !timeout.is_zero());
+        options.max_timeout = options.max_timeout.filter(|timeout| !timeout.is_zero());
+        self.connected.link.clone().request(method, params, &options, None, done)
     }
 
     /// Sends a notification of the protocol.
@@ -118,7 +130,8 @@ impl Client {
         Ok(())
     }
 
-    /// Calls a tool. A tool that fails is a result with `is_error`, not an error.
+    /// Calls a tool. A tool that fails is a result with `is_error`, not an error. One that was listed as a tool to be
+    /// called as a task only is called as that, and this waits for the task's result; dropping the future cancels it.
     ///
     /// # Errors
     /// As [`request`](Self::request).

@@ -7,6 +7,7 @@ mod config;
 mod features;
 mod handlers;
 mod options;
+mod tasks;
 
 pub use calls::Client;
 #[cfg(feature = "runtime")]
@@ -16,3 +17,6 @@ pub(crate) use features::check_of;
 pub use features::{ListToolsResult, Page, Pages};
 pub use handlers::{Events, Handlers, Quiet, Roots};
 pub use options::{ClientOptions, Stderr, Target};
+#[cfg(feature = "runtime")]
+pub(crate) use tasks::Known;
+pub use tasks::{TaskChanges, TaskHandle};

@@ -4,6 +4,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::call::TaskOptions;
 use crate::error::{Error, Result};
 use crate::jsonrpc::{Limits, RawJson};
 use crate::model::{Capabilities, Implementation};
@@ -46,6 +47,8 @@ pub struct ClientOptions {
     pub shutdown_grace: f64,
     /// The client's capabilities object.
     pub capabilities: Option<RawJson>,
+    /// Runs sampling and elicitation as tasks, where the server wants that. Default: no tasks.
+    pub tasks: Option<TaskOptions>,
 }
 
 impl Default for ClientOptions {
@@ -67,6 +70,7 @@ impl Default for ClientOptions {
             headers: BTreeMap::new(),
             shutdown_grace: 2.0,
             capabilities: None,
+            tasks: None,
         }
     }
 }
@@ -93,6 +97,7 @@ impl ClientOptions {
             "headers",
             "shutdown_grace",
             "capabilities",
+            "tasks",
         ];
         let options: Self = crate::options::read("client options", text, &known)?;
         options.check()?;
@@ -101,6 +106,7 @@ impl ClientOptions {
 
     pub(crate) fn check(&self) -> Result<()> {
         self.pinned()?;
+        self.tasks.as_ref().map_or(Ok(()), TaskOptions::check)?;
         for (name, value) in [
             ("request_timeout", self.request_timeout),
             ("probe_timeout", self.probe_timeout),

@@ -64,7 +64,7 @@ impl Link for Peer {
         related: Option<CallId>,
         done: Done,
     ) -> Guard {
-        let waiter = Waiter { done, progress: options.progress.clone() };
+        let waiter = Waiter { done, progress: options.progress.clone(), lasting: options.lasting };
         let pending = self.call(
             |call| {
                 let mut invocation = Invocation::new(call, method, params);
@@ -72,6 +72,7 @@ impl Link for Peer {
                 invocation.max_timeout = options.max_timeout.filter(|timeout| !timeout.is_zero());
                 invocation.idempotent = options.idempotent;
                 invocation.progress = options.progress.is_some();
+                invocation.lasting = options.lasting;
                 invocation.related = related;
                 invocation
             },

@@ -53,8 +53,12 @@ pub(crate) trait Service: Send + Sync {
 /// Who waits for the answer to a request of ours.
 pub(crate) struct Waiter {
     pub(crate) done: Done,
-    pub(crate) progress: Option<Arc<dyn Fn(RawJson) + Send + Sync>>,
+    pub(crate) progress: Option<Progress>,
+    /// Progress is heard after the answer, too.
+    pub(crate) lasting: bool,
 }
+
+type Progress = Arc<dyn Fn(RawJson) + Send + Sync>;
 
 pub(super) struct State {
     pub(super) connection: Connection,
@@ -66,6 +70,8 @@ pub(super) struct State {
     corked: bool,
     end: End,
     waiters: BTreeMap<CallId, Waiter>,
+    /// Who still hears of the progress of what was answered.
+    lasting: BTreeMap<CallId, Progress>,
     /// A list, because it is short and lives long.
     pub(super) running: Vec<Context>,
     last_call: u64,
@@ -137,6 +143,7 @@ impl Peer {
                 corked: false,
                 end: End::No,
                 waiters: BTreeMap::new(),
+                lasting: BTreeMap::new(),
                 running: Vec::new(),
                 last_call: 0,
                 #[cfg(feature = "runtime")]
@@ -302,11 +309,15 @@ impl Peer {
                 }
                 Action::Resolve(call, outcome) => {
                     if let Some(waiter) = state.waiters.remove(&call) {
+                        if let (Some(progress), true) = (&waiter.progress, waiter.lasting && outcome.is_ok()) {
+                            state.lasting.insert(call, progress.clone());
+                        }
                         rest.push(Work::Resolve(waiter, outcome));
                     }
                 }
                 Action::Progress(call, params) => {
-                    if let Some(progress) = state.waiters.get(&call).and_then(|w| w.progress.clone()) {
+                    let waiter = state.waiters.get(&call).and_then(|waiter| waiter.progress.clone());
+                    if let Some(progress) = waiter.or_else(|| state.lasting.get(&call).cloned()) {
                         rest.push(Work::Progress(progress, params));
                     }
                 }
@@ -422,7 +433,7 @@ enum Work {
     Dispatch(Box<Call>),
     Abort(Context, Option<String>),
     Resolve(Waiter, Result<RawJson>),
-    Progress(Arc<dyn Fn(RawJson) + Send + Sync>, RawJson),
+    Progress(Progress, RawJson),
     Notified(String, Option<RawJson>),
     Abandon(Id),
     Unanswered(Route),
@@ -444,12 +455,13 @@ impl Pending {
         let Some(call) = self.call.take() else { return };
         let Some(peer) = self.peer.upgrade() else { return };
         let mut state = peer.lock();
-        let Some(waiter) = state.waiters.remove(&call) else {
+        let (waiter, lasting) = (state.waiters.remove(&call), state.lasting.remove(&call));
+        if waiter.is_none() && lasting.is_none() {
             return;
-        };
+        }
         let actions = state.connection.handle(now(), Input::Cancel(call, None));
         peer.act(state, actions);
-        drop(waiter);
+        drop((waiter, lasting));
     }
 }
 

@@ -109,13 +109,16 @@ pub struct Invocation {
     pub related: Option<CallId>,
     /// It may be repeated although nobody knows whether it was done, whatever its method says.
     pub idempotent: bool,
+    /// Its progress is heard after its answer, too, until it is cancelled: a task goes on.
+    pub lasting: bool,
 }
 
 impl Invocation {
     /// A request without timeout and without progress.
     pub fn new(call: CallId, method: impl Into<String>, params: Option<RawJson>) -> Self {
         let (timeout, max_timeout, related) = (None, None, None);
-        Self { call, method: method.into(), params, timeout, max_timeout, progress: false, related, idempotent: false }
+        let (progress, idempotent, lasting) = (false, false, false);
+        Self { call, method: method.into(), params, timeout, max_timeout, progress, related, idempotent, lasting }
     }
 }
 

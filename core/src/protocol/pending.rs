@@ -169,6 +169,8 @@ pub(super) struct Outgoing {
     /// Not restarted by anything.
     pub(super) hard_deadline: Option<Duration>,
     pub(super) wants_progress: bool,
+    /// Its progress is heard after its answer, too.
+    pub(super) lasting: bool,
     /// The peer's request it belongs to.
     pub(super) related: Option<CallId>,
     pub(super) resent: bool,
@@ -183,7 +185,8 @@ pub(super) struct Outgoing {
 impl Outgoing {
     /// From now on its time is running.
     pub(super) fn new(invocation: Invocation, now: Duration) -> Self {
-        let Invocation { call, method, params, timeout, max_timeout, progress, related, idempotent } = invocation;
+        let Invocation { call, method, params, timeout, max_timeout, progress, related, idempotent, lasting } =
+            invocation;
         let idempotent = idempotent || Method::find(&method).is_some_and(|row| row.idempotent);
         Self {
             call,
@@ -194,6 +197,7 @@ impl Outgoing {
             deadline: after(now, timeout),
             hard_deadline: after(now, max_timeout),
             wants_progress: progress,
+            lasting: lasting && progress,
             related,
             resent: false,
             idempotent,

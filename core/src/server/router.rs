@@ -20,7 +20,6 @@ use super::{HandlerError, IntoAnswer};
 use crate::call::{BoxFuture, Context, Handler, Link, Reply, Shaper, Tasks};
 use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{self, RawJson, code};
-use crate::model::TaskSupport;
 use crate::protocol::revision::Era;
 use crate::protocol::{Call, Payload};
 
@@ -192,7 +191,8 @@ impl Router {
         };
         match entry {
             Ok(entry) => {
-                if let Err(error) = self.check_task(&call, &entry) {
+                let has_tasks = || call.context.revision.rules().tasks && self.tasks().is_some();
+                if let Err(error) = entry.check_task(call.task.is_some(), has_tasks) {
                     return fail(link, &call, error);
                 }
                 match entry.check_arguments(&arguments) {
@@ -201,7 +201,7 @@ impl Router {
                         self.run_tool(link, call, handler, entry, arguments);
                     }
                     // The model can mend it, so it is told in every revision.
-                    Err(text) => self.run_tool(link, call, Arc::new(Fails(text)), entry, arguments),
+                    Err(text) => self.run_tool(link, call, Arc::new(super::tools::Fails(text)), entry, arguments),
                 }
             }
             Err(Some(source)) => {
@@ -212,24 +212,6 @@ impl Router {
             Err(None) => {
                 fail(link, &call, Error::invalid_params(format!("unknown tool {:?}", shortened(&name, 100))));
             }
-        }
-    }
-
-    /// Whether the tool may be called in this way, as a task or not.
-    ///
-    /// # Errors
-    /// −32601 (specification, tasks, "Tool-Level Negotiation").
-    fn check_task(&self, call: &Call, entry: &ToolEntry) -> Result<()> {
-        let refused = |how: &str| {
-            let subject = entry.listed().subject();
-            Err(Error::rpc(code::METHOD_NOT_FOUND, format!("{subject} {how} (execution.taskSupport)")))
-        };
-        match (&call.task, entry.task_support) {
-            (Some(_), TaskSupport::Forbidden) => refused("cannot be called as a task"),
-            (None, TaskSupport::Required) if call.context.revision.rules().tasks && self.tasks().is_some() => {
-                refused("can only be called as a task: send \"task\"")
-            }
-            _ => Ok(()),
         }
     }
 
@@ -384,15 +366,6 @@ fn covers(_: &Registry, _: &str) -> bool {
 pub(super) fn uri_of(cx: &Context) -> String {
     let name = cx.request().name.as_ref();
     name.and_then(|name| jsonrpc::unquoted(name.get())).map(Cow::into_owned).unwrap_or_default()
-}
-
-/// Says what is wrong with the arguments.
-struct Fails(String);
-
-impl Handler for Fails {
-    fn call(&self, _: Context, _: RawJson, reply: Reply) {
-        reply.failed(self.0.clone());
-    }
 }
 
 /// A subscription that its hook was asked about: it holds when the hook does not refuse.

@@ -7,11 +7,12 @@
 
 mod link;
 mod options;
+mod requestor;
 mod serve;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -21,6 +22,7 @@ use serde_json::json;
 
 use self::link::TaskLink;
 pub use self::options::TaskOptions;
+pub(crate) use self::requestor::{Requestor, augmented, check, created, task};
 use super::context::Clock;
 use super::request::{Guard, with_meta};
 use super::{Context, Handler, Link, Reply, Shaper};
@@ -47,6 +49,8 @@ pub(crate) struct Tasks {
 struct State {
     store: Box<dyn TaskStore>,
     running: HashMap<Arc<str>, Running>,
+    /// The connections that have had one.
+    links: HashSet<u64>,
     /// The one timer that is set, and when it goes off.
     timer: Option<(Duration, Guard)>,
 }
@@ -92,7 +96,7 @@ fn not_found(id: &str) -> Error {
 impl Tasks {
     pub(crate) fn new(options: TaskOptions) -> Arc<Self> {
         let store = Box::new(MemoryTasks::new(options.room()));
-        let state = State { store, running: HashMap::new(), timer: None };
+        let state = State { store, running: HashMap::new(), links: HashSet::new(), timer: None };
         Arc::new(Self { options, state: Mutex::new(state), clock: OnceLock::new() })
     }
 
@@ -196,6 +200,7 @@ impl Tasks {
             pace: Pace::new(),
         };
         state.running.insert(id.clone(), running);
+        state.links.insert(context.link().number());
         self.arm(&mut state, &clock);
         Ok(())
     }
@@ -256,14 +261,18 @@ impl Tasks {
 
     /// The connection, or the session that it had, is over, and so are its tasks.
     pub(crate) fn ended(&self, link: &dyn Link) {
-        let owner = owner_of(link);
         let mut state = self.lock();
+        // Most never had one.
+        if !state.links.remove(&link.number()) {
+            return;
+        }
+        let owner = owner_of(link);
         state.store.remove_all(&owner);
-        let (gone, rest) = std::mem::take(&mut state.running).into_iter().partition(|(_, r)| r.owner == owner);
-        state.running = rest;
+        let gone = state.running.iter().filter(|(_, running)| running.owner == owner);
+        let gone: Vec<_> = gone.map(|(id, _)| id.clone()).collect();
+        let gone: Vec<_> = gone.iter().filter_map(|id| state.running.remove(id)).collect();
         drop(state);
-        let gone: HashMap<Arc<str>, Running> = gone;
-        for (_, running) in gone {
+        for running in gone {
             running.stop("the session has ended", &Error::closed("the session has ended"));
         }
     }
@@ -330,7 +339,10 @@ impl Tasks {
     fn finish(&self, link: &Arc<dyn Link>, id: &str, status: TaskStatus, message: Option<String>, outcome: Outcome) {
         let mut state = self.lock();
         let Some(running) = state.running.remove(id) else { return };
-        let Some(Kept { mut task, .. }) = state.store.get(&running.owner, id) else { return };
+        let Some(Kept { mut task, .. }) = state.store.get(&running.owner, id) else {
+            // Before what waits for it is dropped.
+            return drop(state);
+        };
         task.status = status;
         task.status_message = message.or(task.status_message);
         task.last_updated_at = stamp();

@@ -287,6 +287,10 @@ impl Connection {
                 {
                     outgoing.restart(now);
                     out.push(Action::Progress(outgoing.call, params));
+                } else if let Id::Number(id) = &read.progress_token
+                    && let Some(call) = self.lasting.get(id)
+                {
+                    out.push(Action::Progress(*call, params));
                 }
             }
             "notifications/initialized" => self.ready(now),

@@ -72,6 +72,7 @@ impl Connection {
             out.push(Action::Resolve(call, Err(error.clone())));
         }
         self.batches.clear();
+        self.lasting.clear();
         out.push(Action::Close { reason: error.clone(), relaunch });
     }
 }
