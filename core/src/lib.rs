@@ -14,9 +14,9 @@ pub mod jsonrpc;
 pub mod model;
 mod options;
 pub mod protocol;
+mod random;
 pub mod server;
 mod signal;
-#[cfg(feature = "http")]
 mod store;
 #[cfg(feature = "tracing")]
 pub mod tracing;
@@ -52,13 +52,13 @@ pub mod prelude {
     pub use crate::connect;
     pub use crate::model::{
         CallToolResult, Content, GetPromptResult, Prompt, PromptMessage, ReadResourceResult, Resource,
-        ResourceContents, ResourceTemplate, Tool, ToolAnnotations,
+        ResourceContents, ResourceTemplate, TaskSupport, Tool, ToolAnnotations,
     };
     pub use crate::server::{HandlerError, Server};
-    pub use crate::{CallOptions, Context, Error, ErrorKind};
+    pub use crate::{CallOptions, Context, Error, ErrorKind, TaskOptions};
 }
 
-pub use call::{Answer, BoxFuture, CallOptions, Context, Handler, Reply};
+pub use call::{Answer, BoxFuture, CallOptions, Context, Handler, Reply, TaskOptions};
 pub use client::{Client, Events, NoEvents};
 pub use server::{HandlerError, Server};
 #[cfg(feature = "runtime")]

@@ -140,7 +140,8 @@ impl Client {
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) for a request that no server sends, or a capability that is no object.
     pub fn set_handler(&self, method: &str, capability: &str, handler: u32) -> Result<()> {
-        let row = Method::find(method).filter(|row| row.from_server() && !row.notification && row.capability.is_some());
+        let row = Method::find(method)
+            .filter(|row| row.from_server() && !row.from_client() && !row.notification && row.capability.is_some());
         let row = row.ok_or_else(|| Error::misuse(format!("{method:?} is no request of a server")))?;
         let capability: Value =
             serde_json::from_str(capability).map_err(|e| Error::misuse(format!("capability of {method:?}: {e}")))?;
@@ -204,7 +205,9 @@ impl Client {
     }
 
     /// Sends a request; settles its result object. `options` are `{"timeout"?, "max_timeout"?, "progress"?,
-    /// "idempotent"?}` or "".
+    /// "idempotent"?, "task"?: {"ttl"?: milliseconds}}` or ""; with `task` a tool's call runs as a task of the server, of
+    /// which the result is settled; settling `op` early cancels it. So does a call without, of a tool that was listed
+    /// with `"taskSupport": "required"`.
     pub fn request(&self, op: u64, method: &str, params: Option<RawJson>, options: &str) {
         let prepared = self.connected().and_then(|client| Ok((client, CallOptions::parse(options)?)));
         let bridge = self.bridge.clone();

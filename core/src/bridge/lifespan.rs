@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{HostHandler, Server};
-use crate::call::{BoxFuture, CallOptions, Context, Done, Guard, Handler, Link, SessionSlot, handled};
-use crate::driver::runtime;
+use crate::call::{BoxFuture, CallOptions, Clock, Context, Done, Guard, Handler, Link, SessionSlot, handled};
+use crate::driver::{Time, runtime};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
 use crate::protocol::revision::Revision;
@@ -98,6 +98,20 @@ impl Link for Nowhere {
     fn session(&self) -> &SessionSlot {
         &self.0
     }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::new(Time)
+    }
+
+    fn number(&self) -> u64 {
+        0
+    }
+
+    fn is_heard(&self) -> bool {
+        false
+    }
+
+    fn take_up(&self, _: CallId) {}
 }
 
 impl Server {

@@ -32,8 +32,8 @@ impl Bridge {
     }
 
     /// What is known of a running call, as JSON: `{"requestId", "method", "protocolVersion", "era", "clientInfo"?,
-    /// "clientCapabilities", "progressToken"?, "logLevel"?, "meta"?, "transport", "sessionId"?, "headers"?}`, and
-    /// `"through"?`: the call of the innermost middleware of this host that the request came through.
+    /// "clientCapabilities", "progressToken"?, "logLevel"?, "meta"?, "taskId"?, "transport", "sessionId"?, "headers"?}`,
+    /// and `"through"?`: the call of the innermost middleware of this host that the request came through.
     #[must_use]
     pub fn context(&self, key: u64) -> Option<RawJson> {
         self.running(key).map(|context| {
@@ -52,6 +52,14 @@ impl Bridge {
     pub fn progress(&self, key: u64, progress: f64, total: Option<f64>, message: Option<&str>) -> bool {
         self.running(key).is_some_and(|context| {
             context.progress(progress, total, message);
+            true
+        })
+    }
+
+    /// Says what a running call is doing, for who looks at its task. `false`: it is not running any more.
+    pub fn set_status(&self, key: u64, message: &str) -> bool {
+        self.running(key).is_some_and(|context| {
+            context.set_status(message);
             true
         })
     }
@@ -77,7 +85,8 @@ impl Bridge {
     }
 
     /// Sends a request to the client of a running call, as part of it, such as `elicitation/create`; settles its result.
-    /// `options` are `{"timeout"?, "max_timeout"?, "progress"?}` or "". Settling `op` early cancels it.
+    /// `options` are `{"timeout"?, "max_timeout"?, "progress"?, "task"?: {"ttl"?: milliseconds}}` or ""; with `task` it runs
+    /// as a task of the client, of which the result is settled. Settling `op` early cancels it.
     pub fn ask(&self, key: u64, op: u64, method: &str, params: Option<RawJson>, options: &str) {
         let prepared = match self.running(key) {
             Some(context) => CallOptions::parse(options).map(|options| (context, options)),

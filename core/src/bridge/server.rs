@@ -272,7 +272,7 @@ impl Server {
 
 impl server::Server {
     /// The server's gauges as a JSON object: `connections` (pipes and sockets), `in_flight` (calls of all transports),
-    /// and of HTTP `sessions` and `streams`.
+    /// `tasks` (kept, finished or not), and of HTTP `sessions` and `streams`.
     #[must_use]
     pub fn metrics(&self) -> serde_json::Value {
         let usage = self.usage();
@@ -281,6 +281,7 @@ impl server::Server {
             "sessions": usage.sessions,
             "in_flight": usage.in_flight,
             "streams": usage.streams,
+            "tasks": usage.tasks,
         })
     }
 }

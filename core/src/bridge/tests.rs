@@ -426,3 +426,65 @@ async fn a_group_gives_each_server_a_client() {
     assert_eq!(settled(&it, 11).await, json!({}));
     assert!(group.names().is_empty());
 }
+
+impl Fixture {
+    /// The next delivery of a kind; what comes before it is of no interest.
+    async fn find<T>(&self, wanted: impl Fn(&Delivery) -> Option<T>) -> T {
+        loop {
+            if let Some(found) = self.next().await.iter().find_map(&wanted) {
+                return found;
+            }
+        }
+    }
+
+    async fn settled(&self, wanted: u64) -> Result<Value> {
+        let outcome = |delivery: &Delivery| match delivery {
+            Delivery::Settle { op, outcome } if *op == wanted => Some(outcome.clone()),
+            _ => None,
+        };
+        self.find(outcome).await.map(|result| text(&result))
+    }
+}
+
+#[tokio::test]
+async fn a_task_is_a_call_of_the_host_like_any_other() {
+    let it = Fixture::new();
+    let server = Server::new(&it.bridge, 2, r#"{"name": "s", "tasks": {"max_tasks": 5}}"#).expect("a server");
+    let tool = r#"{"name": "t", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "optional"}}"#;
+    server.add("tool", tool, "", 7).expect("a tool");
+    let client = Client::in_memory(&it.bridge, 3, &server, r#"{"revision": "2025-11-25"}"#).expect("a client");
+    client.connect(1);
+    assert!(it.settled(1).await.is_ok_and(|opened| opened["capabilities"]["tasks"]["list"].is_object()));
+    let called = |delivery: &Delivery| match delivery {
+        Delivery::Call { key, .. } => Some(*key),
+        _ => None,
+    };
+    let params = || Some(RawJson::from_value(&json!({"name": "t"})));
+    client.request(2, "tools/call", params(), r#"{"task": {"ttl": 5000}}"#);
+    let key = it.find(called).await;
+    let context = text(&it.bridge.context(key).expect("running"));
+    let id = context["taskId"].as_str().expect("a task").to_owned();
+    assert!(it.bridge.set_status(key, "half way"));
+    client.request(3, "tasks/get", Some(RawJson::from_value(&json!({"taskId": id}))), "");
+    let task = it.settled(3).await.expect("a task");
+    assert_eq!((&task["statusMessage"], &task["ttl"]), (&json!("half way"), &json!(5000)));
+    it.bridge.complete(key, Answer::Text("done".into()));
+    assert_eq!(it.settled(2).await.expect("a result")["content"][0]["text"], "done");
+    // Given up, it is cancelled.
+    client.request(4, "tools/call", params(), r#"{"task": {}}"#);
+    let key = it.find(called).await;
+    it.bridge.settle(4);
+    let cancelled =
+        |delivery: &Delivery| matches!(delivery, Delivery::Cancel { key: k, .. } if *k == key).then_some(());
+    it.find(cancelled).await;
+    for (bad, part) in [
+        (r#"{"name": "s", "tasks": {"max_task": 5}}"#, "max_task"),
+        (r#"{"name": "s", "tasks": {"max_tasks": 0}}"#, "at least 1"),
+        (r#"{"name": "s", "tasks": {"task_ttl": -1}}"#, "task_ttl"),
+    ] {
+        let error = Server::new(&it.bridge, 5, bad).err().expect(bad);
+        assert!(error.message().contains(part), "{error}");
+    }
+    client.request(6, "tools/call", params(), r#"{"task": 5}"#);
+    assert_eq!(it.settled(6).await.expect_err("no object").kind(), ErrorKind::Misuse);
+}

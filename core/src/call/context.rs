@@ -1,11 +1,13 @@
 use std::any::Any;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use serde::Serialize;
 
 use super::handler::{BoxFuture, Handler};
 use super::request::{Answer, CallOptions, Done, Guard, prepared};
+use super::tasks::{self, Requestor};
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::protocol::revision::{Era, Method, modern};
@@ -56,6 +58,28 @@ pub(crate) trait Link: Send + Sync {
     fn cork(&self) {}
     /// Sends what was held back.
     fn uncork(&self) {}
+    /// Time and timers.
+    fn clock(&self) -> Arc<dyn Clock>;
+    /// Tells this connection from all others of the process.
+    fn number(&self) -> u64;
+    /// Whether what belongs to no request goes out at once, and does not wait for a stream.
+    fn is_heard(&self) -> bool;
+    /// What waits for a stream may go out with the answer to this request.
+    fn take_up(&self, call: CallId);
+    /// The handler waits for an answer of the peer until this is dropped.
+    fn waiting(self: Arc<Self>) -> Guard {
+        Box::new(())
+    }
+    /// Says what a task is doing.
+    fn set_status(&self, _message: &str) {}
+}
+
+/// Time and timers, as those who move bytes have them.
+pub(crate) trait Clock: Send + Sync {
+    /// Monotonic time.
+    fn now(&self) -> Duration;
+    /// Does this after a while, unless what is returned is dropped before. Without a runtime, never.
+    fn later(&self, delay: Duration, work: Box<dyn FnOnce() + Send>) -> Guard;
 }
 
 /// One running request, as its handler sees it. A clone is a reference count.
@@ -173,13 +197,40 @@ impl Context {
 
     /// As [`ask`](Self::ask), with a function that hears of the outcome.
     pub(crate) fn start(&self, method: &str, params: Option<RawJson>, options: &CallOptions, done: Done) -> Guard {
-        match prepared(params, options) {
-            Ok(params) => self.0.link.clone().request(method, params, options, Some(self.0.call), done),
+        let checked = prepared(params, options).and_then(|params| {
+            let request = &self.0.request;
+            options.task.map_or(Ok(()), |_| tasks::check(request.revision, &request.peer.capabilities, method))?;
+            Ok(params)
+        });
+        match checked {
+            Ok(params) => {
+                let waiting = self.0.link.clone().waiting();
+                let done: Done = Box::new(move |outcome| {
+                    drop(waiting);
+                    done(outcome);
+                });
+                match options.task {
+                    None => self.0.link.clone().request(method, params, options, Some(self.0.call), done),
+                    Some(metadata) => {
+                        let options = CallOptions { meta: None, ..options.clone() };
+                        self.requestor().start(method, params, metadata, options, done)
+                    }
+                }
+            }
             Err(error) => {
                 done(Err(error));
                 Box::new(())
             }
         }
+    }
+
+    /// Follows the peer's tasks.
+    fn requestor(&self) -> Requestor {
+        let (link, call) = (self.0.link.clone(), self.0.call);
+        let ask = move |method: &str, params: Option<RawJson>, options: &CallOptions| {
+            Answer::of(|done| link.clone().request(method, params, options, Some(call), done))
+        };
+        Requestor { ask: Arc::new(ask), link: self.0.link.clone() }
     }
 
     /// Sends a notification to the peer, as part of this request.
@@ -201,6 +252,12 @@ impl Context {
         let params = params.unwrap_or_else(RawJson::empty_object);
         self.0.link.clone().input(Input::Notify { method: row.name, params, related: Some(self.0.call) });
         Ok(())
+    }
+
+    /// Says what the request is doing, for people who look at its task: the task's `statusMessage`. Nothing happens when
+    /// it does not run as a task ([`RequestContext::task_id`]).
+    pub fn set_status(&self, message: &str) {
+        self.0.link.set_status(message);
     }
 
     /// Ends the event stream that the answer goes on, to free its connection while a long call runs. The client asks

@@ -8,9 +8,10 @@ mod handler;
 mod middleware;
 mod request;
 mod scope;
+pub(crate) mod tasks;
 
 pub use context::Context;
-pub(crate) use context::{Link, SessionSlot};
+pub(crate) use context::{Clock, Link, SessionSlot};
 pub use handler::BoxFuture;
 pub(crate) use handler::{Failures, HiddenError, Ran, Shaper, run};
 pub use handler::{Handler, Reply};
@@ -25,3 +26,5 @@ pub(crate) use request::{Done, Guard, prepared};
 pub(crate) use scope::Scope;
 #[cfg(feature = "tracing")]
 pub(crate) use scope::current;
+pub use tasks::TaskOptions;
+pub(crate) use tasks::Tasks;

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
+use crate::model::TaskMetadata;
 use crate::protocol::revision::shape;
 
 /// Keeps a request alive; dropped before the answer it cancels the request at the peer.
@@ -33,6 +34,11 @@ pub struct CallOptions {
     /// The request may be sent again although nobody knows whether it was carried out. Listing, reading and the like
     /// always may; a tool's call only when this says so.
     pub idempotent: bool,
+    /// Has the request run as a task of the peer (revision 2025-11-25), and finishes with the task's result. Given up, it
+    /// cancels the task. [`Unsupported`](crate::ErrorKind::Unsupported) when the peer does not declare that.
+    pub task: Option<TaskMetadata>,
+    /// Progress is heard after the answer, too, until what guards the request is dropped.
+    pub(crate) lasting: bool,
 }
 
 impl CallOptions {
@@ -77,8 +83,16 @@ impl CallOptions {
         self
     }
 
-    /// Reads `{"timeout": seconds|null, "max_timeout": seconds, "progress": bool, "idempotent": bool}`. The `bool` says
-    /// whether progress is wanted; whoever reads this has the function to call.
+    /// Has the request run as a task, which lives for this time or for as long as the peer likes.
+    #[must_use]
+    pub fn task(mut self, ttl: Option<Duration>) -> Self {
+        let millis = |ttl: Duration| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+        self.task = Some(TaskMetadata::new(ttl.map(millis)));
+        self
+    }
+
+    /// Reads `{"timeout": seconds|null, "max_timeout": seconds, "progress": bool, "idempotent": bool, "task": {"ttl"?:
+    /// milliseconds}}`. The `bool` says whether progress is wanted; whoever reads this has the function to call.
     pub(crate) fn parse(text: &str) -> Result<(Self, bool)> {
         let mut options = Self::default();
         if text.is_empty() {
@@ -102,11 +116,21 @@ impl CallOptions {
                 "max_timeout" if value.is_null() => {}
                 "max_timeout" => options.max_timeout = Some(time()?),
                 "progress" => wants_progress = value.as_bool().unwrap_or(false),
+                "task" if value.is_null() => {}
+                "task" if value.is_object() => {
+                    let metadata = serde_json::from_value(value).map_err(|e| {
+                        Error::misuse(format!("request option \"task\": expected \"ttl\" in milliseconds: {e}"))
+                    })?;
+                    options.task = Some(metadata);
+                }
+                "task" => {
+                    return Err(Error::misuse(format!("request option \"task\": expected an object, got {value}")));
+                }
                 "idempotent" => options.idempotent = value.as_bool().unwrap_or(false),
                 _ => {
                     return Err(Error::misuse(format!(
-                        "request option {name:?}: unknown, expected \"timeout\", \"max_timeout\", \"progress\" or \
-                         \"idempotent\""
+                        "request option {name:?}: unknown, expected \"timeout\", \"max_timeout\", \"progress\", \
+                         \"idempotent\" or \"task\""
                     )));
                 }
             }
@@ -123,6 +147,7 @@ impl std::fmt::Debug for CallOptions {
             .field("progress", &self.progress.is_some())
             .field("meta", &self.meta)
             .field("idempotent", &self.idempotent)
+            .field("task", &self.task)
             .finish()
     }
 }
@@ -140,7 +165,7 @@ pub(crate) fn prepared(params: Option<RawJson>, options: &CallOptions) -> Result
 }
 
 /// The parameters with these members in their `_meta`.
-fn with_meta(params: Option<&RawJson>, meta: &RawJson) -> RawJson {
+pub(super) fn with_meta(params: Option<&RawJson>, meta: &RawJson) -> RawJson {
     let given = params.map_or("{}", RawJson::get);
     let own = shape::members(meta.get());
     let (mut text, mut merged) = (String::from("{"), String::from("{"));
@@ -189,24 +214,34 @@ impl Answer {
         let guard = start(done);
         Self { slot, guard: Some(guard) }
     }
+
+    fn poll_outcome(&self, cx: &Context<'_>) -> Poll<Result<RawJson>> {
+        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+        match slot.outcome.take() {
+            Some(outcome) => Poll::Ready(outcome),
+            None => {
+                slot.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    /// The answer with what guards the request.
+    pub(super) async fn kept(mut self) -> (Result<RawJson>, Option<Guard>) {
+        let outcome = std::future::poll_fn(|cx| self.poll_outcome(cx)).await;
+        (outcome, self.guard.take())
+    }
 }
 
 impl Future for Answer {
     type Output = Result<RawJson>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
-        match slot.outcome.take() {
-            Some(outcome) => {
-                drop(slot);
-                self.guard = None;
-                Poll::Ready(outcome)
-            }
-            None => {
-                slot.waker = Some(cx.waker().clone());
-                Poll::Pending
-            }
+        let outcome = self.poll_outcome(cx);
+        if outcome.is_ready() {
+            self.guard = None;
         }
+        outcome
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::tasks::Known;
 use crate::call::{Answer, CallOptions, Chain, Done, Guard, Link, Request, prepared};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
@@ -33,6 +34,7 @@ pub(crate) struct Connected {
     pub(crate) timeout: Option<Duration>,
     pub(crate) transport: &'static str,
     pub(crate) middleware: Chain,
+    pub(crate) known: Arc<Known>,
 }
 
 /// A connected client. A clone is the same connection; it ends with [`close`](Self::close) or the last clone.
@@ -90,27 +92,45 @@ impl Client {
 
     /// Sends any request; `done` is called once, from any thread. Dropping what is returned cancels.
     pub(crate) fn start(&self, method: &str, params: Option<RawJson>, options: &CallOptions, done: Done) -> Guard {
-        let mut options = options.clone();
-        options.timeout = options.timeout.or(self.connected.timeout).filter(|timeout| !timeout.is_zero());
-        options.max_timeout = options.max_timeout.filter(|timeout| !timeout.is_zero());
-        let params = match prepared(params, &options) {
+        let done = self.learning(method, done);
+        let params = match prepared(params, options) {
             Ok(params) => params,
             Err(error) => {
                 done(Err(error));
                 return Box::new(());
             }
         };
-        let link = self.connected.link.clone();
+        let options = CallOptions { meta: None, ..options.clone() };
         let Some(around) = self.connected.middleware.all() else {
-            return link.request(method, params, &options, None, done);
+            return self.perform(method, params, &options, done);
         };
         let peer = self.connected.opening.peer.clone();
         let known = Method::find(method).map_or("", |row| row.name);
         let facts = RequestContext::of_own(self.revision(), known, peer, self.transport());
-        let (name, near) = (method.to_owned(), link.clone());
-        let send =
-            move |request: Request, done: Done| near.clone().request(&name, request.params, &options, None, done);
-        around.outgoing(&link, facts, Request { method: method.to_owned(), params }, done, send)
+        let (name, client) = (method.to_owned(), self.clone());
+        let send = move |request: Request, done: Done| client.perform(&name, request.params, &options, done);
+        let request = Request { method: method.to_owned(), params };
+        around.outgoing(&self.connected.link, facts, request, done, send)
+    }
+
+    /// Sends a request and, where it becomes a task, follows that to its result.
+    fn perform(&self, method: &str, params: Option<RawJson>, options: &CallOptions, done: Done) -> Guard {
+        match self.as_task(method, params.as_ref(), options) {
+            Ok(None) => self.send(method, params, options, done),
+            Ok(Some(metadata)) => self.requestor().start(method, params, metadata, options.clone(), done),
+            Err(error) => {
+                done(Err(error));
+                Box::new(())
+            }
+        }
+    }
+
+    /// Sends a request as it stands.
+    pub(super) fn send(&self, method: &str, params: Option<RawJson>, options: &CallOptions, done: Done) -> Guard {
+        let mut options = options.clone();
+        options.timeout = options.timeout.or(self.connected.timeout).filter(|timeout| !timeout.is_zero());
+        options.max_timeout = options.max_timeout.filter(|timeout| !timeout.is_zero());
+        self.connected.link.clone().request(method, params, &options, None, done)
     }
 
     /// Sends a notification of the protocol.
@@ -130,7 +150,8 @@ impl Client {
         Ok(())
     }
 
-    /// Calls a tool. A tool that fails is a result with `is_error`, not an error.
+    /// Calls a tool. A tool that fails is a result with `is_error`, not an error. One that was listed as a tool to be
+    /// called as a task only is called as that, and this waits for the task's result; dropping the future cancels it.
     ///
     /// # Errors
     /// As [`request`](Self::request).

@@ -40,11 +40,11 @@ const MAX_PAGES: usize = 1000;
 
 /// What is wrong with a server whose pages do not end.
 #[derive(Default)]
-struct Seen(Vec<String>);
+pub(super) struct Seen(Vec<String>);
 
 impl Seen {
     /// The next page's cursor.
-    fn next(&mut self, method: &str, cursor: String) -> Result<String> {
+    pub(super) fn next(&mut self, method: &str, cursor: String) -> Result<String> {
         let misbehaved =
             |what: String| Err(Error::new(ErrorKind::PeerMisbehaved, format!("{method} never ends: {what}")));
         if self.0.contains(&cursor) {
@@ -181,7 +181,7 @@ fn page(kind: Kind, result: &RawJson) -> Result<ListPage> {
     Ok(ListPage { entries, next_cursor })
 }
 
-fn typed<T: serde::de::DeserializeOwned>(method: &str, result: &RawJson) -> Result<T> {
+pub(super) fn typed<T: serde::de::DeserializeOwned>(method: &str, result: &RawJson) -> Result<T> {
     result.to().map_err(|e| Error::new(ErrorKind::PeerMisbehaved, format!("result of {method}: {e}")))
 }
 

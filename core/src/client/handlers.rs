@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use serde_json::{Map, Value, json};
 
-use crate::call::{Chain, Context, Failures, Handler, Link, Middleware, Reply, Shaper};
+use crate::call::{Chain, Context, Failures, Handler, Link, Middleware, Reply, Shaper, TaskOptions, Tasks};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
+use crate::model::meta::RELATED_TASK;
 use crate::model::{Capabilities, form, sampling::check_sampling};
 use crate::protocol::revision::{Revision, Rules, ask};
 use crate::protocol::{Call, Input, Payload};
@@ -54,6 +55,9 @@ const SAMPLING: &str = "sampling/createMessage";
 const ELICITATION: &str = "elicitation/create";
 const ROOTS: &str = "roots/list";
 
+/// Tasks on one page of the list.
+const PAGE_SIZE: usize = 250;
+
 /// What a client does for its server, as functions. What is there is declared as a capability; a request for what is
 /// not there is refused. A clone is the same.
 #[derive(Clone)]
@@ -64,6 +68,7 @@ pub struct Handlers {
     roots: Option<Roots>,
     middleware: Chain,
     failures: Arc<Failures>,
+    tasks: Option<Arc<Tasks>>,
 }
 
 impl Default for Handlers {
@@ -75,6 +80,7 @@ impl Default for Handlers {
             roots: None,
             middleware: Chain::default(),
             failures: Arc::default(),
+            tasks: None,
         }
     }
 }
@@ -119,6 +125,46 @@ impl Handlers {
         self.answer(ELICITATION, handler, json!({"form": {}, "url": {}}))
     }
 
+    /// Runs sampling and elicitation as tasks, as far as there are handlers for them and the server wants that
+    /// (specification 2025-11-25, tasks, experimental).
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) naming the option that is wrong.
+    pub fn tasks(mut self, options: TaskOptions) -> Result<Self> {
+        options.check()?;
+        self.tasks = Some(Tasks::new(options));
+        Ok(self)
+    }
+
+    /// The same with the tasks that the client's options ask for.
+    pub(crate) fn with_tasks(&self, options: Option<&TaskOptions>) -> Self {
+        let mut all = self.clone();
+        if let (Some(options), None) = (options, &self.tasks) {
+            all.tasks = Some(Tasks::new(options.clone()));
+        }
+        all
+    }
+
+    /// The connection, or the session that it had, is over.
+    pub(crate) fn ended(&self, link: &dyn Link) {
+        if let Some(tasks) = &self.tasks {
+            tasks.ended(link);
+        }
+    }
+
+    /// The capability of those tasks.
+    fn declared_tasks(&self) -> Option<Value> {
+        let mut requests = Map::new();
+        for method in self.tasks.iter().flat_map(|_| [SAMPLING, ELICITATION]) {
+            if let (true, Some((kind, verb))) =
+                (self.by_method.iter().any(|(m, _)| *m == method), method.split_once('/'))
+            {
+                requests.insert(kind.to_owned(), json!({verb: {}}));
+            }
+        }
+        (!requests.is_empty()).then(|| json!({"list": {}, "cancel": {}, "requests": requests}))
+    }
+
     /// Answers `roots/list` with these.
     #[must_use]
     pub fn roots(mut self, roots: &Roots) -> Self {
@@ -151,10 +197,11 @@ impl Handlers {
 
     /// The capabilities that these need, with those that were given besides.
     pub(crate) fn capabilities(&self, given: Option<&RawJson>) -> Option<RawJson> {
-        if self.capabilities.is_empty() {
+        let mut all = self.capabilities.clone();
+        all.extend(self.declared_tasks().map(|tasks| ("tasks".to_owned(), tasks)));
+        if all.is_empty() {
             return given.cloned();
         }
-        let mut all = self.capabilities.clone();
         if let Some(Ok(given)) = given.map(RawJson::to::<Map<String, Value>>) {
             all.extend(given);
         }
@@ -208,6 +255,9 @@ impl Handlers {
     /// Runs a request of the server.
     pub(crate) fn dispatch(&self, link: &Arc<dyn Link>, call: Call) {
         let method = call.method.name;
+        if let Some(tasks) = self.tasks.as_ref().filter(|_| method.starts_with("tasks/")) {
+            return tasks.serve(link, call, PAGE_SIZE);
+        }
         let given = self.by_method.iter().find(|(known, _)| *known == method).map(|(_, handler)| handler.clone());
         let Some(handler) = given else {
             let outcome = match &self.roots {
@@ -216,17 +266,19 @@ impl Handlers {
             };
             return link.clone().complete(call.id, outcome);
         };
-        let params = call.params.unwrap_or_else(RawJson::empty_object);
+        let params = call.params.clone().unwrap_or_else(RawJson::empty_object);
         let rules = call.context.revision.rules();
         if let Err(error) = self.acceptable(rules, method, &params) {
             return link.clone().complete(call.id, Err(error));
         }
-        let asked = params.clone();
+        let shaper = Answered { method, asked: params.clone(), failures: self.failures.clone() };
+        if let Some(tasks) = self.tasks.as_ref().filter(|_| call.task.is_some()) {
+            return tasks.start(link, call, handler, Some(Arc::new(shaper)), params);
+        }
         let context = Context::new(call.id, call.context, link.clone(), handler.clone());
         if !link.started(&context) {
             return;
         }
-        let shaper = Answered { method, asked, failures: self.failures.clone() };
         let reply = Reply::new(context.clone(), Some(Arc::new(shaper)));
         // A panic that gets here has dropped the reply, which has answered.
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| handler.call(context, params, reply)));
@@ -410,12 +462,17 @@ impl Shaper for Answered {
             Payload::Text(text) => Value::String(text),
             Payload::Failed(text) => return Err(Error::rpc(code::INTERNAL_ERROR, text)),
         };
-        let result = match self.method {
+        let mut result = match self.method {
             SAMPLING => self.sampled(given)?,
             ELICITATION => self.elicited(given)?,
             ROOTS => self.rooted(given)?,
             _ => given,
         };
+        // What belongs to a task says so, in both directions.
+        let meta = if revision.rules().tasks { self.asked.to::<Value>().ok() } else { None };
+        if let Some(task) = meta.and_then(|mut asked| asked["_meta"].get_mut(RELATED_TASK).map(Value::take)) {
+            result["_meta"][RELATED_TASK] = task;
+        }
         ask::answer(revision.rules(), self.method, &RawJson::from_value(&result)).map(Payload::Object)
     }
 

@@ -9,6 +9,7 @@ mod features;
 mod group;
 mod handlers;
 mod options;
+mod tasks;
 
 pub use calls::Client;
 #[cfg(feature = "runtime")]
@@ -20,3 +21,6 @@ pub use features::{ListPage, ListToolsResult, Pages};
 pub use group::{ClientGroup, Connect, GroupEntry, GroupListing, GroupOptions, Prefix, Servers};
 pub use handlers::{Events, Handlers, NoEvents, Roots};
 pub use options::{ClientOptions, Stderr, Target};
+#[cfg(feature = "runtime")]
+pub(crate) use tasks::Known;
+pub use tasks::{TaskChanges, TaskHandle};

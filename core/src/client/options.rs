@@ -4,6 +4,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::call::TaskOptions;
 use crate::error::{Error, Result};
 use crate::jsonrpc::{Limits, RawJson};
 use crate::model::{Capabilities, Implementation};
@@ -51,6 +52,8 @@ pub struct ClientOptions {
     /// Time after which a server that does not answer that is taken for lost, and the connection ends: more than what it
     /// may be busy for without reading. Default 20.
     pub ping_timeout: f64,
+    /// Runs sampling and elicitation as tasks, where the server wants that. Default: no tasks.
+    pub tasks: Option<TaskOptions>,
 }
 
 impl Default for ClientOptions {
@@ -74,6 +77,7 @@ impl Default for ClientOptions {
             capabilities: None,
             ping_interval: 0.0,
             ping_timeout: 20.0,
+            tasks: None,
         }
     }
 }
@@ -92,6 +96,7 @@ impl ClientOptions {
     pub(crate) fn check(&self) -> Result<()> {
         self.pinned()?;
         KeepAlive::of(self.ping_interval, self.ping_timeout)?;
+        self.tasks.as_ref().map_or(Ok(()), TaskOptions::check)?;
         for (name, value) in [
             ("request_timeout", self.request_timeout),
             ("probe_timeout", self.probe_timeout),

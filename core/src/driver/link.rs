@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
+use super::clock::Time;
 use super::{Peer, Waiter, now};
-use crate::call::{BoxFuture, CallOptions, Context, Done, Guard, Link, SessionSlot};
+use crate::call::{BoxFuture, CallOptions, Clock, Context, Done, Guard, Link, SessionSlot};
 use crate::error::Result;
 use crate::jsonrpc::RawJson;
 use crate::protocol::{CallId, Input, Invocation, LogLevel, Payload, Role};
@@ -63,7 +64,7 @@ impl Link for Peer {
         related: Option<CallId>,
         done: Done,
     ) -> Guard {
-        let waiter = Waiter { done, progress: options.progress.clone() };
+        let waiter = Waiter { done, progress: options.progress.clone(), lasting: options.lasting };
         let pending = self.call(
             |call| {
                 let mut invocation = Invocation::new(call, method, params);
@@ -71,6 +72,7 @@ impl Link for Peer {
                 invocation.max_timeout = options.max_timeout.filter(|timeout| !timeout.is_zero());
                 invocation.idempotent = options.idempotent;
                 invocation.progress = options.progress.is_some();
+                invocation.lasting = options.lasting;
                 invocation.related = related;
                 invocation
             },
@@ -98,6 +100,23 @@ impl Link for Peer {
     fn close_stream(&self, call: CallId) {
         let route = self.lock().connection.route(call);
         route.into_iter().for_each(|route| self.sink.pause(route));
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::new(Time)
+    }
+
+    fn number(&self) -> u64 {
+        self.number
+    }
+
+    fn is_heard(&self) -> bool {
+        self.sink.is_reachable()
+    }
+
+    fn take_up(&self, call: CallId) {
+        let route = self.lock().connection.route(call);
+        route.into_iter().for_each(|route| self.sink.take_up(route));
     }
 
     fn cork(&self) {

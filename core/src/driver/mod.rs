@@ -14,6 +14,8 @@ mod service;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "runtime")]
+pub(crate) use clock::Time;
 pub(crate) use clock::now;
 #[cfg(feature = "runtime")]
 pub(crate) use lifespan::Use;

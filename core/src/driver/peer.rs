@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -23,10 +24,12 @@ pub(crate) trait Sink: Send + Sync {
     fn unanswered(&self, _route: Route) {}
     /// The answer to what came in this way may wait for its reader to come back.
     fn pause(&self, _route: Route) {}
-    /// Whether what belongs to no request reaches the peer at present.
+    /// Whether what belongs to no request reaches the peer at once, and does not wait for a stream.
     fn is_reachable(&self) -> bool {
         true
     }
+    /// What waits for a stream may go out before the answer to what came in this way.
+    fn take_up(&self, _route: Route) {}
     /// The connection has ended; nothing more will be sent.
     fn close(&self) {}
 }
@@ -43,13 +46,19 @@ pub(crate) trait Service: Send + Sync {
     fn opened(&self, _peer: &Arc<Peer>, _opening: Opening) {}
     /// The connection ended.
     fn closed(&self, _peer: &Arc<Peer>, _reason: &Error, _relaunch: bool) {}
+    /// The connection goes on with a new session.
+    fn session_lost(&self, _peer: &Arc<Peer>) {}
 }
 
 /// Who waits for the answer to a request of ours.
 pub(crate) struct Waiter {
     pub(crate) done: Done,
-    pub(crate) progress: Option<Arc<dyn Fn(RawJson) + Send + Sync>>,
+    pub(crate) progress: Option<Progress>,
+    /// Progress is heard after the answer, too.
+    pub(crate) lasting: bool,
 }
+
+type Progress = Arc<dyn Fn(RawJson) + Send + Sync>;
 
 pub(super) struct State {
     pub(super) connection: Connection,
@@ -61,6 +70,8 @@ pub(super) struct State {
     corked: bool,
     end: End,
     waiters: BTreeMap<CallId, Waiter>,
+    /// Who still hears of the progress of what was answered.
+    lasting: BTreeMap<CallId, Progress>,
     /// A list, because it is short and lives long.
     pub(super) running: Vec<Context>,
     last_call: u64,
@@ -110,7 +121,11 @@ pub(crate) struct Peer {
     pub(super) sink: Arc<dyn Sink>,
     limits: Limits,
     pub(super) session: SessionSlot,
+    /// Unlike any other's of the process.
+    pub(super) number: u64,
 }
+
+static LAST: AtomicU64 = AtomicU64::new(0);
 
 impl Peer {
     pub(crate) fn new(
@@ -128,6 +143,7 @@ impl Peer {
                 corked: false,
                 end: End::No,
                 waiters: BTreeMap::new(),
+                lasting: BTreeMap::new(),
                 running: Vec::new(),
                 last_call: 0,
                 #[cfg(feature = "runtime")]
@@ -141,6 +157,7 @@ impl Peer {
             sink: sink(weak),
             limits,
             session: SessionSlot::new(),
+            number: LAST.fetch_add(1, Ordering::Relaxed),
         })
     }
 
@@ -298,11 +315,15 @@ impl Peer {
                 }
                 Action::Resolve(call, outcome) => {
                     if let Some(waiter) = state.waiters.remove(&call) {
+                        if let (Some(progress), true) = (&waiter.progress, waiter.lasting && outcome.is_ok()) {
+                            state.lasting.insert(call, progress.clone());
+                        }
                         rest.push(Work::Resolve(waiter, outcome));
                     }
                 }
                 Action::Progress(call, params) => {
-                    if let Some(progress) = state.waiters.get(&call).and_then(|w| w.progress.clone()) {
+                    let waiter = state.waiters.get(&call).and_then(|waiter| waiter.progress.clone());
+                    if let Some(progress) = waiter.or_else(|| state.lasting.get(&call).cloned()) {
                         rest.push(Work::Progress(progress, params));
                     }
                 }
@@ -310,6 +331,7 @@ impl Peer {
                 Action::Abandon(id) => rest.push(Work::Abandon(id)),
                 Action::Unanswered(route) => rest.push(Work::Unanswered(route)),
                 Action::Opened(opening) => rest.push(Work::Opened(opening)),
+                Action::SessionLost => rest.push(Work::SessionLost),
                 Action::Warn(message) => rest.push(Work::Warn(message)),
                 Action::Close { reason, relaunch } => {
                     if state.end == End::No {
@@ -335,6 +357,7 @@ impl Peer {
                 Work::Abandon(id) => self.sink.abandon(&id),
                 Work::Unanswered(route) => self.sink.unanswered(route),
                 Work::Opened(opening) => self.service.opened(self, opening),
+                Work::SessionLost => self.service.session_lost(self),
                 Work::Warn(message) => self.service.warning(&message),
                 Work::Close(reason, relaunch) => self.service.closed(self, &reason, relaunch),
             }
@@ -418,11 +441,12 @@ enum Work {
     Dispatch(Box<Call>),
     Abort(Context, Option<String>),
     Resolve(Waiter, Result<RawJson>),
-    Progress(Arc<dyn Fn(RawJson) + Send + Sync>, RawJson),
+    Progress(Progress, RawJson),
     Notified(String, Option<RawJson>),
     Abandon(Id),
     Unanswered(Route),
     Opened(Opening),
+    SessionLost,
     Warn(String),
     Close(Error, bool),
 }
@@ -439,12 +463,13 @@ impl Pending {
         let Some(call) = self.call.take() else { return };
         let Some(peer) = self.peer.upgrade() else { return };
         let mut state = peer.lock();
-        let Some(waiter) = state.waiters.remove(&call) else {
+        let (waiter, lasting) = (state.waiters.remove(&call), state.lasting.remove(&call));
+        if waiter.is_none() && lasting.is_none() {
             return;
-        };
+        }
         let actions = state.connection.handle(now(), Input::Cancel(call, None));
         peer.act(state, actions);
-        drop(waiter);
+        drop((waiter, lasting));
     }
 }
 

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use super::{Peer, Service};
 use crate::call::Link;
+use crate::error::Error;
 use crate::protocol::Call;
 use crate::server::Router;
 
@@ -9,5 +10,11 @@ impl Service for Router {
     fn dispatch(&self, peer: &Arc<Peer>, call: Box<Call>) {
         let link: Arc<dyn Link> = peer.clone();
         Self::dispatch(self, &link, *call);
+    }
+
+    fn closed(&self, peer: &Arc<Peer>, _reason: &Error, _relaunch: bool) {
+        if let Some(tasks) = self.tasks() {
+            tasks.ended(&**peer);
+        }
     }
 }

@@ -81,7 +81,7 @@ async fn a_connection_has_one_timer() {
     let peer = client_peer();
     let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let call = |timeout: Duration| {
-        let waiter = super::Waiter { done: Box::new(|_| {}), progress: None };
+        let waiter = super::Waiter { done: Box::new(|_| {}), progress: None, lasting: false };
         let make = |call| {
             let mut invocation = Invocation::new(call, "tools/list", None);
             invocation.timeout = Some(timeout);

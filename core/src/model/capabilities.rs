@@ -40,8 +40,11 @@ impl Capabilities {
         &self.object
     }
 
-    /// Whether `name` is declared at the top; the quick form of [`has`](Self::has).
+    /// As [`has`](Self::has), quick for names at the top.
     pub(crate) fn declares(&self, name: &str) -> bool {
+        if name.contains('.') {
+            return self.has(name);
+        }
         let names = self.names.get_or_init(|| {
             let members = serde_json::from_str::<BTreeMap<String, &RawValue>>(self.object.get()).unwrap_or_default();
             members.into_keys().filter(|name| self.has(name)).map(Into::into).collect()

@@ -20,6 +20,9 @@ pub const PROGRESS_TOKEN: &str = "progressToken";
 /// The identity of the server that sent a modern result.
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
+/// The task that a message belongs to: `{"taskId"}`.
+pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+
 /// The members of a request's `_meta` that steer the engine, borrowed.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct RequestMeta<'a> {
@@ -51,6 +54,8 @@ pub(crate) struct ParamsHead<'a> {
     pub(crate) uri: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(crate) arguments: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) task: Option<&'a RawValue>,
 }
 
 /// The text of a JSON string, if `raw` is one.

@@ -13,6 +13,7 @@ pub mod meta;
 pub(crate) mod mirror;
 pub(crate) mod problem;
 pub(crate) mod sampling;
+mod task;
 mod tool;
 mod uri_template;
 
@@ -23,5 +24,6 @@ pub use definitions::{
 };
 pub use icon::is_safe_icon;
 pub use implementation::Implementation;
+pub use task::{Task, TaskMetadata, TaskStatus, TaskSupport};
 pub use tool::{Tool, ToolAnnotations};
 pub use uri_template::UriTemplate;

@@ -3,6 +3,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
+use crate::model::TaskSupport;
 
 /// Hints about a tool's behaviour: the schema's `ToolAnnotations`. Clients must not trust them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -152,6 +153,13 @@ impl Tool {
     #[must_use]
     pub fn icons(self, icons: Value) -> Self {
         self.with("icons", icons)
+    }
+
+    /// Says whether the tool may be called as a task, where the server has tasks: the schema's `execution`. A tool
+    /// that says nothing must not.
+    #[must_use]
+    pub fn task_support(self, support: TaskSupport) -> Self {
+        self.with("execution", serde_json::json!({"taskSupport": support}))
     }
 
     /// The tool's `_meta`.

@@ -143,13 +143,16 @@ pub struct Invocation {
     pub related: Option<CallId>,
     /// It may be repeated although nobody knows whether it was done, whatever its method says.
     pub idempotent: bool,
+    /// Its progress is heard after its answer, too, until it is cancelled: a task goes on.
+    pub lasting: bool,
 }
 
 impl Invocation {
     /// A request without timeout and without progress.
     pub fn new(call: CallId, method: impl Into<String>, params: Option<RawJson>) -> Self {
         let (timeout, max_timeout, related) = (None, None, None);
-        Self { call, method: method.into(), params, timeout, max_timeout, progress: false, related, idempotent: false }
+        let (progress, idempotent, lasting) = (false, false, false);
+        Self { call, method: method.into(), params, timeout, max_timeout, progress, related, idempotent, lasting }
     }
 }
 
@@ -198,6 +201,8 @@ pub struct Call {
     pub name: Option<RawJson>,
     /// `params.arguments`.
     pub arguments: Option<RawJson>,
+    /// `params.task`, where this side runs such requests as tasks.
+    pub task: Option<RawJson>,
     /// The facts it runs under.
     pub context: RequestContext,
 }
@@ -285,6 +290,8 @@ pub enum Action {
     Unanswered(Route),
     /// The client's negotiation succeeded.
     Opened(Opening),
+    /// The server has lost the session; what belonged to it is over, and a new one begins.
+    SessionLost,
     /// Something about the peer is wrong that is no reason to fail.
     Warn(String),
     /// The connection ends. `relaunch`: the server died of the probe; connect again and start with `initialize`.

@@ -60,6 +60,8 @@ pub struct Connection {
     phase: Phase,
     incoming: IncomingTable,
     outgoing: OutgoingTable,
+    /// Requests of ours that were answered and still make progress, by id.
+    lasting: BTreeMap<i64, CallId>,
     batches: BTreeMap<u64, Batch>,
     /// Requests of ours that cannot be sent yet: the connection is opening, or too many wait for their answers.
     waiting: VecDeque<Outgoing>,
@@ -90,6 +92,7 @@ impl Connection {
             phase: Phase::Unopened,
             incoming: IncomingTable::default(),
             outgoing: OutgoingTable::default(),
+            lasting: BTreeMap::new(),
             batches: BTreeMap::new(),
             waiting: VecDeque::new(),
             seen: Seen::default(),

@@ -169,6 +169,8 @@ pub struct RequestContext {
     pub name: Option<RawJson>,
     /// The request's `_meta`.
     pub meta: Option<RawJson>,
+    /// The task that it runs as.
+    pub task_id: Option<Arc<str>>,
     /// How it came in.
     pub transport: Arc<Transport>,
     /// What was put beside it on its way.
@@ -213,6 +215,8 @@ impl RequestContext {
             name: Option<&'a RawJson>,
             #[serde(skip_serializing_if = "Option::is_none")]
             meta: Option<&'a RawJson>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            task_id: Option<&'a str>,
             transport: &'static str,
             #[serde(skip_serializing_if = "Option::is_none")]
             session_id: Option<&'a str>,
@@ -230,6 +234,7 @@ impl RequestContext {
             log_level: self.log_level,
             name: self.name.as_ref(),
             meta: self.meta.as_ref(),
+            task_id: self.task_id.as_deref(),
             transport: self.transport.kind,
             session_id: self.transport.session_id.as_deref(),
             headers: &self.transport.headers(),

@@ -72,6 +72,7 @@ pub(crate) struct Head {
     pub(crate) name: Option<RawJson>,
     pub(crate) uri: Option<RawJson>,
     pub(crate) arguments: Option<RawJson>,
+    pub(crate) task: Option<RawJson>,
     pub(crate) meta: Option<RawJson>,
     /// Of `_meta`, as everything that follows: the modern envelope.
     pub(crate) version: Option<RawJson>,
@@ -104,6 +105,7 @@ impl Head {
             name: slice(read.name),
             uri: slice(read.uri),
             arguments: slice(read.arguments),
+            task: slice(read.task),
             meta: slice(read.meta),
             version: slice(meta.protocol_version),
             capabilities: slice(meta.client_capabilities),
@@ -125,6 +127,8 @@ pub(crate) struct Admission {
     pub(super) meta: Option<RawJson>,
     pub(super) name: Option<RawJson>,
     pub(super) arguments: Option<RawJson>,
+    /// It is to become a task, and this side does that.
+    pub(super) task: Option<RawJson>,
 }
 
 /// The last modern sender's facts, kept because most requests of a connection carry the same text.
@@ -197,5 +201,7 @@ pub(super) fn admit(
         meta: head.meta,
         name: row.name_of(head.name, head.uri),
         arguments: head.arguments,
+        // Who does not declare it runs the request as any other (specification, "Task Support and Handling").
+        task: head.task.filter(|_| revision.rules().tasks && row.task.is_some_and(|path| facts.capabilities.has(path))),
     })
 }

@@ -19,4 +19,5 @@ pub(crate) use context::{HeaderList, States};
 pub use context::{LogLevel, PeerFacts, RequestContext, Transport};
 pub(crate) use exchange::{Arrival, Head};
 pub use kind::Kind;
+pub(crate) use pending::Pace;
 pub use pending::{CallId, Route};

@@ -38,7 +38,7 @@ pub(super) struct Incoming {
 /// How often progress of one request is sent: 64 notifications at once, then 100 a second. What comes too soon waits,
 /// and only the newest of it.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     spare: f64,
     since: Duration,
     held: Option<RawJson>,
@@ -50,12 +50,12 @@ const BURST: f64 = 64.0;
 const RATE: f64 = 100.0;
 
 impl Pace {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { spare: BURST, since: Duration::ZERO, held: None }
     }
 
     /// What to send now, if anything.
-    pub(super) fn offer(&mut self, now: Duration, params: RawJson) -> Option<RawJson> {
+    pub(crate) fn offer(&mut self, now: Duration, params: RawJson) -> Option<RawJson> {
         self.earn(now);
         if self.spare < 1.0 {
             self.held = Some(params);
@@ -72,13 +72,13 @@ impl Pace {
     }
 
     /// When what waits may be sent.
-    pub(super) fn due(&self) -> Option<Duration> {
+    pub(crate) fn due(&self) -> Option<Duration> {
         let missing = (1.0 - self.spare).max(0.0);
         self.held.as_ref().map(|_| self.since + Duration::from_secs_f64(missing / RATE) + Duration::from_millis(1))
     }
 
     /// What has waited, if its time has come.
-    pub(super) fn ripe(&mut self, now: Duration) -> Option<RawJson> {
+    pub(crate) fn ripe(&mut self, now: Duration) -> Option<RawJson> {
         self.due().filter(|due| *due <= now)?;
         self.earn(now);
         self.spare -= 1.0;
@@ -86,7 +86,7 @@ impl Pace {
     }
 
     /// What has waited, because nothing comes after it.
-    pub(super) fn rest(&mut self) -> Option<RawJson> {
+    pub(crate) fn rest(&mut self) -> Option<RawJson> {
         self.held.take()
     }
 }
@@ -169,6 +169,8 @@ pub(super) struct Outgoing {
     /// Not restarted by anything.
     pub(super) hard_deadline: Option<Duration>,
     pub(super) wants_progress: bool,
+    /// Its progress is heard after its answer, too.
+    pub(super) lasting: bool,
     /// The peer's request it belongs to.
     pub(super) related: Option<CallId>,
     pub(super) resent: bool,
@@ -183,7 +185,8 @@ pub(super) struct Outgoing {
 impl Outgoing {
     /// From now on its time is running.
     pub(super) fn new(invocation: Invocation, now: Duration) -> Self {
-        let Invocation { call, method, params, timeout, max_timeout, progress, related, idempotent } = invocation;
+        let Invocation { call, method, params, timeout, max_timeout, progress, related, idempotent, lasting } =
+            invocation;
         let idempotent = idempotent || Method::find(&method).is_some_and(|row| row.idempotent);
         Self {
             call,
@@ -194,6 +197,7 @@ impl Outgoing {
             deadline: after(now, timeout),
             hard_deadline: after(now, max_timeout),
             wants_progress: progress,
+            lasting: lasting && progress,
             related,
             resent: false,
             idempotent,

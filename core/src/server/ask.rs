@@ -195,8 +195,13 @@ fn form_of<T: JsonSchema>() -> Value {
 }
 
 impl Context {
-    async fn asked<T: DeserializeOwned>(&self, method: &str, params: &impl Serialize) -> Result<T> {
-        let result = self.ask(method, Some(RawJson::from_value(params)), &CallOptions::default()).await?;
+    async fn asked<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+        options: &CallOptions,
+    ) -> Result<T> {
+        let result = self.ask(method, Some(RawJson::from_value(params)), options).await?;
         read(method, &result)
     }
 
@@ -208,7 +213,17 @@ impl Context {
     /// client does not declare `elicitation`; [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) for answers that do not fit
     /// the form; as [`ask`](Self::ask).
     pub async fn elicit(&self, message: &str, form: &Value) -> Result<ElicitResult> {
-        self.asked("elicitation/create", &json!({"mode": "form", "message": message, "requestedSchema": form})).await
+        self.elicit_with(message, form, &CallOptions::default()).await
+    }
+
+    /// As [`elicit`](Self::elicit), with options: as a task of the client, for example.
+    ///
+    /// # Errors
+    /// As [`elicit`](Self::elicit); [`Unsupported`](ErrorKind::Unsupported) when it is to be a task and the client does
+    /// not declare that.
+    pub async fn elicit_with(&self, message: &str, form: &Value, options: &CallOptions) -> Result<ElicitResult> {
+        let params = json!({"mode": "form", "message": message, "requestedSchema": form});
+        self.asked("elicitation/create", &params, options).await
     }
 
     /// Asks the user for a `T`, a struct of text, numbers, booleans and enums without fields. None when the user does not
@@ -234,7 +249,7 @@ impl Context {
     /// [`ask`](Self::ask).
     pub async fn elicit_url(&self, message: &str, url: &str, elicitation_id: &str) -> Result<ElicitAction> {
         let params = json!({"mode": "url", "message": message, "url": url, "elicitationId": elicitation_id});
-        let result: ElicitResult = self.asked("elicitation/create", &params).await?;
+        let result: ElicitResult = self.asked("elicitation/create", &params, &CallOptions::default()).await?;
         Ok(result.action)
     }
 
@@ -253,7 +268,20 @@ impl Context {
     /// [`Unsupported`](ErrorKind::Unsupported) when the client does not declare `sampling`, or `sampling.tools` where
     /// there are tools; as [`ask`](Self::ask).
     pub async fn sample(&self, params: &CreateMessageRequestParams) -> Result<CreateMessageResult> {
-        self.asked("sampling/createMessage", params).await
+        self.sample_with(params, &CallOptions::default()).await
+    }
+
+    /// As [`sample`](Self::sample), with options: as a task of the client, for example.
+    ///
+    /// # Errors
+    /// As [`sample`](Self::sample); [`Unsupported`](ErrorKind::Unsupported) when it is to be a task and the client does
+    /// not declare that.
+    pub async fn sample_with(
+        &self,
+        params: &CreateMessageRequestParams,
+        options: &CallOptions,
+    ) -> Result<CreateMessageResult> {
+        self.asked("sampling/createMessage", params, options).await
     }
 
     /// Asks which folders and files the server may look at.
@@ -265,7 +293,7 @@ impl Context {
         struct ListRootsResult {
             roots: Vec<Root>,
         }
-        let result: ListRootsResult = self.asked("roots/list", &json!({})).await?;
+        let result: ListRootsResult = self.asked("roots/list", &json!({}), &CallOptions::default()).await?;
         Ok(result.roots)
     }
 }

@@ -11,7 +11,7 @@ use super::listed::{Common, Kind};
 use super::registry::Registry;
 use super::session::Links;
 use super::usage::Meter;
-use crate::call::{Chain, Middleware};
+use crate::call::{Chain, Middleware, TaskOptions, Tasks};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{Limits, RawJson};
 use crate::model::{Capabilities, Implementation};
@@ -53,6 +53,8 @@ pub struct ServerOptions {
     pub ping_interval: f64,
     /// Seconds after which a client that does not answer that is taken for lost, and its session ends. Default 20.
     pub ping_timeout: f64,
+    /// Runs tool calls as tasks, where client and tool want that. Default: no tasks.
+    pub tasks: Option<TaskOptions>,
 }
 
 impl Default for ServerOptions {
@@ -73,6 +75,7 @@ impl Default for ServerOptions {
             max_queued_notifications: 256,
             ping_interval: 0.0,
             ping_timeout: 20.0,
+            tasks: None,
         }
     }
 }
@@ -103,7 +106,7 @@ impl ServerOptions {
                 return Err(Error::misuse(format!("server option {name:?}: expected at least 1, got 0")));
             }
         }
-        Ok(())
+        self.tasks.as_ref().map_or(Ok(()), TaskOptions::check)
     }
 }
 
@@ -150,6 +153,7 @@ impl Server {
             registry: RwLock::new(Registry::default()),
             common: Arc::new(Common::default()),
             page_size: AtomicUsize::new(options.page_size.max(1)),
+            tasks: RwLock::new(options.tasks.clone().map(Tasks::new)),
         });
         let mistake = options.check().err();
         let shared = Shared {
@@ -260,6 +264,18 @@ impl Server {
         self.set(|o| o.ping_timeout = timeout.as_secs_f64())
     }
 
+    /// Runs tool calls as tasks, where client and tool want that (specification 2025-11-25, tasks, experimental). A tool
+    /// says so with [`Tool::task_support`](crate::model::Tool::task_support). Tasks belong to a client's session: no
+    /// other sees them, and they end with it.
+    #[must_use]
+    pub fn tasks(self, options: TaskOptions) -> Self {
+        let tasks = Some(Tasks::new(options.clone()));
+        let before =
+            std::mem::replace(&mut *self.shared.router.tasks.write().unwrap_or_else(PoisonError::into_inner), tasks);
+        drop(before);
+        self.set(|o| o.tasks = Some(options))
+    }
+
     /// Hears of errors that the model is not shown, and of the tool that failed: those that `?` made a
     /// [`HandlerError`](super::HandlerError) of, panics, results that do not fit the output schema. Called from any thread.
     /// Default: a line on standard error.
@@ -336,6 +352,10 @@ impl Server {
         }
         if resources {
             declared.insert("resources".into(), json!({"subscribe": true, "listChanged": true}));
+        }
+        if self.shared.router.tasks().is_some() {
+            let tasks = json!({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}});
+            declared.insert("tasks".into(), tasks);
         }
         declared.insert("tools".into(), json!({"listChanged": true}));
         declared

@@ -14,8 +14,9 @@ use super::registry::{Changes, Overlay, Registry};
 use super::resources::{ListedBySource, Read, SOURCE, not_found};
 #[cfg(feature = "files")]
 use super::serving_files;
+use super::tools::ToolEntry;
 use super::{HandlerError, IntoAnswer};
-use crate::call::{self, BoxFuture, Chain, Context, Handler, Link, Ran, Reply, Scope, Shaper};
+use crate::call::{self, BoxFuture, Chain, Context, Handler, Link, Ran, Reply, Scope, Shaper, Tasks};
 use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{self, RawJson, code};
 use crate::protocol::revision::Era;
@@ -33,6 +34,8 @@ pub(crate) struct Router {
     pub(crate) registry: RwLock<Registry>,
     pub(crate) common: Arc<Common>,
     pub(crate) page_size: AtomicUsize,
+    /// Runs calls as tasks, where that is switched on.
+    pub(crate) tasks: RwLock<Option<Arc<Tasks>>>,
 }
 
 impl Router {
@@ -59,16 +62,23 @@ impl Router {
             "prompts/list" => self.list(link, call, Kind::Prompt),
             "prompts/get" => self.get_prompt(link, call),
             "completion/complete" => self.complete(link, call),
-            name => {
-                let error = Error::rpc(code::METHOD_NOT_FOUND, format!("method {name:?} is not served"));
-                link.clone().complete(call.id, Err(error));
-            }
+            name => match self.tasks().filter(|_| name.starts_with("tasks/")) {
+                Some(tasks) => tasks.serve(link, call, self.page_size.load(Ordering::Relaxed)),
+                None => {
+                    let error = Error::rpc(code::METHOD_NOT_FOUND, format!("method {name:?} is not served"));
+                    link.clone().complete(call.id, Err(error));
+                }
+            },
         }
+    }
+
+    pub(crate) fn tasks(&self) -> Option<Arc<Tasks>> {
+        self.tasks.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The tool called `name`, as every client sees it.
     #[cfg(feature = "http")]
-    pub(crate) fn tool(&self, name: &str) -> Option<Arc<super::tools::ToolEntry>> {
+    pub(crate) fn tool(&self, name: &str) -> Option<Arc<ToolEntry>> {
         self.registry.read().unwrap_or_else(PoisonError::into_inner).find(|r| &r.tools, name, None)
     }
 
@@ -198,26 +208,41 @@ impl Router {
         };
         match entry {
             Ok(entry) => {
-                if let Err(text) = entry.check_arguments(&arguments) {
-                    // The model can mend it, so it is told in every revision.
-                    return link.clone().complete(call.id, Ok(Payload::Failed(text)));
+                let has_tasks = || call.context.revision.rules().tasks && self.tasks().is_some();
+                if let Err(error) = entry.check_task(call.task.is_some(), has_tasks) {
+                    return fail(link, &call, error);
                 }
-                let handler = entry.listed().handler.clone();
-                start(link, call, handler, Some(entry), arguments);
+                match entry.check_arguments(&arguments) {
+                    Ok(()) => {
+                        let handler = entry.listed().handler.clone();
+                        self.run_tool(link, call, handler, entry, arguments);
+                    }
+                    // The model can mend it, so it is told in every revision.
+                    Err(text) => self.run_tool(link, call, Arc::new(super::tools::Fails(text)), entry, arguments),
+                }
             }
             Err(Some(source)) => {
                 let params = call.params.clone().unwrap_or_else(RawJson::empty_object);
-                start(
-                    link,
-                    call,
-                    source,
-                    Some(Arc::new(super::tools::Unlisted { common: self.common.clone() })),
-                    params,
-                );
+                let shaper = Arc::new(super::tools::Unlisted { common: self.common.clone() });
+                self.run_tool(link, call, source, shaper, params);
             }
             Err(None) => {
                 fail(link, &call, Error::invalid_params(format!("unknown tool {:?}", shortened(&name, 100))));
             }
+        }
+    }
+
+    fn run_tool(
+        &self,
+        link: &Arc<dyn Link>,
+        call: Call,
+        handler: Arc<dyn Handler>,
+        shaper: Arc<dyn Shaper>,
+        params: RawJson,
+    ) {
+        match call.task.as_ref().and_then(|_| self.tasks()) {
+            Some(tasks) => tasks.start(link, call, handler, Some(shaper), params),
+            None => start(link, call, handler, Some(shaper), params),
         }
     }
 

@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use super::listed::{Common, Entry, Kind, Listed};
 use super::validate::Schema;
-use crate::call::{Failures, Handler, HiddenError, Shaper};
+use crate::call::{Context, Failures, Handler, HiddenError, Reply, Shaper};
 use crate::error::{Error, Result};
-use crate::jsonrpc::RawJson;
-use crate::model::Tool;
+use crate::jsonrpc::{RawJson, code};
 use crate::model::mirror::{Mirror, mirrors};
+use crate::model::{TaskSupport, Tool};
 use crate::protocol::revision::shape::{self, Fit};
 use crate::protocol::revision::{Revision, Rules};
 use crate::protocol::{Payload, Structured};
@@ -22,6 +22,7 @@ pub(crate) struct ToolEntry {
     fit: Option<Fit>,
     /// The arguments that HTTP headers mirror.
     pub(crate) mirrors: Vec<Mirror>,
+    task_support: TaskSupport,
 }
 
 impl Entry for ToolEntry {
@@ -41,8 +42,10 @@ impl ToolEntry {
         let fit = tool.members().get("outputSchema").map(Fit::of);
         let mirrors = tool.members().get("inputSchema").map_or_else(|| Ok(Vec::new()), mirrors);
         let mirrors = mirrors.map_err(|why| Error::misuse(format!("tool {name:?}: inputSchema: {why}")))?;
+        let task_support = TaskSupport::of(tool.members())
+            .map_err(|error| Error::misuse(format!("tool {name:?}: {}", error.message())))?;
         let listed = Listed::new(Kind::Tool, tool.into_members(), handler, common)?;
-        Ok(Self { listed, input, output, fit, mirrors })
+        Ok(Self { listed, input, output, fit, mirrors, task_support })
     }
 
     /// One of the definition's schemas, for its validator.
@@ -56,6 +59,20 @@ impl ToolEntry {
     /// The text for the model.
     pub(crate) fn check_arguments(&self, arguments: &RawJson) -> Result<(), String> {
         self.input.check_text(|| self.source("inputSchema"), "argument", arguments.get())
+    }
+
+    /// Checks whether it may be called in this way; `has_tasks`: its caller could ask for a task.
+    ///
+    /// # Errors
+    /// −32601 (specification, tasks, "Tool-Level Negotiation").
+    pub(super) fn check_task(&self, as_task: bool, has_tasks: impl FnOnce() -> bool) -> Result<()> {
+        let how = match (as_task, self.task_support) {
+            (true, TaskSupport::Forbidden) => "cannot be called as a task",
+            (false, TaskSupport::Required) if has_tasks() => "can only be called as a task: send \"task\"",
+            _ => return Ok(()),
+        };
+        let message = format!("{} {how} (execution.taskSupport)", self.subject());
+        Err(Error::rpc(code::METHOD_NOT_FOUND, message))
     }
 
     /// Checks what a handler answered against the output schema, and makes it the structured content that the tool's
@@ -131,6 +148,15 @@ fn check_structured<'a>(schema: &Schema, source: impl FnOnce() -> &'a Value, res
     }
 }
 
+/// Says what is wrong with the arguments.
+pub(super) struct Fails(pub(super) String);
+
+impl Handler for Fails {
+    fn call(&self, _: Context, _: RawJson, reply: Reply) {
+        reply.failed(self.0.clone());
+    }
+}
+
 /// Makes a `CallToolResult` of what the handler of tools that are not registered answered.
 pub(super) struct Unlisted {
     pub(super) common: Arc<Common>,
@@ -160,8 +186,7 @@ impl Shaper for Unlisted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::{Context, Reply};
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     struct Idle;
     impl Handler for Idle {

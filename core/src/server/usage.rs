@@ -16,6 +16,8 @@ pub struct Usage {
     pub in_flight: usize,
     /// Standalone event streams.
     pub streams: usize,
+    /// Tasks that are kept, finished or not.
+    pub tasks: usize,
 }
 
 /// A transport that counts what it has open.
@@ -29,6 +31,7 @@ impl Server {
     #[must_use]
     pub fn usage(&self) -> Usage {
         let mut usage = Usage { connections: self.shared.connections.load(Ordering::Relaxed), ..Usage::default() };
+        usage.tasks = self.shared.router.tasks().map_or(0, |tasks| tasks.len());
         let meters = self.shared.meters.lock().unwrap_or_else(PoisonError::into_inner).clone();
         meters.iter().filter_map(Weak::upgrade).for_each(|meter| meter.read(&mut usage));
         usage

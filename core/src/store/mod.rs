@@ -3,12 +3,14 @@
 //! **Invariant**: knows no transport and no protocol; what a text means is its owner's business.
 
 mod memory;
+mod tasks;
 
 use std::fmt;
 
 use bytes::Bytes;
 
 pub(crate) use memory::MemoryEvents;
+pub(crate) use tasks::{Full, Kept, MemoryTasks, Outcome, Owner, Room as TaskRoom, TaskStore};
 
 /// One stream of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

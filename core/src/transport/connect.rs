@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::memory::{Pipe, PipeSink};
 use crate::call::Link;
-use crate::client::{Client, ClientOptions, Closer, Connected, Handlers, Target};
+use crate::client::{Client, ClientOptions, Closer, Connected, Handlers, Known, Target};
 use crate::driver::{Peer, Service, Use, runtime};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
@@ -97,6 +97,7 @@ type Outcome = Result<Opening, (Error, bool)>;
 struct Answers {
     handlers: Handlers,
     opened: Mutex<Option<oneshot::Sender<Outcome>>>,
+    known: Arc<Known>,
 }
 
 impl Answers {
@@ -113,6 +114,7 @@ impl Service for Answers {
     }
 
     fn notified(&self, method: &str, params: Option<RawJson>) {
+        self.known.heard(method, params.as_ref());
         self.handlers.heard().notification(method, params.as_ref());
     }
 
@@ -124,7 +126,12 @@ impl Service for Answers {
         self.settle(Ok(opening));
     }
 
-    fn closed(&self, _peer: &Arc<Peer>, reason: &Error, relaunch: bool) {
+    fn session_lost(&self, peer: &Arc<Peer>) {
+        self.handlers.ended(&**peer);
+    }
+
+    fn closed(&self, peer: &Arc<Peer>, reason: &Error, relaunch: bool) {
+        self.handlers.ended(&**peer);
         if !self.settle(Err((reason.clone(), relaunch))) {
             self.handlers.heard().closed(reason);
         }
@@ -136,6 +143,7 @@ struct Attempt {
     peer: Arc<Peer>,
     closer: Arc<dyn Closer>,
     transport: &'static str,
+    learnt: Arc<Known>,
 }
 
 impl Client {
@@ -154,6 +162,7 @@ impl Client {
     /// As [`connect`](Self::connect).
     pub async fn connect_with(target: &Target, options: &ClientOptions, handlers: &Handlers) -> Result<Self> {
         options.check()?;
+        let handlers = &handlers.with_tasks(options.tasks.as_ref());
         let options = &with_capabilities(options, handlers);
         let key = Key::of(target);
         // Where one revision or transport is asked for there is no question, and the answer says nothing about the
@@ -202,8 +211,10 @@ impl Client {
         options.check()?;
         server.check()?;
         let uses = Use::begin(server).await?;
+        let handlers = &handlers.with_tasks(options.tasks.as_ref());
         let options = &with_capabilities(options, handlers);
         let (service, opened) = answers(&handlers.declaring(options.capabilities.as_ref()));
+        let learnt = service.known.clone();
         let (up, down) = (Pipe::new(), Pipe::new());
         let transport = Arc::new(Transport::new("memory"));
         let connection = Connection::new(server.facts(), transport.clone());
@@ -231,7 +242,7 @@ impl Client {
             uses.end().await;
         });
         let closer = Arc::new(MemoryCloser { near: Arc::downgrade(&peer), far, over, watch: Mutex::new(Some(watch)) });
-        negotiate(Attempt { peer, closer, transport: "memory" }, opened, options, handlers, None)
+        negotiate(Attempt { peer, closer, transport: "memory", learnt }, opened, options, handlers, None)
             .await
             .map_err(|(error, _)| error)
     }
@@ -257,7 +268,8 @@ type Opened = oneshot::Receiver<Outcome>;
 
 fn answers(handlers: &Handlers) -> (Arc<Answers>, Opened) {
     let (settle, opened) = oneshot::channel();
-    (Arc::new(Answers { handlers: handlers.clone(), opened: Mutex::new(Some(settle)) }), opened)
+    let (handlers, opening) = (handlers.clone(), Mutex::new(Some(settle)));
+    (Arc::new(Answers { handlers, opened: opening, known: Arc::default() }), opened)
 }
 
 /// The options with what the handlers can do declared.
@@ -274,10 +286,11 @@ fn attempt(
     handlers: &Handlers,
     pair: bool,
 ) -> Result<Attempt, (Error, bool)> {
+    let learnt = service.known.clone();
     match target {
         #[cfg(feature = "client-process")]
         Target::Command { .. } => super::child::launch(target, options, service, handlers.heard())
-            .map(|(peer, closer)| Attempt { peer, closer, transport: "stdio" }),
+            .map(|(peer, closer)| Attempt { peer, closer, transport: "stdio", learnt }),
         #[cfg(feature = "http")]
         Target::Url { url, headers } | Target::Sse { url, headers } => {
             let all: Vec<(String, String)> =
@@ -286,6 +299,7 @@ fn attempt(
                 peer,
                 closer,
                 transport: "http",
+                learnt,
             })
         }
         #[expect(unreachable_patterns, reason = "reached when a feature is off")]
@@ -301,7 +315,7 @@ async fn negotiate(
     handlers: &Handlers,
     known: Option<Era>,
 ) -> Result<Client, (Error, bool)> {
-    let Attempt { peer, closer, transport } = attempt;
+    let Attempt { peer, closer, transport, learnt } = attempt;
     let pinned = options.pinned().map_err(|error| (error, false))?;
     let probe = crate::options::seconds("probe_timeout", options.probe_timeout).map_err(|error| (error, false))?;
     // Dropped while it waits, the connection ends.
@@ -313,9 +327,9 @@ async fn negotiate(
             unfinished.disarm();
             let link: Arc<dyn Link> = peer.clone();
             handlers.join(&link);
-            let middleware = handlers.around().clone();
+            let (middleware, timeout) = (handlers.around().clone(), options.timeout());
             let connected =
-                Connected { link: peer, closer, opening, timeout: options.timeout(), transport, middleware };
+                Connected { link: peer, closer, opening, timeout, transport, middleware, known: learnt };
             Ok(Client { connected: Arc::new(connected) })
         }
         Err((error, relaunch)) => {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::call::{BoxFuture, CallOptions, Context, Done, Guard, Link, SessionSlot};
+use crate::call::{BoxFuture, CallOptions, Clock, Context, Done, Guard, Link, SessionSlot};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
 use crate::protocol::revision::{Revision, shape};
@@ -135,6 +135,30 @@ impl Link for Caught {
         self.link.close_stream(call);
     }
 
+    fn clock(&self) -> Arc<dyn Clock> {
+        self.link.clock()
+    }
+
+    fn number(&self) -> u64 {
+        self.link.number()
+    }
+
+    fn is_heard(&self) -> bool {
+        self.link.is_heard()
+    }
+
+    fn take_up(&self, call: CallId) {
+        self.link.take_up(call);
+    }
+
+    fn waiting(self: Arc<Self>) -> Guard {
+        self.link.clone().waiting()
+    }
+
+    fn set_status(&self, message: &str) {
+        self.link.set_status(message);
+    }
+
     fn cork(&self) {
         self.link.cork();
     }
@@ -197,5 +221,21 @@ impl Link for Outward {
 
     fn session(&self) -> &SessionSlot {
         self.0.session()
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        self.0.clock()
+    }
+
+    fn number(&self) -> u64 {
+        self.0.number()
+    }
+
+    fn is_heard(&self) -> bool {
+        self.0.is_heard()
+    }
+
+    fn take_up(&self, call: CallId) {
+        self.0.take_up(call);
     }
 }

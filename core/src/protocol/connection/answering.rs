@@ -101,17 +101,9 @@ impl Connection {
             return;
         }
         incoming.progress = progress;
-        let mut params = String::from("{");
-        shape::push_member(&mut params, "progressToken", &serde_json::to_string(token).unwrap_or_default());
-        shape::push_member(&mut params, "progress", &number(progress));
-        if let Some(total) = total {
-            shape::push_member(&mut params, "total", &number(total));
-        }
-        if let Some(message) = message.filter(|_| incoming.revision.rules().progress_message) {
-            shape::push_member(&mut params, "message", &serde_json::to_string(message).unwrap_or_default());
-        }
-        params.push('}');
-        match incoming.pace.offer(now, RawJson::written(params)) {
+        let message = message.filter(|_| incoming.revision.rules().progress_message);
+        let params = shape::progress(token, progress, total, message);
+        match incoming.pace.offer(now, params) {
             Some(params) => self.notify("notifications/progress", &params, Some(call), out),
             None => self.sooner = true,
         }
@@ -136,9 +128,4 @@ impl Connection {
         let frame = jsonrpc::encode_notification(method, Some(params));
         out.push(Action::Send(Outbound { frame, related, route, sent: Sent::Notification }));
     }
-}
-
-/// A whole number without a fraction, as JSON would have it from an integer.
-fn number(value: f64) -> String {
-    serde_json::to_string(&value).map_or_else(|_| "null".into(), |s| s.strip_suffix(".0").map(Into::into).unwrap_or(s))
 }

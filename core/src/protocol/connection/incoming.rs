@@ -163,11 +163,12 @@ impl Connection {
             progress_token: admitted.progress_token,
             name: admitted.name.clone(),
             meta: admitted.meta,
+            task_id: None,
             transport: self.arrival.as_ref().map_or(&self.transport, |a| &a.transport).clone(),
             states: States::default(),
         };
-        let (name, arguments) = (admitted.name, admitted.arguments);
-        out.push(Action::Dispatch(Box::new(Call { id: call, method: row, params, name, arguments, context })));
+        let (name, arguments, task) = (admitted.name, admitted.arguments, admitted.task);
+        out.push(Action::Dispatch(Box::new(Call { id: call, method: row, params, name, arguments, task, context })));
     }
 
     /// A server's first requests. `Ok(true)`: answered.
@@ -287,6 +288,10 @@ impl Connection {
                 {
                     outgoing.restart(now);
                     out.push(Action::Progress(outgoing.call, params));
+                } else if let Id::Number(id) = &read.progress_token
+                    && let Some(call) = self.lasting.get(id)
+                {
+                    out.push(Action::Progress(*call, params));
                 }
             }
             "notifications/initialized" => self.ready(now),

@@ -73,6 +73,7 @@ impl Connection {
             out.push(Action::Resolve(call, Err(error.clone())));
         }
         self.batches.clear();
+        self.lasting.clear();
         out.push(Action::Close { reason: error.clone(), relaunch });
     }
 }

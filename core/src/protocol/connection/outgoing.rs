@@ -128,7 +128,8 @@ impl Connection {
         if !self.envelope.is_empty() {
             return;
         }
-        let (info, capabilities) = (self.facts.info.get(), self.facts.capabilities.raw().get());
+        let info = self.facts.info.get();
+        let capabilities = shape::capabilities(revision.rules(), self.facts.capabilities.raw());
         self.envelope = format!(
             "\"{PROTOCOL_VERSION}\":\"{revision}\",\"{CLIENT_INFO}\":{info},\"{CLIENT_CAPABILITIES}\":{capabilities}"
         );
@@ -156,6 +157,9 @@ impl Connection {
             }
             _ => outcome,
         };
+        if let (Id::Number(id), true, Ok(_)) = (id, outgoing.lasting, &outcome) {
+            self.lasting.insert(*id, outgoing.call);
+        }
         let outcome = if outgoing.stands_in { outcome.map(|_| RawJson::empty_object()) } else { outcome };
         self.settle(&outgoing, outcome, out);
     }
@@ -176,6 +180,7 @@ impl Connection {
 
     pub(super) fn cancel(&mut self, call: CallId, reason: Option<&str>, out: &mut Vec<Action>) {
         self.waiting.retain(|w| w.call != call);
+        self.lasting.retain(|_, lasting| *lasting != call);
         if let Some((id, _)) = self.outgoing.remove_call(call) {
             self.tell_cancelled(id, reason, out);
         }

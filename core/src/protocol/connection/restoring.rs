@@ -97,6 +97,8 @@ impl Connection {
         for call in self.incoming.drain() {
             out.push(Action::Abort(call, Some("the server lost the session".into())));
         }
+        out.push(Action::SessionLost);
+        self.lasting.clear();
         self.batches.clear();
         self.waiting.retain(|waiting| waiting.call != RESTORING);
         // What stood still for the server's questions goes on.

@@ -299,3 +299,40 @@ fn what_a_client_says_of_itself_is_kept_and_so_has_a_bound() {
     assert!(answer["error"]["message"].as_str().is_some_and(|m| m.contains("clientInfo")), "{answer}");
     assert_eq!(one(&feed(&mut c, initialize("2025-11-25")))["result"]["protocolVersion"], "2025-11-25");
 }
+
+#[test]
+fn tasks_are_there_in_the_revision_that_has_them_and_where_they_are_declared() {
+    for (declared, revision) in Revision::ALL.into_iter().flat_map(|r| {
+        [r#"{"tools":{},"tasks":{"list":{},"requests":{"tools":{"call":{}}}}}"#, r#"{"tools":{}}"#].map(|d| (d, r))
+    }) {
+        let facts = Facts {
+            capabilities: Capabilities::new(RawJson::trusted(declared)),
+            revisions: Revision::ALL.to_vec(),
+            instructions: None,
+            info: RawJson::empty_object(),
+            role: Role::Server,
+            max_in_flight: 9,
+        };
+        let mut c = Connection::new(Arc::new(facts), Arc::new(Transport::new("stdio")));
+        let has = revision.rules().tasks && declared.contains("tasks");
+        let mut task = call(1);
+        task["params"]["task"] = json!({"ttl": 1});
+        if revision.era() == Era::Modern {
+            task["params"]["_meta"] = envelope(revision.as_str());
+            let found = one(&feed(
+                &mut c,
+                json!({"jsonrpc": "2.0", "id": 2, "method": "server/discover",
+                "params": {"_meta": envelope(revision.as_str())}}),
+            ));
+            assert_eq!(found["result"]["capabilities"], json!({"tools": {}}));
+        } else {
+            let opened = one(&feed(&mut c, initialize(revision.as_str())));
+            assert_eq!(opened["result"]["capabilities"].get("tasks").is_some(), has, "{revision}");
+            for (method, served) in [("tasks/get", has), ("tasks/list", has), ("tasks/cancel", false)] {
+                let actions = feed(&mut c, json!({"jsonrpc": "2.0", "id": method, "method": method}));
+                assert_eq!(sent(&actions).is_empty(), served, "{method} {revision}");
+            }
+        }
+        assert_eq!(dispatched(feed(&mut c, task)).task.is_some(), has, "{declared} {revision}");
+    }
+}

@@ -41,6 +41,10 @@ pub(crate) fn received(method: &str, params: Option<&RawJson>, result: RawJson) 
         "elicitation/create" => {
             let asked: Value = params.and_then(|params| params.to().ok()).unwrap_or_default();
             let mut read: Value = result.to().map_err(|e| wrong(e.to_string()))?;
+            // It has become a task, whose result comes later.
+            if asked["task"].is_object() && read["task"].is_object() {
+                return Ok(result);
+            }
             if asked["mode"] == "url" {
                 form::check_result(None, &read).map_err(wrong)?;
                 return Ok(result);
@@ -59,6 +63,10 @@ pub(crate) fn received(method: &str, params: Option<&RawJson>, result: RawJson) 
         }
         "sampling/createMessage" => {
             let read: Value = result.to().map_err(|e| wrong(e.to_string()))?;
+            let asks_for_task = || params.and_then(|p| p.to::<Value>().ok()).is_some_and(|p| p["task"].is_object());
+            if read["task"].is_object() && asks_for_task() {
+                return Ok(result);
+            }
             check_sampled(&read).map_err(wrong)?;
             Ok(result)
         }

@@ -62,7 +62,8 @@ pub(crate) fn answer(facts: &Facts, params: Option<&RawJson>) -> Result<(Revisio
     info.push('}');
     let mut out = String::from("{");
     super::shape::push_member(&mut out, "protocolVersion", &format!("\"{revision}\""));
-    super::shape::push_member(&mut out, "capabilities", facts.capabilities.raw().get());
+    let capabilities = super::shape::capabilities(rules, facts.capabilities.raw());
+    super::shape::push_member(&mut out, "capabilities", &capabilities);
     super::shape::push_member(&mut out, "serverInfo", &info);
     if let Some(instructions) = &facts.instructions {
         super::shape::push_member(&mut out, "instructions", RawJson::from_value(instructions).get());
@@ -79,7 +80,8 @@ pub(crate) fn answer(facts: &Facts, params: Option<&RawJson>) -> Result<(Revisio
 pub(crate) fn question(facts: &Facts, revision: Revision) -> RawJson {
     let mut out = String::from("{");
     super::shape::push_member(&mut out, "protocolVersion", &format!("\"{revision}\""));
-    super::shape::push_member(&mut out, "capabilities", facts.capabilities.raw().get());
+    let capabilities = super::shape::capabilities(revision.rules(), facts.capabilities.raw());
+    super::shape::push_member(&mut out, "capabilities", &capabilities);
     super::shape::push_member(&mut out, "clientInfo", facts.info.get());
     out.push('}');
     RawJson::written(out)

@@ -26,7 +26,7 @@ pub struct Method {
     pub until: Revision,
     /// It wants no answer.
     pub notification: bool,
-    /// The capability its receiver must have declared (a server's for client→server), by top-level key.
+    /// The capability its receiver must have declared (a server's for client→server), a dotted path.
     pub capability: Option<&'static str>,
     /// The member of `params` that says what the request is about; `Mcp-Name` mirrors it where there is that header.
     pub name_member: Option<&'static str>,
@@ -34,6 +34,8 @@ pub struct Method {
     pub cacheable: bool,
     /// Its modern result may be `input_required`.
     pub input_required: bool,
+    /// The capability, a dotted path, that its receiver declares to run it as a task.
+    pub task: Option<&'static str>,
     /// To do it twice is to do it once, so that it may be repeated when nobody knows whether it was done.
     pub idempotent: bool,
 }
@@ -49,6 +51,7 @@ const fn request(name: &'static str, direction: Direction) -> Method {
         name_member: None,
         cacheable: false,
         input_required: false,
+        task: None,
         idempotent: false,
     }
 }
@@ -65,13 +68,17 @@ const fn to_client(name: &'static str, capability: &'static str) -> Method {
     Method { capability: Some(capability), until: Revision::NEWEST_LEGACY, ..request(name, Direction::ServerToClient) }
 }
 
-const fn task(name: &'static str) -> Method {
+const fn of_tasks(name: &'static str, capability: &'static str) -> Method {
     Method {
         since: Revision::V2025_11_25,
         until: Revision::V2025_11_25,
-        capability: Some("tasks"),
+        capability: Some(capability),
         ..request(name, Direction::Both)
     }
+}
+
+const fn task(method: Method, capability: &'static str) -> Method {
+    Method { task: Some(capability), ..method }
 }
 
 const fn notification(name: &'static str, direction: Direction) -> Method {
@@ -100,7 +107,10 @@ static ROWS: [Method; 34] = [
     until_legacy(idempotent(request("ping", Both))),
     // tools
     list("tools/list", "tools"),
-    Method { name_member: Some("name"), input_required: true, ..to_server("tools/call", "tools") },
+    task(
+        Method { name_member: Some("name"), input_required: true, ..to_server("tools/call", "tools") },
+        "tasks.requests.tools.call",
+    ),
     // resources
     list("resources/list", "resources"),
     list("resources/templates/list", "resources"),
@@ -115,14 +125,17 @@ static ROWS: [Method; 34] = [
     until_legacy(idempotent(to_server("logging/setLevel", "logging"))),
     since(Revision::V2026_07_28, request("subscriptions/listen", ClientToServer)),
     // server to client; modern carries these inside `inputRequests`
-    to_client("sampling/createMessage", "sampling"),
+    task(to_client("sampling/createMessage", "sampling"), "tasks.requests.sampling.createMessage"),
     to_client("roots/list", "roots"),
-    since(Revision::V2025_06_18, to_client("elicitation/create", "elicitation")),
+    task(
+        since(Revision::V2025_06_18, to_client("elicitation/create", "elicitation")),
+        "tasks.requests.elicitation.create",
+    ),
     // tasks, experimental
-    idempotent(task("tasks/get")),
-    idempotent(task("tasks/result")),
-    idempotent(task("tasks/list")),
-    task("tasks/cancel"),
+    idempotent(of_tasks("tasks/get", "tasks")),
+    idempotent(of_tasks("tasks/result", "tasks")),
+    idempotent(of_tasks("tasks/list", "tasks.list")),
+    of_tasks("tasks/cancel", "tasks.cancel"),
     // notifications
     notification("notifications/cancelled", Both),
     notification("notifications/progress", Both),

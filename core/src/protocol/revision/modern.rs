@@ -94,7 +94,8 @@ pub(crate) fn missing_capability(capability: &str) -> Error {
 /// streams.
 pub(crate) fn unpushed(capabilities: &RawJson) -> String {
     let mut out = String::from("{");
-    for (key, value) in super::shape::members(capabilities.get()) {
+    let capabilities = super::shape::capabilities(Revision::NEWEST.rules(), capabilities);
+    for (key, value) in super::shape::members(&capabilities) {
         let mut kept = String::from("{");
         for (inner, value) in super::shape::members(value.get()) {
             if inner != "listChanged" && inner != "subscribe" {

@@ -54,6 +54,8 @@ pub struct Rules {
     pub icons: bool,
     /// `execution.taskSupport` on tools exists.
     pub tool_execution: bool,
+    /// Requests may become tasks: `params.task`, the capability `tasks`.
+    pub tasks: bool,
     /// `structuredContent` may be any JSON value and `outputSchema` any schema.
     pub any_structured: bool,
     /// `message` in progress notifications exists.
@@ -88,6 +90,7 @@ const OLDEST: Rules = Rules {
     structured: false,
     icons: false,
     tool_execution: false,
+    tasks: false,
     any_structured: false,
     progress_message: false,
     error_without_id: false,
@@ -115,6 +118,7 @@ const ICONS: Rules = Rules {
     priming_event: true,
     icons: true,
     tool_execution: true,
+    tasks: true,
     error_without_id: true,
     elicitation_modes: true,
     elicitation_id: true,
@@ -127,6 +131,7 @@ const STATELESS: Rules = Rules {
     era: Era::Modern,
     priming_event: false,
     tool_execution: false,
+    tasks: false,
     any_structured: true,
     resource_not_found: code::INVALID_PARAMS,
     result_type: true,

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::{Method, Rules};
-use crate::jsonrpc::RawJson;
+use crate::jsonrpc::{Id, RawJson};
 use crate::protocol::{Kind, Payload, Structured};
 
 /// The members of an object in their order; empty when `text` is no object.
@@ -84,6 +84,39 @@ fn push_string(out: &mut String, text: &str) {
 
 fn has(text: &str, key: &str) -> bool {
     memchr::memmem::find(text.as_bytes(), key.as_bytes()).is_some()
+}
+
+/// The parameters of `notifications/progress`.
+pub(crate) fn progress(token: &Id, progress: f64, total: Option<f64>, message: Option<&str>) -> RawJson {
+    let mut params = String::from("{");
+    push_member(&mut params, "progressToken", &serde_json::to_string(token).unwrap_or_default());
+    push_member(&mut params, "progress", &number(progress));
+    if let Some(total) = total {
+        push_member(&mut params, "total", &number(total));
+    }
+    if let Some(message) = message {
+        push_member(&mut params, "message", &serde_json::to_string(message).unwrap_or_default());
+    }
+    params.push('}');
+    RawJson::written(params)
+}
+
+/// A whole number without a fraction, as JSON would have it from an integer.
+fn number(value: f64) -> String {
+    serde_json::to_string(&value).map_or_else(|_| "null".into(), |s| s.strip_suffix(".0").map(Into::into).unwrap_or(s))
+}
+
+/// Declared capabilities as `rules` know them.
+pub(crate) fn capabilities<'a>(rules: &Rules, declared: &'a RawJson) -> Cow<'a, str> {
+    if rules.tasks || !has(declared.get(), "\"tasks\"") {
+        return Cow::Borrowed(declared.get());
+    }
+    let mut out = String::from("{");
+    for (key, value) in members(declared.get()).into_iter().filter(|(key, _)| key != "tasks") {
+        push_member(&mut out, &key, value.get());
+    }
+    out.push('}');
+    Cow::Owned(out)
 }
 
 /// A definition as `rules` can carry it.

@@ -446,6 +446,20 @@ impl Sink for Lanes {
         !self.lock().streams.is_empty()
     }
 
+    fn take_up(&self, route: Route) {
+        let mut state = self.lock();
+        if state.post(route).is_none_or(|post| !post.events || post.outlet.is_none()) {
+            return;
+        }
+        let waiting = std::mem::take(&mut state.queue);
+        drop(state);
+        for text in waiting {
+            if !self.related(route, &text, false) {
+                self.unrelated(&text, false);
+            }
+        }
+    }
+
     fn close(&self) {
         self.end(End::SessionEnded);
     }

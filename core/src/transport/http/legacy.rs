@@ -12,13 +12,14 @@ use super::headers::{self, Accepts, Kept, LAST_EVENT_ID, PROTOCOL_VERSION, SESSI
 use super::lanes::{Lanes, Refused, Resumed};
 use super::outlet::{Answer, End, Next, Outlet};
 use super::reply::{self, Refusal};
-use super::sessions::{Session, new_id};
+use super::sessions::Session;
 use crate::call::Link;
 use crate::driver::{Peer, Sink, now};
 use crate::error::Error;
 use crate::jsonrpc::{DecodeError, Decoded, Id, Message, code};
 use crate::protocol::revision::{Era, Revision};
 use crate::protocol::{Arrival, Connection, Head, Input, Route, Transport};
+use crate::random::new_id;
 use crate::store::EventId;
 
 /// Takes a message, or answers a request.

@@ -12,12 +12,12 @@ use super::exchange::{Exchange, Owner};
 use super::headers::{Accepts, Kept};
 use super::outlet::{End, Outlet};
 use super::reply::{self, Refusal};
-use super::sessions::new_id;
 use super::sse;
 use crate::call::Link;
 use crate::driver::{Peer, Sink};
 use crate::jsonrpc::{Decoded, Message};
 use crate::protocol::{Arrival, Connection, Input, Outbound, Route, Sent, Transport};
+use crate::random::new_id;
 use crate::store::Event;
 
 /// The member of the query that names the session.

@@ -3,13 +3,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-
 use super::lanes::Lanes;
 use super::outlet::End;
 use crate::driver::Peer;
-use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::revision::Revision;
 
 /// A legacy client's session.
@@ -52,16 +48,6 @@ impl Session {
 }
 
 const IDLE: &str = "the session was idle for too long (session_idle_timeout)";
-
-/// An id that cannot be guessed: 144 random bits as visible ASCII.
-///
-/// # Errors
-/// When the operating system has no randomness.
-pub(super) fn new_id() -> Result<Arc<str>> {
-    let mut random = [0u8; 18];
-    getrandom::fill(&mut random).map_err(|e| Error::new(ErrorKind::Transport, format!("random numbers: {e}")))?;
-    Ok(URL_SAFE_NO_PAD.encode(random).into())
-}
 
 /// The live sessions, bounded in number and in idleness.
 pub(super) struct Sessions {
@@ -226,12 +212,5 @@ mod tests {
         assert!(sessions.find("id", at(18)).is_some());
         sessions.sweep(at(28));
         assert!(sessions.find("id", at(28)).is_none());
-    }
-
-    #[test]
-    fn ids_are_long_visible_and_different() {
-        let ids: std::collections::HashSet<_> = (0..1000).map(|_| new_id().expect("randomness")).collect();
-        assert_eq!(ids.len(), 1000);
-        assert!(ids.iter().all(|id| id.len() == 24 && id.bytes().all(|b| (0x21..0x7f).contains(&b))));
     }
 }

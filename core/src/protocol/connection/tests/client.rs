@@ -427,3 +427,36 @@ fn initialize_after_a_probe_has_the_callers_time() {
         assert_eq!(c.next_tick(), due);
     }
 }
+
+#[test]
+fn a_request_that_became_a_task_makes_progress_until_it_is_let_go() {
+    let (mut c, asked) = opening(Some("2025-11-25"));
+    feed(
+        &mut c,
+        json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"protocolVersion": "2025-11-25",
+        "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}}),
+    );
+    let call = |number, lasting| {
+        let mut invocation = Invocation::new(CallId(number), "tools/call", None);
+        (invocation.progress, invocation.lasting) = (true, lasting);
+        Input::Call(invocation)
+    };
+    let ids: Vec<Value> = [(1, true), (2, false)]
+        .map(|(number, lasting)| one(&c.handle(START, call(number, lasting)))["id"].clone())
+        .into();
+    let progress = |c: &mut Connection, id: &Value| {
+        let actions = feed(
+            c,
+            json!({"jsonrpc": "2.0", "method": "notifications/progress",
+            "params": {"progressToken": id, "progress": 1}}),
+        );
+        actions.iter().any(|action| matches!(action, Action::Progress(..)))
+    };
+    for id in &ids {
+        assert!(progress(&mut c, id));
+        feed(&mut c, json!({"jsonrpc": "2.0", "id": id, "result": {"task": {}}}));
+    }
+    assert_eq!((progress(&mut c, &ids[0]), progress(&mut c, &ids[1])), (true, false));
+    assert!(c.handle(START, Input::Cancel(CallId(1), None)).is_empty());
+    assert!(!progress(&mut c, &ids[0]));
+}

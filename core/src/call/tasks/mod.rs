@@ -1,0 +1,424 @@
+//! Requests that go on after their answer: a request with `task` is answered with the task, its handler runs on, and
+//! what it says is the task's result. One engine for whatever side receives such requests, of one server or of one
+//! client's handlers, for all their connections.
+//!
+//! **Invariant**: a task is in the store as long as it can be asked for, and in `running` as long as its handler's
+//! answer counts. Handlers, answers and notifications come after the lock.
+
+mod link;
+mod options;
+mod requestor;
+mod serve;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, HashSet};
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use serde::Deserialize;
+use serde_json::json;
+
+use self::link::TaskLink;
+pub use self::options::TaskOptions;
+pub(crate) use self::requestor::{Requestor, augmented, check, created, task};
+use super::context::Clock;
+use super::request::{Guard, with_meta};
+use super::{Context, Handler, Link, Reply, Shaper};
+use crate::error::{Error, Result, shortened};
+use crate::jsonrpc::{RawJson, code};
+use crate::model::meta::RELATED_TASK;
+use crate::model::{Task, TaskStatus};
+use crate::protocol::revision::{Method, Revision, shape};
+use crate::protocol::{Call, CallId, Input, Pace, Payload};
+use crate::random::new_id;
+use crate::store::{Full, Kept, MemoryTasks, Outcome, Owner, TaskStore};
+
+/// The most characters of a failure that a status message repeats.
+const MAX_MESSAGE: usize = 300;
+
+/// The tasks that one side runs.
+pub(crate) struct Tasks {
+    options: TaskOptions,
+    state: Mutex<State>,
+    /// The first connection's; they all have the same.
+    clock: OnceLock<Arc<dyn Clock>>,
+}
+
+struct State {
+    store: Box<dyn TaskStore>,
+    running: HashMap<Arc<str>, Running>,
+    /// The connections that have had one.
+    links: HashSet<u64>,
+    /// The one timer that is set, and when it goes off.
+    timer: Option<(Duration, Guard)>,
+}
+
+/// A task whose handler has not answered yet.
+struct Running {
+    owner: Owner,
+    context: Context,
+    /// Questions to the peer that wait for their answers.
+    asking: usize,
+    /// Who waits for the result.
+    waiters: Vec<(CallId, Reply)>,
+    /// How often its messages are told.
+    pace: Pace,
+}
+
+impl Running {
+    /// Stops the handler and tells who waits.
+    fn stop(self, reason: &str, error: &Error) {
+        self.context.cancel(Some(reason));
+        self.waiters.into_iter().for_each(|(_, reply)| reply.error(error.clone()));
+    }
+}
+
+/// Whose the tasks of a connection are.
+fn owner_of(link: &dyn Link) -> Owner {
+    Owner(format!("connection {}", link.number()).into())
+}
+
+fn stamp() -> String {
+    humantime::format_rfc3339_millis(SystemTime::now()).to_string()
+}
+
+/// `{"io.modelcontextprotocol/related-task": {"taskId"}}`
+fn related(id: &str) -> RawJson {
+    RawJson::from_value(&json!({RELATED_TASK: {"taskId": id}}))
+}
+
+fn not_found(id: &str) -> Error {
+    Error::invalid_params(format!("task not found: {:?} has expired or never was", shortened(id, 100)))
+}
+
+impl Tasks {
+    pub(crate) fn new(options: TaskOptions) -> Arc<Self> {
+        let store = Box::new(MemoryTasks::new(options.room()));
+        let state = State { store, running: HashMap::new(), links: HashSet::new(), timer: None };
+        Arc::new(Self { options, state: Mutex::new(state), clock: OnceLock::new() })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.lock().store.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn clock(&self, link: &dyn Link) -> &Arc<dyn Clock> {
+        self.clock.get_or_init(|| link.clock())
+    }
+
+    /// Runs a request as a task, and answers it with that.
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        link: &Arc<dyn Link>,
+        mut call: Call,
+        handler: Arc<dyn Handler>,
+        shaper: Option<Arc<dyn Shaper>>,
+        params: RawJson,
+    ) {
+        let begun = self.created(link, &call).and_then(|task| Ok((new_id()?, task)));
+        let (id, mut task) = match begun {
+            Ok(begun) => begun,
+            Err(error) => return link.clone().complete(call.id, Err(error)),
+        };
+        task.task_id = id.as_ref().to_owned();
+        call.context.task_id = Some(id.clone());
+        let request = call.id;
+        let own: Arc<dyn Link> = TaskLink::new(self, link, &id, &call);
+        let context = Context::new(request, call.context, own, handler.clone());
+        if !link.started(&context) {
+            return;
+        }
+        let owner = owner_of(&**link);
+        let answer = RawJson::from_value(&json!({"task": task}));
+        if let Err(error) = self.admit(&owner, &id, task, &context) {
+            return link.clone().complete(request, Err(error));
+        }
+        link.clone().complete(request, Ok(Payload::Object(answer)));
+        if context.is_cancelled() {
+            // Nobody was told of it: unless it was cancelled as a task, it never was.
+            return self.forget(&owner, &id);
+        }
+        let reply = Reply::new(context.clone(), shaper);
+        // A panic that gets here has dropped the reply, which has answered.
+        let _ = std::panic::catch_unwind(AssertUnwindSafe(|| handler.call(context, params, reply)));
+    }
+
+    /// The task that a request becomes, still without its id.
+    fn created(&self, link: &Arc<dyn Link>, call: &Call) -> Result<Task> {
+        #[derive(Deserialize)]
+        struct Asked {
+            #[serde(default)]
+            ttl: Option<f64>,
+        }
+        self.expire(link.as_ref());
+        let asked = call.task.as_ref().filter(|raw| raw.is_object()).and_then(|raw| raw.to::<Asked>().ok());
+        let asked =
+            asked.ok_or_else(|| Error::invalid_params("\"task\": expected an object, with \"ttl\" in milliseconds"))?;
+        let ttl = match asked.ttl {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked, and saturating")]
+            Some(ttl) if ttl.is_finite() && ttl >= 0.0 => Some(ttl as u64),
+            Some(_) => return Err(Error::invalid_params("\"task.ttl\": expected milliseconds of at least 0")),
+            None => None,
+        };
+        let now = stamp();
+        Ok(Task {
+            task_id: String::new(),
+            status: TaskStatus::Working,
+            status_message: None,
+            created_at: now.clone(),
+            last_updated_at: now,
+            ttl: Some(options::millis(self.options.ttl(ttl))),
+            poll_interval: Some(self.options.poll_interval()),
+        })
+    }
+
+    fn admit(self: &Arc<Self>, owner: &Owner, id: &Arc<str>, task: Task, context: &Context) -> Result<()> {
+        let clock = self.clock(&**context.link()).clone();
+        let now = clock.now();
+        let expires = now.saturating_add(Duration::from_millis(task.ttl.unwrap_or(u64::MAX)));
+        let mut state = self.lock();
+        let refused = |most: usize, option: &str| {
+            let message = format!("{most} tasks are being worked on, and none makes room ({option})");
+            Err(Error::rpc(code::INTERNAL_ERROR, message))
+        };
+        match state.store.add(owner, task, expires) {
+            Ok(()) => {}
+            Err(Full::All) => return refused(self.options.max_tasks, "max_tasks"),
+            Err(Full::Owner) => return refused(self.options.max_session_tasks, "max_session_tasks"),
+        }
+        let running = Running {
+            owner: owner.clone(),
+            context: context.clone(),
+            asking: 0,
+            waiters: Vec::new(),
+            pace: Pace::new(),
+        };
+        state.running.insert(id.clone(), running);
+        state.links.insert(context.link().number());
+        self.arm(&mut state, &clock);
+        Ok(())
+    }
+
+    /// Sets the timer for what expires next.
+    fn arm(self: &Arc<Self>, state: &mut State, clock: &Arc<dyn Clock>) {
+        let Some(due) = state.store.next_expiry() else { return };
+        if state.timer.as_ref().is_some_and(|(set, _)| *set <= due) {
+            return;
+        }
+        let (tasks, own) = (Arc::downgrade(self), clock.clone());
+        let tick = Box::new(move || {
+            if let Some(tasks) = tasks.upgrade() {
+                tasks.tick(&own, due);
+            }
+        });
+        state.timer = Some((due, clock.later(due.saturating_sub(clock.now()), tick)));
+    }
+
+    fn tick(self: &Arc<Self>, clock: &Arc<dyn Clock>, due: Duration) {
+        let mut state = self.lock();
+        let spent = state.timer.take_if(|(set, _)| *set == due);
+        let gone = Self::expired(&mut state, clock.now());
+        self.arm(&mut state, clock);
+        drop(state);
+        drop(spent);
+        Self::end(gone);
+    }
+
+    /// Forgets what has expired, timer or not.
+    fn expire(&self, link: &dyn Link) {
+        let now = self.clock(link).now();
+        let gone = Self::expired(&mut self.lock(), now);
+        Self::end(gone);
+    }
+
+    fn expired(state: &mut State, now: Duration) -> Vec<(String, Running)> {
+        let gone = state.store.expire(now);
+        gone.into_iter().filter_map(|(_, id)| state.running.remove(id.as_str()).map(|running| (id, running))).collect()
+    }
+
+    fn end(gone: Vec<(String, Running)>) {
+        for (id, running) in gone {
+            running.stop("the task's time is over (ttl)", &not_found(&id));
+        }
+    }
+
+    /// Forgets a task that is not finished.
+    fn forget(&self, owner: &Owner, id: &str) {
+        let mut state = self.lock();
+        let running = state.running.remove(id);
+        if running.is_some() {
+            state.store.remove(owner, id);
+        }
+        drop(state);
+        drop(running);
+    }
+
+    /// The connection, or the session that it had, is over, and so are its tasks.
+    pub(crate) fn ended(&self, link: &dyn Link) {
+        let mut state = self.lock();
+        // Most never had one.
+        if !state.links.remove(&link.number()) {
+            return;
+        }
+        let owner = owner_of(link);
+        state.store.remove_all(&owner);
+        let gone = state.running.iter().filter(|(_, running)| running.owner == owner);
+        let gone: Vec<_> = gone.map(|(id, _)| id.clone()).collect();
+        let gone: Vec<_> = gone.iter().filter_map(|id| state.running.remove(id)).collect();
+        drop(state);
+        for running in gone {
+            running.stop("the session has ended", &Error::closed("the session has ended"));
+        }
+    }
+
+    /// The request for the task's result that is waiting, the last one: messages of the task go out with its answer.
+    fn result_call(&self, id: &str) -> Option<CallId> {
+        self.lock().running.get(id)?.waiters.last().map(|(call, _)| *call)
+    }
+
+    /// Tells whoever asked for the task how it is.
+    fn tell(&self, link: &Arc<dyn Link>, task: &Task, related: Option<CallId>) {
+        if related.is_some() || link.is_heard() {
+            let params = RawJson::from_value(task);
+            link.clone().input(Input::Notify { method: "notifications/tasks/status", params, related });
+        }
+    }
+
+    /// Changes a task that is not finished.
+    fn change(
+        &self,
+        link: &Arc<dyn Link>,
+        id: &str,
+        change: impl FnOnce(&mut Running, &mut Task, Duration) -> Option<bool>,
+    ) {
+        let now = self.clock(&**link).now();
+        let mut state = self.lock();
+        let State { store, running, .. } = &mut *state;
+        let Some(running) = running.get_mut(id) else { return };
+        let Some(Kept { mut task, .. }) = store.get(&running.owner, id) else { return };
+        let Some(tells) = change(running, &mut task, now) else { return };
+        task.last_updated_at = stamp();
+        let (owner, related) = (running.owner.clone(), running.waiters.last().map(|(call, _)| *call));
+        let changed = store.update(&owner, task.clone());
+        drop(state);
+        if changed && tells {
+            self.tell(link, &task, related);
+        }
+    }
+
+    /// What the task is doing, for people.
+    fn set_status(&self, link: &Arc<dyn Link>, id: &str, message: &str) {
+        self.change(link, id, |running, task, now| {
+            if task.status_message.as_deref() == Some(message) {
+                return None;
+            }
+            task.status_message = Some(message.to_owned());
+            // Not to be relied on, so what comes too soon is not told.
+            Some(running.pace.offer(now, RawJson::empty_object()).is_some())
+        });
+    }
+
+    /// A question of the task waits for the peer's answer, or no longer does.
+    fn asking(&self, link: &Arc<dyn Link>, id: &str, begins: bool) {
+        self.change(link, id, |running, task, _| {
+            running.asking = if begins { running.asking + 1 } else { running.asking.saturating_sub(1) };
+            let status = if running.asking > 0 { TaskStatus::InputRequired } else { TaskStatus::Working };
+            let changed = task.status != status;
+            task.status = status;
+            changed.then_some(true)
+        });
+    }
+
+    /// The handler has answered.
+    fn finish(&self, link: &Arc<dyn Link>, id: &str, status: TaskStatus, message: Option<String>, outcome: Outcome) {
+        let mut state = self.lock();
+        let Some(running) = state.running.remove(id) else { return };
+        let Some(Kept { mut task, .. }) = state.store.get(&running.owner, id) else {
+            // Before what waits for it is dropped.
+            return drop(state);
+        };
+        task.status = status;
+        task.status_message = message.or(task.status_message);
+        task.last_updated_at = stamp();
+        state.store.finish(&running.owner, task.clone(), Some(outcome.clone()));
+        drop(state);
+        let related = running.waiters.last().map(|(call, _)| *call);
+        self.tell(link, &task, related);
+        for (_, reply) in running.waiters {
+            answer(reply, id, Some(&outcome));
+        }
+        drop(running.context);
+    }
+
+    /// What an answer of a handler makes of its task.
+    fn judged(
+        &self,
+        method: &Method,
+        revision: Revision,
+        answer: Result<Payload>,
+    ) -> (TaskStatus, Option<String>, Outcome) {
+        let failed = |error: Error| {
+            let message = shortened(error.message(), MAX_MESSAGE).into_owned();
+            (TaskStatus::Failed, Some(message), Outcome::Error(error))
+        };
+        let payload = match answer {
+            Ok(payload) => payload,
+            Err(error) => return failed(error),
+        };
+        let mut text = String::with_capacity(shape::size_hint(&payload));
+        shape::write_result(&mut text, revision.rules(), "{}", method, payload);
+        let outcome = Outcome::Result(RawJson::written(text));
+        if outcome.len() > self.options.max_task_bytes {
+            let (size, most) = (outcome.len(), self.options.max_task_bytes);
+            let message = format!("the result has {size} bytes, and no more than {most} are kept (max_task_bytes)");
+            return failed(Error::rpc(code::INTERNAL_ERROR, message));
+        }
+        match &outcome {
+            Outcome::Result(result) if method.name == "tools/call" => match failure(result) {
+                Some(message) => (TaskStatus::Failed, Some(message), outcome),
+                None => (TaskStatus::Completed, None, outcome),
+            },
+            _ => (TaskStatus::Completed, None, outcome),
+        }
+    }
+}
+
+/// What a tool's result says of its failure, if it is one.
+fn failure(result: &RawJson) -> Option<String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Head {
+        #[serde(default)]
+        is_error: bool,
+        #[serde(default)]
+        content: Vec<Block>,
+    }
+    #[derive(Deserialize)]
+    struct Block {
+        #[serde(default)]
+        text: String,
+    }
+    let head: Head = result.to().ok().filter(|head: &Head| head.is_error)?;
+    let text = head.content.into_iter().map(|block| block.text).find(|text| !text.is_empty());
+    Some(shortened(text.as_deref().unwrap_or("the tool failed"), MAX_MESSAGE).into_owned())
+}
+
+/// Answers a request for a task's result.
+fn answer(reply: Reply, id: &str, outcome: Option<&Outcome>) {
+    match outcome {
+        Some(Outcome::Result(result)) => reply.result(with_meta(Some(result), &related(id))),
+        Some(Outcome::Error(error)) => reply.error(error.clone()),
+        None => reply.error(cancelled()),
+    }
+}
+
+/// There is no answer that the request would have had.
+fn cancelled() -> Error {
+    Error::rpc(code::INTERNAL_ERROR, "the task was cancelled, and has no result")
+}

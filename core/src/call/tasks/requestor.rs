@@ -1,0 +1,258 @@
+//! The side that asks for tasks: a request becomes a task of the peer, and its result is had as if it were none.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::call::context::{Clock, Link};
+use crate::call::request::{Answer, CallOptions, Done, Guard};
+use crate::error::{Error, ErrorKind, Result};
+use crate::jsonrpc::RawJson;
+use crate::model::{Task, TaskMetadata, TaskStatus};
+use crate::protocol::revision::{ask, shape};
+use crate::signal::Signal;
+
+/// Between two looks at a task whose result is waited for anyway: they only show that the peer is alive.
+const ALIVE: Duration = Duration::from_secs(10);
+/// Between two looks when the peer does not say.
+const POLL: Duration = Duration::from_secs(1);
+/// For telling the peer that nobody wants the task any more.
+const CANCEL: Duration = Duration::from_secs(10);
+
+/// Sends a request as it stands, never as a task.
+pub(crate) type Ask = Arc<dyn Fn(&str, Option<RawJson>, &CallOptions) -> Answer + Send + Sync>;
+
+/// What is needed to follow a peer's tasks.
+#[derive(Clone)]
+pub(crate) struct Requestor {
+    pub(crate) ask: Ask,
+    pub(crate) link: Arc<dyn Link>,
+}
+
+/// Resolves to the first of two that is ready.
+enum First<A, B> {
+    A(A),
+    B(B),
+}
+
+async fn first<A: Future, B: Future>(mut a: Pin<&mut A>, mut b: Pin<&mut B>) -> First<A::Output, B::Output> {
+    poll_fn(|cx| match a.as_mut().poll(cx) {
+        Poll::Ready(output) => Poll::Ready(First::A(output)),
+        Poll::Pending => b.as_mut().poll(cx).map(First::B),
+    })
+    .await
+}
+
+async fn sleep(clock: &dyn Clock, time: Duration) {
+    let signal = Arc::<Signal>::default();
+    let set = signal.clone();
+    let _timer = clock.later(
+        time,
+        Box::new(move || {
+            set.set();
+        }),
+    );
+    signal.wait().await;
+}
+
+fn named(id: &str) -> Option<RawJson> {
+    Some(RawJson::from_value(&json!({"taskId": id})))
+}
+
+/// Reads what is known of a task.
+///
+/// # Errors
+/// [`PeerMisbehaved`](ErrorKind::PeerMisbehaved).
+pub(crate) fn task(method: &str, result: &RawJson) -> Result<Task> {
+    result.to().map_err(|e| Error::new(ErrorKind::PeerMisbehaved, format!("result of {method}: {e}")))
+}
+
+/// The task that a request became; none, when it was answered as any other.
+///
+/// # Errors
+/// [`PeerMisbehaved`](ErrorKind::PeerMisbehaved).
+pub(crate) fn created(method: &str, result: &RawJson) -> Result<Option<Task>> {
+    #[derive(Deserialize)]
+    struct CreateTaskResult {
+        task: RawJson,
+    }
+    match result.to::<CreateTaskResult>() {
+        Ok(created) => task(method, &created.task).map(Some),
+        Err(_) => Ok(None),
+    }
+}
+
+/// The parameters of a request that is to become a task.
+pub(crate) fn augmented(params: Option<&RawJson>, metadata: TaskMetadata) -> RawJson {
+    let mut text = String::from("{");
+    for (key, value) in shape::members(params.map_or("{}", RawJson::get)) {
+        if key != "task" {
+            shape::push_member(&mut text, &key, value.get());
+        }
+    }
+    shape::push_member(&mut text, "task", RawJson::from_value(&metadata).get());
+    text.push('}');
+    RawJson::written(text)
+}
+
+/// Says whether a peer with these capabilities runs requests of this method as tasks.
+///
+/// # Errors
+/// [`Unsupported`](ErrorKind::Unsupported) naming what is missing.
+pub(crate) fn check(
+    revision: crate::protocol::revision::Revision,
+    capabilities: &crate::model::Capabilities,
+    method: &str,
+) -> Result<()> {
+    let unsupported = |why: String| Err(Error::new(ErrorKind::Unsupported, format!("{method:?} as a task: {why}")));
+    let row = crate::protocol::revision::Method::find(method);
+    let Some(path) = row.and_then(|row| row.task).filter(|_| revision.rules().tasks) else {
+        return unsupported(format!("there is no such thing in revision {revision}"));
+    };
+    if !capabilities.has(path) {
+        return unsupported(format!("the peer does not declare the capability {path:?}"));
+    }
+    Ok(())
+}
+
+impl Requestor {
+    /// Sends a request as a task, and finishes with its result. Dropping what is returned cancels the task.
+    pub(crate) fn start(
+        self,
+        method: &str,
+        params: Option<RawJson>,
+        metadata: TaskMetadata,
+        options: CallOptions,
+        done: Done,
+    ) -> Guard {
+        struct Stop(Arc<Signal>);
+        impl Drop for Stop {
+            fn drop(&mut self) {
+                self.0.set();
+            }
+        }
+        let stop = Arc::<Signal>::default();
+        let (stopped, link, method) = (stop.clone(), self.link.clone(), method.to_owned());
+        link.spawn(Box::pin(async move {
+            let outcome = {
+                let outcome = pin!(self.outcome(&method, params, metadata, options));
+                match first(pin!(stopped.wait()), outcome).await {
+                    First::A(()) => return,
+                    First::B(outcome) => outcome,
+                }
+            };
+            done(outcome);
+        }));
+        Box::new(Stop(stop))
+    }
+
+    async fn outcome(
+        &self,
+        method: &str,
+        params: Option<RawJson>,
+        metadata: TaskMetadata,
+        mut options: CallOptions,
+    ) -> Result<RawJson> {
+        let Some(most) = options.max_timeout.take().filter(|most| !most.is_zero()) else {
+            return self.unbounded(method, params, metadata, options).await;
+        };
+        let clock = self.link.clock();
+        match first(pin!(self.unbounded(method, params, metadata, options)), pin!(sleep(&*clock, most))).await {
+            First::A(outcome) => outcome,
+            First::B(()) => {
+                let message = format!("no answer to {method:?} within {} s (max_timeout)", most.as_secs_f64());
+                Err(Error::new(ErrorKind::Timeout, message))
+            }
+        }
+    }
+
+    async fn unbounded(
+        &self,
+        method: &str,
+        params: Option<RawJson>,
+        metadata: TaskMetadata,
+        options: CallOptions,
+    ) -> Result<RawJson> {
+        let asked = augmented(params.as_ref(), metadata);
+        let each = CallOptions { timeout: options.timeout, ..CallOptions::default() };
+        let options = CallOptions { lasting: true, task: None, ..options };
+        // What is kept hears of progress.
+        let (answer, _progress) = (self.ask)(method, Some(asked), &options).kept().await;
+        let answer = answer?;
+        let Some(task) = created(method, &answer)? else { return Ok(answer) };
+        let mut followed = Followed { requestor: self.clone(), id: task.task_id.clone(), over: false };
+        let result = self.result(&task, &each).await;
+        followed.over = result.is_ok();
+        ask::received(method, params.as_ref(), result?)
+    }
+
+    /// How a task is.
+    pub(crate) async fn status(&self, id: &str, options: &CallOptions) -> Result<Task> {
+        task("tasks/get", &(self.ask)("tasks/get", named(id), options).await?)
+    }
+
+    /// The result of a task, when it is there. `options` are for what is asked meanwhile.
+    pub(crate) async fn result(&self, task: &Task, options: &CallOptions) -> Result<RawJson> {
+        let patient = CallOptions { timeout: Some(Duration::ZERO), ..CallOptions::default() };
+        let (id, clock) = (&task.task_id, self.link.clock());
+        let interval = task.poll_interval.map_or(POLL, Duration::from_millis);
+        let mut last = task.status;
+        loop {
+            let mut answer = pin!((self.ask)("tasks/result", named(id), &patient));
+            let error = loop {
+                match first(answer.as_mut(), pin!(sleep(&*clock, interval.max(ALIVE)))).await {
+                    First::A(Ok(result)) => return Ok(result),
+                    First::A(Err(error)) => break error,
+                    First::B(()) => last = self.status(id, options).await?.status,
+                }
+            };
+            let again = matches!(error.kind(), ErrorKind::Transport | ErrorKind::Timeout) && !last.is_terminal();
+            match (error.kind(), again) {
+                // A stream that broke off is nothing to the task.
+                (_, true) => {
+                    sleep(&*clock, interval).await;
+                    last = self.status(id, options).await?.status;
+                }
+                (ErrorKind::Rpc, _) => {
+                    let cancelled = self.status(id, options).await.is_ok_and(|t| t.status == TaskStatus::Cancelled);
+                    return Err(if cancelled { Error::cancelled("the task was cancelled") } else { error });
+                }
+                _ => return Err(error),
+            }
+        }
+    }
+
+    /// Waits until it is time to look at a task again, or something was heard of it.
+    pub(crate) async fn pause(&self, task: &Task, news: &Signal) {
+        let interval = task.poll_interval.map_or(POLL, Duration::from_millis);
+        let clock = self.link.clock();
+        first(pin!(news.wait()), pin!(sleep(&*clock, interval))).await;
+    }
+}
+
+/// A task of the peer whose result somebody waits for. Dropped before it is there, it cancels the task.
+struct Followed {
+    requestor: Requestor,
+    id: String,
+    over: bool,
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        if !self.over {
+            let options = CallOptions { timeout: Some(CANCEL), ..CallOptions::default() };
+            let answer = (self.requestor.ask)("tasks/cancel", named(&self.id), &options);
+            let ask = self.requestor.ask.clone();
+            self.requestor.link.spawn(Box::pin(async move {
+                // It may be over already.
+                drop(answer.await);
+                drop(ask);
+            }));
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What is asked about tasks: `tasks/get`, `tasks/result`, `tasks/list`, `tasks/cancel`.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Tasks, answer, cancelled, not_found, owner_of, stamp};
+use crate::call::{Context, Handler, Link, Reply};
+use crate::error::{Error, Result};
+use crate::jsonrpc::RawJson;
+use crate::model::{Task, TaskStatus};
+use crate::protocol::{Call, Payload};
+use crate::store::{Kept, Owner};
+
+/// What cursors of the list begin with.
+const CURSOR: &str = "k-";
+
+#[derive(Deserialize, Default)]
+struct Params {
+    #[serde(rename = "taskId")]
+    task_id: Option<String>,
+    cursor: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ListTasksResult {
+    tasks: Vec<Task>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+fn id_of(params: Params) -> Result<String> {
+    params.task_id.ok_or_else(|| Error::invalid_params("\"taskId\": missing, expected a task's id"))
+}
+
+impl Tasks {
+    /// Answers a request about tasks.
+    pub(crate) fn serve(self: &Arc<Self>, link: &Arc<dyn Link>, call: Call, page_size: usize) {
+        self.expire(&**link);
+        let owner = owner_of(&**link);
+        let read = call.params.as_ref().map_or(Ok(Params::default()), |params| {
+            params.to().map_err(|_| Error::invalid_params("\"taskId\", \"cursor\": expected strings"))
+        });
+        let outcome = match (call.method.name, read) {
+            (_, Err(error)) => Err(error),
+            ("tasks/list", Ok(params)) => self.list(&owner, params.cursor.as_deref(), page_size),
+            (name, Ok(params)) => match (name, id_of(params)) {
+                (_, Err(error)) => Err(error),
+                ("tasks/get", Ok(id)) => self.find(&owner, &id).map(|kept| RawJson::from_value(&kept.task)),
+                ("tasks/cancel", Ok(id)) => return self.cancel(link, &call, &owner, &id),
+                (_, Ok(id)) => return self.result(link, call, owner, id),
+            },
+        };
+        link.clone().complete(call.id, outcome.map(Payload::Object));
+    }
+
+    fn find(&self, owner: &Owner, id: &str) -> Result<Kept> {
+        self.lock().store.get(owner, id).ok_or_else(|| not_found(id))
+    }
+
+    fn list(&self, owner: &Owner, cursor: Option<&str>, page_size: usize) -> Result<RawJson> {
+        let state = self.lock();
+        let after = match cursor {
+            None | Some("") => 0,
+            Some(cursor) => cursor
+                .strip_prefix(CURSOR)
+                .and_then(|hex| u64::from_str_radix(hex, 16).ok())
+                .filter(|place| *place > 0 && *place <= state.store.last())
+                .ok_or_else(|| Error::invalid_params("\"cursor\": not one that was given out here"))?,
+        };
+        let (tasks, next) = state.store.page(owner, after, page_size.max(1));
+        let next_cursor = next.map(|place| format!("{CURSOR}{place:x}"));
+        Ok(RawJson::from_value(&ListTasksResult { tasks, next_cursor }))
+    }
+
+    fn cancel(&self, link: &Arc<dyn Link>, call: &Call, owner: &Owner, id: &str) {
+        let outcome = self.cancelled(owner, id);
+        let (running, task) = match outcome {
+            Ok(cancelled) => cancelled,
+            Err(error) => return link.clone().complete(call.id, Err(error)),
+        };
+        let related = running.as_ref().and_then(|running| running.waiters.last()).map(|(call, _)| *call);
+        link.clone().complete(call.id, Ok(Payload::Object(RawJson::from_value(&task))));
+        self.tell(link, &task, related);
+        if let Some(running) = running {
+            running.stop("tasks/cancel", &cancelled());
+        }
+    }
+
+    /// A task that is cancelled from now on, and what is to be stopped for it.
+    fn cancelled(&self, owner: &Owner, id: &str) -> Result<(Option<super::Running>, Task)> {
+        let mut state = self.lock();
+        let Kept { mut task, .. } = state.store.get(owner, id).ok_or_else(|| not_found(id))?;
+        if task.status.is_terminal() {
+            let status = task.status.as_str();
+            return Err(Error::invalid_params(format!("the task cannot be cancelled: it is {status} already")));
+        }
+        task.status = TaskStatus::Cancelled;
+        task.status_message = Some("cancelled by request".to_owned());
+        task.last_updated_at = stamp();
+        state.store.finish(owner, task.clone(), None);
+        Ok((state.running.remove(id), task))
+    }
+
+    fn result(self: &Arc<Self>, link: &Arc<dyn Link>, call: Call, owner: Owner, id: String) {
+        let handler = Arc::new(Waits { tasks: self.clone(), owner, id });
+        let context = Context::new(call.id, call.context, link.clone(), handler.clone());
+        if link.started(&context) {
+            let reply = Reply::new(context.clone(), None);
+            handler.call(context, RawJson::empty_object(), reply);
+        }
+    }
+}
+
+/// A request for a task's result, which waits until there is one. That it is cancelled is nothing to the task.
+pub(super) struct Waits {
+    pub(super) tasks: Arc<Tasks>,
+    pub(super) owner: Owner,
+    pub(super) id: String,
+}
+
+impl Handler for Waits {
+    fn call(&self, cx: Context, _: RawJson, reply: Reply) {
+        let mut state = self.tasks.lock();
+        let Some(kept) = state.store.get(&self.owner, &self.id) else {
+            drop(state);
+            return reply.error(not_found(&self.id));
+        };
+        match state.running.get_mut(self.id.as_str()).filter(|_| !kept.task.status.is_terminal()) {
+            None => {
+                drop(state);
+                answer(reply, &self.id, kept.outcome.as_ref());
+            }
+            Some(running) => {
+                running.waiters.push((cx.call(), reply));
+                drop(state);
+                // What the task has to say may go out with the answer.
+                cx.link().take_up(cx.call());
+                // A cancellation that came before the push found nothing.
+                if cx.is_cancelled() {
+                    self.cancel(&cx, None);
+                }
+            }
+        }
+    }
+
+    fn cancel(&self, cx: &Context, _: Option<&str>) {
+        let mut state = self.tasks.lock();
+        let waiters = state.running.get_mut(self.id.as_str()).map(|running| &mut running.waiters);
+        let gone = waiters.and_then(|waiters| {
+            let place = waiters.iter().position(|(call, _)| *call == cx.call())?;
+            Some(waiters.swap_remove(place))
+        });
+        drop(state);
+        drop(gone);
+    }
+}

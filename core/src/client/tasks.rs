@@ -1,0 +1,316 @@
+//! Tool calls that run as tasks of the server, and coming back to them (revision 2025-11-25, experimental).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::Client;
+use crate::call::tasks::{self, Requestor, augmented, created};
+use crate::call::{Answer, CallOptions, Done};
+use crate::error::{Error, ErrorKind, Result};
+use crate::jsonrpc::RawJson;
+use crate::model::{CallToolResult, Task, TaskMetadata, TaskSupport};
+use crate::signal::Signal;
+
+/// The most tools of which it is remembered whether they run as tasks, and the longest list of tasks.
+const MAX_KNOWN: usize = 10_000;
+
+/// What a client knows of its server's tools and tasks.
+#[derive(Default)]
+pub(crate) struct Known {
+    /// How tools may be called, as they were listed last by a server that has tasks.
+    tools: Mutex<HashMap<String, TaskSupport>>,
+    /// Who waits for news of which task.
+    waiting: Mutex<Vec<(String, Weak<Signal>)>>,
+}
+
+impl Known {
+    /// A page of tools was listed.
+    fn learn(&self, result: &RawJson) {
+        #[derive(Deserialize)]
+        struct Tools {
+            tools: Vec<Map<String, Value>>,
+        }
+        let Ok(Tools { tools }) = result.to() else { return };
+        let mut known = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        for tool in &tools {
+            let Some(name) = tool.get("name").and_then(Value::as_str) else { continue };
+            if known.len() < MAX_KNOWN || known.contains_key(name) {
+                known.insert(name.to_owned(), TaskSupport::of(tool).unwrap_or_default());
+            }
+        }
+    }
+
+    fn support(&self, params: Option<&RawJson>) -> Option<TaskSupport> {
+        #[derive(Deserialize)]
+        struct Named {
+            name: String,
+            #[serde(default)]
+            task: Option<Value>,
+        }
+        let known = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.is_empty() {
+            return None;
+        }
+        let named: Named = params?.to().ok()?;
+        // Whoever writes `task` into the parameters wants to see the task itself.
+        known.get(&named.name).copied().filter(|_| named.task.is_none())
+    }
+
+    /// Is set when the server says something about this task.
+    fn news(&self, id: &str) -> Arc<Signal> {
+        let signal = Arc::<Signal>::default();
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.retain(|(_, signal)| signal.strong_count() > 0);
+        waiting.push((id.to_owned(), Arc::downgrade(&signal)));
+        signal
+    }
+
+    /// The server says how a task is.
+    pub(crate) fn heard(&self, method: &str, params: Option<&RawJson>) {
+        #[derive(Deserialize)]
+        struct Params {
+            #[serde(rename = "taskId")]
+            task_id: String,
+        }
+        if method == "notifications/tools/list_changed" {
+            // What must not be a task may be one now; that something must be one is believed until it is listed anew.
+            let mut known = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+            known.retain(|_, support| *support != TaskSupport::Forbidden);
+        }
+        if method != "notifications/tasks/status" {
+            return;
+        }
+        let Some(Ok(Params { task_id })) = params.map(RawJson::to) else { return };
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let (told, rest) = std::mem::take(&mut *waiting).into_iter().partition(|(id, _)| *id == task_id);
+        *waiting = rest;
+        drop(waiting);
+        let told: Vec<(String, Weak<Signal>)> = told;
+        for signal in told.iter().filter_map(|(_, signal)| signal.upgrade()) {
+            signal.set();
+        }
+    }
+}
+
+impl Client {
+    /// Follows the server's tasks.
+    pub(super) fn requestor(&self) -> Requestor {
+        let client = self.clone();
+        let ask = move |method: &str, params: Option<RawJson>, options: &CallOptions| {
+            Answer::of(|done| client.send(method, params, options, done))
+        };
+        Requestor { ask: Arc::new(ask), link: self.connected.link.clone() }
+    }
+
+    /// Remembers what a list says of tools and tasks.
+    pub(super) fn learning(&self, method: &str, done: Done) -> Done {
+        if method != "tools/list" || tasks::check(self.revision(), self.capabilities(), "tools/call").is_err() {
+            return done;
+        }
+        let known = Arc::downgrade(&self.connected);
+        Box::new(move |outcome| {
+            if let (Ok(result), Some(connected)) = (&outcome, known.upgrade()) {
+                connected.known.learn(result);
+            }
+            done(outcome);
+        })
+    }
+
+    /// As which task a request is to be sent: as asked for, or because its tool can be called in no other way.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) when server or tool do not want that.
+    pub(super) fn as_task(
+        &self,
+        method: &str,
+        params: Option<&RawJson>,
+        options: &CallOptions,
+    ) -> Result<Option<TaskMetadata>> {
+        let support = if method == "tools/call" { self.connected.known.support(params) } else { None };
+        let check = || tasks::check(self.revision(), self.capabilities(), method);
+        match (options.task, support) {
+            (None, Some(TaskSupport::Required)) => Ok(check().is_ok().then(TaskMetadata::default)),
+            (None, _) => Ok(None),
+            (Some(_), Some(TaskSupport::Forbidden)) => {
+                let message = "the tool was not called as a task: its execution.taskSupport does not let it";
+                Err(Error::new(ErrorKind::Unsupported, message))
+            }
+            (Some(metadata), _) => check().map(|()| Some(metadata)),
+        }
+    }
+
+    /// Calls a tool as a task, which is there when this returns: its result can be had later. `ttl` is how long the
+    /// task and its result are wanted, from now on; the server may decide otherwise. Progress of `options` is heard
+    /// until the server has answered; dropping the handle does not cancel the task.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) when server or tool, as it was listed last, have no tasks, and nothing
+    /// was sent; as [`request`](Self::request).
+    pub async fn call_tool_task(
+        &self,
+        name: &str,
+        arguments: impl Serialize,
+        ttl: Option<std::time::Duration>,
+        options: &CallOptions,
+    ) -> Result<TaskHandle> {
+        #[derive(Serialize)]
+        struct Params<'a, A> {
+            name: &'a str,
+            arguments: &'a A,
+        }
+        let params = RawJson::from_value(&Params { name, arguments: &arguments });
+        let wanted = options.clone().task(ttl);
+        let metadata = self.as_task("tools/call", Some(&params), &wanted)?.unwrap_or_default();
+        let options = CallOptions { task: None, ..wanted };
+        let result = self.request("tools/call", Some(augmented(Some(&params), metadata)), &options).await?;
+        match created("tools/call", &result)? {
+            Some(task) => Ok(self.task(&task.task_id)),
+            None => {
+                let message = "the server declares tasks, and answered the call without one";
+                Err(Error::new(ErrorKind::PeerMisbehaved, message))
+            }
+        }
+    }
+
+    /// A task by its id, to come back to it. Nothing is sent.
+    #[must_use]
+    pub fn task(&self, id: &str) -> TaskHandle {
+        TaskHandle { client: self.clone(), id: id.into() }
+    }
+
+    /// All tasks that the server keeps of this session.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) when the server does not declare `tasks.list`; as
+    /// [`request`](Self::request); [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) when the pages do not end.
+    pub async fn tasks(&self) -> Result<Vec<Task>> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct ListTasksResult {
+            tasks: Vec<Task>,
+            #[serde(default)]
+            next_cursor: Option<String>,
+        }
+        let (mut all, mut seen) = (Vec::new(), super::features::Seen::default());
+        let mut params = None;
+        loop {
+            let result = self.request("tasks/list", params.take(), &CallOptions::default()).await?;
+            let page: ListTasksResult = super::features::typed("tasks/list", &result)?;
+            all.extend(page.tasks);
+            let Some(cursor) = page.next_cursor else { return Ok(all) };
+            let cursor = seen.next("tasks/list", cursor)?;
+            if all.len() > MAX_KNOWN {
+                return Err(Error::new(ErrorKind::PeerMisbehaved, format!("more than {MAX_KNOWN} tasks")));
+            }
+            params = Some(RawJson::from_value(&json!({"cursor": cursor})));
+        }
+    }
+}
+
+/// A task of the server. Dropping it does nothing to the task.
+#[derive(Clone)]
+pub struct TaskHandle {
+    client: Client,
+    id: Arc<str>,
+}
+
+impl TaskHandle {
+    /// Its id: [`Client::task`] comes back to it with this, for as long as the session lives.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// How it is.
+    ///
+    /// # Errors
+    /// [`Rpc`](ErrorKind::Rpc) with −32602 when it has expired, here and below; as [`Client::request`].
+    pub async fn status(&self) -> Result<Task> {
+        self.client.requestor().status(&self.id, &CallOptions::default()).await
+    }
+
+    /// Waits until it is finished, or waits for an answer of this client. Looks as often as the server says, and at once
+    /// when the server tells of a change.
+    ///
+    /// # Errors
+    /// As [`status`](Self::status).
+    pub async fn wait(&self) -> Result<Task> {
+        let mut changes = self.changes();
+        loop {
+            match changes.next().await? {
+                Some(task) if !task.status.is_terminal() => {}
+                Some(task) => return Ok(task),
+                None => return self.status().await,
+            }
+        }
+    }
+
+    /// How it is now, and each change that is noticed until it is finished.
+    #[must_use]
+    pub fn changes(&self) -> TaskChanges {
+        TaskChanges { handle: self.clone(), last: None }
+    }
+
+    /// Its result, when it is there. Giving up does not cancel the task.
+    ///
+    /// # Errors
+    /// The error that the call would have had; [`Cancelled`](ErrorKind::Cancelled) when the task was; as
+    /// [`status`](Self::status).
+    pub async fn result(&self) -> Result<CallToolResult> {
+        let task = self.status().await?;
+        let result = self.client.requestor().result(&task, &CallOptions::default()).await?;
+        super::features::typed("tasks/result", &result)
+    }
+
+    /// Cancels it.
+    ///
+    /// # Errors
+    /// [`Rpc`](ErrorKind::Rpc) with −32602 when it is finished, too; as [`status`](Self::status).
+    pub async fn cancel(&self) -> Result<Task> {
+        let params = RawJson::from_value(&json!({"taskId": &*self.id}));
+        let result = self.client.request("tasks/cancel", Some(params), &CallOptions::default()).await?;
+        tasks::task("tasks/cancel", &result)
+    }
+}
+
+impl std::fmt::Debug for TaskHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TaskHandle").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// The changes of a task.
+#[derive(Debug)]
+pub struct TaskChanges {
+    handle: TaskHandle,
+    last: Option<Task>,
+}
+
+impl TaskChanges {
+    /// The next one: at first how the task is, last how it ended; then none.
+    ///
+    /// # Errors
+    /// As [`TaskHandle::status`].
+    pub async fn next(&mut self) -> Result<Option<Task>> {
+        let client = &self.handle.client;
+        let requestor = client.requestor();
+        loop {
+            // Before the look, or a change right after it would be missed.
+            let news = client.connected.known.news(&self.handle.id);
+            if let Some(last) = &self.last {
+                if last.status.is_terminal() {
+                    return Ok(None);
+                }
+                requestor.pause(last, &news).await;
+            }
+            let task = requestor.status(&self.handle.id, &CallOptions::default()).await?;
+            if self.last.as_ref() != Some(&task) {
+                self.last = Some(task.clone());
+                return Ok(Some(task));
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// How far a task is (specification, tasks, "Task Status Lifecycle"). The last three are final.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TaskStatus {
+    /// It is being worked on.
+    Working,
+    /// It waits for an answer of whoever asked for it.
+    InputRequired,
+    /// It has a result.
+    Completed,
+    /// It has an error, or a tool's result that says `isError`.
+    Failed,
+    /// It was cancelled, and has no result.
+    Cancelled,
+}
+
+impl TaskStatus {
+    /// The status as it is on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Working => "working",
+            Self::InputRequired => "input_required",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Whether nothing will change any more.
+    #[must_use]
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
+}
+
+/// What is known of a task: the schema's `Task`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Task {
+    /// Names it; whoever asked for it comes back to it with this.
+    pub task_id: String,
+    /// How far it is.
+    pub status: TaskStatus,
+    /// For people, whatever the status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status_message: Option<String>,
+    /// When it was created, as in RFC 3339.
+    pub created_at: String,
+    /// When its status changed last, as in RFC 3339.
+    #[serde(default)]
+    pub last_updated_at: String,
+    /// Milliseconds from its creation after which it and its result may be gone; `None`: never.
+    pub ttl: Option<u64>,
+    /// Milliseconds to leave between two looks at it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub poll_interval: Option<u64>,
+}
+
+/// What a request is to become a task with: the schema's `TaskMetadata`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TaskMetadata {
+    /// Milliseconds from its creation for which the task and its result are wanted; the receiver may decide otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<u64>,
+}
+
+impl TaskMetadata {
+    /// For this time in milliseconds, or for as long as the receiver likes.
+    #[must_use]
+    pub fn new(ttl: Option<u64>) -> Self {
+        Self { ttl }
+    }
+}
+
+/// Whether a tool may be called as a task: the schema's `ToolExecution.taskSupport`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(clippy::exhaustive_enums, reason = "the schema has these three")]
+pub enum TaskSupport {
+    /// It must not.
+    #[default]
+    Forbidden,
+    /// It may.
+    Optional,
+    /// It must.
+    Required,
+}
+
+impl TaskSupport {
+    /// What `execution.taskSupport` of a definition says; absent means forbidden.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) for any other value.
+    pub(crate) fn of(definition: &serde_json::Map<String, serde_json::Value>) -> Result<Self> {
+        match definition.get("execution").and_then(|execution| execution.get("taskSupport")) {
+            None => Ok(Self::default()),
+            Some(value) => serde_json::from_value(value.clone()).map_err(|_| {
+                Error::misuse(format!(
+                    "execution.taskSupport: expected \"forbidden\", \"optional\" or \"required\", got {value}"
+                ))
+            }),
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Tasks of 2025-11-25: requests that go on after their answer, on both sides.
+#![cfg(feature = "http")]
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+#[path = "tasks/client.rs"]
+mod client;
+#[path = "tasks/fixture.rs"]
+mod fixture;
+#[path = "tasks/http.rs"]
+mod http;
+#[path = "tasks/server.rs"]
+mod server;
