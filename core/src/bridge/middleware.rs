@@ -117,8 +117,7 @@ struct Options {
 }
 
 fn builtin(options: &str, bridge: &Bridge, source: u32, timing: &Timing) -> Result<Arc<dyn Middleware>> {
-    let known = ["kind", "per_second", "burst", "per_session", "max", "max_waiting"];
-    let options: Options = crate::options::read("middleware", options, &known)?;
+    let options: Options = crate::options::read("middleware", options)?;
     let missing =
         |name: &str, what: &str| Error::misuse(format!("middleware: option {name:?}: missing, expected {what}"));
     Ok(match options.kind.as_str() {

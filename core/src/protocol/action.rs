@@ -217,7 +217,9 @@ impl Call {
         let name = self.method.name_of(head.name, head.uri);
         let mut context = self.context.clone();
         (context.name, context.meta) = (name.clone(), head.meta);
-        Ok(Self { id: self.id, method: self.method, params, name, arguments: head.arguments, context })
+        // What was not asked for as a task does not become one on its way.
+        let task = head.task.filter(|_| self.task.is_some());
+        Ok(Self { id: self.id, method: self.method, params, name, arguments: head.arguments, task, context })
     }
 }
 

@@ -189,6 +189,7 @@ impl RequestContext {
             progress_token: None,
             name: None,
             meta: None,
+            task_id: None,
             transport: Arc::new(Transport::new(kind)),
             states: States::default(),
         }

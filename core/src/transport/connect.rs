@@ -328,8 +328,7 @@ async fn negotiate(
             let link: Arc<dyn Link> = peer.clone();
             handlers.join(&link);
             let (middleware, timeout) = (handlers.around().clone(), options.timeout());
-            let connected =
-                Connected { link: peer, closer, opening, timeout, transport, middleware, known: learnt };
+            let connected = Connected { link: peer, closer, opening, timeout, transport, middleware, known: learnt };
             Ok(Client { connected: Arc::new(connected) })
         }
         Err((error, relaunch)) => {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::*;
 use crate::call::{BoxFuture, CallOptions, Done, SessionSlot};
 use crate::jsonrpc::Id;
-use crate::protocol::{LogLevel, PeerFacts, RequestContext, Role, Transport};
+use crate::protocol::{LogLevel, PeerFacts, RequestContext, Role, States, Transport};
 
 /// Time that goes on when it is told to.
 #[derive(Default)]
@@ -192,6 +192,7 @@ impl Table {
             meta: None,
             task_id: None,
             transport: Arc::new(Transport::new("test")),
+            states: States::default(),
         };
         let task = params.get("task").map(RawJson::from_value);
         let params = Some(RawJson::from_value(&params));

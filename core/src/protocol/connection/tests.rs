@@ -311,6 +311,7 @@ fn tasks_are_there_in_the_revision_that_has_them_and_where_they_are_declared() {
             instructions: None,
             info: RawJson::empty_object(),
             role: Role::Server,
+            keep_alive: None,
             max_in_flight: 9,
         };
         let mut c = Connection::new(Arc::new(facts), Arc::new(Transport::new("stdio")));
