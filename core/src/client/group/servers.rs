@@ -31,7 +31,7 @@ pub(super) type Way = Result<Arc<dyn Connect>>;
 /// let servers = Servers::new()
 ///     .server("time", Target::from_text("https://time.example/mcp")?)
 ///     .server("files", Target::command("file-server", ["."]));
-/// # tricorn::Result::Ok(())
+/// # Ok::<(), tricorn::Error>(())
 /// ```
 #[derive(Default)]
 pub struct Servers(pub(super) Vec<(String, Way)>);
