@@ -14,6 +14,7 @@ pub mod jsonrpc;
 pub mod model;
 mod options;
 pub mod protocol;
+mod report;
 pub mod server;
 mod signal;
 #[cfg(feature = "http")]

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::protocol::revision::{Era, Method, modern};
 use crate::protocol::{CallId, Input, LogLevel, Payload, RequestContext, States};
+use crate::report;
 use crate::signal::Signal;
 
 /// What a layer above keeps for one connection.
@@ -41,6 +42,11 @@ pub(crate) trait Link: Send + Sync {
     ) -> Guard;
     /// Requests to the peer that wait for an answer.
     fn awaited(&self) -> usize;
+    /// Whether it would change anything, should a legacy client's subscription to a resource begin or end.
+    ///
+    /// # Errors
+    /// As [`subscribe`](Self::subscribe).
+    fn subscription(&self, uri: &str, begins: bool) -> Result<bool>;
     /// A legacy client's subscription to a resource begins or ends.
     ///
     /// # Errors
@@ -118,7 +124,7 @@ impl Context {
     /// infinite or none.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         if !progress.is_finite() || total.is_some_and(|total| !total.is_finite()) {
-            eprintln!("tricorn: progress {progress} of {total:?} is not reported: expected finite numbers");
+            report::say(format_args!("progress {progress} of {total:?} is not reported: expected finite numbers"));
             return;
         }
         if self.0.request.progress_token.is_some() {

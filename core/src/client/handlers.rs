@@ -10,6 +10,7 @@ use crate::jsonrpc::{RawJson, code};
 use crate::model::{Capabilities, form, sampling::check_sampling};
 use crate::protocol::revision::{Revision, Rules, ask};
 use crate::protocol::{Call, Input, Payload};
+use crate::report;
 
 /// What a client hears besides its answers. Called from any thread; must not block.
 pub trait Events: Send + Sync + 'static {
@@ -20,7 +21,7 @@ pub trait Events: Send + Sync + 'static {
     /// Something about the server is wrong that is no reason to fail, such as a tool that cannot be offered. Written
     /// to standard error unless this says otherwise.
     fn warning(&self, message: &str) {
-        eprintln!("tricorn: {message}");
+        report::say(message);
     }
     /// The connection ended.
     fn closed(&self, _reason: &Error) {}

@@ -83,6 +83,10 @@ impl Link for Peer {
         Self::awaited(self)
     }
 
+    fn subscription(&self, uri: &str, begins: bool) -> Result<bool> {
+        self.lock().connection.subscription(uri, begins)
+    }
+
     fn subscribe(&self, uri: &str, begins: bool) -> Result<()> {
         self.lock().connection.subscribe(uri, begins)
     }

@@ -2,12 +2,17 @@ use std::sync::Arc;
 
 use super::{Peer, Service};
 use crate::call::Link;
-use crate::protocol::Call;
+use crate::protocol::{Call, RequestContext};
 use crate::server::Router;
 
 impl Service for Router {
     fn dispatch(&self, peer: &Arc<Peer>, call: Box<Call>) {
         let link: Arc<dyn Link> = peer.clone();
         Self::dispatch(self, &link, *call);
+    }
+
+    fn unsubscribed(&self, peer: &Arc<Peer>, context: RequestContext, uris: Vec<Box<str>>) {
+        let link: Arc<dyn Link> = peer.clone();
+        Self::unsubscribed(self, &link, &context, &uris);
     }
 }

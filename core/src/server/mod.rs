@@ -8,6 +8,8 @@ mod completion;
 #[cfg(feature = "files")]
 pub mod files;
 mod handler;
+#[cfg(feature = "files")]
+mod jobs;
 mod listed;
 mod offer;
 mod prompts;
@@ -25,6 +27,8 @@ mod validate;
 pub use ask::{Action, CreateMessageRequestParams, CreateMessageResult, ElicitResult, Root};
 pub use builder::{Server, ServerOptions};
 pub use handler::{HandlerError, IntoAnswer, IntoHandler};
+#[cfg(all(test, feature = "files"))]
+pub(crate) use jobs::Jobs;
 pub use listed::Kind;
 pub use offer::Parameters;
 pub(crate) use router::Router;

@@ -33,9 +33,9 @@ pub(crate) struct Registry {
     disabled: HashSet<(Kind, String)>,
     /// By kind.
     sources: [Source; Kind::ALL.len()],
-    /// Directories whose files are resources.
+    /// Directories whose files are resources, in order of registration, each with a number of its own.
     #[cfg(feature = "files")]
-    pub(crate) directories: Vec<Arc<super::files::Directory>>,
+    pub(crate) directories: Vec<(u64, Arc<super::files::Directory>)>,
     /// Completes what has no completion of its own.
     pub(crate) completion: Option<Arc<dyn Handler>>,
     /// Hears of subscriptions.
@@ -70,10 +70,31 @@ impl Registry {
         self.disabled.remove(&(kind, name.to_owned()));
         match kind {
             Kind::Tool => any(self.tools.remove(name)),
-            Kind::Resource => any(self.resources.remove(name)),
+            Kind::Resource => any(self.resources.remove(name)).or_else(|| self.remove_directory(name)),
             Kind::ResourceTemplate => any(self.templates.remove(name)),
             Kind::Prompt => any(self.prompts.remove(name)),
         }
+    }
+
+    #[cfg(feature = "files")]
+    fn remove_directory(&mut self, base: &str) -> Removed {
+        let named = |base_of: &str| base_of == base || base_of.strip_suffix('/') == Some(base);
+        let place = self.directories.iter().position(|(_, directory)| named(directory.base()))?;
+        Some(self.directories.remove(place).1)
+    }
+
+    #[cfg(not(feature = "files"))]
+    fn remove_directory(&mut self, _: &str) -> Removed {
+        None
+    }
+
+    /// The directories that a URI may be in, the innermost first.
+    #[cfg(feature = "files")]
+    pub(crate) fn directories_of(&self, uri: &str) -> Vec<Arc<super::files::Directory>> {
+        let all = self.directories.iter().map(|(_, directory)| directory);
+        let mut found: Vec<_> = all.filter(|directory| directory.covers(uri)).cloned().collect();
+        found.sort_by_key(|directory| std::cmp::Reverse(directory.base().len()));
+        found
     }
 
     /// Whether there is such an entry, enabled or not.

@@ -33,6 +33,21 @@ impl ResourceEntry {
     }
 }
 
+#[cfg(feature = "files")]
+impl ResourceEntry {
+    /// A resource that is a file.
+    pub(super) fn of_file(
+        resource: Resource,
+        handler: Arc<dyn Handler>,
+        file: Arc<super::files::File>,
+        common: &Arc<Common>,
+    ) -> Result<Self> {
+        let mut entry = Self::new(resource, handler, common)?;
+        entry.listed.file = Some(file);
+        Ok(entry)
+    }
+}
+
 /// Whether a text begins with a scheme (RFC 3986, 3.1).
 pub(super) fn is_uri(text: &str) -> bool {
     text.split_once(':').is_some_and(|(scheme, _)| {

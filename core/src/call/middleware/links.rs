@@ -119,6 +119,10 @@ impl Link for Caught {
         self.link.awaited()
     }
 
+    fn subscription(&self, uri: &str, begins: bool) -> Result<bool> {
+        self.link.subscription(uri, begins)
+    }
+
     fn subscribe(&self, uri: &str, begins: bool) -> Result<()> {
         self.link.subscribe(uri, begins)
     }
@@ -181,6 +185,10 @@ impl Link for Outward {
 
     fn awaited(&self) -> usize {
         self.0.awaited()
+    }
+
+    fn subscription(&self, uri: &str, begins: bool) -> Result<bool> {
+        self.0.subscription(uri, begins)
     }
 
     fn subscribe(&self, uri: &str, begins: bool) -> Result<()> {
