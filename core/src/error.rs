@@ -88,7 +88,7 @@ impl Error {
         let uri = uri.as_ref();
         let shown = shortened(uri, 200);
         Self::rpc(RESOURCE_NOT_FOUND, format!("there is no resource {shown:?}"))
-            .with_data(RawJson::from_value(&serde_json::json!({"uri": shown})))
+            .with_data(RawJson::from_value(&serde_json::json!({"uri": uri})))
     }
 
     /// The request needs the user to visit these URLs first (−32042, not in every revision): each `{"mode": "url",

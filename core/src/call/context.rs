@@ -133,7 +133,8 @@ impl Context {
         }
     }
 
-    /// Sends a log message, unless the peer wants only more severe ones. Says whether it was sent.
+    /// Sends a log message, unless the peer wants only more severe ones or is a server, which takes none. Says whether it
+    /// was sent.
     pub fn log(&self, level: LogLevel, logger: Option<&str>, data: &impl Serialize) -> bool {
         #[derive(Serialize)]
         struct Params<'a, T> {
@@ -147,7 +148,8 @@ impl Context {
             Era::Legacy => self.0.link.log_level().or(request.log_level),
             Era::Modern => request.log_level,
         };
-        if wanted.is_none_or(|least| level < least) || self.is_cancelled() {
+        let asked_by_server = Method::find(request.method).is_some_and(|row| !row.from_client());
+        if wanted.is_none_or(|least| level < least) || self.is_cancelled() || asked_by_server {
             return false;
         }
         let params = RawJson::from_value(&Params { level, logger, data });

@@ -200,6 +200,9 @@ impl Handlers {
         }) {
             return Err(Error::invalid_params(format!("the client does not declare the capability {missing:?}")));
         }
+        if method == ELICITATION {
+            ask::mode_of(&read).map_err(|why| Error::invalid_params(format!("{method}: {why}")))?;
+        }
         if method == SAMPLING {
             check_sampling(&read).map_err(|why| Error::invalid_params(format!("{method}: {why}")))?;
         }

@@ -366,7 +366,7 @@ impl Router {
             }
             Ok(completion::Found::Values(values)) => {
                 let result = completion::result(values.into_iter().map(Into::into).collect(), None, None);
-                link.clone().complete(call.id, Ok(Payload::Object(result)));
+                link.clone().complete(call.id, Ok(Payload::Object(RawJson::from_value(&result))));
             }
             Err(error) => fail(link, &call, error),
         }

@@ -150,10 +150,9 @@ impl Connection {
             Phase::Modern(_) => complete(result),
             _ => Ok(result),
         };
-        let outcome = match (self.facts.role, &outcome) {
-            (Role::Server, Ok(_)) => {
-                outcome.and_then(|result| ask::received(&outgoing.method, outgoing.params.as_ref(), result))
-            }
+        let outcome = match (self.facts.role, self.revision()) {
+            (Role::Server, Some(revision)) => outcome
+                .and_then(|result| ask::received(revision.rules(), &outgoing.method, outgoing.params.as_ref(), result)),
             _ => outcome,
         };
         let outcome = if outgoing.stands_in { outcome.map(|_| RawJson::empty_object()) } else { outcome };
