@@ -172,3 +172,94 @@ async fn files_are_listed_as_they_are() {
     assert_eq!(pages.next_page().await.unwrap(), None);
     client.read_resource("docs://all/a.md").await.unwrap_err();
 }
+
+/// Does something in the session of its client.
+struct InSession<F>(F);
+
+impl<F: Fn(tricorn::server::Session) -> serde_json::Value + Send + Sync + 'static> tricorn::Handler for InSession<F> {
+    fn call(&self, cx: Context, _: RawJson, reply: Reply) {
+        reply.value(RawJson::from_value(&(self.0)(cx.session().unwrap())));
+    }
+}
+
+/// Runs something in the session of a client that a server is connected to.
+async fn within(
+    server: &Server,
+    client: &Client,
+    f: impl Fn(tricorn::server::Session) -> serde_json::Value + Send + Sync + 'static,
+) -> serde_json::Value {
+    server.add_tool(Tool::new("within", ""), Arc::new(InSession(f))).unwrap();
+    let result = client.call_tool("within", serde_json::json!({})).await.unwrap();
+    assert!(server.remove_tool("within"));
+    serde_json::from_str(&result.text()).unwrap()
+}
+
+async fn legacy(server: &Server) -> Client {
+    let options = ClientOptions::parse(r#"{"revision": "2025-11-25"}"#).unwrap();
+    Client::in_memory(server, &options).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_session_sees_what_was_said_of_its_entries() {
+    use serde_json::json;
+    let server = Server::new("s");
+    server.add_tool(Tool::new("t", ""), Arc::new(Hears::default())).unwrap();
+    server.add_tool(Tool::new("vault", ""), Arc::new(Hears::default())).unwrap();
+    server.set_enabled(Kind::Tool, "vault", false);
+    let client = legacy(&server).await;
+    let changed = within(&server, &client, |session| {
+        let set = |name: &str, yes: bool| session.set_enabled(Kind::Tool, name, yes).unwrap();
+        json!([set("unknown", false), set("t", true), set("t", false), set("t", false)])
+    });
+    assert_eq!(changed.await, json!([false, false, true, false]));
+    // The server's own is not the session's to remove, and stays hidden.
+    let removed = within(&server, &client, |session| json!(session.remove(Kind::Tool, "t").unwrap())).await;
+    assert_eq!(removed, false);
+    assert!(client.list_tools().await.unwrap().is_empty());
+    // Hidden by the server, which says nothing of the session's own.
+    within(&server, &client, |session| {
+        session.add_tool(Tool::new("vault", "own"), Arc::new(Hears::default())).unwrap();
+        json!(1)
+    })
+    .await;
+    let listed = client.list_tools().await.unwrap();
+    assert_eq!((listed.len(), &listed[0]["description"]), (1, &json!("own")));
+    let shown = within(&server, &client, |session| {
+        json!([session.remove(Kind::Tool, "vault").unwrap(), session.set_enabled(Kind::Tool, "t", true).unwrap()])
+    });
+    assert_eq!(shown.await, json!([true, true]));
+    assert_eq!(client.list_tools().await.unwrap()[0]["name"], "t");
+}
+
+#[tokio::test]
+async fn a_session_is_told_of_what_was_declared() {
+    use serde_json::json;
+    let add = |session: tricorn::server::Session| {
+        let hears = || Arc::new(Hears::default());
+        let added = [
+            session.add_prompt(Prompt::new("p"), tricorn::server::Parameters::default(), hears()),
+            session.add_resource(Resource::new("a://1", "1"), hears()),
+            session.add_resource_template(
+                ResourceTemplate::new("a://{n}", "a"),
+                tricorn::server::Parameters::default(),
+                hears(),
+            ),
+        ];
+        json!(added.map(|outcome| outcome.err().map(|error| format!("{}: {}", error.kind().as_str(), error.message()))))
+    };
+    let bare = Server::new("s");
+    let client = legacy(&bare).await;
+    for refused in within(&bare, &client, add).await.as_array().unwrap() {
+        let text = refused.as_str().unwrap();
+        assert!(text.starts_with("unsupported: ") && text.contains("\"capabilities\""), "{text}");
+    }
+    let declaring = Server::new("s").capabilities(["prompts", "resources"]);
+    let client = legacy(&declaring).await;
+    assert!(client.capabilities().has("prompts") && client.list_prompts().await.unwrap().is_empty());
+    assert_eq!(within(&declaring, &client, add).await, json!([null, null, null]));
+    assert_eq!(client.list_prompts().await.unwrap().len(), 1);
+    assert_eq!(client.list_resources().await.unwrap().len(), 1);
+    assert_eq!(client.list_resource_templates().await.unwrap().len(), 1);
+    let wrong = tricorn::server::ServerOptions::parse(r#"{"name": "s", "capabilities": ["magic"]}"#).unwrap_err();
+    assert!(wrong.message().contains("\"magic\"") && wrong.message().contains("prompts"), "{wrong}");
+}

@@ -52,6 +52,8 @@ pub(crate) trait Link: Send + Sync {
     /// # Errors
     /// The JSON-RPC error to answer with.
     fn subscribe(&self, uri: &str, begins: bool) -> Result<()>;
+    /// Whether this side declared the capability to the peer.
+    fn declares(&self, capability: &str) -> bool;
     /// What a layer above keeps for this connection.
     fn session(&self) -> &SessionSlot;
     /// Ends the stream that the request's answer goes on; its client comes back for the rest.

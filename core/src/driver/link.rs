@@ -91,6 +91,10 @@ impl Link for Peer {
         self.lock().connection.subscribe(uri, begins)
     }
 
+    fn declares(&self, capability: &str) -> bool {
+        self.lock().connection.facts().capabilities.declares(capability)
+    }
+
     fn session(&self) -> &SessionSlot {
         &self.session
     }

@@ -13,7 +13,8 @@ pub mod revision;
 pub use action::{Action, Call, Facts, Input, Invocation, Opening, Outbound, Payload, Role, Sent, Structured};
 pub use connection::Connection;
 #[cfg(feature = "http")]
-pub(crate) use context::{HeaderList, States};
+pub(crate) use context::HeaderList;
+pub(crate) use context::States;
 pub use context::{LogLevel, PeerFacts, RequestContext, Transport};
 pub(crate) use exchange::{Arrival, Head};
 pub use kind::Kind;

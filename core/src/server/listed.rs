@@ -166,7 +166,7 @@ impl<E: Entry> Table<E> {
 pub(super) fn page<E: Entry>(
     kind: Kind,
     tables: [&Table<E>; 2],
-    shown: impl Fn(&Listed) -> bool,
+    shown: impl Fn(&Listed, bool) -> bool,
     revision: Revision,
     cursor: Option<&str>,
     page_size: usize,
@@ -188,8 +188,9 @@ pub(super) fn page<E: Entry>(
         let Some((entry, rest)) = next.split_first() else { break };
         *next = rest;
         // One session's own stands before the server's of the same name.
-        let hidden = is_of(entry, tables[0]) && tables[1].get(entry.listed().name()).is_some();
-        if hidden || !shown(entry.listed()) {
+        let is_own = !is_of(entry, tables[0]);
+        let hidden = !is_own && tables[1].get(entry.listed().name()).is_some();
+        if hidden || !shown(entry.listed(), is_own) {
             continue;
         }
         if count == page_size {

@@ -127,6 +127,10 @@ impl Link for Caught {
         self.link.subscribe(uri, begins)
     }
 
+    fn declares(&self, capability: &str) -> bool {
+        self.link.declares(capability)
+    }
+
     fn session(&self) -> &SessionSlot {
         self.link.session()
     }
@@ -193,6 +197,10 @@ impl Link for Outward {
 
     fn subscribe(&self, uri: &str, begins: bool) -> Result<()> {
         self.0.subscribe(uri, begins)
+    }
+
+    fn declares(&self, capability: &str) -> bool {
+        self.0.declares(capability)
     }
 
     fn session(&self) -> &SessionSlot {
