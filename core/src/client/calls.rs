@@ -90,6 +90,7 @@ impl Client {
 
     /// Sends any request; `done` is called once, from any thread. Dropping what is returned cancels.
     pub(crate) fn start(&self, method: &str, params: Option<RawJson>, options: &CallOptions, done: Done) -> Guard {
+        let done: Done = Box::new(move |outcome| done(outcome.map_err(Error::received)));
         let mut options = options.clone();
         options.timeout = options.timeout.or(self.connected.timeout).filter(|timeout| !timeout.is_zero());
         options.max_timeout = options.max_timeout.filter(|timeout| !timeout.is_zero());
