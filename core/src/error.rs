@@ -62,6 +62,8 @@ struct Inner {
     message: String,
     code: Option<i64>,
     data: Option<RawJson>,
+    /// A client of ours got it: a handler that lets it pass does not mean it for its own peer.
+    received: bool,
 }
 
 /// `Result` with this crate's [`Error`].
@@ -70,12 +72,13 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// An error of `kind` with a message for people.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind, message: message.into(), code: None, data: None }))
+        Self(Box::new(Inner { kind, message: message.into(), code: None, data: None, received: false }))
     }
 
     /// A JSON-RPC error object: `code` and `message` go on the wire as they are.
     pub fn rpc(code: i64, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind: ErrorKind::Rpc, message: message.into(), code: Some(code), data: None }))
+        let message = message.into();
+        Self(Box::new(Inner { kind: ErrorKind::Rpc, message, code: Some(code), data: None, received: false }))
     }
 
     /// −32602 with `message`.
@@ -88,7 +91,7 @@ impl Error {
         let uri = uri.as_ref();
         let shown = shortened(uri, 200);
         Self::rpc(RESOURCE_NOT_FOUND, format!("there is no resource {shown:?}"))
-            .with_data(RawJson::from_value(&serde_json::json!({"uri": shown})))
+            .with_data(RawJson::from_value(&serde_json::json!({"uri": uri})))
     }
 
     /// The request needs the user to visit these URLs first (−32042, not in every revision): each `{"mode": "url",
@@ -118,6 +121,17 @@ impl Error {
     pub fn with_data(mut self, data: RawJson) -> Self {
         self.0.data = Some(data);
         self
+    }
+
+    /// What a client got, and not what a handler says to its own peer.
+    #[must_use]
+    pub(crate) fn received(mut self) -> Self {
+        self.0.received = true;
+        self
+    }
+
+    pub(crate) fn is_received(&self) -> bool {
+        self.0.received
     }
 
     /// Who is at fault.
@@ -190,6 +204,7 @@ impl From<ErrorObject> for Error {
             message: object.message,
             code: Some(object.code),
             data: object.data,
+            received: false,
         }))
     }
 }

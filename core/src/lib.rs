@@ -15,6 +15,7 @@ pub mod model;
 mod options;
 pub mod protocol;
 mod random;
+mod report;
 pub mod server;
 mod signal;
 mod store;

@@ -41,3 +41,225 @@ fn it_may_use_the_server_when_it_is_dropped() {
     }
     assert_eq!(*gone.lock().unwrap(), 5);
 }
+
+/// What the subscription hook was told.
+#[derive(Clone, Default)]
+struct Hears(Arc<Mutex<Vec<(String, bool)>>>, Arc<tokio::sync::Notify>);
+
+impl tricorn::Handler for Hears {
+    fn call(&self, _: Context, params: RawJson, reply: Reply) {
+        let told: serde_json::Value = params.to().unwrap();
+        let one = (told["uri"].as_str().unwrap().to_owned(), told["subscribed"].as_bool().unwrap());
+        self.0.lock().unwrap().push(one);
+        self.1.notify_one();
+        reply.value(RawJson::from_value(&true));
+    }
+}
+
+#[tokio::test]
+async fn the_hook_hears_of_subscriptions_that_begin_and_end() {
+    let hears = Hears::default();
+    let server = Server::new("s").resource_template(ResourceTemplate::new("a://{n}", "a"), || async { Ok("x") });
+    server.set_subscription(Arc::new(hears.clone()));
+    let options = ClientOptions::parse(r#"{"revision": "2025-11-25"}"#).unwrap();
+    let client = Client::in_memory(&server, &options).await.unwrap();
+    for _ in 0..2 {
+        client.subscribe("a://1").await.unwrap();
+        client.subscribe("a://2").await.unwrap();
+    }
+    client.unsubscribe("a://1").await.unwrap();
+    client.unsubscribe("a://1").await.unwrap();
+    client.unsubscribe("a://3").await.unwrap();
+    let told = |uri: &str, begins| (uri.to_owned(), begins);
+    let begun = vec![told("a://1", true), told("a://2", true), told("a://1", false)];
+    assert_eq!(*hears.0.lock().unwrap(), begun);
+    client.close().await;
+    let ended = async {
+        while hears.0.lock().unwrap().len() < 4 {
+            hears.1.notified().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), ended).await.expect("told of the end");
+    assert_eq!(hears.0.lock().unwrap()[3], told("a://2", false));
+}
+
+#[tokio::test]
+async fn subscriptions_have_a_bound_in_bytes() {
+    let server = Server::new("s");
+    server.set_source(Kind::Resource, None, Some(Arc::new(Hears::default())));
+    let options = ClientOptions::parse(r#"{"revision": "2025-11-25"}"#).unwrap();
+    let client = Client::in_memory(&server, &options).await.unwrap();
+    let uri = |n: usize, length: usize| format!("{:x<length$}", format!("a://{n}/"));
+    let long = client.subscribe(&uri(0, (8 << 10) + 1)).await.unwrap_err();
+    assert_eq!((long.code(), long.message().len() < 200), (Some(-32602), true), "{long}");
+    for n in 0..128 {
+        client.subscribe(&uri(n, 8 << 10)).await.unwrap();
+    }
+    let full = client.subscribe("a://1").await.unwrap_err();
+    assert_eq!(full.code(), Some(-32600), "{full}");
+    client.subscribe(&uri(7, 8 << 10)).await.expect("it is subscribed to already");
+    client.unsubscribe(&uri(7, 8 << 10)).await.unwrap();
+    client.subscribe("a://1").await.unwrap();
+}
+
+/// A directory that goes when the test does.
+struct Scratch(std::path::PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("tricorn-dynamic-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(path.join("inner")).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[tokio::test]
+async fn files_are_listed_as_they_are() {
+    use tricorn::server::files::{Directory, File};
+    let scratch = Scratch::new("files");
+    let at = |name: &str| scratch.0.join(name);
+    std::fs::write(at("a.md"), "outer").unwrap();
+    std::fs::write(at("inner/a.md"), "inner").unwrap();
+    let said = Arc::new(Mutex::new(0));
+    let hears = said.clone();
+    let server = Server::new("s")
+        .page_size(2)
+        .file(File::new(at("later.txt"), "notes://later").unwrap())
+        .directory(Directory::new(&scratch.0, "docs://all").unwrap())
+        .directory(Directory::new(at("inner"), "docs://all/inner").unwrap().max_files(1))
+        .on_error(move |error, _| {
+            assert!(error.to_string().contains("max_files"), "{error}");
+            *hears.lock().unwrap() += 1;
+        });
+    let options = ClientOptions::parse(r#"{"revision": "2025-11-25"}"#).unwrap();
+    let client = Client::in_memory(&server, &options).await.unwrap();
+    let listed = client.list_resources().await.unwrap();
+    assert_eq!((&listed[0]["name"], listed[0].get("size")), (&"later.txt".into(), None));
+    client.read_resource("notes://later").await.unwrap_err();
+    for text in ["12", "1234"] {
+        std::fs::write(at("later.txt"), text).unwrap();
+        assert_eq!(client.list_resources().await.unwrap()[0]["size"], text.len());
+    }
+    let read = client.read_resource("docs://all/inner/a.md").await.unwrap();
+    assert_eq!(read[0]["text"], "inner", "the innermost directory that has it");
+    std::fs::remove_file(at("inner/a.md")).unwrap();
+    std::fs::create_dir_all(at("other")).unwrap();
+    std::fs::write(at("other/b.md"), "b").unwrap();
+    assert_eq!(client.read_resource("docs://all/other/b.md").await.unwrap()[0]["text"], "b");
+    assert_eq!(*said.lock().unwrap(), 0);
+    std::fs::write(at("inner/b.md"), "b").unwrap();
+    std::fs::write(at("inner/c.md"), "c").unwrap();
+    for _ in 0..2 {
+        client.list_resources().await.unwrap();
+    }
+    assert_eq!(*said.lock().unwrap(), 1, "that there are too many is said once");
+    // The outer one is no more in the middle of its pages.
+    let mut pages = client.pages(Kind::Resource, &tricorn::CallOptions::new());
+    let uris = |page: tricorn::client::Page| {
+        page.entries.iter().map(|e| e["uri"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(uris(pages.next_page().await.unwrap().unwrap()), ["notes://later"]);
+    assert_eq!(uris(pages.next_page().await.unwrap().unwrap()), ["docs://all/a.md", "docs://all/inner/b.md"]);
+    assert!(server.remove(Kind::Resource, "docs://all"));
+    assert!(!server.remove(Kind::Resource, "docs://all"));
+    assert_eq!(uris(pages.next_page().await.unwrap().unwrap()), ["docs://all/inner/b.md"]);
+    assert_eq!(pages.next_page().await.unwrap(), None);
+    client.read_resource("docs://all/a.md").await.unwrap_err();
+}
+
+/// Does something in the session of its client.
+struct InSession<F>(F);
+
+impl<F: Fn(tricorn::server::Session) -> serde_json::Value + Send + Sync + 'static> tricorn::Handler for InSession<F> {
+    fn call(&self, cx: Context, _: RawJson, reply: Reply) {
+        reply.value(RawJson::from_value(&(self.0)(cx.session().unwrap())));
+    }
+}
+
+/// Runs something in the session of a client that a server is connected to.
+async fn within(
+    server: &Server,
+    client: &Client,
+    f: impl Fn(tricorn::server::Session) -> serde_json::Value + Send + Sync + 'static,
+) -> serde_json::Value {
+    server.add_tool(Tool::new("within", ""), Arc::new(InSession(f))).unwrap();
+    let result = client.call_tool("within", serde_json::json!({})).await.unwrap();
+    assert!(server.remove_tool("within"));
+    serde_json::from_str(&result.text()).unwrap()
+}
+
+async fn legacy(server: &Server) -> Client {
+    let options = ClientOptions::parse(r#"{"revision": "2025-11-25"}"#).unwrap();
+    Client::in_memory(server, &options).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_session_sees_what_was_said_of_its_entries() {
+    use serde_json::json;
+    let server = Server::new("s");
+    server.add_tool(Tool::new("t", ""), Arc::new(Hears::default())).unwrap();
+    server.add_tool(Tool::new("vault", ""), Arc::new(Hears::default())).unwrap();
+    server.set_enabled(Kind::Tool, "vault", false);
+    let client = legacy(&server).await;
+    let changed = within(&server, &client, |session| {
+        let set = |name: &str, yes: bool| session.set_enabled(Kind::Tool, name, yes).unwrap();
+        json!([set("unknown", false), set("t", true), set("t", false), set("t", false)])
+    });
+    assert_eq!(changed.await, json!([false, false, true, false]));
+    // The server's own is not the session's to remove, and stays hidden.
+    let removed = within(&server, &client, |session| json!(session.remove(Kind::Tool, "t").unwrap())).await;
+    assert_eq!(removed, false);
+    assert!(client.list_tools().await.unwrap().is_empty());
+    // Hidden by the server, which says nothing of the session's own.
+    within(&server, &client, |session| {
+        session.add_tool(Tool::new("vault", "own"), Arc::new(Hears::default())).unwrap();
+        json!(1)
+    })
+    .await;
+    let listed = client.list_tools().await.unwrap();
+    assert_eq!((listed.len(), &listed[0]["description"]), (1, &json!("own")));
+    let shown = within(&server, &client, |session| {
+        json!([session.remove(Kind::Tool, "vault").unwrap(), session.set_enabled(Kind::Tool, "t", true).unwrap()])
+    });
+    assert_eq!(shown.await, json!([true, true]));
+    assert_eq!(client.list_tools().await.unwrap()[0]["name"], "t");
+}
+
+#[tokio::test]
+async fn a_session_is_told_of_what_was_declared() {
+    use serde_json::json;
+    let add = |session: tricorn::server::Session| {
+        let hears = || Arc::new(Hears::default());
+        let added = [
+            session.add_prompt(Prompt::new("p"), tricorn::server::Parameters::default(), hears()),
+            session.add_resource(Resource::new("a://1", "1"), hears()),
+            session.add_resource_template(
+                ResourceTemplate::new("a://{n}", "a"),
+                tricorn::server::Parameters::default(),
+                hears(),
+            ),
+        ];
+        json!(added.map(|outcome| outcome.err().map(|error| format!("{}: {}", error.kind().as_str(), error.message()))))
+    };
+    let bare = Server::new("s");
+    let client = legacy(&bare).await;
+    for refused in within(&bare, &client, add).await.as_array().unwrap() {
+        let text = refused.as_str().unwrap();
+        assert!(text.starts_with("unsupported: ") && text.contains("\"capabilities\""), "{text}");
+    }
+    let declaring = Server::new("s").capabilities(["prompts", "resources"]);
+    let client = legacy(&declaring).await;
+    assert!(client.capabilities().has("prompts") && client.list_prompts().await.unwrap().is_empty());
+    assert_eq!(within(&declaring, &client, add).await, json!([null, null, null]));
+    assert_eq!(client.list_prompts().await.unwrap().len(), 1);
+    assert_eq!(client.list_resources().await.unwrap().len(), 1);
+    assert_eq!(client.list_resource_templates().await.unwrap().len(), 1);
+    let wrong = tricorn::server::ServerOptions::parse(r#"{"name": "s", "capabilities": ["magic"]}"#).unwrap_err();
+    assert!(wrong.message().contains("\"magic\"") && wrong.message().contains("prompts"), "{wrong}");
+}

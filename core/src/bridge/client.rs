@@ -12,6 +12,7 @@ use crate::jsonrpc::RawJson;
 use crate::middleware::Timing;
 use crate::protocol::revision::{Method, Revision};
 use crate::server;
+use crate::signal::Signal;
 
 /// A host's client object.
 pub struct Client {
@@ -22,11 +23,60 @@ pub struct Client {
     options: ClientOptions,
     handlers: Arc<Mutex<Handlers>>,
     roots: Mutex<Option<Roots>>,
-    connected: Connection,
+    state: Connection,
 }
 
-/// What is connected now.
-pub(super) type Connection = Arc<Mutex<Option<client::Client>>>;
+/// How far the client is.
+#[derive(Default)]
+pub(super) enum State {
+    #[default]
+    Idle,
+    /// Set when it is closed meanwhile.
+    Connecting(Arc<Signal>),
+    Connected(client::Client),
+}
+
+/// One attempt to connect. Dropped before it succeeds, the client may try again.
+struct Attempt {
+    state: Connection,
+    closed: Arc<Signal>,
+}
+
+impl Attempt {
+    fn begin(state: &Arc<Mutex<State>>) -> Result<Self> {
+        let mut now = lock(state);
+        match *now {
+            State::Idle => {}
+            State::Connecting(_) => return Err(Error::misuse("the client is connecting already")),
+            State::Connected(_) => return Err(Error::misuse("the client is already connected")),
+        }
+        let closed = Arc::new(Signal::default());
+        *now = State::Connecting(closed.clone());
+        drop(now);
+        Ok(Self { state: state.clone(), closed })
+    }
+
+    /// Puts `next` where this attempt is, unless the client was closed meanwhile: then it comes back.
+    fn replace(&self, next: State) -> Option<State> {
+        let mut now = lock(&self.state);
+        match &*now {
+            State::Connecting(closed) if Arc::ptr_eq(closed, &self.closed) => {
+                *now = next;
+                None
+            }
+            _ => Some(next),
+        }
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        drop(self.replace(State::Idle));
+    }
+}
+
+/// A client's place, which its group fills, too.
+pub(super) type Connection = Arc<Mutex<State>>;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -125,13 +175,13 @@ impl Client {
             options,
             handlers: Arc::new(Mutex::new(handlers)),
             roots: Mutex::default(),
-            connected: Arc::default(),
+            state: Arc::default(),
         }
     }
 
     /// What a group needs to connect this client.
     pub(super) fn parts(&self) -> (Arc<Mutex<Handlers>>, Connection) {
-        (self.handlers.clone(), self.connected.clone())
+        (self.handlers.clone(), self.state.clone())
     }
 
     /// Answers a request that a server may send, such as `sampling/createMessage`, with a host's function; `capability`
@@ -170,7 +220,7 @@ impl Client {
         if let Some(roots) = known {
             return roots.set(given);
         }
-        if lock(&self.connected).is_some() {
+        if matches!(*lock(&self.state), State::Connected(_)) {
             return Err(Error::misuse("roots: none were given before connecting, so the server was not told of any"));
         }
         let roots = Roots::new(given)?;
@@ -183,25 +233,38 @@ impl Client {
     /// Connects; settles `{"protocolVersion", "era", "transport", "serverInfo"?, "capabilities", "instructions"?,
     /// "sessionId"?}`.
     pub fn connect(&self, op: u64) {
-        let (target, options, connected) = (self.target.clone(), self.options.clone(), self.connected.clone());
+        let (target, options) = (self.target.clone(), self.options.clone());
         let handlers = lock(&self.handlers).clone();
+        let attempt = Attempt::begin(&self.state);
         self.bridge.spawn(op, async move {
-            if lock(&connected).is_some() {
-                return Err(Error::misuse("the client is already connected"));
-            }
-            let client = match target {
-                To::Target(target) => client::Client::connect_with(&target, &options, &handlers).await?,
-                To::Memory(server) => client::Client::in_memory_with(&server, &options, &handlers).await?,
-                To::Group => return Err(Error::misuse("the client is one of a group: connect that")),
+            let attempt = attempt?;
+            let connecting = async {
+                match target {
+                    To::Target(target) => client::Client::connect_with(&target, &options, &handlers).await,
+                    To::Memory(server) => client::Client::in_memory_with(&server, &options, &handlers).await,
+                    To::Group => Err(Error::misuse("the client is one of a group: connect that")),
+                }
+            };
+            let closed = || Error::closed("the client was closed while it connected");
+            // Dropped, it ends what it has begun.
+            let client = tokio::select! {
+                client = connecting => client?,
+                () = attempt.closed.wait() => return Err(closed()),
             };
             let opened = opened(&client);
-            *lock(&connected) = Some(client);
+            if attempt.replace(State::Connected(client.clone())).is_some() {
+                client.close().await;
+                return Err(closed());
+            }
             Ok(opened)
         });
     }
 
     fn connected(&self) -> Result<client::Client> {
-        lock(&self.connected).clone().ok_or_else(|| Error::misuse("the client is not connected: await connect first"))
+        match &*lock(&self.state) {
+            State::Connected(client) => Ok(client.clone()),
+            _ => Err(Error::misuse("the client is not connected: await connect first")),
+        }
     }
 
     /// Sends a request; settles its result object. `options` are `{"timeout"?, "max_timeout"?, "progress"?,
@@ -239,11 +302,14 @@ impl Client {
         self.connected()?.notify(method, params)
     }
 
-    /// Ends the connection in order; settles `{}`.
+    /// Ends the connection in order, also one that is being opened; settles `{}`.
     pub fn close(&self, op: u64) {
-        let client = lock(&self.connected).take();
+        let before = std::mem::take(&mut *lock(&self.state));
+        if let State::Connecting(closed) = &before {
+            closed.set();
+        }
         self.bridge.spawn(op, async move {
-            if let Some(client) = client {
+            if let State::Connected(client) = before {
                 client.close().await;
             }
             Ok(RawJson::empty_object())

@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Map, Value, json};
 
-use super::client::{Connection, opened};
+use super::client::{Connection, State, opened};
 use super::{Bridge, Client, Server, lock, server};
 use crate::call::CallOptions;
 use crate::client::{self, ClientOptions, Connect, GroupOptions, Handlers, Servers, Target};
@@ -188,7 +188,7 @@ impl ClientGroup {
 fn seated(seats: &Seats, name: &str, client: client::Client) {
     let seat = lock(seats).get(name).cloned();
     if let Some(seat) = seat {
-        let before = lock(&seat.connection).replace(client);
+        let before = std::mem::replace(&mut *lock(&seat.connection), State::Connected(client));
         drop(before);
     }
 }

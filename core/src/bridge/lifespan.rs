@@ -91,6 +91,10 @@ impl Link for Nowhere {
         Role::Server
     }
 
+    fn subscription(&self, _: &str, _: bool) -> Result<bool> {
+        Ok(false)
+    }
+
     fn subscribe(&self, _: &str, _: bool) -> Result<()> {
         Ok(())
     }

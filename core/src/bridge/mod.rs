@@ -109,6 +109,15 @@ impl Delivery {
             Self::Settle { .. } | Self::Cancel { .. } => 0,
         }
     }
+
+    /// Whether a peer makes such deliveries as often as it likes, and a host can do without.
+    fn is_offered(&self) -> bool {
+        match self {
+            Self::Progress { .. } => true,
+            Self::Event { name, .. } => matches!(*name, "notification" | "stderr" | "warning"),
+            _ => false,
+        }
+    }
 }
 
 /// How much waits in a bridge.
@@ -128,6 +137,10 @@ pub struct BridgeMetrics {
 /// The most events that wait for a host, of those that the peer makes. Calls, operations and exchanges have bounds of
 /// their own, and what a host waits for is never dropped.
 const MAX_EVENTS: usize = 4096;
+/// The bytes that they have together.
+const MAX_EVENT_BYTES: usize = 64 << 20;
+/// With more of them than this, the progress of a request that waits is replaced by newer.
+const MANY_EVENTS: usize = 256;
 
 /// The most bytes that a host is given at once, but for one delivery that is longer: some hosts make one string of it.
 const MAX_BATCH: usize = 16 << 20;
@@ -159,11 +172,55 @@ type Op = Box<dyn Send + Sync>;
 #[derive(Default)]
 struct Queue {
     deliveries: Vec<Delivery>,
+    /// Of those that are offered.
     events: usize,
+    event_bytes: usize,
+    /// Where each operation's last progress is.
+    progress: HashMap<u64, usize>,
     dropped: u64,
     /// The host was woken and has not yet found the queue empty.
     awake: bool,
     closed: bool,
+}
+
+impl Queue {
+    /// Counts again what is in the queue, after some was taken or put back.
+    fn recount(&mut self) {
+        self.progress = HashMap::new();
+        let offered = self.deliveries.iter().enumerate().filter(|(_, delivery)| delivery.is_offered());
+        (self.events, self.event_bytes) = (0, 0);
+        for (place, delivery) in offered {
+            self.events += 1;
+            self.event_bytes += delivery.size();
+            if let Delivery::Progress { op, .. } = delivery {
+                self.progress.insert(*op, place);
+            }
+        }
+    }
+
+    /// Makes room for a delivery that is offered: none when it replaced another or there is none.
+    fn admit(&mut self, delivery: Delivery) -> Option<Delivery> {
+        let size = delivery.size();
+        if let Delivery::Progress { op, .. } = &delivery
+            && self.events > MANY_EVENTS
+            && let Some(place) = self.progress.get(op).copied()
+            && let Some(older) = self.deliveries.get_mut(place)
+        {
+            self.event_bytes = self.event_bytes.saturating_sub(older.size()) + size;
+            *older = delivery;
+            return None;
+        }
+        if self.events >= MAX_EVENTS || self.event_bytes + size > MAX_EVENT_BYTES {
+            self.dropped += 1;
+            return None;
+        }
+        self.events += 1;
+        self.event_bytes += size;
+        if let Delivery::Progress { op, .. } = &delivery {
+            self.progress.insert(*op, self.deliveries.len());
+        }
+        Some(delivery)
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -197,16 +254,21 @@ impl Bridge {
         });
         let (fitting, all) = (fits.count(), queue.deliveries.len());
         if fitting == all {
-            queue.events = 0;
-            return std::mem::take(&mut queue.deliveries);
+            let all = std::mem::take(&mut queue.deliveries);
+            queue.recount();
+            return all;
         }
         let rest = queue.deliveries.split_off(fitting);
-        std::mem::replace(&mut queue.deliveries, rest)
+        let taken = std::mem::replace(&mut queue.deliveries, rest);
+        queue.recount();
+        taken
     }
 
     /// Puts deliveries back to the front that the host could not look at.
     pub fn put_back(&self, rest: Vec<Delivery>) {
-        lock(&self.0.queue).deliveries.splice(0..0, rest);
+        let mut queue = lock(&self.0.queue);
+        queue.deliveries.splice(0..0, rest);
+        queue.recount();
     }
 
     fn push(&self, delivery: Delivery) {
@@ -252,12 +314,9 @@ impl Bridge {
         if queue.closed {
             return;
         }
-        if queue.events >= MAX_EVENTS {
-            queue.dropped += 1;
-            return;
+        if let Some(delivery) = queue.admit(delivery) {
+            self.push_into(queue, delivery);
         }
-        queue.events += 1;
-        self.push_into(queue, delivery);
     }
 
     /// Something that happens once, or that the host asks for.
@@ -328,6 +387,7 @@ impl Bridge {
         let mut queue = lock(&self.0.queue);
         queue.closed = true;
         let deliveries = std::mem::take(&mut queue.deliveries);
+        queue.recount();
         drop(queue);
         let calls = std::mem::take(&mut *lock(&self.0.calls));
         let ops = std::mem::take(&mut *lock(&self.0.ops));

@@ -124,6 +124,33 @@ impl Bridge {
         })
     }
 
+    /// Adds a tool, a resource, a resource template or a prompt for the client of a running call alone; the arguments are
+    /// those of [`Server::add`](super::Server::add).
+    ///
+    /// # Errors
+    /// As [`Server::add`](super::Server::add); [`Unsupported`](crate::ErrorKind::Unsupported) in revisions without
+    /// sessions, and when the client was not told of such things as it connected.
+    pub fn session_add(&self, key: u64, kind: &str, definition: &str, options: &str, handler: u32) -> Result<()> {
+        let session = self.session(key)?;
+        server::add(self, &server::Place::Session(session), kind, definition, options, handler)
+    }
+
+    /// Removes what was added for the client of a running call alone. Says whether there was something.
+    ///
+    /// # Errors
+    /// As [`set_enabled`](Self::set_enabled).
+    pub fn session_remove(&self, key: u64, kind: &str, name: &str) -> Result<bool> {
+        let kind = server::kind_of(kind)?;
+        self.session(key)?.remove(kind, name)
+    }
+
+    fn session(&self, key: u64) -> Result<crate::server::Session> {
+        match self.running(key) {
+            Some(context) => context.session(),
+            None => Err(Error::cancelled("the call is not running any more")),
+        }
+    }
+
     /// Shows or hides something from the client of a running call alone. Says whether that changed anything.
     ///
     /// # Errors
@@ -131,9 +158,6 @@ impl Bridge {
     /// [`Misuse`](crate::ErrorKind::Misuse) for an unknown kind.
     pub fn set_enabled(&self, key: u64, kind: &str, name: &str, yes: bool) -> Result<bool> {
         let kind = server::kind_of(kind)?;
-        match self.running(key) {
-            Some(context) => context.session()?.set_enabled(kind, name, yes),
-            None => Err(Error::cancelled("the call is not running any more")),
-        }
+        self.session(key)?.set_enabled(kind, name, yes)
     }
 }

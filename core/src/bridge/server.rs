@@ -34,6 +34,7 @@ struct FileOptions {
     hidden: bool,
     max_files: Option<usize>,
     max_bytes: Option<u64>,
+    directory: Option<bool>,
 }
 
 struct Added {
@@ -60,6 +61,84 @@ pub struct Server {
     pub(super) timing: Timing,
 }
 
+/// Where a definition goes.
+pub(super) enum Place<'a> {
+    Server(&'a server::Server),
+    Session(server::Session),
+}
+
+/// Adds a definition.
+pub(super) fn add(
+    bridge: &Bridge,
+    place: &Place<'_>,
+    kind: &str,
+    definition: &str,
+    options: &str,
+    handler: u32,
+) -> Result<()> {
+    let kind = kind_of(kind)?;
+    let Added { parameters, enabled } = parameters(bridge, options)?;
+    let handler = host_handler(bridge, handler);
+    let name = match kind {
+        Kind::Tool => {
+            let tool = Tool::parse(definition)?;
+            let name = tool.name().to_owned();
+            match place {
+                Place::Server(server) => server.add_tool(tool, handler)?,
+                Place::Session(session) => session.add_tool(tool, handler)?,
+            }
+            name
+        }
+        Kind::Resource => {
+            let resource = Resource::parse(definition)?;
+            let name = name_of(kind, resource.members());
+            match place {
+                Place::Server(server) => server.add_resource(resource, handler)?,
+                Place::Session(session) => session.add_resource(resource, handler)?,
+            }
+            name
+        }
+        Kind::ResourceTemplate => {
+            let template = ResourceTemplate::parse(definition)?;
+            let name = name_of(kind, template.members());
+            match place {
+                Place::Server(server) => server.add_resource_template(template, parameters, handler)?,
+                Place::Session(session) => session.add_resource_template(template, parameters, handler)?,
+            }
+            name
+        }
+        Kind::Prompt => {
+            let prompt = Prompt::parse(definition)?;
+            let name = name_of(kind, prompt.members());
+            match place {
+                Place::Server(server) => server.add_prompt(prompt, parameters, handler)?,
+                Place::Session(session) => session.add_prompt(prompt, parameters, handler)?,
+            }
+            name
+        }
+    };
+    if !enabled {
+        match place {
+            Place::Server(server) => drop(server.set_enabled(kind, &name, false)),
+            Place::Session(session) => drop(session.set_enabled(kind, &name, false)?),
+        }
+    }
+    Ok(())
+}
+
+fn host_handler(bridge: &Bridge, handler: u32) -> Arc<dyn Handler> {
+    Arc::new(HostHandler { bridge: bridge.clone(), handler })
+}
+
+fn parameters(bridge: &Bridge, options: &str) -> Result<Added> {
+    let options: AddOptions = crate::options::read("options", options)?;
+    let mut parameters = Parameters::of(options.parameters);
+    for (name, handler) in options.completions {
+        parameters.completions.push((name, host_handler(bridge, handler)));
+    }
+    Ok(Added { parameters, enabled: options.enabled.unwrap_or(true) })
+}
+
 impl Server {
     /// A server; `source` is the number under which its events arrive, `options` are [`ServerOptions`] as JSON.
     ///
@@ -76,16 +155,7 @@ impl Server {
     }
 
     fn handler(&self, handler: u32) -> Arc<dyn Handler> {
-        Arc::new(HostHandler { bridge: self.bridge.clone(), handler })
-    }
-
-    fn parameters(&self, options: &str) -> Result<Added> {
-        let options: AddOptions = crate::options::read("options", options)?;
-        let mut parameters = Parameters::of(options.parameters);
-        for (name, handler) in options.completions {
-            parameters.completions.push((name, self.handler(handler)));
-        }
-        Ok(Added { parameters, enabled: options.enabled.unwrap_or(true) })
+        host_handler(&self.bridge, handler)
     }
 
     /// Adds a tool, a resource, a resource template or a prompt. `kind` is `tool`, `resource`, `resource_template` or
@@ -97,51 +167,21 @@ impl Server {
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) when the definition or a schema is bad or the name is taken.
     pub fn add(&self, kind: &str, definition: &str, options: &str, handler: u32) -> Result<()> {
-        let kind = kind_of(kind)?;
-        let Added { parameters, enabled } = self.parameters(options)?;
-        let handler = self.handler(handler);
-        let name = match kind {
-            Kind::Tool => {
-                let tool = Tool::parse(definition)?;
-                let name = tool.name().to_owned();
-                self.server.add_tool(tool, handler)?;
-                name
-            }
-            Kind::Resource => {
-                let resource = Resource::parse(definition)?;
-                let name = name_of(kind, resource.members());
-                self.server.add_resource(resource, handler)?;
-                name
-            }
-            Kind::ResourceTemplate => {
-                let template = ResourceTemplate::parse(definition)?;
-                let name = name_of(kind, template.members());
-                self.server.add_resource_template(template, parameters, handler)?;
-                name
-            }
-            Kind::Prompt => {
-                let prompt = Prompt::parse(definition)?;
-                let name = name_of(kind, prompt.members());
-                self.server.add_prompt(prompt, parameters, handler)?;
-                name
-            }
-        };
-        if !enabled {
-            self.server.set_enabled(kind, &name, false);
-        }
-        Ok(())
+        add(&self.bridge, &Place::Server(&self.server), kind, definition, options, handler)
     }
 
     /// Adds a file or a directory as resources. `options` are JSON: `{"path", "uri", "hidden"?: bool, "max_files"?,
-    /// "max_bytes"?}`; a directory's files have the URI with their path behind it.
+    /// "max_bytes"?, "directory"?: bool}`; a directory's files have the URI with their path behind it. `directory` says
+    /// which of both it has to be; without it, what is there decides.
     ///
     /// # Errors
-    /// [`Misuse`](crate::ErrorKind::Misuse) for a path that is neither, a URI that is none or is taken.
+    /// [`Misuse`](crate::ErrorKind::Misuse) naming the path that is not what it has to be, or a URI that is none or is
+    /// taken.
     #[cfg(feature = "files")]
     pub fn add_files(&self, options: &str) -> Result<()> {
         let options: FileOptions = crate::options::read("files", options)?;
         let path = std::path::PathBuf::from(&options.path);
-        if path.is_dir() {
+        if options.directory.unwrap_or_else(|| path.is_dir()) {
             let mut directory = Directory::new(path, &options.uri)?.hidden(options.hidden);
             if let Some(most) = options.max_files {
                 directory = directory.max_files(most);

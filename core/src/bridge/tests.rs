@@ -86,6 +86,49 @@ fn only_what_a_host_can_do_without_is_dropped() {
 }
 
 #[test]
+fn what_waits_for_a_host_is_bounded_in_bytes() {
+    let it = Fixture::new();
+    let large = || RawJson::from_value(&"x".repeat(3 << 20));
+    for _ in 0..30 {
+        it.bridge.offer_event(1, "notification", large());
+    }
+    assert_eq!((it.bridge.metrics().queued, it.bridge.metrics().dropped), (21, 9), "64 MiB of it");
+    it.bridge.event(1, "closed", RawJson::empty_object());
+    assert_eq!(it.bridge.take().len(), 6, "a part of it");
+    for _ in 0..30 {
+        it.bridge.offer_event(1, "notification", large());
+    }
+    assert_eq!(it.bridge.metrics().dropped, 9 + 24, "there was room for what was taken");
+    let taken = it.bridge.take();
+    let count = taken.len();
+    it.bridge.put_back(taken);
+    while !it.bridge.take().is_empty() {}
+    assert_eq!(count, 6);
+    it.bridge.offer_event(1, "notification", large());
+    assert_eq!((it.bridge.metrics().queued, it.bridge.metrics().dropped), (1, 9 + 24));
+}
+
+#[test]
+fn a_slow_host_hears_of_the_newest_progress() {
+    let it = Fixture::new();
+    for n in 0..10_000 {
+        for op in [1, 2] {
+            let params = RawJson::from_value(&json!({"progress": n}));
+            it.bridge.offer(Delivery::Progress { op, params });
+        }
+    }
+    let all = it.bridge.take();
+    assert!(all.len() < 300 && it.bridge.metrics().dropped == 0, "{}", all.len());
+    for wanted in [1, 2] {
+        let last = all.iter().rev().find_map(|delivery| match delivery {
+            Delivery::Progress { op, params } if *op == wanted => Some(text(params)["progress"].clone()),
+            _ => None,
+        });
+        assert_eq!(last, Some(json!(9_999)));
+    }
+}
+
+#[test]
 fn a_host_is_given_so_much_at_once() {
     let it = Fixture::new();
     let large = RawJson::from_value(&"x".repeat(6 << 20));
@@ -487,4 +530,84 @@ async fn a_task_is_a_call_of_the_host_like_any_other() {
     }
     client.request(6, "tools/call", params(), r#"{"task": 5}"#);
     assert_eq!(it.settled(6).await.expect_err("no object").kind(), ErrorKind::Misuse);
+}
+
+#[tokio::test]
+async fn a_session_has_entries_of_its_own() {
+    let it = Fixture::new();
+    let options = ClientOptions::parse(r#"{"revision": "2025-11-25"}"#).expect("options");
+    let client = crate::client::Client::in_memory(&it.server.server, &options).await.expect("connected");
+    let done = Box::new(|_| {});
+    let params = RawJson::from_value(&json!({"name": "t"}));
+    let _guard = client.start("tools/call", Some(params), &CallOptions::default(), done);
+    let key = it.next_call().await;
+    let own = r#"{"name": "own", "inputSchema": {"type": "object"}}"#;
+    it.bridge.session_add(key, "tool", own, "", 9).expect("added");
+    it.bridge.session_add(key, "tool", own, "", 9).expect_err("the name is taken");
+    let refused = it.bridge.session_add(key, "prompt", r#"{"name": "p"}"#, "", 9).expect_err("not declared");
+    assert_eq!(refused.kind(), ErrorKind::Unsupported);
+    assert_eq!(client.list_tools().await.expect("listed").len(), 2);
+    assert!(it.bridge.session_remove(key, "tool", "own").expect("removed"));
+    assert!(!it.bridge.session_remove(key, "tool", "own").expect("removed"));
+    assert_eq!(client.list_tools().await.expect("listed").len(), 1);
+    assert!(it.bridge.session_remove(key + 1, "tool", "own").is_err(), "no such call");
+}
+
+#[cfg(feature = "files")]
+#[test]
+fn a_host_says_whether_a_path_is_a_directory() {
+    let it = Fixture::new();
+    let path = std::env::temp_dir();
+    let add = |uri: &str, directory: Value| {
+        it.server.add_files(&json!({"path": path, "uri": uri, "directory": directory}).to_string())
+    };
+    add("a://1", Value::Null).expect("what is there decides");
+    add("a://2", json!(true)).expect("a directory");
+    let refused = add("a://3", json!(false)).expect_err("not a file");
+    assert!(refused.message().contains(&path.display().to_string()), "{refused}");
+    let nowhere = json!({"path": "/nowhere/at/all", "uri": "a://4", "directory": true}).to_string();
+    assert!(it.server.add_files(&nowhere).expect_err("nothing is there").message().contains("/nowhere/at/all"));
+    assert!(it.server.remove("resource", "a://1").expect("removed"));
+    assert!(!it.server.remove("resource", "a://1").expect("removed"));
+}
+
+#[cfg(all(feature = "client-process", unix))]
+#[tokio::test]
+async fn a_client_that_is_closed_while_it_connects_leaves_nothing() {
+    let it = Fixture::new();
+    let mark = std::env::temp_dir().join(format!("tricorn-bridge-{}", std::process::id()));
+    let script = format!("echo $$ > {}.new; mv {0}.new {0}; exec sleep 1000", mark.display());
+    let target = json!({"command": "sh", "args": ["-c", script]}).to_string();
+    let client = Client::new(&it.bridge, 2, &target, r#"{"shutdown_grace": 0.1}"#).expect("a client");
+    client.connect(1);
+    let settled = async |op: u64| loop {
+        for delivery in it.next().await {
+            if let Delivery::Settle { op: settled, outcome } = delivery
+                && settled == op
+            {
+                return outcome;
+            }
+        }
+    };
+    client.connect(2);
+    let second = settled(2).await.expect_err("one at a time");
+    assert!(second.message().contains("connecting already"), "{second}");
+    let pid = loop {
+        match std::fs::read_to_string(&mark) {
+            Ok(pid) => break pid.trim().to_owned(),
+            Err(_) => tokio::time::sleep(std::time::Duration::from_millis(5)).await,
+        }
+    };
+    client.close(3);
+    let first = settled(1).await.expect_err("closed");
+    assert_eq!(first.kind(), ErrorKind::Closed, "{first}");
+    let alive = || std::path::Path::new(&format!("/proc/{pid}/cmdline")).exists();
+    for _ in 0..1000 {
+        if !alive() {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert!(!alive(), "the child is left");
+    let _ = std::fs::remove_file(&mark);
 }

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::protocol::revision::{Era, Method, modern};
 use crate::protocol::{CallId, Input, LogLevel, Payload, RequestContext, Role, States};
+use crate::report;
 use crate::signal::Signal;
 
 /// What a layer above keeps for one connection.
@@ -45,11 +46,18 @@ pub(crate) trait Link: Send + Sync {
     fn awaited(&self) -> usize;
     /// Which side this is.
     fn role(&self) -> Role;
+    /// Whether it would change anything, should a legacy client's subscription to a resource begin or end.
+    ///
+    /// # Errors
+    /// As [`subscribe`](Self::subscribe).
+    fn subscription(&self, uri: &str, begins: bool) -> Result<bool>;
     /// A legacy client's subscription to a resource begins or ends.
     ///
     /// # Errors
     /// The JSON-RPC error to answer with.
     fn subscribe(&self, uri: &str, begins: bool) -> Result<()>;
+    /// Whether this side declared the capability to the peer.
+    fn declares(&self, capability: &str) -> bool;
     /// What a layer above keeps for this connection.
     fn session(&self) -> &SessionSlot;
     /// Ends the stream that the request's answer goes on; its client comes back for the rest.
@@ -144,7 +152,7 @@ impl Context {
     /// infinite or none.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         if !progress.is_finite() || total.is_some_and(|total| !total.is_finite()) {
-            eprintln!("tricorn: progress {progress} of {total:?} is not reported: expected finite numbers");
+            report::say(format_args!("progress {progress} of {total:?} is not reported: expected finite numbers"));
             return;
         }
         if self.0.request.progress_token.is_some() {
@@ -153,7 +161,7 @@ impl Context {
         }
     }
 
-    /// Whether the peer wants log messages of this level.
+    /// Whether the peer wants log messages of this level: a server takes none.
     pub(crate) fn is_logged(&self, level: LogLevel) -> bool {
         if self.0.link.role() == Role::Client {
             return false;
@@ -166,7 +174,8 @@ impl Context {
         wanted.is_some_and(|least| level >= least) && !self.is_cancelled()
     }
 
-    /// Sends a log message, unless the peer wants only more severe ones. Says whether it was sent.
+    /// Sends a log message, unless the peer wants only more severe ones or is a server, which takes none. Says whether it
+    /// was sent.
     pub fn log(&self, level: LogLevel, logger: Option<&str>, data: &impl Serialize) -> bool {
         #[derive(Serialize)]
         struct Params<'a, T> {

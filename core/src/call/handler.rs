@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
 use crate::protocol::revision::Revision;
 use crate::protocol::{Payload, Structured};
+use crate::report;
 
 /// Runs requests. Completion style: `call` must not block; the answer goes through `reply`, now or later, from any
 /// thread. Async functions and closures are handlers through [`IntoHandler`](crate::server::IntoHandler).
@@ -92,13 +93,19 @@ impl Reply {
 
     /// Hands the context and what would be sent to somebody else.
     fn send(mut self, outcome: Result<Payload>) {
-        let Some(context) = self.context.take() else { return };
+        // Taken last: whatever happens before, dropping this answers.
+        let Some(context) = &self.context else { return };
+        let revision = context.request().revision;
         let outcome = match (&self.shaper, outcome) {
-            (Some(shaper), Ok(payload)) => shaper.shape(payload, context.request().revision),
+            _ if context.is_cancelled() => Err(Error::cancelled("the request was cancelled")),
+            (Some(shaper), Ok(payload)) => report::guarded("making an answer", || shaper.shape(payload, revision))
+                .unwrap_or_else(|| Err(Error::rpc(code::INTERNAL_ERROR, "the answer cannot be sent: internal error"))),
             (None, Ok(Payload::Failed(text))) => Err(Error::rpc(code::INTERNAL_ERROR, text)),
             (_, outcome) => outcome,
         };
-        context.link().clone().complete(context.call(), outcome);
+        if let Some(context) = self.context.take() {
+            context.link().clone().complete(context.call(), outcome);
+        }
     }
 }
 
@@ -128,8 +135,8 @@ impl Failures {
     pub(crate) fn report(&self, name: &str, subject: &str, kind: &str, error: &HiddenError) {
         let heard = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
         match heard {
-            Some(f) => f(error, name),
-            None => eprintln!("tricorn: {subject} failed: {kind}: {error}"),
+            Some(f) => drop(report::guarded("what hears of errors", || f(error, name))),
+            None => report::say(format_args!("{subject} failed: {kind}: {error}")),
         }
     }
 }

@@ -92,7 +92,7 @@ impl Client {
 
     /// Sends any request; `done` is called once, from any thread. Dropping what is returned cancels.
     pub(crate) fn start(&self, method: &str, params: Option<RawJson>, options: &CallOptions, done: Done) -> Guard {
-        let done = self.learning(method, done);
+        let done = self.learning(method, Box::new(move |outcome| done(outcome.map_err(Error::received))));
         let params = match prepared(params, options) {
             Ok(params) => params,
             Err(error) => {

@@ -45,8 +45,9 @@ pub(super) struct Seen(Vec<String>);
 impl Seen {
     /// The next page's cursor.
     pub(super) fn next(&mut self, method: &str, cursor: String) -> Result<String> {
-        let misbehaved =
-            |what: String| Err(Error::new(ErrorKind::PeerMisbehaved, format!("{method} never ends: {what}")));
+        let misbehaved = |what: String| {
+            Err(Error::new(ErrorKind::PeerMisbehaved, format!("{method} never ends: {what}")).received())
+        };
         if self.0.contains(&cursor) {
             return misbehaved(format!("the cursor {cursor:?} came twice"));
         }
@@ -70,10 +71,19 @@ pub struct Pages {
 enum State {
     /// The next page begins here.
     Ready(Option<String>),
-    Asking(Answer),
+    /// The page that begins there is asked for.
+    Asking(Answer, Option<String>),
     /// Entries of the last page that were not taken yet, in reverse, and where the next begins.
     Has(Vec<Map<String, Value>>, Option<String>),
+    /// The page that begins here could not be had. A stream ends with that; [`next_page`](Pages::next_page) asks again.
+    Failed(Option<String>),
     Ended,
+}
+
+impl State {
+    fn after(next: Option<String>) -> Self {
+        next.map_or(Self::Ended, |cursor| Self::Ready(Some(cursor)))
+    }
 }
 
 impl Pages {
@@ -87,18 +97,37 @@ impl Pages {
         Ok(ListPage { entries: page.entries, next_cursor })
     }
 
-    /// The next page; none after the last.
+    /// The next page; none after the last. What the stream has not given of a page yet is one. After an error, or when
+    /// the future was dropped, the same page is asked for again.
     ///
     /// # Errors
     /// As [`Client::request`]; [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) when the pages do not end.
     pub async fn next_page(&mut self) -> Result<Option<ListPage>> {
-        let State::Ready(cursor) = std::mem::replace(&mut self.state, State::Ended) else { return Ok(None) };
-        let outcome = self.client.list_request(self.kind, cursor.as_deref(), &self.options).await;
-        let page = self.read(outcome)?;
-        if let Some(next) = &page.next_cursor {
-            self.state = State::Ready(Some(next.clone()));
+        let (asked, cursor) = match std::mem::replace(&mut self.state, State::Ended) {
+            State::Ended => return Ok(None),
+            State::Has(mut entries, next_cursor) if !entries.is_empty() => {
+                entries.reverse();
+                self.state = State::after(next_cursor.clone());
+                return Ok(Some(ListPage { entries, next_cursor }));
+            }
+            State::Has(_, None) => return Ok(None),
+            State::Ready(cursor) | State::Failed(cursor) | State::Has(_, cursor) => (None, cursor),
+            State::Asking(answer, cursor) => (Some(answer), cursor),
+        };
+        // Should this be dropped, the list is not at its end.
+        self.state = State::Ready(cursor.clone());
+        let asked = asked.unwrap_or_else(|| self.client.list_request(self.kind, cursor.as_deref(), &self.options));
+        let outcome = asked.await;
+        match self.read(outcome) {
+            Ok(page) => {
+                self.state = State::after(page.next_cursor.clone());
+                Ok(Some(page))
+            }
+            Err(error) => {
+                self.state = State::Failed(cursor);
+                Err(error)
+            }
         }
-        Ok(Some(page))
     }
 
     /// Everything that is left.
@@ -121,13 +150,17 @@ impl Stream for Pages {
         loop {
             match std::mem::replace(&mut self.state, State::Ended) {
                 State::Ended => return Poll::Ready(None),
+                State::Failed(cursor) => {
+                    self.state = State::Failed(cursor);
+                    return Poll::Ready(None);
+                }
                 State::Ready(cursor) => {
                     let answer = self.client.list_request(self.kind, cursor.as_deref(), &self.options);
-                    self.state = State::Asking(answer);
+                    self.state = State::Asking(answer, cursor);
                 }
-                State::Asking(mut answer) => match std::future::Future::poll(Pin::new(&mut answer), cx) {
+                State::Asking(mut answer, cursor) => match std::future::Future::poll(Pin::new(&mut answer), cx) {
                     Poll::Pending => {
-                        self.state = State::Asking(answer);
+                        self.state = State::Asking(answer, cursor);
                         return Poll::Pending;
                     }
                     Poll::Ready(outcome) => match self.read(outcome) {
@@ -135,7 +168,10 @@ impl Stream for Pages {
                             page.entries.reverse();
                             self.state = State::Has(page.entries, page.next_cursor);
                         }
-                        Err(error) => return Poll::Ready(Some(Err(error))),
+                        Err(error) => {
+                            self.state = State::Failed(cursor);
+                            return Poll::Ready(Some(Err(error)));
+                        }
                     },
                 },
                 State::Has(mut entries, next) => match (entries.pop(), next) {
@@ -168,7 +204,8 @@ const fn method(kind: Kind) -> &'static str {
 
 /// Reads one page.
 fn page(kind: Kind, result: &RawJson) -> Result<ListPage> {
-    let wrong = |why: &str| Error::new(ErrorKind::PeerMisbehaved, format!("result of {}: {why}", method(kind)));
+    let wrong =
+        |why: &str| Error::new(ErrorKind::PeerMisbehaved, format!("result of {}: {why}", method(kind))).received();
     let mut members: Map<String, Value> = result.to().map_err(|e| wrong(&e.to_string()))?;
     let entries =
         members.remove(kind.list_member()).ok_or_else(|| wrong(&format!("{:?}: missing", kind.list_member())))?;
@@ -182,7 +219,7 @@ fn page(kind: Kind, result: &RawJson) -> Result<ListPage> {
 }
 
 pub(super) fn typed<T: serde::de::DeserializeOwned>(method: &str, result: &RawJson) -> Result<T> {
-    result.to().map_err(|e| Error::new(ErrorKind::PeerMisbehaved, format!("result of {method}: {e}")))
+    result.to().map_err(|e| Error::new(ErrorKind::PeerMisbehaved, format!("result of {method}: {e}")).received())
 }
 
 impl Client {

@@ -11,6 +11,7 @@ use crate::model::meta::RELATED_TASK;
 use crate::model::{Capabilities, form, sampling::check_sampling};
 use crate::protocol::revision::{Revision, Rules, ask};
 use crate::protocol::{Call, Input, Payload};
+use crate::report;
 
 /// What a client hears besides its answers. Called from any thread; must not block.
 pub trait Events: Send + Sync + 'static {
@@ -21,7 +22,7 @@ pub trait Events: Send + Sync + 'static {
     /// Something about the server is wrong that is no reason to fail, such as a tool that cannot be offered. Written
     /// to standard error unless this says otherwise.
     fn warning(&self, message: &str) {
-        eprintln!("tricorn: {message}");
+        report::say(message);
     }
     /// The connection ended.
     fn closed(&self, _reason: &Error) {}
@@ -245,6 +246,9 @@ impl Handlers {
             *c != "sampling.context" && !declared.has(c)
         }) {
             return Err(Error::invalid_params(format!("the client does not declare the capability {missing:?}")));
+        }
+        if method == ELICITATION {
+            ask::mode_of(&read).map_err(|why| Error::invalid_params(format!("{method}: {why}")))?;
         }
         if method == SAMPLING {
             check_sampling(&read).map_err(|why| Error::invalid_params(format!("{method}: {why}")))?;

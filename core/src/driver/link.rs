@@ -89,8 +89,16 @@ impl Link for Peer {
         self.lock().connection.facts().role
     }
 
+    fn subscription(&self, uri: &str, begins: bool) -> Result<bool> {
+        self.lock().connection.subscription(uri, begins)
+    }
+
     fn subscribe(&self, uri: &str, begins: bool) -> Result<()> {
         self.lock().connection.subscribe(uri, begins)
+    }
+
+    fn declares(&self, capability: &str) -> bool {
+        self.lock().connection.facts().capabilities.declares(capability)
     }
 
     fn session(&self) -> &SessionSlot {

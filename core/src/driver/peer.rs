@@ -12,7 +12,8 @@ use crate::jsonrpc::{self, Decoded, Id, Limits, RawJson};
 #[cfg(feature = "http")]
 use crate::protocol::Arrival;
 use crate::protocol::revision::{Era, Revision};
-use crate::protocol::{Action, Call, CallId, Connection, Input, Invocation, Opening, Outbound, Route};
+use crate::protocol::{Action, Call, CallId, Connection, Input, Invocation, Opening, Outbound, RequestContext, Route};
+use crate::report;
 
 /// Where messages go. Called outside every lock, one batch at a time, in order.
 pub(crate) trait Sink: Send + Sync {
@@ -40,6 +41,8 @@ pub(crate) trait Service: Send + Sync {
     fn dispatch(&self, peer: &Arc<Peer>, call: Box<Call>);
     /// A notification for the user.
     fn notified(&self, _method: &str, _params: Option<RawJson>) {}
+    /// A client is gone that was subscribed to these; the context is that of its session.
+    fn unsubscribed(&self, _peer: &Arc<Peer>, _context: RequestContext, _uris: Vec<Box<str>>) {}
     /// Something is wrong that is no reason to fail.
     fn warning(&self, _message: &str) {}
     /// The negotiation of a client succeeded.
@@ -214,7 +217,7 @@ impl Peer {
     /// Tells the user of something that is wrong but no reason to fail.
     #[cfg(any(feature = "http", feature = "client-process"))]
     pub(crate) fn warn(&self, message: &str) {
-        self.service.warning(message);
+        report::guarded("what hears of warnings", || self.service.warning(message));
     }
 
     /// Holds messages back until [`uncork`](Self::uncork), so that the answers to several requests go out at once.
@@ -330,6 +333,7 @@ impl Peer {
                 Action::Notified(method, params) => rest.push(Work::Notified(method, params)),
                 Action::Abandon(id) => rest.push(Work::Abandon(id)),
                 Action::Unanswered(route) => rest.push(Work::Unanswered(route)),
+                Action::Unsubscribed(context, uris) => rest.push(Work::Unsubscribed(context, uris)),
                 Action::Opened(opening) => rest.push(Work::Opened(opening)),
                 Action::SessionLost => rest.push(Work::SessionLost),
                 Action::Warn(message) => rest.push(Work::Warn(message)),
@@ -348,19 +352,25 @@ impl Peer {
         self.arm(&mut state);
         self.flush(state);
         for work in rest {
-            match work {
-                Work::Dispatch(call) => self.service.dispatch(self, call),
-                Work::Abort(context, reason) => context.cancel(reason.as_deref()),
-                Work::Resolve(waiter, outcome) => (waiter.done)(outcome),
-                Work::Progress(progress, params) => progress(params),
-                Work::Notified(method, params) => self.service.notified(&method, params),
-                Work::Abandon(id) => self.sink.abandon(&id),
-                Work::Unanswered(route) => self.sink.unanswered(route),
-                Work::Opened(opening) => self.service.opened(self, opening),
-                Work::SessionLost => self.service.session_lost(self),
-                Work::Warn(message) => self.service.warning(&message),
-                Work::Close(reason, relaunch) => self.service.closed(self, &reason, relaunch),
-            }
+            // Whoever reads goes on, and so does the rest: what panics here is the user's.
+            report::guarded("a callback", || self.work(work));
+        }
+    }
+
+    fn work(self: &Arc<Self>, work: Work) {
+        match work {
+            Work::Dispatch(call) => self.service.dispatch(self, call),
+            Work::Abort(context, reason) => context.cancel(reason.as_deref()),
+            Work::Resolve(waiter, outcome) => (waiter.done)(outcome),
+            Work::Progress(progress, params) => progress(params),
+            Work::Notified(method, params) => self.service.notified(&method, params),
+            Work::Abandon(id) => self.sink.abandon(&id),
+            Work::Unanswered(route) => self.sink.unanswered(route),
+            Work::Unsubscribed(context, uris) => self.service.unsubscribed(self, *context, uris),
+            Work::Opened(opening) => self.service.opened(self, opening),
+            Work::SessionLost => self.service.session_lost(self),
+            Work::Warn(message) => self.service.warning(&message),
+            Work::Close(reason, relaunch) => self.service.closed(self, &reason, relaunch),
         }
     }
 
@@ -445,6 +455,7 @@ enum Work {
     Notified(String, Option<RawJson>),
     Abandon(Id),
     Unanswered(Route),
+    Unsubscribed(Box<RequestContext>, Vec<Box<str>>),
     Opened(Opening),
     SessionLost,
     Warn(String),

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::{Peer, Service};
 use crate::call::Link;
 use crate::error::Error;
-use crate::protocol::Call;
+use crate::protocol::{Call, RequestContext};
 use crate::server::Router;
 
 impl Service for Router {
@@ -16,5 +16,10 @@ impl Service for Router {
         if let Some(tasks) = self.tasks() {
             tasks.ended(&**peer);
         }
+    }
+
+    fn unsubscribed(&self, peer: &Arc<Peer>, context: RequestContext, uris: Vec<Box<str>>) {
+        let link: Arc<dyn Link> = peer.clone();
+        Self::unsubscribed(self, &link, &context, &uris);
     }
 }

@@ -137,3 +137,53 @@ fn a_request_that_was_cancelled_on_its_way_does_not_start() {
     assert_eq!(service.0.get(), Some(&false));
     assert_eq!(peer.in_flight(), 0);
 }
+
+/// What blocks waits its turn; what nobody wants any more is dropped, and a panic is nobody's end.
+#[cfg(all(feature = "runtime", feature = "files"))]
+#[test]
+fn a_few_jobs_block_at_once() {
+    use crate::protocol::{CallId, RequestContext, revision::Revision};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Condvar, mpsc};
+    use std::time::Duration;
+    const PATIENCE: Duration = Duration::from_secs(20);
+    let (peer, _) = peer(Arc::new(Late::default()));
+    let context = || {
+        let facts = RequestContext::of_own(Revision::NEWEST_LEGACY, "resources/read", Arc::default(), "test");
+        Context::new(CallId(0), facts, peer.clone(), Arc::new(Nothing))
+    };
+    let jobs = Arc::new(crate::server::Jobs::default());
+    let gate = Arc::new((Mutex::new(false), Condvar::new()));
+    let (started, starts) = mpsc::channel();
+    let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    for number in 0..20 {
+        let (gate, started, running, most) = (gate.clone(), started.clone(), running.clone(), most.clone());
+        jobs.run(&context(), move || {
+            most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            started.send(number).expect("heard");
+            let open = gate.0.lock().expect("lock");
+            drop(gate.1.wait_timeout_while(open, PATIENCE, |open| !*open).expect("lock"));
+            running.fetch_sub(1, Ordering::SeqCst);
+            assert_ne!(number, 3, "a panic");
+        });
+    }
+    for _ in 0..8 {
+        starts.recv_timeout(PATIENCE).expect("started");
+    }
+    let held = Arc::new(());
+    for _ in 0..1000 {
+        let (context, held) = (context(), held.clone());
+        context.cancel(None);
+        jobs.run(&context, move || panic!("{held:?} is not wanted"));
+    }
+    assert!(Arc::strong_count(&held) < 200, "{} of the cancelled ones are kept", Arc::strong_count(&held));
+    *gate.0.lock().expect("lock") = true;
+    gate.1.notify_all();
+    for _ in 8..20 {
+        starts.recv_timeout(PATIENCE).expect("started");
+    }
+    let (last, end) = mpsc::channel();
+    jobs.run(&context(), move || last.send(()).expect("heard"));
+    end.recv_timeout(PATIENCE).expect("there is room again");
+    assert_eq!(most.load(Ordering::SeqCst), 8);
+}

@@ -290,6 +290,9 @@ pub enum Action {
     Abandon(Id),
     /// What came in this way is cancelled: nothing more will go out on it.
     Unanswered(Route),
+    /// The client is gone, and with it its subscriptions to these resources. The context is what a request of its
+    /// session would have had.
+    Unsubscribed(Box<RequestContext>, Vec<Box<str>>),
     /// The client's negotiation succeeded.
     Opened(Opening),
     /// The server has lost the session; what belonged to it is over, and a new one begins.

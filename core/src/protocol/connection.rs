@@ -16,7 +16,7 @@ use super::kind::Kind;
 use super::pending::{CallId, Incoming, IncomingTable, Outgoing, OutgoingTable, Pace, Route};
 use super::revision::negotiate::{Negotiation, Step};
 use super::revision::{Era, Method, Revision, ask, legacy, modern, shape};
-use crate::error::{Error, ErrorKind, RESOURCE_NOT_FOUND, Result, shortened};
+use crate::error::{Error, ErrorKind, RESOURCE_NOT_FOUND, Result, URL_ELICITATION_REQUIRED, shortened};
 use crate::jsonrpc::{self, DecodeError, ErrorObject, Id, Message, RawJson, code};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
@@ -205,7 +205,13 @@ impl Connection {
             Input::Batch(parts) => self.batch(now, parts, &mut out),
             Input::Invalid(error) => self.invalid(now, &error, None, &mut out),
             Input::Call(invocation) => self.call(now, invocation, &mut out),
-            Input::Notify { method, params, related } => self.notify(method, &params, related, &mut out),
+            Input::Notify { method, params, related } => {
+                // What is told to many connections is not in every revision.
+                let known = |revision| Method::find(method).is_none_or(|row| row.exists_in(revision));
+                if self.revision().is_none_or(known) {
+                    self.notify(method, &params, related, &mut out);
+                }
+            }
             Input::Progress { call, progress, total, message } => {
                 self.report(now, call, progress, total, message.as_deref(), &mut out);
             }

@@ -15,7 +15,8 @@ pub use action::{
 };
 pub use connection::Connection;
 #[cfg(feature = "http")]
-pub(crate) use context::{HeaderList, States};
+pub(crate) use context::HeaderList;
+pub(crate) use context::States;
 pub use context::{LogLevel, PeerFacts, RequestContext, Transport};
 pub(crate) use exchange::{Arrival, Head};
 pub use kind::Kind;

@@ -3,7 +3,7 @@
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::call::{CallOptions, Context};
@@ -31,8 +31,13 @@ pub struct ElicitResult {
     /// What the user did.
     pub action: ElicitAction,
     /// The answers, when it was accepted.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
     pub content: Map<String, Value>,
+}
+
+/// `null` is nothing.
+fn or_nothing<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Map<String, Value>, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 /// A question to the client's model: the schema's `CreateMessageRequestParams`, with every member kept.
@@ -178,6 +183,14 @@ fn form_of<T: JsonSchema>() -> Value {
         }
         if property.get("default").is_some_and(Value::is_null) {
             property.shift_remove("default");
+        }
+        if let Some(Value::Array(choices)) = property.get_mut("oneOf") {
+            // Choices without words of their own come together.
+            let each = |choice: Value| match choice.get("enum").and_then(Value::as_array) {
+                Some(values) => values.iter().map(|value| json!({"const": value})).collect(),
+                None => vec![choice],
+            };
+            *choices = std::mem::take(choices).into_iter().flat_map(each).collect();
         }
         for choice in property.get_mut("oneOf").and_then(Value::as_array_mut).into_iter().flatten() {
             let Some(choice) = choice.as_object_mut() else { continue };
@@ -346,5 +359,32 @@ mod tests {
             })
         );
         assert_eq!(crate::model::form::check_form(&form_of::<Answers>()), Ok(()));
+    }
+
+    #[test]
+    fn choices_with_and_without_words_are_all_choices() {
+        #[derive(Deserialize, JsonSchema)]
+        enum Tone {
+            Plain,
+            Formal,
+            /// Among friends
+            Friendly,
+        }
+        #[derive(Deserialize, JsonSchema)]
+        #[expect(dead_code, reason = "only its schema is of interest")]
+        struct Answers {
+            tone: Tone,
+        }
+        let form = form_of::<Answers>();
+        let choice = |value: &str, title: &str| json!({"const": value, "title": title});
+        let all = [choice("Plain", "Plain"), choice("Formal", "Formal"), choice("Friendly", "Among friends")];
+        assert_eq!(form["properties"]["tone"]["oneOf"], json!(all));
+        assert_eq!(crate::model::form::check_form(&form), Ok(()));
+    }
+
+    #[test]
+    fn no_content_is_none() {
+        let read = |text: &str| serde_json::from_str::<ElicitResult>(text).expect("an answer");
+        assert_eq!(read(r#"{"action": "decline", "content": null}"#), read(r#"{"action": "decline"}"#));
     }
 }

@@ -38,6 +38,9 @@ pub struct ServerOptions {
     pub icons: Option<RawJson>,
     /// A hint for the model on how to use the server.
     pub instructions: Option<String>,
+    /// What is declared to clients though there is none of it yet: `completions`, `prompts`, `resources`. What a client
+    /// was not told of as it connected it never asks for. Tools are always declared. Default: nothing.
+    pub capabilities: Vec<String>,
     /// Entries on one page of a list. Default 250.
     pub page_size: usize,
     /// The longest message in bytes. Default 4 MiB.
@@ -57,6 +60,9 @@ pub struct ServerOptions {
     pub tasks: Option<TaskOptions>,
 }
 
+/// What can be declared before there is any.
+const DECLARABLE: [&str; 4] = ["completions", "prompts", "resources", "tools"];
+
 impl Default for ServerOptions {
     fn default() -> Self {
         let limits = Limits::default();
@@ -68,6 +74,7 @@ impl Default for ServerOptions {
             website_url: None,
             icons: None,
             instructions: None,
+            capabilities: Vec::new(),
             page_size: 250,
             max_message_bytes: limits.max_message_bytes,
             max_nesting: limits.max_nesting,
@@ -96,6 +103,12 @@ impl ServerOptions {
             return Err(Error::misuse("server option \"name\": missing, expected the server's name"));
         }
         KeepAlive::of(self.ping_interval, self.ping_timeout)?;
+        if let Some(name) = self.capabilities.iter().find(|name| !DECLARABLE.contains(&name.as_str())) {
+            return Err(Error::misuse(format!(
+                "server option \"capabilities\": expected some of {}, got {name:?}",
+                DECLARABLE.join(", ")
+            )));
+        }
         for (name, value) in [
             ("page_size", self.page_size),
             ("max_message_bytes", self.max_message_bytes),
@@ -221,6 +234,12 @@ impl Server {
         self.set(|o| o.instructions = Some(text.into()))
     }
 
+    /// Declares these to clients, also before there are any: `completions`, `prompts`, `resources`.
+    #[must_use]
+    pub fn capabilities<N: Into<String>>(self, names: impl IntoIterator<Item = N>) -> Self {
+        self.set(|o| o.capabilities = names.into_iter().map(Into::into).collect())
+    }
+
     /// Entries on one page of a list. Default 250; 0 is a mistake, reported when serving starts, here and below.
     #[must_use]
     pub fn page_size(self, entries: usize) -> Self {
@@ -338,12 +357,15 @@ impl Server {
 
     /// Tools may come at any time, and what a connection was told when it began holds as long as it does. Other things
     /// are declared once there are some.
-    fn capabilities(&self) -> Map<String, Value> {
+    fn declared(&self) -> Map<String, Value> {
         let registry = self.shared.router.registry.read().unwrap_or_else(PoisonError::into_inner);
+        let ahead = self.shared.options.read().unwrap_or_else(PoisonError::into_inner).capabilities.clone();
+        let ahead = |name: &str| ahead.iter().any(|declared| declared == name);
         let mut declared = Map::new();
-        let resources = registry.offers(Kind::Resource) || registry.offers(Kind::ResourceTemplate);
-        let prompts = registry.offers(Kind::Prompt);
-        if prompts || registry.offers(Kind::ResourceTemplate) || registry.completion.is_some() {
+        let resources =
+            ahead("resources") || registry.offers(Kind::Resource) || registry.offers(Kind::ResourceTemplate);
+        let prompts = ahead("prompts") || registry.offers(Kind::Prompt);
+        if prompts || ahead("completions") || registry.offers(Kind::ResourceTemplate) || registry.completion.is_some() {
             declared.insert("completions".into(), json!({}));
         }
         declared.insert("logging".into(), json!({}));
@@ -373,7 +395,7 @@ impl Server {
         info.description = options.description;
         info.website_url = options.website_url;
         info.icons = options.icons;
-        let capabilities = self.capabilities();
+        let capabilities = self.declared();
         let facts = Arc::new(Facts {
             role: Role::Server,
             info: RawJson::from_value(&info),

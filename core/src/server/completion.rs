@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::listed::{Common, Entry, Kind};
 use super::registry::{Changes, Registry};
@@ -49,7 +49,9 @@ impl Asked {
             value: String,
         }
         let params = params.ok_or_else(|| Error::invalid_params("\"ref\": missing"))?;
-        let params: Params = params.to().map_err(|e| Error::invalid_params(format!("completion/complete: {e}")))?;
+        let params: Params = params
+            .to()
+            .map_err(|e| Error::invalid_params(format!("completion/complete: {}", shortened(&e.to_string(), 200))))?;
         let missing = |key: &str| Error::invalid_params(format!("\"ref\": {key:?}: missing"));
         let (kind, name) = match params.r#ref.r#type.as_str() {
             "ref/prompt" => (Kind::Prompt, params.r#ref.name.ok_or_else(|| missing("name"))?),
@@ -144,15 +146,21 @@ fn choices(root: &Value, schema: &Value, depth: usize, all: &mut Vec<String>) {
 }
 
 /// A `CompleteResult` with at most a hundred values.
-pub(super) fn result(mut values: Vec<Value>, total: Option<Value>, has_more: Option<bool>) -> RawJson {
-    let all = values.len();
+pub(super) fn result(mut values: Vec<Value>, total: Option<u64>, has_more: Option<bool>) -> Map<String, Value> {
+    let all = values.len() as u64;
     values.truncate(MAX_VALUES);
+    // Who says how many there are, and has not given all, has more. Who says only that there are more does not know how
+    // many.
+    let given = values.len() as u64;
+    let more = has_more.unwrap_or_else(|| total.is_some_and(|total| total > given)) || all > given;
+    let total = total.or_else(|| (has_more != Some(true)).then_some(all));
     let mut completion = Map::new();
-    let cut = all > MAX_VALUES;
     completion.insert("values".into(), Value::Array(values));
-    completion.insert("total".into(), total.unwrap_or_else(|| all.into()));
-    completion.insert("hasMore".into(), (cut || has_more.unwrap_or(false)).into());
-    RawJson::from_value(&json!({"completion": completion}))
+    if let Some(total) = total {
+        completion.insert("total".into(), total.into());
+    }
+    completion.insert("hasMore".into(), more.into());
+    Map::from_iter([("completion".to_owned(), Value::Object(completion))])
 }
 
 /// Makes a `CompleteResult` of what a handler answered: an array of values, or an object with `values` and, if the
@@ -163,7 +171,7 @@ pub(super) struct Completed {
 
 impl Completed {
     fn wrong(&self) -> Error {
-        let message = "the completion failed: expected an array of strings, or an object with \"values\"";
+        let message = "the completion failed: expected an array of strings, or an object with \"values\", and \"total\" an integer";
         Error::rpc(code::INTERNAL_ERROR, message)
     }
 }
@@ -175,19 +183,28 @@ impl Shaper for Completed {
             Payload::Text(text) => Value::Array(vec![text.into()]),
             Payload::Failed(text) => return Err(Error::rpc(code::INTERNAL_ERROR, text)),
         };
+        let mut rest = Map::new();
         let given = match given {
             Value::Object(mut members) if members.contains_key("completion") => {
-                members.remove("completion").unwrap_or_default()
+                let completion = members.shift_remove("completion").unwrap_or_default();
+                rest = members;
+                completion
             }
             other => other,
         };
+        let mut further = Map::new();
         let (values, total, has_more) = match given {
             Value::Null => (Vec::new(), None, None),
             Value::Array(values) => (values, None, None),
-            Value::Object(mut members) => match members.remove("values") {
+            Value::Object(mut members) => match members.shift_remove("values") {
                 Some(Value::Array(values)) => {
-                    let more = members.get("hasMore").and_then(Value::as_bool);
-                    (values, members.remove("total").filter(|t| !t.is_null()), more)
+                    let more = members.shift_remove("hasMore").and_then(|more| more.as_bool());
+                    let total = match members.shift_remove("total") {
+                        None | Some(Value::Null) => None,
+                        Some(total) => Some(total.as_u64().ok_or_else(|| self.wrong())?),
+                    };
+                    further = members;
+                    (values, total, more)
                 }
                 _ => return Err(self.wrong()),
             },
@@ -196,9 +213,12 @@ impl Shaper for Completed {
         if !values.iter().all(Value::is_string) {
             return Err(self.wrong());
         }
-        // Who says how many there are, and has not given all, has more.
-        let more = has_more.or_else(|| total.as_ref().and_then(Value::as_u64).map(|t| t > values.len() as u64));
-        Ok(Payload::Object(result(values, total, more)))
+        let mut result = result(values, total, has_more);
+        if let Some(Value::Object(completion)) = result.get_mut("completion") {
+            completion.extend(further);
+        }
+        result.extend(rest);
+        Ok(Payload::Object(RawJson::from_value(&result)))
     }
 
     fn subject(&self) -> String {

@@ -6,6 +6,8 @@
 use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use base64::Engine as _;
 use cap_std::ambient_authority;
@@ -14,6 +16,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::jsonrpc::RawJson;
 
 mod mime;
 mod walk;
@@ -124,6 +127,8 @@ pub struct Directory {
     hidden: bool,
     max_files: usize,
     max_bytes: u64,
+    /// That there are too many files was said.
+    told: Arc<AtomicBool>,
 }
 
 impl Directory {
@@ -147,6 +152,7 @@ impl Directory {
             hidden: false,
             max_files: MAX_FILES,
             max_bytes: MAX_BYTES,
+            told: Arc::default(),
         })
     }
 
@@ -200,8 +206,18 @@ impl Directory {
     /// # Errors
     /// That of the operating system, when the directory cannot be read.
     pub fn list(&self, after: Option<&str>, limit: usize) -> io::Result<FilePage> {
+        self.list_unless(&|| false, after, limit)
+    }
+
+    /// Whether there are more files than are listed, the first time that this is asked.
+    pub(crate) fn is_news(&self, page: &FilePage) -> bool {
+        page.truncated && !self.told.swap(true, Ordering::Relaxed)
+    }
+
+    /// As [`list`](Self::list), until `stop` says so: then it is an error.
+    pub(crate) fn list_unless(&self, stop: &dyn Fn() -> bool, after: Option<&str>, limit: usize) -> io::Result<FilePage> {
         let root = self.open()?;
-        let (names, truncated) = walk::names(&root, self.hidden, self.max_files)?;
+        let (names, truncated) = walk::names(&root, self.hidden, self.max_files, stop)?;
         let after: Option<Vec<&str>> = after.map(|name| name.split('/').collect());
         let is_later = |name: &str| after.as_deref().is_none_or(|after| name.split('/').gt(after.iter().copied()));
         let mut page = FilePage { truncated, ..FilePage::default() };
@@ -276,11 +292,12 @@ pub struct File {
 }
 
 impl File {
-    /// Serves the file at `path` as `uri`. It need not exist yet; a relative path counts from the present directory of
-    /// the process.
+    /// Serves the file at `path` as `uri`. It need not exist yet: until then it is listed without a size, and reading it
+    /// finds nothing. A relative path counts from the present directory of the process.
     ///
     /// # Errors
-    /// [`Misuse`](crate::ErrorKind::Misuse) when `uri` has no scheme, a query or a fragment, or `path` names no file.
+    /// [`Misuse`](crate::ErrorKind::Misuse) naming the path, when `uri` has no scheme, a query or a fragment, or `path`
+    /// is a directory.
     pub fn new(path: impl AsRef<Path>, uri: &str) -> Result<Self> {
         let path = path.as_ref();
         let wrong = |why: &dyn fmt::Display| Error::misuse(format!("file {}: {why}", path.display()));
@@ -314,6 +331,21 @@ impl File {
         }
         let name = self.name();
         Ok(Entry { uri: self.uri.clone(), mime_type: mime::by_name(&name), name, size: metadata.len() })
+    }
+
+    /// The schema's `Resource` without the size, which changes.
+    pub(crate) fn definition(&self) -> RawJson {
+        let name = self.name();
+        let mut definition = serde_json::json!({"uri": self.uri, "name": name});
+        if let Some(mime_type) = mime::by_name(&name) {
+            definition["mimeType"] = mime_type.into();
+        }
+        RawJson::from_value(&definition)
+    }
+
+    /// In bytes; none when there is no such file.
+    pub(crate) fn size(&self) -> Option<u64> {
+        self.entry().ok().map(|entry| entry.size)
     }
 
     /// What is in the file.

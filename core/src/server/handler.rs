@@ -13,7 +13,8 @@ use crate::jsonrpc::RawJson;
 use crate::model::{CallToolResult, Content, GetPromptResult, PromptMessage, ReadResourceResult, ResourceContents};
 
 /// Why a tool failed. `?` turns any error into one; its text stays out of the model's sight, unlike that of
-/// [`HandlerError::new`].
+/// [`HandlerError::new`], of an [`Error`] that the function made, and of what became of a question to its own client. What
+/// another server answered to a [`Client`](crate::Client) of the function's own is not shown.
 #[derive(Debug)]
 pub struct HandlerError(Failure);
 
@@ -44,6 +45,8 @@ impl<E: std::error::Error + Send + Sync + 'static> From<E> for HandlerError {
         let any: &dyn std::any::Any = &error;
         if let Some(error) = any.downcast_ref::<Error>() {
             match error.kind() {
+                // It came from another server, by a client of the handler's own.
+                _ if error.is_received() => {}
                 ErrorKind::Rpc => return Self(Failure::Rpc(error.clone())),
                 // What became of a question to the client is no secret.
                 ErrorKind::Unsupported | ErrorKind::Timeout | ErrorKind::PeerMisbehaved => {

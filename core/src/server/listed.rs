@@ -16,6 +16,9 @@ pub use crate::protocol::Kind;
 pub(crate) struct Common {
     serial: AtomicU64,
     pub(crate) failures: Failures,
+    /// What blocks.
+    #[cfg(feature = "files")]
+    pub(super) jobs: Arc<super::jobs::Jobs>,
 }
 
 impl Common {
@@ -35,6 +38,9 @@ pub(crate) struct Listed {
     pub(crate) members: Map<String, Value>,
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) common: Arc<Common>,
+    /// The file that is listed, whose size is looked up each time.
+    #[cfg(feature = "files")]
+    pub(super) file: Option<Arc<super::files::File>>,
     /// Grows with every registration; cursors are made of it.
     pub(super) serial: u64,
     /// The definition as each revision carries it, written on first use.
@@ -48,8 +54,16 @@ impl Listed {
         handler: Arc<dyn Handler>,
         common: &Arc<Common>,
     ) -> Result<Self> {
-        let listed =
-            Self { kind, members, handler, common: common.clone(), serial: common.next(), texts: Default::default() };
+        let listed = Self {
+            kind,
+            members,
+            handler,
+            common: common.clone(),
+            #[cfg(feature = "files")]
+            file: None,
+            serial: common.next(),
+            texts: Default::default(),
+        };
         if listed.name().is_empty() {
             let (what, key) = (kind.word(), kind.key());
             return Err(Error::misuse(format!("{what}: {key:?}: expected a string that is not empty")));
@@ -70,6 +84,19 @@ impl Listed {
     pub(super) fn text(&self, revision: Revision) -> &RawJson {
         let place = Revision::ALL.iter().position(|r| *r == revision).unwrap_or_default();
         self.texts[place].get_or_init(|| shape::definition(revision.rules(), self.kind, &self.members))
+    }
+}
+
+impl Listed {
+    /// Appends the definition as a revision carries it.
+    fn write(&self, out: &mut String, revision: Revision) {
+        out.push_str(self.text(revision).get());
+        #[cfg(feature = "files")]
+        if let Some(size) = self.file.as_ref().and_then(|file| file.size()) {
+            out.pop();
+            shape::push_member(out, "size", &size.to_string());
+            out.push('}');
+        }
     }
 }
 
@@ -139,7 +166,7 @@ impl<E: Entry> Table<E> {
 pub(super) fn page<E: Entry>(
     kind: Kind,
     tables: [&Table<E>; 2],
-    shown: impl Fn(&Listed) -> bool,
+    shown: impl Fn(&Listed, bool) -> bool,
     revision: Revision,
     cursor: Option<&str>,
     page_size: usize,
@@ -161,8 +188,9 @@ pub(super) fn page<E: Entry>(
         let Some((entry, rest)) = next.split_first() else { break };
         *next = rest;
         // One session's own stands before the server's of the same name.
-        let hidden = is_of(entry, tables[0]) && tables[1].get(entry.listed().name()).is_some();
-        if hidden || !shown(entry.listed()) {
+        let is_own = !is_of(entry, tables[0]);
+        let hidden = !is_own && tables[1].get(entry.listed().name()).is_some();
+        if hidden || !shown(entry.listed(), is_own) {
             continue;
         }
         if count == page_size {
@@ -172,7 +200,7 @@ pub(super) fn page<E: Entry>(
         if count > 0 {
             text.push(',');
         }
-        text.push_str(entry.listed().text(revision).get());
+        entry.listed().write(&mut text, revision);
         (count, last) = (count + 1, entry.listed().serial);
     }
     text.push(']');

@@ -8,6 +8,8 @@ mod completion;
 #[cfg(feature = "files")]
 pub mod files;
 mod handler;
+#[cfg(feature = "files")]
+mod jobs;
 #[cfg(feature = "runtime")]
 mod lifespan;
 mod listed;
@@ -27,6 +29,8 @@ mod validate;
 pub use ask::{CreateMessageRequestParams, CreateMessageResult, ElicitAction, ElicitResult, Root};
 pub use builder::{Server, ServerOptions};
 pub use handler::{HandlerError, IntoAnswer, IntoHandler};
+#[cfg(all(test, feature = "files"))]
+pub(crate) use jobs::Jobs;
 #[cfg(feature = "runtime")]
 pub(crate) use lifespan::{Lifespan, Shared as SharedState};
 pub use listed::Kind;

@@ -200,23 +200,28 @@ impl Server {
         self.change(Kind::Resource, |registry| registry.resources.add(&entry), Result::is_ok)
     }
 
-    /// Adds a file as a resource; members of `resource` that it leaves open, such as the size, are the file's.
+    /// Adds a file as a resource, under its own name. It is listed with its size when there is such a file.
     ///
     /// # Errors
-    /// [`Misuse`](crate::ErrorKind::Misuse) when the URI is taken or is none; as [`File::new`](super::files::File::new).
+    /// [`Misuse`](crate::ErrorKind::Misuse) when the URI is taken or is none.
     #[cfg(feature = "files")]
     pub fn add_file(&self, file: super::files::File) -> Result<()> {
-        let entry = file.entry().map_err(|why| Error::misuse(format!("file: {why}")))?;
-        let definition = serde_json::to_string(&entry).unwrap_or_default();
-        let handler = Arc::new(super::serving_files::ReadsFile(Arc::new(file)));
-        self.add_resource(Resource::parse(&definition)?, handler)
+        let definition = Resource::parse(file.definition().get())?;
+        let file = Arc::new(file);
+        let jobs = self.shared.router.common.jobs.clone();
+        let handler = Arc::new(super::serving_files::ReadsFile { file: file.clone(), jobs });
+        let entry = Arc::new(ResourceEntry::of_file(definition, handler, file, &self.shared.router.common)?);
+        self.change(Kind::Resource, |registry| registry.resources.add(&entry), Result::is_ok)
     }
 
-    /// Adds a directory whose files are resources, listed after the registered ones, as they are when asked for.
+    /// Adds a directory whose files are resources, listed after the registered ones, as they are when asked for. Of
+    /// directories that lie in each other's URIs the innermost that has the file is read. It is removed as a resource,
+    /// by its base URI.
     #[cfg(feature = "files")]
     pub fn add_directory(&self, directory: super::files::Directory) {
         let directory = Arc::new(directory);
-        self.change(Kind::Resource, |registry| registry.directories.push(directory), |()| true);
+        let common = &self.shared.router.common;
+        self.change(Kind::Resource, |registry| registry.directories.push((common.next(), directory)), |()| true);
     }
 
     /// Adds a resource template. Its handler gets the variables.
@@ -246,7 +251,7 @@ impl Server {
         self.change(Kind::Prompt, |registry| registry.prompts.add(&entry), Result::is_ok)
     }
 
-    /// Removes what has this name, URI or URI template. Says whether there was something.
+    /// Removes what has this name, URI or URI template; of directories, the base URI. Says whether there was something.
     pub fn remove(&self, kind: Kind, name: &str) -> bool {
         self.change(kind, |registry| registry.remove(kind, name), Option::is_some).is_some()
     }

@@ -6,7 +6,7 @@ use super::listed::{Common, Entry, Kind, Listed};
 use super::resources::Completions;
 use super::validate::{Schema, typed};
 use crate::call::{Failures, Handler, Shaper};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{RawJson, code};
 use crate::model::Prompt;
 use crate::protocol::Payload;
@@ -88,19 +88,21 @@ impl PromptEntry {
         };
         for (name, value) in &given {
             if !value.is_string() {
+                let (name, value) = (shortened(name, 100), value.to_string());
+                let value = shortened(&value, 60);
                 return Err(Error::invalid_params(format!("argument {name:?}: expected string, got {value}")));
             }
         }
         for argument in arguments(&self.listed.members) {
             let name = argument.get("name").and_then(Value::as_str).unwrap_or_default();
             if argument.get("required") == Some(&Value::Bool(true)) && !given.contains_key(name) {
-                return Err(Error::invalid_params(format!("argument {name:?}: missing")));
+                return Err(Error::invalid_params(format!("argument {name:?}: missing (required)")));
             }
         }
         let Some((source, schema)) = &self.parameters else {
             return Ok(RawJson::from_value(&given));
         };
-        let text = RawJson::from_value(&typed(source, given));
+        let text = typed(source, given);
         schema.check_text(|| source, "argument", text.get()).map_err(Error::invalid_params)?;
         Ok(text)
     }

@@ -2,7 +2,7 @@ use std::any::Any;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::listed::{Common, Entry, Kind, Listed, Table, page};
+use super::listed::{Entry, Kind, Listed, Table, page};
 use super::prompts::PromptEntry;
 use super::resources::{ResourceEntry, TemplateEntry};
 use super::tools::ToolEntry;
@@ -33,9 +33,9 @@ pub(crate) struct Registry {
     disabled: HashSet<(Kind, String)>,
     /// By kind.
     sources: [Source; Kind::ALL.len()],
-    /// Directories whose files are resources.
+    /// Directories whose files are resources, in order of registration, each with a number of its own.
     #[cfg(feature = "files")]
-    pub(crate) directories: Vec<Arc<super::files::Directory>>,
+    pub(crate) directories: Vec<(u64, Arc<super::files::Directory>)>,
     /// Completes what has no completion of its own.
     pub(crate) completion: Option<Arc<dyn Handler>>,
     /// Hears of subscriptions.
@@ -49,15 +49,41 @@ pub(crate) struct Changes {
     shown: HashSet<(Kind, String)>,
 }
 
+/// With so many entries shown or hidden in one session, those that are no more are forgotten.
+const MANY: usize = 1024;
+
 impl Changes {
-    /// Shows or hides an entry, whatever the server says.
-    pub(crate) fn set_enabled(&mut self, kind: Kind, name: &str, yes: bool) -> bool {
+    /// Shows or hides an entry, whatever the server says. Says whether the client sees something else now.
+    pub(crate) fn set_enabled(&mut self, server: &Registry, kind: Kind, name: &str, yes: bool) -> bool {
+        if !self.own.has(kind, name) && !server.has(kind, name) {
+            return false;
+        }
+        if self.own.disabled.len() + self.shown.len() >= MANY {
+            let own = &self.own;
+            self.shown.retain(|(kind, name)| own.has(*kind, name) || server.has(*kind, name));
+            let mut disabled = std::mem::take(&mut self.own.disabled);
+            disabled.retain(|(kind, name)| self.own.has(*kind, name) || server.has(*kind, name));
+            self.own.disabled = disabled;
+        }
+        let before = server.sees(kind, name, self.own.has(kind, name), Some(self));
         let key = (kind, name.to_owned());
         if yes {
-            self.own.disabled.remove(&key) | self.shown.insert(key)
+            self.own.disabled.remove(&key);
+            self.shown.insert(key);
         } else {
-            self.shown.remove(&key) | self.own.disabled.insert(key)
+            self.shown.remove(&key);
+            self.own.disabled.insert(key);
         }
+        before != yes
+    }
+
+    /// Takes one of the session's own entries out, and what was said of it.
+    pub(crate) fn remove(&mut self, kind: Kind, name: &str) -> Removed {
+        if !self.own.has(kind, name) {
+            return None;
+        }
+        self.shown.remove(&(kind, name.to_owned()));
+        self.own.remove(kind, name)
     }
 }
 
@@ -70,10 +96,31 @@ impl Registry {
         self.disabled.remove(&(kind, name.to_owned()));
         match kind {
             Kind::Tool => any(self.tools.remove(name)),
-            Kind::Resource => any(self.resources.remove(name)),
+            Kind::Resource => any(self.resources.remove(name)).or_else(|| self.remove_directory(name)),
             Kind::ResourceTemplate => any(self.templates.remove(name)),
             Kind::Prompt => any(self.prompts.remove(name)),
         }
+    }
+
+    #[cfg(feature = "files")]
+    fn remove_directory(&mut self, base: &str) -> Removed {
+        let named = |base_of: &str| base_of == base || base_of.strip_suffix('/') == Some(base);
+        let place = self.directories.iter().position(|(_, directory)| named(directory.base()))?;
+        Some(self.directories.remove(place).1)
+    }
+
+    #[cfg(not(feature = "files"))]
+    fn remove_directory(&mut self, _: &str) -> Removed {
+        None
+    }
+
+    /// The directories that a URI may be in, the innermost first.
+    #[cfg(feature = "files")]
+    pub(crate) fn directories_of(&self, uri: &str) -> Vec<Arc<super::files::Directory>> {
+        let all = self.directories.iter().map(|(_, directory)| directory);
+        let mut found: Vec<_> = all.filter(|directory| directory.covers(uri)).cloned().collect();
+        found.sort_by_key(|directory| std::cmp::Reverse(directory.base().len()));
+        found
     }
 
     /// Whether there is such an entry, enabled or not.
@@ -117,14 +164,15 @@ impl Registry {
         listed || source.list.is_some() || source.get.is_some()
     }
 
-    fn shows(&self, listed: &Listed, changes: Option<&Changes>) -> bool {
+    /// Whether a session sees an entry that there is, which is the session's own or the server's.
+    fn sees(&self, kind: Kind, name: &str, own: bool, changes: Option<&Changes>) -> bool {
         if self.disabled.is_empty() && changes.is_none() {
             return true;
         }
-        let key = (listed.kind, listed.name().to_owned());
+        let key = (kind, name.to_owned());
         match changes {
             Some(changes) if changes.own.disabled.contains(&key) => false,
-            Some(changes) if changes.shown.contains(&key) => true,
+            Some(changes) if own || changes.shown.contains(&key) => true,
             _ => !self.disabled.contains(&key),
         }
     }
@@ -138,7 +186,7 @@ impl Registry {
     ) -> Option<Arc<E>> {
         let own = changes.and_then(|changes| table(&changes.own).get(name));
         let entry = own.or_else(|| table(self).get(name))?;
-        self.shows(entry.listed(), changes).then(|| entry.clone())
+        self.sees(entry.listed().kind, name, own.is_some(), changes).then(|| entry.clone())
     }
 
     /// The entries of a table that one session sees: its own first.
@@ -148,7 +196,10 @@ impl Registry {
         changes: Option<&'a Changes>,
     ) -> impl Iterator<Item = &'a Arc<E>> {
         let own = changes.map(|changes| table(&changes.own).all()).unwrap_or_default();
-        own.iter().chain(table(self).all()).filter(move |entry| self.shows(entry.listed(), changes))
+        let own = own.iter().map(|entry| (true, entry));
+        let all = own.chain(table(self).all().iter().map(|entry| (false, entry)));
+        all.filter(move |(own, entry)| self.sees(entry.listed().kind, entry.listed().name(), *own, changes))
+            .map(|(_, entry)| entry)
     }
 
     /// One page of a list without its closing brace, and whether it is the last.
@@ -165,7 +216,7 @@ impl Registry {
     ) -> Result<(String, bool)> {
         let nothing = Self::default();
         let own = changes.map_or(&nothing, |changes| &changes.own);
-        let shown = |listed: &Listed| self.shows(listed, changes);
+        let shown = |listed: &Listed, own: bool| self.sees(kind, listed.name(), own, changes);
         match kind {
             Kind::Tool => page(kind, [&self.tools, &own.tools], shown, revision, cursor, page_size),
             Kind::Resource => page(kind, [&self.resources, &own.resources], shown, revision, cursor, page_size),
@@ -177,6 +228,6 @@ impl Registry {
 
 /// One session's changes, kept at its connection.
 pub(crate) struct Overlay {
-    pub(crate) common: Arc<Common>,
+    pub(crate) router: Arc<super::Router>,
     pub(crate) changes: std::sync::OnceLock<std::sync::RwLock<Changes>>,
 }

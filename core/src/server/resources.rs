@@ -33,6 +33,21 @@ impl ResourceEntry {
     }
 }
 
+#[cfg(feature = "files")]
+impl ResourceEntry {
+    /// A resource that is a file.
+    pub(super) fn of_file(
+        resource: Resource,
+        handler: Arc<dyn Handler>,
+        file: Arc<super::files::File>,
+        common: &Arc<Common>,
+    ) -> Result<Self> {
+        let mut entry = Self::new(resource, handler, common)?;
+        entry.listed.file = Some(file);
+        Ok(entry)
+    }
+}
+
 /// Whether a text begins with a scheme (RFC 3986, 3.1).
 pub(super) fn is_uri(text: &str) -> bool {
     text.split_once(':').is_some_and(|(scheme, _)| {
@@ -105,8 +120,7 @@ impl TemplateEntry {
         match &self.parameters {
             None => Ok(RawJson::from_value(&variables)),
             Some((source, schema)) => {
-                let value = typed(source, variables);
-                let text = RawJson::from_value(&value);
+                let text = typed(source, variables);
                 schema.check_text(|| source, "argument", text.get()).map_err(Error::invalid_params)?;
                 Ok(text)
             }
@@ -192,8 +206,9 @@ impl Read {
     }
 }
 
+/// Whether this is a `ResourceContents`: with any other member it is a value of the user's own.
 fn is_contents(value: &Map<String, Value>) -> bool {
-    !value.contains_key("contents")
+    value.keys().all(|key| ["uri", "mimeType", "text", "blob", "_meta"].contains(&key.as_str()))
         && (value.get("text").is_some_and(Value::is_string) || value.get("blob").is_some_and(Value::is_string))
 }
 
@@ -248,28 +263,28 @@ impl Shaper for ListedBySource {
             Payload::Text(_) => return Err(self.wrong()),
         };
         let given: Value = given.to().map_err(|_| self.wrong())?;
-        let (entries, next, meta) = match given {
-            Value::Array(entries) => (entries, None, None),
-            Value::Object(mut members) => match members.remove(self.kind.list_member()) {
-                Some(Value::Array(entries)) => (entries, members.remove("nextCursor"), members.remove("_meta")),
+        let (entries, next, rest) = match given {
+            Value::Array(entries) => (entries, None, Map::new()),
+            Value::Object(mut members) => match members.shift_remove(self.kind.list_member()) {
+                Some(Value::Array(entries)) => (entries, members.shift_remove("nextCursor"), members),
                 _ => return Err(self.wrong()),
             },
             _ => return Err(self.wrong()),
         };
         let mut out = format!("{{{:?}:[", self.kind.list_member());
-        for (n, entry) in entries.iter().enumerate() {
+        for (n, entry) in entries.into_iter().enumerate() {
             let Value::Object(members) = entry else { return Err(self.wrong()) };
             if n > 0 {
                 out.push(',');
             }
-            out.push_str(shape::definition(revision.rules(), self.kind, members).get());
+            out.push_str(shape::foreign_definition(revision.rules(), self.kind, members).get());
         }
         out.push(']');
         if let Some(Value::String(next)) = next {
             shape::push_member(&mut out, "nextCursor", RawJson::from_value(&format!("{SOURCE}{next}")).get());
         }
-        if let Some(meta) = meta {
-            shape::push_member(&mut out, "_meta", RawJson::from_value(&meta).get());
+        for (key, value) in &rest {
+            shape::push_member(&mut out, key, RawJson::from_value(value).get());
         }
         out.push('}');
         Ok(Payload::Object(RawJson::written(out)))

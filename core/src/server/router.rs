@@ -20,7 +20,8 @@ use crate::call::{self, BoxFuture, Chain, Context, Handler, Link, Ran, Reply, Sc
 use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{self, RawJson, code};
 use crate::protocol::revision::Era;
-use crate::protocol::{Call, Payload, States};
+use crate::protocol::{Call, CallId, Payload, RequestContext, States};
+use crate::report;
 
 /// Finds what a request asks for and runs it.
 pub(crate) struct Router {
@@ -155,16 +156,28 @@ impl Router {
 
     /// A page of a directory's files; after the last comes the next directory, then the source.
     #[cfg(feature = "files")]
-    fn list_directory(&self, link: &Arc<dyn Link>, call: Call, kind: Kind, place: usize, after: Option<String>) {
-        let (directory, next) = self.look(link, &call, |registry, _| {
-            let next = if place + 1 < registry.directories.len() {
-                Some(format!("{}{}-", serving_files::FOLDER, place + 1))
-            } else {
-                registry.source(kind).list.as_ref().map(|_| SOURCE.to_owned())
+    fn list_directory(&self, link: &Arc<dyn Link>, call: Call, kind: Kind, place: u64, after: Option<String>) {
+        if kind != Kind::Resource || place > self.common.last() {
+            return fail(link, &call, bad_cursor());
+        }
+        let (found, next) = self.look(link, &call, |registry, _| {
+            // It may have been removed since the cursor was given out; then the list goes on with the next.
+            let at = registry.directories.partition_point(|(serial, _)| *serial < place);
+            let next = match registry.directories.get(at + 1) {
+                Some((serial, _)) => Some(format!("{}{serial}-", serving_files::FOLDER)),
+                None => registry.source(kind).list.as_ref().map(|_| SOURCE.to_owned()),
             };
-            (registry.directories.get(place).filter(|_| kind == Kind::Resource).cloned(), next)
+            (registry.directories.get(at).cloned(), next)
         });
-        let Some(directory) = directory else { return fail(link, &call, bad_cursor()) };
+        let Some((serial, directory)) = found else {
+            let mut text = "{\"resources\":[]".to_owned();
+            if let Some(next) = next {
+                text.push_str(&format!(",\"nextCursor\":\"{next}\""));
+            }
+            text.push('}');
+            return link.clone().complete(call.id, Ok(Payload::Object(RawJson::written(text))));
+        };
+        let (place, after) = (serial, after.filter(|_| serial == place));
         let page_size = self.page_size.load(Ordering::Relaxed);
         let asked = serving_files::Asked { directory, place, after, page_size, next };
         serving_files::list(link, call, self.common.clone(), asked);
@@ -266,9 +279,10 @@ impl Router {
                 }
             }
             #[cfg(feature = "files")]
-            let folder = registry.directories.iter().find(|directory| directory.covers(&uri)).cloned();
-            #[cfg(feature = "files")]
-            let folder = folder.map(|found| Arc::new(serving_files::ReadsDirectory(found)) as Arc<dyn Handler>);
+            let folder = Some(registry.directories_of(&uri)).filter(|found| !found.is_empty()).map(|directories| {
+                let jobs = self.common.jobs.clone();
+                Arc::new(serving_files::ReadsDirectories { directories, jobs }) as Arc<dyn Handler>
+            });
             #[cfg(not(feature = "files"))]
             let folder = None;
             let source = folder.or_else(|| registry.source(Kind::Resource).get.clone())?;
@@ -304,6 +318,11 @@ impl Router {
         if begins && !known {
             return fail(link, &call, not_found(&uri));
         }
+        // Only what changes something is asked about.
+        let hook = match link.subscription(&uri, begins) {
+            Ok(changes) => hook.filter(|_| changes),
+            Err(error) => return fail(link, &call, error),
+        };
         match hook {
             None => {
                 let outcome = link.subscribe(&uri, begins).map(|()| Payload::Object(RawJson::empty_object()));
@@ -314,6 +333,23 @@ impl Router {
                 let shaper = Arc::new(Subscribed { link: link.clone(), uri, begins, common: self.common.clone() });
                 start(link, call, hook, Some(shaper), params);
             }
+        }
+    }
+
+    /// Tells the hook of the subscriptions that ended with their client's session.
+    pub(crate) fn unsubscribed(&self, link: &Arc<dyn Link>, context: &RequestContext, uris: &[Box<str>]) {
+        let hook = self.registry.read().unwrap_or_else(PoisonError::into_inner).subscription.clone();
+        let Some(hook) = hook else { return };
+        for uri in uris {
+            let mut request = context.clone();
+            request.states = self.states.read().unwrap_or_else(PoisonError::into_inner).clone();
+            let params = RawJson::from_value(&json!({"uri": uri, "subscribed": false}));
+            // Nobody waits for the answer.
+            let cx = Context::new(CallId(0), request, link.clone(), hook.clone());
+            let (link, uri) = (link.clone(), uri.to_string());
+            let shaper = Subscribed { link, uri, begins: false, common: self.common.clone() };
+            let reply = Reply::new(cx.clone(), Some(Arc::new(shaper)));
+            report::guarded("the subscription", || hook.call(cx, params, reply));
         }
     }
 
@@ -361,7 +397,7 @@ impl Router {
             }
             Ok(completion::Found::Values(values)) => {
                 let result = completion::result(values.into_iter().map(Into::into).collect(), None, None);
-                link.clone().complete(call.id, Ok(Payload::Object(result)));
+                link.clone().complete(call.id, Ok(Payload::Object(RawJson::from_value(&result))));
             }
             Err(error) => fail(link, &call, error),
         }
@@ -370,7 +406,7 @@ impl Router {
 
 #[cfg(feature = "files")]
 fn covers(registry: &Registry, uri: &str) -> bool {
-    registry.directories.iter().any(|directory| directory.covers(uri))
+    registry.directories.iter().any(|(_, directory)| directory.covers(uri))
 }
 
 #[cfg(not(feature = "files"))]

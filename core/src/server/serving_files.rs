@@ -6,36 +6,54 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::files::{Contents, Directory, File, ReadError};
+use super::jobs::Jobs;
 use super::listed::{Common, Kind};
-use crate::call::{Context, Handler, Link, Reply};
+use crate::call::{Context, Handler, HiddenError, Link, Reply};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
+use crate::protocol::Call;
 use crate::protocol::revision::{Rules, shape};
-use crate::protocol::{Call, Payload};
 
 /// What the cursors of a directory's pages begin with.
 pub(super) const FOLDER: &str = "f-";
 
 /// Reads one file.
-pub(super) struct ReadsFile(pub(super) Arc<File>);
+pub(super) struct ReadsFile {
+    pub(super) file: Arc<File>,
+    pub(super) jobs: Arc<Jobs>,
+}
 
 impl Handler for ReadsFile {
     fn call(&self, cx: Context, _: RawJson, reply: Reply) {
-        let file = self.0.clone();
+        let file = self.file.clone();
         let uri = super::router::uri_of(&cx);
-        cx.link().clone().block(Box::new(move || answer(file.read(), &uri, reply)));
+        self.jobs.run(&cx, move || answer(file.read(), &uri, reply));
     }
 }
 
-/// Reads the files of a directory.
-pub(super) struct ReadsDirectory(pub(super) Arc<Directory>);
+/// Reads the files of directories, the first that has the file.
+pub(super) struct ReadsDirectories {
+    pub(super) directories: Vec<Arc<Directory>>,
+    pub(super) jobs: Arc<Jobs>,
+}
 
-impl Handler for ReadsDirectory {
+impl Handler for ReadsDirectories {
     fn call(&self, cx: Context, _: RawJson, reply: Reply) {
-        let directory = self.0.clone();
+        let directories = self.directories.clone();
         let uri = super::router::uri_of(&cx);
-        cx.link().clone().block(Box::new(move || answer(directory.read(&uri), &uri, reply)));
+        self.jobs.run(&cx, move || {
+            let mut found = directories.iter().map(|directory| directory.read(&uri));
+            let first = found.find(|outcome| !matches!(outcome, Err(ReadError::NotFound)));
+            answer(first.unwrap_or(Err(ReadError::NotFound)), &uri, reply);
+        });
     }
+}
+
+/// Of a listing, which is its own handler.
+struct Lists;
+
+impl Handler for Lists {
+    fn call(&self, _: Context, _: RawJson, _: Reply) {}
 }
 
 fn answer(outcome: Result<Contents, ReadError>, uri: &str, reply: Reply) {
@@ -50,8 +68,8 @@ fn answer(outcome: Result<Contents, ReadError>, uri: &str, reply: Reply) {
 /// A page of a directory's files that is asked for.
 pub(super) struct Asked {
     pub(super) directory: Arc<Directory>,
-    /// Which of the server's directories it is.
-    pub(super) place: usize,
+    /// The directory's number.
+    pub(super) place: u64,
     /// After which file it begins.
     pub(super) after: Option<String>,
     pub(super) page_size: usize,
@@ -61,23 +79,32 @@ pub(super) struct Asked {
 
 /// Answers with one page of a directory's files.
 pub(super) fn list(link: &Arc<dyn Link>, call: Call, common: Arc<Common>, asked: Asked) {
-    let link = link.clone();
-    link.clone().block(Box::new(move || {
+    let context = Context::new(call.id, call.context, link.clone(), Arc::new(Lists));
+    if !link.started(&context) {
+        return;
+    }
+    let reply = Reply::new(context.clone(), None);
+    common.jobs.clone().run(&context.clone(), move || {
         let Asked { directory, place, after, page_size, next } = asked;
-        let rules = call.context.revision.rules();
-        let outcome = match directory.list(after.as_deref(), page_size) {
+        let rules = context.request().revision.rules();
+        match directory.list_unless(&|| context.is_cancelled(), after.as_deref(), page_size) {
             Ok(page) => {
+                if directory.is_news(&page) {
+                    let subject = format!("the list of {}", directory.base());
+                    let error = Box::<HiddenError>::from("the rest is on no page (max_files)");
+                    common.failures.report(directory.base(), &subject, "too many files", &*error);
+                }
                 let next = page.next.map(|after| format!("{FOLDER}{place}-{after}")).or(next);
-                Ok(Payload::Object(page_of(rules, page.entries.iter().map(serde_json::to_value), next)))
+                reply.result(page_of(rules, page.entries.iter().map(serde_json::to_value), next));
             }
+            Err(_) if context.is_cancelled() => drop(reply),
             Err(error) => {
                 let subject = format!("the list of {}", directory.base());
                 common.failures.report(directory.base(), &subject, "io::Error", &error);
-                Err(Error::rpc(code::INTERNAL_ERROR, format!("{subject} failed: io::Error")))
+                reply.error(Error::rpc(code::INTERNAL_ERROR, format!("{subject} failed: io::Error")));
             }
-        };
-        link.complete(call.id, outcome);
-    }));
+        }
+    });
 }
 
 fn page_of(rules: &Rules, entries: impl Iterator<Item = serde_json::Result<Value>>, next: Option<String>) -> RawJson {
@@ -98,7 +125,7 @@ fn page_of(rules: &Rules, entries: impl Iterator<Item = serde_json::Result<Value
 }
 
 /// The directory and the place in it that a cursor names.
-pub(super) fn place_of(cursor: &str) -> Option<(usize, Option<String>)> {
+pub(super) fn place_of(cursor: &str) -> Option<(u64, Option<String>)> {
     let (place, after) = cursor.strip_prefix(FOLDER)?.split_once('-')?;
     Some((place.parse().ok()?, (!after.is_empty()).then(|| after.to_owned())))
 }

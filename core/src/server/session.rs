@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
-use super::listed::Kind;
+use super::listed::{Common, Kind};
 use super::offer::{Parameters, tool_entry};
 use super::prompts::PromptEntry;
 use super::registry::{Changes, Overlay};
@@ -51,7 +51,7 @@ impl Links {
 impl super::builder::Shared {
     /// A connection is served from now on.
     pub(crate) fn join(&self, link: &Arc<dyn Link>) {
-        let overlay = Overlay { common: self.router.common.clone(), changes: OnceLock::new() };
+        let overlay = Overlay { router: self.router.clone(), changes: OnceLock::new() };
         let _ = link.session().set(Arc::new(overlay));
         self.links.add(link);
     }
@@ -85,14 +85,38 @@ impl Session {
         slot.ok_or_else(|| Error::new(ErrorKind::Unsupported, "this connection has no session"))
     }
 
-    fn change<T>(&self, kind: Kind, change: impl FnOnce(&mut Changes) -> T, has: impl FnOnce(&T) -> bool) -> Result<T> {
-        let overlay = self.overlay()?;
-        let changes = overlay.changes.get_or_init(|| RwLock::new(Changes::default()));
-        let outcome = change(&mut changes.write().unwrap_or_else(PoisonError::into_inner));
-        if has(&outcome) {
+    fn changed<T>(&self, change: impl FnOnce(&mut Changes) -> T) -> Result<T> {
+        let changes = self.overlay()?.changes.get_or_init(|| RwLock::new(Changes::default()));
+        Ok(change(&mut changes.write().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    fn tell(&self, kind: Kind, changed: bool) {
+        if changed {
             self.link.clone().input(Input::Changed(kind));
         }
+    }
+
+    fn change<T>(&self, kind: Kind, change: impl FnOnce(&mut Changes) -> T, has: impl FnOnce(&T) -> bool) -> Result<T> {
+        let outcome = self.changed(change)?;
+        self.tell(kind, has(&outcome));
         Ok(outcome)
+    }
+
+    /// What an entry of this session is made with, if its client can use one.
+    fn adding(&self, kind: Kind) -> Result<&Arc<Common>> {
+        let overlay = self.overlay()?;
+        let capability = kind.capability();
+        if !self.link.declares(capability) {
+            let what = kind.word();
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                format!(
+                    "this session was not told of {capability}, so its client asks for none: declare {capability:?} with \
+                     the server's option \"capabilities\", or add a {what} to the server before it connects"
+                ),
+            ));
+        }
+        Ok(&overlay.router.common)
     }
 
     /// Shows or hides what has this name, URI or URI template from this client, whatever others see. Says whether that
@@ -101,7 +125,13 @@ impl Session {
     /// # Errors
     /// [`Unsupported`](ErrorKind::Unsupported) when the connection has no session, here and below.
     pub fn set_enabled(&self, kind: Kind, name: &str, yes: bool) -> Result<bool> {
-        self.change(kind, |changes| changes.set_enabled(kind, name, yes), |changed| *changed)
+        let router = self.overlay()?.router.clone();
+        // Before the session's own lock, as everywhere.
+        let registry = router.registry.read().unwrap_or_else(PoisonError::into_inner);
+        let changed = self.changed(|changes| changes.set_enabled(&registry, kind, name, yes))?;
+        drop(registry);
+        self.tell(kind, changed);
+        Ok(changed)
     }
 
     /// Removes what was added to this session. Says whether there was something.
@@ -109,7 +139,7 @@ impl Session {
     /// # Errors
     /// As [`set_enabled`](Self::set_enabled).
     pub fn remove(&self, kind: Kind, name: &str) -> Result<bool> {
-        self.change(kind, |changes| changes.own.remove(kind, name), Option::is_some).map(|removed| removed.is_some())
+        self.change(kind, |changes| changes.remove(kind, name), Option::is_some).map(|removed| removed.is_some())
     }
 
     /// Adds a tool for this client alone. It stands before one of the server's with the same name.
@@ -117,16 +147,18 @@ impl Session {
     /// # Errors
     /// As [`Server::add_tool`](crate::Server::add_tool).
     pub fn add_tool(&self, tool: Tool, handler: Arc<dyn Handler>) -> Result<()> {
-        let entry = tool_entry(tool, handler, &self.overlay()?.common)?;
+        let entry = tool_entry(tool, handler, self.adding(Kind::Tool)?)?;
         self.change(Kind::Tool, |changes| changes.own.tools.add(&entry), Result::is_ok)?
     }
 
     /// Adds a resource for this client alone.
     ///
     /// # Errors
-    /// As [`Server::add_resource`](crate::Server::add_resource).
+    /// As [`Server::add_resource`](crate::Server::add_resource); [`Unsupported`](ErrorKind::Unsupported) when the server
+    /// had no resources and did not declare any as the client connected, and so below: see
+    /// [`ServerOptions::capabilities`](crate::server::ServerOptions::capabilities).
     pub fn add_resource(&self, resource: Resource, handler: Arc<dyn Handler>) -> Result<()> {
-        let entry = Arc::new(ResourceEntry::new(resource, handler, &self.overlay()?.common)?);
+        let entry = Arc::new(ResourceEntry::new(resource, handler, self.adding(Kind::Resource)?)?);
         self.change(Kind::Resource, |changes| changes.own.resources.add(&entry), Result::is_ok)?
     }
 
@@ -141,7 +173,8 @@ impl Session {
         handler: Arc<dyn Handler>,
     ) -> Result<()> {
         let Parameters { schema, completions } = parameters;
-        let entry = Arc::new(TemplateEntry::new(template, handler, schema, completions, &self.overlay()?.common)?);
+        let common = self.adding(Kind::ResourceTemplate)?;
+        let entry = Arc::new(TemplateEntry::new(template, handler, schema, completions, common)?);
         self.change(Kind::ResourceTemplate, |changes| changes.own.templates.add(&entry), Result::is_ok)?
     }
 
@@ -151,7 +184,7 @@ impl Session {
     /// As [`Server::add_prompt`](crate::Server::add_prompt).
     pub fn add_prompt(&self, prompt: Prompt, parameters: Parameters, handler: Arc<dyn Handler>) -> Result<()> {
         let Parameters { schema, completions } = parameters;
-        let entry = Arc::new(PromptEntry::new(prompt, handler, schema, completions, &self.overlay()?.common)?);
+        let entry = Arc::new(PromptEntry::new(prompt, handler, schema, completions, self.adding(Kind::Prompt)?)?);
         self.change(Kind::Prompt, |changes| changes.own.prompts.add(&entry), Result::is_ok)?
     }
 }

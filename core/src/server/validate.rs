@@ -3,11 +3,14 @@
 use std::sync::OnceLock;
 
 use jsonschema::{Draft, Validator};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::quick::Quick;
 use crate::error::{Error, Result};
+use crate::jsonrpc::RawJson;
 use crate::model::problem;
+use crate::protocol::revision::shape;
 
 /// The deepest nesting of a schema.
 const MAX_DEPTH: usize = 64;
@@ -153,17 +156,48 @@ fn is_plain(schema: &Value) -> bool {
 /// Text arguments, such as a URI's variables or a prompt's arguments, as the types that their schema says: text that is
 /// a number, `true`, an array or an object becomes one where text is not wanted. What does not fit stays text, and the
 /// check says so.
-pub(crate) fn typed(schema: &Value, mut given: Map<String, Value>) -> Value {
-    for (name, value) in &mut given {
-        let Some(property) = schema.get("properties").and_then(|p| p.get(name)) else { continue };
-        let Value::String(text) = value else { continue };
-        if !wants_text(schema, property, 0)
-            && let Ok(parsed) = serde_json::from_str::<Value>(text)
-        {
-            *value = parsed;
-        }
+pub(crate) fn typed(schema: &Value, given: Map<String, Value>) -> RawJson {
+    let mut out = String::from("{");
+    for (name, value) in &given {
+        let property = schema.get("properties").and_then(|properties| properties.get(name));
+        let text = property.map_or_else(|| value.to_string(), |property| typed_text(schema, property, value));
+        shape::push_member(&mut out, name, &text);
     }
-    Value::Object(given)
+    out.push('}');
+    RawJson::written(out)
+}
+
+/// The JSON text of one argument. Numbers keep the digits that they came with.
+fn typed_text(root: &Value, schema: &Value, value: &Value) -> String {
+    match value {
+        Value::String(text) if !wants_text(root, schema, 0) && serde_json::from_str::<&RawValue>(text).is_ok() => {
+            text.trim().to_owned()
+        }
+        Value::Array(items) => {
+            let each = items_of(root, schema, 0);
+            let texts: Vec<String> = items
+                .iter()
+                .map(|item| each.map_or_else(|| item.to_string(), |each| typed_text(root, each, item)))
+                .collect();
+            format!("[{}]", texts.join(","))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// What the items of a list are.
+fn items_of<'a>(root: &'a Value, schema: &'a Value, depth: usize) -> Option<&'a Value> {
+    if depth > 8 {
+        return None;
+    }
+    if let Some(to) = schema.get("$ref").and_then(Value::as_str) {
+        return items_of(root, root.pointer(to.strip_prefix('#')?)?, depth + 1);
+    }
+    if let Some(items) = schema.get("items") {
+        return Some(items);
+    }
+    let any = ["anyOf", "oneOf"].iter().find_map(|key| schema.get(key)?.as_array())?;
+    any.iter().find_map(|one| items_of(root, one, depth + 1))
 }
 
 /// Whether a value of this schema may be text.
@@ -249,6 +283,23 @@ mod tests {
         assert!(refuse(deep).contains("64 levels"));
         let wide: serde_json::Map<String, Value> = (0..10_001).map(|n| (n.to_string(), json!({}))).collect();
         assert!(refuse(json!({"properties": wide})).contains("10000 subschemas"));
+    }
+
+    #[test]
+    fn text_becomes_what_its_schema_says() {
+        let schema = json!({"$defs": {"N": {"type": "integer"}}, "properties": {
+            "big": {"type": "integer"}, "text": {"type": "string"}, "flag": {"type": "boolean"},
+            "list": {"type": "array", "items": {"$ref": "#/$defs/N"}},
+            "words": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]},
+        }});
+        let given = json!({"big": "123456789012345678901234", "text": "1", "flag": " true ", "list": ["1", "x", "3"],
+            "words": ["1", "2"], "other": "1"});
+        let Value::Object(given) = given else { panic!("an object") };
+        let typed = typed(&schema, given);
+        assert_eq!(
+            typed.get(),
+            r#"{"big":123456789012345678901234,"text":"1","flag":true,"list":[1,"x",3],"words":["1","2"],"other":"1"}"#
+        );
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::client::{ClientOptions, Closer, Events, Stderr, Target};
 use crate::driver::{Peer, Service, Sink, runtime};
 use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::{Connection, Input, Outbound, Transport};
+use crate::report;
 use crate::signal::Signal as Once;
 
 /// The longest line of standard error that is passed on in one piece.
@@ -226,14 +227,19 @@ async fn read_stderr(reader: pipe::Receiver, events: Arc<dyn Events>, ended: Arc
         }
         while let Some(line) = lines.next() {
             match line {
-                Line::Frame(text) => events.stderr(&String::from_utf8_lossy(&text)),
-                Line::TooLong(_) => events.stderr("(a line longer than 64 KiB was left out)"),
+                Line::Frame(text) => heard(&*events, &String::from_utf8_lossy(&text)),
+                Line::TooLong(_) => heard(&*events, "(a line longer than 64 KiB was left out)"),
             }
         }
     }
     if let Some(text) = lines.rest() {
-        events.stderr(&String::from_utf8_lossy(&text));
+        heard(&*events, &String::from_utf8_lossy(&text));
     }
+}
+
+/// Reading goes on even when the user's function panics, or the child would wait for ever.
+fn heard(events: &dyn Events, line: &str) {
+    report::guarded("what hears of standard error", || events.stderr(line));
 }
 
 struct ChildCloser {

@@ -1,6 +1,8 @@
 //! Serving the way the command line says.
 
 use std::future::Future;
+#[cfg(feature = "http")]
+use std::io::Write;
 use std::process::ExitCode;
 
 #[cfg(feature = "http")]
@@ -86,7 +88,8 @@ impl Server {
         options.host = address.host.unwrap_or(options.host);
         options.port = address.port.unwrap_or(options.port);
         let serving = self.serve_http(options).await?;
-        eprintln!("ready {}", serving.url());
+        // Standard error may be closed.
+        let _ = writeln!(std::io::stderr(), "ready {}", serving.url());
         serving.join().await;
         Ok(())
     }

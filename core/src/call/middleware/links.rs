@@ -123,8 +123,16 @@ impl Link for Caught {
         self.link.role()
     }
 
+    fn subscription(&self, uri: &str, begins: bool) -> Result<bool> {
+        self.link.subscription(uri, begins)
+    }
+
     fn subscribe(&self, uri: &str, begins: bool) -> Result<()> {
         self.link.subscribe(uri, begins)
+    }
+
+    fn declares(&self, capability: &str) -> bool {
+        self.link.declares(capability)
     }
 
     fn session(&self) -> &SessionSlot {
@@ -215,8 +223,16 @@ impl Link for Outward {
         Role::Client
     }
 
+    fn subscription(&self, uri: &str, begins: bool) -> Result<bool> {
+        self.0.subscription(uri, begins)
+    }
+
     fn subscribe(&self, uri: &str, begins: bool) -> Result<()> {
         self.0.subscribe(uri, begins)
+    }
+
+    fn declares(&self, capability: &str) -> bool {
+        self.0.declares(capability)
     }
 
     fn session(&self) -> &SessionSlot {

@@ -10,6 +10,7 @@ use super::{Middleware, Next, Request};
 use crate::call::{BoxFuture, Context};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, unquoted};
+use crate::report;
 
 /// What became of one request.
 #[derive(Debug, Clone, Serialize)]
@@ -44,7 +45,7 @@ impl Logging {
                 None if record.cancelled => "cancelled".to_owned(),
                 None => "ok".to_owned(),
             };
-            eprintln!("tricorn: {}{name} {:.1} ms {outcome}", record.method, record.seconds * 1e3);
+            report::say(format_args!("{}{name} {:.1} ms {outcome}", record.method, record.seconds * 1e3));
         })
     }
 

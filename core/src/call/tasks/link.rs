@@ -175,6 +175,10 @@ impl Link for TaskLink {
         self.inner.role()
     }
 
+    fn subscription(&self, uri: &str, begins: bool) -> Result<bool> {
+        self.inner.subscription(uri, begins)
+    }
+
     fn subscribe(&self, uri: &str, begins: bool) -> Result<()> {
         self.inner.subscribe(uri, begins)
     }

@@ -118,6 +118,10 @@ impl Link for Wire {
     fn role(&self) -> Role {
         Role::Server
     }
+    fn subscription(&self, _: &str, _: bool) -> Result<bool> {
+        Ok(true)
+    }
+
     fn subscribe(&self, _: &str, _: bool) -> Result<()> {
         Ok(())
     }

@@ -30,9 +30,19 @@ impl Connection {
                 if object.code == RESOURCE_NOT_FOUND {
                     object.code = incoming.revision.rules().resource_not_found;
                 }
+                if object.code == URL_ELICITATION_REQUIRED && !self.may_visit(incoming.revision) {
+                    object.code = code::INTERNAL_ERROR;
+                    object.data = None;
+                }
                 self.respond_error(Some(&incoming.id), &object, way, out);
             }
         }
+    }
+
+    /// Whether the client can be told to let its user visit a page first.
+    fn may_visit(&self, revision: Revision) -> bool {
+        let declares = |session: &Session| session.peer.capabilities.has("elicitation.url");
+        revision.rules().elicitation_id && matches!(&self.phase, Phase::Legacy(session) if declares(session))
     }
 
     pub(super) fn respond(&mut self, id: &Id, result: &RawJson, way: Way, out: &mut Vec<Action>) {

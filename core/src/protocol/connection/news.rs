@@ -1,11 +1,16 @@
 //! What a server tells a legacy client unasked.
 
+use std::collections::BTreeSet;
+
 use super::*;
 
 /// So long changes of a list are gathered before they are told.
 const GATHER: Duration = Duration::from_millis(10);
-/// The most URIs that one client may be subscribed to.
+/// The most URIs that one client may be subscribed to, and their bytes together.
 const MAX_SUBSCRIPTIONS: usize = 1000;
+const MAX_SUBSCRIBED: usize = 1 << 20;
+/// The longest URI that can be subscribed to, in bytes.
+const MAX_URI: usize = 8 << 10;
 
 impl Connection {
     fn news(&mut self) -> Option<&mut News> {
@@ -66,21 +71,63 @@ impl Connection {
         }
     }
 
+    /// Whether it would change anything, should a client's subscription to a resource begin or end.
+    ///
+    /// # Errors
+    /// −32602 for a URI that is too long, −32600 when the client has too many subscriptions.
+    pub(crate) fn subscription(&mut self, uri: &str, begins: bool) -> Result<bool> {
+        if begins && uri.len() > MAX_URI {
+            let length = uri.len();
+            return Err(Error::invalid_params(format!(
+                "\"uri\": {length} bytes are more than the {MAX_URI} that can be subscribed to"
+            )));
+        }
+        let Some(news) = self.news() else { return Ok(true) };
+        let all = &news.subscriptions;
+        if all.contains(uri) == begins {
+            return Ok(false);
+        }
+        let taken = |all: &BTreeSet<Box<str>>| all.iter().map(|uri| uri.len()).sum::<usize>();
+        if begins && (all.len() >= MAX_SUBSCRIPTIONS || taken(all) + uri.len() > MAX_SUBSCRIBED) {
+            let message = format!(
+                "{} resources are subscribed to already, of at most {MAX_SUBSCRIPTIONS} and {MAX_SUBSCRIBED} bytes of \
+                 URIs: unsubscribe from some",
+                all.len()
+            );
+            return Err(Error::rpc(code::INVALID_REQUEST, message));
+        }
+        Ok(true)
+    }
+
     /// A client's subscription to a resource begins or ends.
     ///
     /// # Errors
-    /// −32600 when it has too many.
+    /// As [`subscription`](Self::subscription).
     pub(crate) fn subscribe(&mut self, uri: &str, begins: bool) -> Result<()> {
-        let Some(news) = self.news() else { return Ok(()) };
-        if !begins {
-            news.subscriptions.remove(uri);
-        } else if news.subscriptions.len() >= MAX_SUBSCRIPTIONS && !news.subscriptions.contains(uri) {
-            let message = format!("{MAX_SUBSCRIPTIONS} resources are subscribed to already: unsubscribe from some");
-            return Err(Error::rpc(code::INVALID_REQUEST, message));
-        } else {
-            news.subscriptions.insert(uri.into());
+        if self.subscription(uri, begins)?
+            && let Some(news) = self.news()
+        {
+            if begins {
+                news.subscriptions.insert(uri.into());
+            } else {
+                news.subscriptions.remove(uri);
+            }
         }
         Ok(())
+    }
+
+    /// The client is gone: nothing is subscribed to any more.
+    pub(super) fn unsubscribe_all(&mut self, out: &mut Vec<Action>) {
+        let transport = self.transport.clone();
+        let Phase::Legacy(session) = &mut self.phase else { return };
+        let uris = std::mem::take(&mut session.news.subscriptions);
+        if uris.is_empty() {
+            return;
+        }
+        let kind = transport.kind;
+        let mut context = RequestContext::of_own(session.revision, "resources/unsubscribe", session.peer.clone(), kind);
+        context.transport = transport;
+        out.push(Action::Unsubscribed(Box::new(context), uris.into_iter().collect()));
     }
 
     /// Whether this is a client that works on a request of its server.

@@ -63,6 +63,7 @@ impl Connection {
         if matches!(self.phase, Phase::Closed) {
             return;
         }
+        self.unsubscribe_all(out);
         self.phase = Phase::Closed;
         for call in self.incoming.drain() {
             out.push(Action::Abort(call, Some(error.message().to_owned())));

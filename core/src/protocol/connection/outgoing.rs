@@ -151,10 +151,9 @@ impl Connection {
             Phase::Modern(_) => complete(result),
             _ => Ok(result),
         };
-        let outcome = match (self.facts.role, &outcome) {
-            (Role::Server, Ok(_)) => {
-                outcome.and_then(|result| ask::received(&outgoing.method, outgoing.params.as_ref(), result))
-            }
+        let outcome = match (self.facts.role, self.revision()) {
+            (Role::Server, Some(revision)) => outcome
+                .and_then(|result| ask::received(revision.rules(), &outgoing.method, outgoing.params.as_ref(), result)),
             _ => outcome,
         };
         if let (Id::Number(id), true, Ok(_)) = (id, outgoing.lasting, &outcome) {

@@ -18,11 +18,15 @@ pub(crate) fn prepared(rules: &Rules, method: &str, params: &RawJson) -> Result<
     let read: Value = params.to().map_err(|e| Error::misuse(format!("{method}: {e}")))?;
     let wrong = |why: String| Error::misuse(format!("{method}: {why}"));
     match method {
-        "elicitation/create" if read["mode"] != "url" => {
+        "elicitation/create" => {
+            let mode = mode_of(&read).map_err(wrong)?;
             if !read["message"].is_string() {
                 return Err(wrong("\"message\": expected a string".into()));
             }
-            form::check_form(&read["requestedSchema"]).map_err(wrong)?;
+            match mode {
+                Mode::Form => form::check_form(&read["requestedSchema"]).map_err(wrong)?,
+                Mode::Url => check_url(&read["url"]).map_err(wrong)?,
+            }
         }
         "sampling/createMessage" => check_sampling(&read).map_err(wrong)?,
         _ => {}
@@ -30,12 +34,41 @@ pub(crate) fn prepared(rules: &Rules, method: &str, params: &RawJson) -> Result<
     Ok((question(rules, method, params)?, needed(rules, method, &read)))
 }
 
-/// What a client answered to the question `params`, checked; answers that an older revision leaves out are the form's
-/// defaults.
+/// How the user is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Form,
+    Url,
+}
+
+/// The mode of an elicitation.
+///
+/// # Errors
+/// What there is instead.
+pub(crate) fn mode_of(params: &Value) -> Result<Mode, String> {
+    match &params["mode"] {
+        Value::Null => Ok(Mode::Form),
+        Value::String(mode) if mode == "form" => Ok(Mode::Form),
+        Value::String(mode) if mode == "url" => Ok(Mode::Url),
+        other => Err(format!("\"mode\": expected form or url, got {}", shortened(&other.to_string(), 60))),
+    }
+}
+
+fn check_url(url: &Value) -> Result<(), String> {
+    let text = url.as_str().unwrap_or_default().to_ascii_lowercase();
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    match host {
+        Some(rest) if !rest.is_empty() && !rest.contains(char::is_whitespace) => Ok(()),
+        _ => Err(format!("\"url\": expected an http or https URL, got {}", shortened(&url.to_string(), 100))),
+    }
+}
+
+/// What a client answered to the question `params`, checked. Where forms have defaults that an older revision's client
+/// is not told of, they stand for the answers that are left out.
 ///
 /// # Errors
 /// [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) saying what does not fit.
-pub(crate) fn received(method: &str, params: Option<&RawJson>, result: RawJson) -> Result<RawJson> {
+pub(crate) fn received(rules: &Rules, method: &str, params: Option<&RawJson>, result: RawJson) -> Result<RawJson> {
     let wrong = |why: String| Error::new(ErrorKind::PeerMisbehaved, format!("the client's answer to {method}: {why}"));
     match method {
         "elicitation/create" => {
@@ -51,6 +84,10 @@ pub(crate) fn received(method: &str, params: Option<&RawJson>, result: RawJson) 
             }
             let schema = &asked["requestedSchema"];
             if read["action"] != "accept" {
+                form::check_result(Some(schema), &read).map_err(wrong)?;
+                return Ok(result);
+            }
+            if rules.elicitation_modes {
                 form::check_result(Some(schema), &read).map_err(wrong)?;
                 return Ok(result);
             }
@@ -218,6 +255,9 @@ fn sampling(rules: &Rules, params: &RawJson) -> Result<RawJson> {
     if let Some(Value::Array(messages)) = members.get_mut("messages") {
         let mut single = Vec::with_capacity(messages.len());
         for (at, message) in messages.iter().enumerate() {
+            if blocks(&message["content"]).is_empty() {
+                return Err(unsupported(rules, &format!("messages[{at}]: \"content\": no block")));
+            }
             for block in blocks(&message["content"]) {
                 check_block(rules, block).map_err(|what| unsupported(rules, &format!("messages[{at}]: {what}")))?;
                 let mut block = block.clone();
@@ -291,6 +331,19 @@ mod tests {
         let error = "unsupported: property \"s\": several choices: not in revision 2025-06-18, which the client speaks";
         assert_eq!(shaped("2025-06-18", FORM, several), Err(error.to_owned()));
         assert!(shaped("2025-11-25", FORM, json!({"mode": "voice"})).expect_err("unknown").contains("form or url"));
+        let asked = |params: Value| {
+            let error = prepared(rules("2025-11-25"), FORM, &RawJson::from_value(&params)).expect_err("wrong");
+            format!("{}: {}", error.kind().as_str(), error.message())
+        };
+        for (params, why) in [
+            (json!({"mode": "voice", "message": "m"}), "\"mode\": expected form or url, got \"voice\""),
+            (json!({"mode": 1}), "\"mode\": expected form or url, got 1"),
+            (json!({"mode": "url", "url": "https://h/"}), "\"message\": expected a string"),
+            (json!({"mode": "url", "message": "m"}), "\"url\": expected an http or https URL, got null"),
+            (json!({"mode": "url", "message": "m", "url": "javascript:1"}), "\"url\": expected an http"),
+        ] {
+            assert!(asked(params).starts_with(&format!("misuse: {FORM}: {why}")), "{why}");
+        }
         assert!(shaped("2025-11-25", FORM, json!([])).is_err());
     }
 
@@ -370,6 +423,19 @@ mod tests {
                     .starts_with("unsupported: \"content\"")
             );
         }
+    }
+
+    #[test]
+    fn defaults_stand_for_answers_where_clients_are_not_told_of_them() {
+        let asked = RawJson::from_value(&json!({"message": "m", "requestedSchema": {"type": "object",
+            "properties": {"name": {"type": "string", "default": "x"}}}}));
+        let given = json!({"action": "accept", "content": {}});
+        let heard = |revision: &str| -> Value {
+            let result = received(rules(revision), FORM, Some(&asked), RawJson::from_value(&given));
+            result.expect("fits").to().expect("json")
+        };
+        assert_eq!(heard("2025-11-25"), given, "the client left it out");
+        assert_eq!(heard("2025-06-18")["content"], json!({"name": "x"}));
     }
 
     #[test]

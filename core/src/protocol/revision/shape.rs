@@ -157,6 +157,15 @@ pub(crate) fn definition(rules: &Rules, kind: Kind, members: &Map<String, Value>
     RawJson::from_value(&members)
 }
 
+/// As [`definition`], of a tool whose answers nobody fits to its output schema: one that would have to be wrapped is left
+/// out.
+pub(crate) fn foreign_definition(rules: &Rules, kind: Kind, mut members: Map<String, Value>) -> RawJson {
+    if !rules.any_structured && members.get("outputSchema").is_some_and(|schema| !is_object_schema(schema)) {
+        members.shift_remove("outputSchema");
+    }
+    definition(rules, kind, &members)
+}
+
 /// What becomes of an output schema, and so of the values, where structured content is always an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fit {
@@ -404,11 +413,20 @@ fn adapt_call_result(rules: &Rules, object: &RawJson) -> Option<RawJson> {
     if !structured && !content {
         return None;
     }
+    let members = members(text);
+    let of = |name: &str| members.iter().find(|(key, _)| key == name).map(|(_, value)| value.get());
+    let is_empty = of("content").is_none_or(|list| list.trim_matches(['[', ']', ' ', '\n', '\t', '\r']).is_empty());
+    // Where there is no structured content, what is nowhere else is shown as text.
+    let shown = of("structuredContent").filter(|value| !rules.structured && is_empty && *value != "null");
     let mut out = String::with_capacity(text.len() + 64);
     out.push('{');
-    for (key, value) in members(text) {
+    if let Some(value) = shown {
+        push_member(&mut out, "content", RawJson::from_value(&json!([{"type": "text", "text": value}])).get());
+    }
+    for (key, value) in members {
         match key.as_ref() {
             "structuredContent" if !rules.structured => {}
+            "content" if shown.is_some() => {}
             "structuredContent" => {
                 let mut shaped = String::new();
                 push_structured(&mut shaped, rules, value.get(), false);

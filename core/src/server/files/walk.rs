@@ -17,16 +17,25 @@ struct Walk<'a> {
     left: usize,
     names: Vec<String>,
     truncated: bool,
+    stop: &'a dyn Fn() -> bool,
 }
 
 /// The paths of at most `max_files` files, ordered by their parts, and whether there are more.
 ///
 /// # Errors
-/// That of reading `root` itself.
-pub(super) fn names(root: &Dir, hidden: bool, max_files: usize) -> io::Result<(Vec<String>, bool)> {
+/// That of reading `root` itself; `Interrupted` when `stop` said so.
+pub(super) fn names(
+    root: &Dir,
+    hidden: bool,
+    max_files: usize,
+    stop: &dyn Fn() -> bool,
+) -> io::Result<(Vec<String>, bool)> {
     let left = max_files.saturating_mul(ENTRIES_PER_FILE).saturating_add(1_000);
-    let mut walk = Walk { root, hidden, max_files, left, names: Vec::new(), truncated: false };
+    let mut walk = Walk { root, hidden, max_files, left, names: Vec::new(), truncated: false, stop };
     walk.directory(root, "", 0)?;
+    if stop() {
+        return Err(io::ErrorKind::Interrupted.into());
+    }
     Ok((walk.names, walk.truncated))
 }
 
@@ -34,7 +43,7 @@ impl Walk<'_> {
     fn directory(&mut self, dir: &Dir, path: &str, depth: usize) -> io::Result<()> {
         let mut entries = Vec::new();
         for entry in dir.entries()? {
-            if self.left == 0 {
+            if self.left == 0 || (self.left.is_multiple_of(64) && (self.stop)()) {
                 self.truncated = true;
                 break;
             }
