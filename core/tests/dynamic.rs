@@ -161,7 +161,7 @@ async fn files_are_listed_as_they_are() {
     assert_eq!(*said.lock().unwrap(), 1, "that there are too many is said once");
     // The outer one is no more in the middle of its pages.
     let mut pages = client.pages(Kind::Resource, &tricorn::CallOptions::new());
-    let uris = |page: tricorn::client::Page| {
+    let uris = |page: tricorn::client::ListPage| {
         page.entries.iter().map(|e| e["uri"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(uris(pages.next_page().await.unwrap().unwrap()), ["notes://later"]);

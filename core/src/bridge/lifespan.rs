@@ -99,6 +99,10 @@ impl Link for Nowhere {
         Ok(())
     }
 
+    fn declares(&self, _: &str) -> bool {
+        false
+    }
+
     fn session(&self) -> &SessionSlot {
         &self.0
     }

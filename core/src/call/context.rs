@@ -239,7 +239,7 @@ impl Context {
         let ask = move |method: &str, params: Option<RawJson>, options: &CallOptions| {
             Answer::of(|done| link.clone().request(method, params, options, Some(call), done))
         };
-        Requestor { ask: Arc::new(ask), link: self.0.link.clone() }
+        Requestor { ask: Arc::new(ask), link: self.0.link.clone(), revision: self.0.request.revision }
     }
 
     /// Sends a notification to the peer, as part of this request.

@@ -102,7 +102,7 @@ impl Client {
         let ask = move |method: &str, params: Option<RawJson>, options: &CallOptions| {
             Answer::of(|done| client.send(method, params, options, done))
         };
-        Requestor { ask: Arc::new(ask), link: self.connected.link.clone() }
+        Requestor { ask: Arc::new(ask), link: self.connected.link.clone(), revision: self.revision() }
     }
 
     /// Remembers what a list says of tools and tasks.

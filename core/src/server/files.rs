@@ -215,7 +215,12 @@ impl Directory {
     }
 
     /// As [`list`](Self::list), until `stop` says so: then it is an error.
-    pub(crate) fn list_unless(&self, stop: &dyn Fn() -> bool, after: Option<&str>, limit: usize) -> io::Result<FilePage> {
+    pub(crate) fn list_unless(
+        &self,
+        stop: &dyn Fn() -> bool,
+        after: Option<&str>,
+        limit: usize,
+    ) -> io::Result<FilePage> {
         let root = self.open()?;
         let (names, truncated) = walk::names(&root, self.hidden, self.max_files, stop)?;
         let after: Option<Vec<&str>> = after.map(|name| name.split('/').collect());

@@ -183,6 +183,10 @@ impl Link for TaskLink {
         self.inner.subscribe(uri, begins)
     }
 
+    fn declares(&self, capability: &str) -> bool {
+        self.inner.declares(capability)
+    }
+
     fn session(&self) -> &SessionSlot {
         self.inner.session()
     }

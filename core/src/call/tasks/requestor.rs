@@ -14,7 +14,7 @@ use crate::call::request::{Answer, CallOptions, Done, Guard};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
 use crate::model::{Task, TaskMetadata, TaskStatus};
-use crate::protocol::revision::{ask, shape};
+use crate::protocol::revision::{Revision, ask, shape};
 use crate::signal::Signal;
 
 /// Between two looks at a task whose result is waited for anyway: they only show that the peer is alive.
@@ -32,6 +32,7 @@ pub(crate) type Ask = Arc<dyn Fn(&str, Option<RawJson>, &CallOptions) -> Answer 
 pub(crate) struct Requestor {
     pub(crate) ask: Ask,
     pub(crate) link: Arc<dyn Link>,
+    pub(crate) revision: Revision,
 }
 
 /// Resolves to the first of two that is ready.
@@ -104,11 +105,7 @@ pub(crate) fn augmented(params: Option<&RawJson>, metadata: TaskMetadata) -> Raw
 ///
 /// # Errors
 /// [`Unsupported`](ErrorKind::Unsupported) naming what is missing.
-pub(crate) fn check(
-    revision: crate::protocol::revision::Revision,
-    capabilities: &crate::model::Capabilities,
-    method: &str,
-) -> Result<()> {
+pub(crate) fn check(revision: Revision, capabilities: &crate::model::Capabilities, method: &str) -> Result<()> {
     let unsupported = |why: String| Err(Error::new(ErrorKind::Unsupported, format!("{method:?} as a task: {why}")));
     let row = crate::protocol::revision::Method::find(method);
     let Some(path) = row.and_then(|row| row.task).filter(|_| revision.rules().tasks) else {
@@ -188,7 +185,7 @@ impl Requestor {
         let mut followed = Followed { requestor: self.clone(), id: task.task_id.clone(), over: false };
         let result = self.result(&task, &each).await;
         followed.over = result.is_ok();
-        ask::received(method, params.as_ref(), result?)
+        ask::received(self.revision.rules(), method, params.as_ref(), result?)
     }
 
     /// How a task is.

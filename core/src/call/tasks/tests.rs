@@ -125,6 +125,10 @@ impl Link for Wire {
     fn subscribe(&self, _: &str, _: bool) -> Result<()> {
         Ok(())
     }
+    fn declares(&self, _: &str) -> bool {
+        true
+    }
+
     fn session(&self) -> &SessionSlot {
         &self.slot
     }
