@@ -45,6 +45,19 @@ impl Client {
         guarded(|| checked(self.inner.get()?.set_roots(roots)))
     }
 
+    /// Puts a function around every request that is sent, before connecting; its place in the handler table.
+    fn add_middleware(&self, handler: u32) -> PyResult<()> {
+        guarded(|| {
+            self.inner.get()?.add_middleware(handler);
+            Ok(())
+        })
+    }
+
+    /// Puts a built-in middleware around every request. Before connecting.
+    fn add_builtin(&self, options: &str) -> PyResult<()> {
+        guarded(|| checked(self.inner.get()?.add_builtin(options)))
+    }
+
     /// Connects and negotiates; `op` settles with what was agreed.
     fn connect(&self, py: Python<'_>, op: u64) -> PyResult<()> {
         guarded(|| {

@@ -18,6 +18,7 @@ from tricorn import (
     Elicited,
     MisuseError,
     PeerMisbehavedError,
+    RequestContext,
     RpcError,
     Server,
     UnsupportedError,
@@ -174,7 +175,7 @@ async def test_forms_that_are_none(asking: Asking) -> None:
 async def test_pages_to_visit(asking: Asking) -> None:
     heard: list[Any] = []
 
-    async def visit(message: str, url: str, elicitation_id: str, ctx: Context) -> bool:
+    async def visit(message: str, url: str, elicitation_id: str, ctx: RequestContext) -> bool:
         heard.append((message, url, elicitation_id, ctx.request.method))
         return True
 

@@ -48,7 +48,6 @@ async def get(app: Server, name: str, revision: str = "2025-11-25", /, **argumen
         (Message("assistant", {"type": "text", "text": "x"}), [assistant("x")]),
         (GetPromptResult([user("a"), "b"], description="other"), [user("a"), user("b")]),
         ({"messages": [{"role": "user", "content": {"type": "text", "text": "x"}}]}, [user("x")]),
-        (None, []),
     ],
 )
 async def test_what_a_prompt_says(app: Server, value: Any, messages: list[Message], revision: str) -> None:

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from .content import Content, WireResult, block
+from .content import Content, WireResult, block, member, texts
 from .errors import MisuseError, PeerMisbehavedError
 
 T = TypeVar("T")
@@ -92,7 +92,7 @@ class CreateMessageResult(WireResult):
     @property
     def text(self) -> str:
         """All text blocks joined by line breaks."""
-        return "\n".join(item["text"] for item in self._blocks if item.get("type") == "text")
+        return texts(self._blocks)
 
     @property
     def _blocks(self) -> list[Json]:
@@ -102,12 +102,12 @@ class CreateMessageResult(WireResult):
     @property
     def role(self) -> str:
         """Whose message it is; the model's is `"assistant"`."""
-        return cast(str, self.raw.get("role"))
+        return cast(str, self.raw.get("role") or "assistant")
 
     @property
     def model(self) -> str:
         """The model that wrote it."""
-        return cast(str, self.raw.get("model"))
+        return cast(str, self.raw.get("model") or "unknown")
 
     @property
     def stop_reason(self) -> str | None:
@@ -117,10 +117,10 @@ class CreateMessageResult(WireResult):
 
 def read_roots(answer: bytes) -> list[Root]:
     """The roots that a client answered with."""
-    try:
-        return msgspec.convert(msgspec.json.decode(answer)["roots"], list[Root])
-    except (msgspec.ValidationError, KeyError, TypeError) as error:
-        raise PeerMisbehavedError(f"the result of roots/list: {error}") from None
+    roots = member("the result of roots/list", msgspec.json.decode(answer).get("roots"), list[Root])
+    if roots is None:
+        raise PeerMisbehavedError("the result of roots/list: there are no roots")
+    return roots
 
 
 # -- forms

@@ -9,21 +9,26 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, overload
 
 import msgspec
 
 from . import _core
 from .content import Icon
+from .context import Context
 from .errors import MisuseError
-from .handler import OnError, encode
-from .host import Host, Threads
+from .handler import encode
+from .handlers import called
+from .host import Host, OnError, Threads
+from .middleware import Around, Builtin, wrap
 from .offer import Offer
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .asgi import Application
+
+A = TypeVar("A", bound=Around[Context])
 
 BODY_LIMIT = 4 * 1024 * 1024
 """Bytes of an HTTP request body taken in, unless `max_message_bytes` says otherwise."""
@@ -125,9 +130,8 @@ class Server(Offer):
         own_name, own_version = caller(sys._getframe(1).f_globals, version is None)
         self.name = name or own_name
         self.version = version or own_version
-        self._host = Host()
+        self._host = Host(True, called("on_error", on_error))
         self._threads = Threads(max_threads)
-        self._on_error = on_error
         self._body_limit = int(options.get("max_message_bytes", BODY_LIMIT))
         settings = {"name": self.name, "version": self.version, **options}
         source = self._host.source(self._event)
@@ -203,8 +207,34 @@ class Server(Offer):
         """Stops serving everywhere, from any thread: nothing new is accepted, running handlers are cancelled."""
         self._core.close()
 
+    # -- around requests
+
+    @overload
+    def middleware(self, middleware: A, /) -> A: ...
+
+    @overload
+    def middleware(self, middleware: Builtin, /) -> Builtin: ...
+
+    def middleware(self, middleware: Any, /) -> Any:
+        """Puts a function around every request that a handler answers, the first outermost: `@app.middleware`.
+
+            @app.middleware
+            async def patient(request: Request, context: Context, next: Next) -> Result:
+                try:
+                    return await asyncio.wait_for(next(request, context), 10)
+                except asyncio.TimeoutError:
+                    raise RpcError(-32603, "too slow") from None
+
+        What it returns is the answer, a result object as it is on the wire. `next` may be called again, or not at all.
+        An exception answers with an error as in handlers; of those of `next` nothing is hidden. `context.values` is
+        shared with the handler. A plain function runs on the event loop and must not block. Built in are those of
+        `tricorn.middleware`: `app.middleware(rate_limit(5))`.
+        """
+        wrap(self._core, self._host, middleware)
+        return middleware
+
     def metrics(self) -> dict[str, Any]:
-        """Gauges: connections, sessions, calls in flight, queued messages."""
+        """Gauges: connections, sessions, calls in flight, queued messages, `timing` when that middleware is there."""
         metrics: dict[str, Any] = msgspec.json.decode(self._core.metrics())
         return metrics
 
