@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from .choices import restore
 from .content import Content, WireResult, block, member, texts
 from .errors import MisuseError, PeerMisbehavedError
 
@@ -148,11 +149,17 @@ class Form(Generic[T]):
             try:
                 return Elicited("accept", self._read(result.get("content") or {}))
             except (ValueError, KeyError) as error:  # msgspec's and pydantic's errors are ValueErrors
-                message = f"the client's answer to the form does not fit: {str(error) or 'a value is missing'}"
-                raise PeerMisbehavedError(message) from None
+                raise PeerMisbehavedError(f"the client's answer to the form does not fit: {_reason(error)}") from None
         if action not in ("decline", "cancel"):
             raise PeerMisbehavedError(f"the result of elicitation/create: action {json.dumps(action)}")
         return Elicited(action)
+
+
+def _reason(error: Exception) -> str:
+    if hasattr(error, "errors"):  # pydantic's, which are long
+        first: Any = cast(Any, error).errors()[0]
+        return f"{'.'.join(str(step) for step in first['loc'])}: {first['msg']}"
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 
 def form(schema: Any) -> Form[Any]:
@@ -183,7 +190,9 @@ def _json_schema(hint: Any) -> Json:
     if _is_pydantic(hint):
         return cast(Json, sys.modules["pydantic"].TypeAdapter(hint).json_schema())
     try:
-        return msgspec.json.schema(hint, ref_template="#/$defs/{name}")
+        made = msgspec.json.schema(hint, ref_template="#/$defs/{name}")
+        restore(made, hint, made.get("$defs", {}), times=True)
+        return made
     except (TypeError, NotImplementedError) as error:
         raise MisuseError(f"elicit: {hint!r} has no JSON Schema: {error}") from None
 

@@ -21,6 +21,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, cast
 
 import msgspec
 
+from .choices import restore
 from .content import BLOCKS, CallToolResult
 from .context import RequestContext
 from .errors import MisuseError
@@ -231,6 +232,8 @@ def _schemas(hints: list[Any]) -> tuple[list[Schema], Schema]:
     if all(hint in _SIMPLE for hint in hints if isinstance(hint, type)) and all(isinstance(h, type) for h in hints):
         return [{"type": _SIMPLE[hint]} for hint in hints], {}
     schemas, definitions = msgspec.json.schema_components(hints, ref_template=_REF)
+    for schema, hint in zip(schemas, hints):
+        restore(schema, hint, definitions)
     return list(schemas), definitions
 
 
