@@ -15,6 +15,12 @@ pub(crate) struct Client {
     inner: Local<bridge::Client>,
 }
 
+impl Client {
+    pub(crate) fn of(client: bridge::Client) -> Self {
+        Self { inner: Local::new(client) }
+    }
+}
+
 #[pymethods]
 impl Client {
     #[new]

@@ -278,6 +278,11 @@ impl Bridge {
         guarded(|| Ok(self.inner.get()?.progress(key, progress, total, message)))
     }
 
+    /// Says what a running call is doing, for who looks at its task; False when the call is over.
+    fn set_status(&self, key: u64, message: &str) -> PyResult<bool> {
+        guarded(|| Ok(self.inner.get()?.set_status(key, message)))
+    }
+
     /// Sends a log message of a running call; False when the client's level filters it out.
     fn log(&self, key: u64, level: &str, logger: Option<&str>, data: &Bound<'_, PyAny>) -> PyResult<bool> {
         let data = json(data)?;

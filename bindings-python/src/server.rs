@@ -70,6 +70,14 @@ impl Server {
         guarded(|| checked(self.inner.get()?.add_builtin(options)))
     }
 
+    /// What starts the server before its first use, and what stops it after the last.
+    fn set_lifespan(&self, start: u32, stop: u32) -> PyResult<()> {
+        guarded(|| {
+            self.inner.get()?.set_lifespan(start, stop);
+            Ok(())
+        })
+    }
+
     /// Tells those who subscribed to a resource that it has changed.
     fn resource_updated(&self, uri: &str) -> PyResult<()> {
         guarded(|| {

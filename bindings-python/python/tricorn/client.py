@@ -176,7 +176,7 @@ class AsyncClient(AsyncFeatures):
             await self._host.wait(self._core.close)
         finally:
             if self._peer is not None:
-                self._peer._host.detach(self._lent)
+                await self._peer._release(self._lent)
             self._host.cancel_tasks()
             self._host.detach(self._user)
             self._host.bridge.close()

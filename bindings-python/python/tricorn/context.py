@@ -6,12 +6,13 @@ import asyncio
 import contextvars
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent import futures
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast, overload
 
 import msgspec
 
 from .content import Implementation, member
 from .errors import CancelledError, ClosedError, Error, MisuseError
+from .host import NO_STATE
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
     from .prompts import Message, Said
     from .requests import RequestOptions
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    State = TypeVarWithDefault("State", default=Any)
+else:
+    State = TypeVar("State")
 T = TypeVar("T")
 Kind = Literal["tool", "resource", "resource_template", "prompt"]
 CURRENT: contextvars.ContextVar[tuple[Host, int]] = contextvars.ContextVar("tricorn.call")
@@ -198,14 +205,23 @@ class RequestContext:
             raise CancelledError("the client no longer wants the answer") from None
 
 
-class Context(RequestContext):
+class Context(RequestContext, Generic[State]):
     """The call that a server's handler works on; ask for it with a parameter annotated `Context`.
 
     What asks the client something is awaited on the server's event loop; a plain function, which runs in a worker
-    thread, says `ctx.wait(ctx.elicit(...))`. A handler that is cancelled takes its questions back.
+    thread, says `ctx.wait(ctx.elicit(...))`. A handler that is cancelled takes its questions back. `Context[AppState]`
+    says what `ctx.state` is.
     """
 
     __slots__ = ()
+
+    @property
+    def state(self) -> State:
+        """What the server's `lifespan` yielded, or its `state`."""
+        state = self._host.state
+        if state is NO_STATE:
+            raise MisuseError("the server has no state: give it one with Server(lifespan=...) or Server(state=...)")
+        return cast(State, state)
 
     def log(self, level: Level, data: Any, logger: str | None = None) -> bool:
         """Sends the client a log message; False when its level filters the message out.

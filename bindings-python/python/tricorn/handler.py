@@ -23,7 +23,7 @@ from .errors import (
     ToolError,
     UnsupportedError,
 )
-from .host import Handler, Host, ThreadCall, Threads
+from .host import Handler, Host, ThreadCall, Threads, raised
 from .schema import ArgumentError, Decode, Signature, encode_hook, hints, is_context, unwrapped
 
 encode = msgspec.json.Encoder(enc_hook=encode_hook).encode
@@ -44,6 +44,8 @@ class Subject(NamedTuple):
     """Errors that another peer sent are passed on as they are: a proxy's."""
     around: bool = False
     """Middleware: errors of the request itself are passed on as they are."""
+    to_caller: bool = False
+    """Exceptions reach who called or connected in this process."""
 
     def __str__(self) -> str:
         return f"{self.word} {json.dumps(self.name, ensure_ascii=False)}" if self.name else self.word
@@ -52,11 +54,10 @@ class Subject(NamedTuple):
 def failing(host: Host, subject: Subject) -> Callable[[int, BaseException], None]:
     """What turns a function's exception into the call's answer."""
     bridge = host.bridge
-    to_caller = subject.around and not host.serves
 
     def failed(key: int, error: BaseException) -> None:
-        if to_caller and isinstance(error, Exception):
-            bridge.error(key, f"{subject} failed: {type(error).__name__}", None, host.raised(error), "misuse")
+        if subject.to_caller and isinstance(error, Exception):
+            bridge.error(key, f"{subject} failed: {type(error).__name__}", None, raised(error), "misuse")
             return
         if isinstance(error, ToolError):
             if subject.around and Context(host, key).request.method == "tools/call":

@@ -34,8 +34,10 @@ LAST_POLLS = 64
 MAX_TASKS = 256
 """Callbacks of one host that wait for something at once; what is heard meanwhile is told to no more of them."""
 MAX_RAISED = 64
-"""Exceptions of a client's middleware on their way to its caller."""
+"""Exceptions on their way through the engine to a caller of this process."""
 RAISED = "tricorn.raised"
+NO_STATE: Any = object()
+"""Where a server has none."""
 
 Handler = Callable[[bytes, int], None]
 OnError = Callable[[Exception, str], object]
@@ -78,6 +80,7 @@ class Host:
         self.serves = serves
         self.on_error = on_error
         self.table = Table(self._gone)
+        self.state: Any = NO_STATE
         self.values: dict[int, dict[Any, Any]] = {}
         self.running: dict[int, asyncio.Task[None] | ThreadCall] = {}
         self.cancelled: set[int] = set()
@@ -88,7 +91,6 @@ class Host:
         self._ready_queue: Any = None
         self._users: set[object] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._raised: dict[int, Exception] = {}
         self._numbers = itertools.count()
         self._ops = itertools.count(1)
         self._sources = itertools.count(1)
@@ -130,6 +132,10 @@ class Host:
             if not self.loop.is_closed():
                 self.loop.remove_reader(self.bridge.fileno())
             self._abandon()
+
+    def is_last(self, user: object) -> bool:
+        """Whether `detach` would stop everything."""
+        return self._users == {user} and self.loop is asyncio.get_running_loop()
 
     def lend(self) -> object | None:
         """Attaches to the running loop unless the host already works on a live one; gives what `detach` is due for."""
@@ -214,7 +220,7 @@ class Host:
             else:
                 if isinstance(error, RpcError):
                     error.received = True
-                waiter.set_exception(self._as_raised(error))
+                waiter.set_exception(_as_raised(error))
 
     def _progress(self, op: int, params: bytes) -> None:
         sink = self.progress.get(op)
@@ -321,20 +327,6 @@ class Host:
         if self.cancelled:
             self.cancelled.discard(key)
 
-    def raised(self, error: Exception) -> bytes:
-        """Keeps what middleware raised for the call that it is settled with; gives what stands for it in between."""
-        number = next(self._numbers)
-        self._raised[number] = error
-        while len(self._raised) > MAX_RAISED:
-            self._raised.pop(next(iter(self._raised)), None)
-        return msgspec.json.encode({RAISED: number})
-
-    def _as_raised(self, error: Exception) -> Exception:
-        data: Any = getattr(error, "data", None)
-        if not self._raised or not isinstance(data, dict):
-            return error
-        return self._raised.pop(cast("dict[str, Any]", data).get(RAISED, -1), error)
-
     # -- callbacks
 
     def tell(self, name: str, callback: Callable[..., object], *values: object) -> None:
@@ -383,6 +375,24 @@ class Host:
         """Ends the event loop with SystemExit or KeyboardInterrupt, wherever a handler raised it."""
         if self.loop is not None and not self.loop.is_closed():
             self.loop.call_soon_threadsafe(_raise, reason)
+
+
+_raised: dict[int, Exception] = {}
+_raised_numbers = itertools.count(1)
+
+
+def raised(error: Exception) -> bytes:
+    """Keeps an exception for the operation that it is settled with; gives the data that stands for it in between."""
+    number = next(_raised_numbers)
+    _raised[number] = error
+    _raised.pop(number - MAX_RAISED, None)
+    return msgspec.json.encode({RAISED: number})
+
+
+def _as_raised(error: Exception) -> Exception:
+    # Of this kind no peer can send an error.
+    data: Any = error.data if isinstance(error, MisuseError) else None
+    return _raised.pop(cast("dict[str, Any]", data).get(RAISED, 0), error) if isinstance(data, dict) else error
 
 
 def _log_request(record: dict[str, Any]) -> None:

@@ -179,7 +179,7 @@ def _entry(host: Host, middleware: object) -> Handler:
         return {"request": Request.from_wire(told.method, b"" if told.params == b"null" else bytes(told.params))}
 
     signature = Signature(call, inspect.iscoroutinefunction(target), "context", [], False, None, Any)
-    subject = Subject("middleware", name.rpartition(">.")[2], around=True)
+    subject = Subject("middleware", name.rpartition(">.")[2], around=True, to_caller=not host.serves)
     # Plain functions stay on the loop: in a worker thread they would wait for handlers that need one, too.
     return handler(host, subject, signature, lambda: decode, _answering(host, subject), None)
 

@@ -20,6 +20,7 @@ from .errors import MisuseError
 from .handler import encode
 from .handlers import called
 from .host import Host, OnError, Threads
+from .lifespan import Life, Lifespan
 from .middleware import Around, Builtin, wrap
 from .offer import Offer
 
@@ -115,6 +116,22 @@ class Server(Offer):
     worker threads for plain functions (32). `on_error(error, name)` hears of what handlers raise, other than
     `ToolError` and a protocol error of their own, in the thread of the handler; by default the logger `tricorn` gets
     it. The client only ever learns the type of such an exception. `name` is that of the tool or prompt, or a URI.
+
+    `lifespan` is an asynchronous context manager function of the server. It is entered before the first request is
+    answered, on any transport, and left after the last use, also on Ctrl-C and SIGTERM; what it yields is `ctx.state`
+    of every handler:
+
+        async def lifespan(server):
+            async with connect_to_database() as database:
+                yield AppState(database)
+
+        app = Server("demo", lifespan=lifespan)
+
+        @app.tool
+        async def query(text: str, ctx: Context[AppState]) -> list[str]:
+            return await ctx.state.database.query(text)
+
+    When it fails, serving or connecting raises that exception. `state` is a value that needs neither beginning nor end.
     """
 
     def __init__(
@@ -124,6 +141,8 @@ class Server(Offer):
         *,
         max_threads: int = 32,
         on_error: OnError | None = None,
+        lifespan: Lifespan | None = None,
+        state: Any = None,
         **options: Unpack[ServerOptions],
     ) -> None:
         super().__init__()
@@ -136,6 +155,14 @@ class Server(Offer):
         settings = {"name": self.name, "version": self.version, **options}
         source = self._host.source(self._event)
         self._core = _core.Server(self._host.bridge, source, encode(settings).decode())
+        self._life: Life | None = None
+        if lifespan is not None:
+            if state is not None:
+                raise MisuseError("state: the lifespan gives it")
+            self._life = Life(self._host, self, lifespan)
+            self._core.set_lifespan(*self._life.numbers())
+        elif state is not None:
+            self._host.state = state
         self._listening: list[Callable[[str], None]] = []
         self._exchanges: dict[int, Callable[[str, dict[str, Any]], None]] = {}
 
@@ -151,7 +178,7 @@ class Server(Offer):
                 printed.reconfigure(line_buffering=True)
             await self._host.wait(self._core.serve_stdio)
         finally:
-            self._host.detach(user)
+            await self._release(user)
 
     async def serve_http(
         self,
@@ -171,7 +198,7 @@ class Server(Offer):
         finally:
             if on_listening is not None and on_listening in self._listening:
                 self._listening.remove(on_listening)
-            self._host.detach(user)
+            await self._release(user)
 
     def run(self, http: str | int | bool | None = None, **options: Unpack[HttpOptions]) -> None:
         """Serves until the client or the user ends it: standard input and output, unless HTTP is asked for.
@@ -202,6 +229,13 @@ class Server(Offer):
         from .asgi import Application
 
         return Application(self, options)
+
+    async def _release(self, user: object) -> None:
+        try:
+            if self._life is not None and self._host.is_last(user):
+                await self._life.release()
+        finally:
+            self._host.detach(user)
 
     def close(self) -> None:
         """Stops serving everywhere, from any thread: nothing new is accepted, running handlers are cancelled."""
