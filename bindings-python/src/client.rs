@@ -15,6 +15,12 @@ pub(crate) struct Client {
     inner: Local<bridge::Client>,
 }
 
+impl Client {
+    pub(crate) fn of(client: bridge::Client) -> Self {
+        Self { inner: Local::new(client) }
+    }
+}
+
 #[pymethods]
 impl Client {
     #[new]
@@ -43,6 +49,19 @@ impl Client {
     /// Answers `roots/list` with a JSON array; a connected server is told of the change.
     fn set_roots(&self, roots: &str) -> PyResult<()> {
         guarded(|| checked(self.inner.get()?.set_roots(roots)))
+    }
+
+    /// Puts a function around every request that is sent, before connecting; its place in the handler table.
+    fn add_middleware(&self, handler: u32) -> PyResult<()> {
+        guarded(|| {
+            self.inner.get()?.add_middleware(handler);
+            Ok(())
+        })
+    }
+
+    /// Puts a built-in middleware around every request. Before connecting.
+    fn add_builtin(&self, options: &str) -> PyResult<()> {
+        guarded(|| checked(self.inner.get()?.add_builtin(options)))
     }
 
     /// Connects and negotiates; `op` settles with what was agreed.

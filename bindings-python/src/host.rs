@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pyo3::exceptions::{PyKeyboardInterrupt, PySystemExit, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString};
+use pyo3::types::{PyBytes, PyString};
 use tricorn::bridge::{self, Answer, Delivery, Host};
 use tricorn::jsonrpc::RawJson;
 use tricorn::{Error, ErrorKind};
@@ -16,6 +16,18 @@ use crate::local::{Local, guarded};
 
 /// How many batches one `poll` hands over before the event loop gets its turn again.
 const ROUNDS: usize = 2;
+
+/// The kinds of error that have no code.
+const KINDS: [ErrorKind; 8] = [
+    ErrorKind::PeerMisbehaved,
+    ErrorKind::Unsupported,
+    ErrorKind::Timeout,
+    ErrorKind::Cancelled,
+    ErrorKind::Closed,
+    ErrorKind::Transport,
+    ErrorKind::Auth,
+    ErrorKind::Misuse,
+];
 
 /// The readable end wakes the event loop; writing needs no interpreter.
 struct Wake {
@@ -89,7 +101,7 @@ pub(crate) fn json(text: &Bound<'_, PyAny>) -> PyResult<RawJson> {
 
 /// What Python calls for each kind of delivery.
 struct Callbacks<'a, 'py> {
-    table: &'a Bound<'py, PyList>,
+    table: &'a Bound<'py, PyAny>,
     cancel: &'a Bound<'py, PyAny>,
     settle: &'a Bound<'py, PyAny>,
     progress: &'a Bound<'py, PyAny>,
@@ -100,7 +112,7 @@ impl<'py> Callbacks<'_, 'py> {
     fn deliver(&self, py: Python<'py>, delivery: Delivery) -> PyResult<()> {
         match delivery {
             Delivery::Call { key, handler, params } => {
-                self.table.get_item(handler as usize)?.call1((PyBytes::new(py, params.bytes()), key))?
+                self.table.get_item(handler)?.call1((PyBytes::new(py, params.bytes()), key))?
             }
             Delivery::Cancel { key, reason } => self.cancel.call1((key, reason))?,
             Delivery::Settle { op, outcome: Ok(value) } => {
@@ -146,7 +158,7 @@ impl Bridge {
     fn ready(
         &self,
         py: Python<'_>,
-        table: &Bound<'_, PyList>,
+        table: &Bound<'_, PyAny>,
         cancel: &Bound<'_, PyAny>,
         settle: &Bound<'_, PyAny>,
         progress: &Bound<'_, PyAny>,
@@ -168,7 +180,7 @@ impl Bridge {
     fn poll(
         &self,
         py: Python<'_>,
-        table: &Bound<'_, PyList>,
+        table: &Bound<'_, PyAny>,
         cancel: &Bound<'_, PyAny>,
         settle: &Bound<'_, PyAny>,
         progress: &Bound<'_, PyAny>,
@@ -222,17 +234,37 @@ impl Bridge {
         self.answer(key, Answer::Failed(text))
     }
 
-    /// Answers a call with a JSON-RPC error; without a code it is an internal error to the peer.
-    #[pyo3(signature = (key, message, code=None, data=None))]
-    fn error(&self, key: u64, message: String, code: Option<i64>, data: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
+    /// Answers a call with a JSON-RPC error; without a code it is an internal error to the peer, and of this `kind` to
+    /// the middleware around the call.
+    #[pyo3(signature = (key, message, code=None, data=None, kind=None))]
+    fn error(
+        &self,
+        key: u64,
+        message: String,
+        code: Option<i64>,
+        data: Option<&Bound<'_, PyAny>>,
+        kind: Option<&str>,
+    ) -> PyResult<bool> {
+        let kind = KINDS.into_iter().find(|known| Some(known.as_str()) == kind);
         let mut error = match code {
             Some(code) => Error::rpc(code, message),
-            None => Error::new(ErrorKind::Closed, message),
+            None => Error::new(kind.unwrap_or(ErrorKind::Closed), message),
         };
         if let Some(data) = data {
             error = error.with_data(json(data)?);
         }
         self.answer(key, Answer::Error(error))
+    }
+
+    /// Goes on with the request that middleware was called about, with other parameters where some are given; `op`
+    /// settles with the result object.
+    #[pyo3(signature = (key, op, params=None))]
+    fn next(&self, key: u64, op: u64, params: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let params = params.map(json).transpose()?;
+        guarded(|| {
+            self.inner.get()?.next(key, op, params);
+            Ok(())
+        })
     }
 
     /// The request context of a running call as JSON; None when the call is over.
@@ -244,6 +276,11 @@ impl Bridge {
     #[pyo3(signature = (key, progress, total=None, message=None))]
     fn progress(&self, key: u64, progress: f64, total: Option<f64>, message: Option<&str>) -> PyResult<bool> {
         guarded(|| Ok(self.inner.get()?.progress(key, progress, total, message)))
+    }
+
+    /// Says what a running call is doing, for who looks at its task; False when the call is over.
+    fn set_status(&self, key: u64, message: &str) -> PyResult<bool> {
+        guarded(|| Ok(self.inner.get()?.set_status(key, message)))
     }
 
     /// Sends a log message of a running call; False when the client's level filters it out.

@@ -5,6 +5,7 @@
 
 mod client;
 mod error;
+mod group;
 mod host;
 mod http;
 mod local;
@@ -24,7 +25,7 @@ mod _core {
     use pyo3::types::PyDict;
 
     #[pymodule_export]
-    use super::{client::Client, host::Bridge, http::HttpEndpoint, server::Server, version};
+    use super::{client::Client, group::ClientGroup, host::Bridge, http::HttpEndpoint, server::Server, version};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

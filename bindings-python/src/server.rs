@@ -57,6 +57,27 @@ impl Server {
         guarded(|| checked(self.inner.get()?.set_hook(name, handler)))
     }
 
+    /// Puts a function around every request that a handler answers; its place in the handler table.
+    fn add_middleware(&self, handler: u32) -> PyResult<()> {
+        guarded(|| {
+            self.inner.get()?.add_middleware(handler);
+            Ok(())
+        })
+    }
+
+    /// Puts a built-in middleware around every request.
+    fn add_builtin(&self, options: &str) -> PyResult<()> {
+        guarded(|| checked(self.inner.get()?.add_builtin(options)))
+    }
+
+    /// What starts the server before its first use, and what stops it after the last.
+    fn set_lifespan(&self, start: u32, stop: u32) -> PyResult<()> {
+        guarded(|| {
+            self.inner.get()?.set_lifespan(start, stop);
+            Ok(())
+        })
+    }
+
     /// Tells those who subscribed to a resource that it has changed.
     fn resource_updated(&self, uri: &str) -> PyResult<()> {
         guarded(|| {

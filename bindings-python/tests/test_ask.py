@@ -16,6 +16,7 @@ from tricorn import (
     Error,
     Message,
     MisuseError,
+    RequestContext,
     Root,
     RpcError,
     Server,
@@ -35,7 +36,7 @@ from .conftest import LEGACY, Asking, Question
 async def test_sampling(asking: Asking) -> None:
     seen: list[dict[str, Any]] = []
 
-    async def model(params: dict[str, Any], ctx: Context) -> str:
+    async def model(params: dict[str, Any], ctx: RequestContext) -> str:
         seen.append(params)
         assert ctx.request.method == "sampling/createMessage"
         return "hi"
@@ -256,7 +257,7 @@ async def test_generic_questions_and_notifications(asking: Asking) -> None:
             await ctx.ask("sampling/createMessage", {"messages": [], "maxTokens": 1}, timeout=0.05)
         return await ctx.ask("roots/list", on_progress=seen.append)
 
-    async def roots(ctx: Context) -> list[str]:
+    async def roots(ctx: RequestContext) -> list[str]:
         ctx.progress(1, 2, "half")
         return ["/x"]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import enum
 import threading
 from dataclasses import dataclass
-from datetime import date
 from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
@@ -16,8 +16,10 @@ import pytest
 from tricorn import (
     Context,
     Elicited,
+    Error,
     MisuseError,
     PeerMisbehavedError,
+    RequestContext,
     RpcError,
     Server,
     UnsupportedError,
@@ -43,7 +45,7 @@ class Person:
     age: int
     color: Color
     sizes: list[Literal["s", "m"]]
-    born: date | None = None
+    born: datetime.date | None = None
     member: bool = True
 
 
@@ -64,8 +66,8 @@ def test_forms_of_types() -> None:
         "properties": {
             "name": {"type": "string", "description": "In full", "minLength": 1},
             "age": {"type": "integer"},
-            "color": {"type": "string", "enum": ["blue", "red"], "title": "Color"},
-            "sizes": {"type": "array", "items": {"type": "string", "enum": ["m", "s"]}},
+            "color": {"type": "string", "enum": ["red", "blue"], "title": "Color"},
+            "sizes": {"type": "array", "items": {"type": "string", "enum": ["s", "m"]}},
             "born": {"type": "string", "format": "date"},
             "member": {"type": "boolean", "default": True},
         },
@@ -82,7 +84,7 @@ def test_forms_of_types() -> None:
         "required": ["mail"],
     }
     assert form(int).schema == {"type": "object", "properties": {"value": {"type": "integer"}}, "required": ["value"]}
-    assert form(Literal["b", "a"]).schema["properties"]["value"] == {"type": "string", "enum": ["a", "b"]}
+    assert form(Literal["b", "a"]).schema["properties"]["value"] == {"type": "string", "enum": ["b", "a"]}
     assert form(None).schema == {"type": "object", "properties": {}}
     for nested in (list[int], dict[str, int], Literal[1, 2], int | str, TypedDict("Nested", {"x": Person})):
         with pytest.raises(MisuseError, match="flat fields only"):
@@ -97,7 +99,7 @@ def test_forms_of_types() -> None:
         (
             Person,
             {"name": "Ada", "age": 36.0, "color": "red", "sizes": ["s"], "born": "1815-12-10"},
-            Person("Ada", 36, Color.RED, ["s"], date(1815, 12, 10)),
+            Person("Ada", 36, Color.RED, ["s"], datetime.date(1815, 12, 10)),
         ),
         (Typed, {"score": 1}, {"score": 1.0}),
         (Model, {"mail": "a@b.c"}, Model(mail="a@b.c")),
@@ -174,7 +176,7 @@ async def test_forms_that_are_none(asking: Asking) -> None:
 async def test_pages_to_visit(asking: Asking) -> None:
     heard: list[Any] = []
 
-    async def visit(message: str, url: str, elicitation_id: str, ctx: Context) -> bool:
+    async def visit(message: str, url: str, elicitation_id: str, ctx: RequestContext) -> bool:
         heard.append((message, url, elicitation_id, ctx.request.method))
         return True
 
@@ -221,3 +223,46 @@ async def test_pages_that_have_to_be_visited_first(app: Server) -> None:
                 {"mode": "url", "message": "Sign in", "url": "https://example.com/in", "elicitationId": "e1"}
             ]
         }
+
+
+Size = Literal["S", "M", "L", "XL"]
+
+
+class Weight(enum.Enum):
+    LIGHT = "light"
+    HEAVY = "heavy"
+    AVERAGE = "average"
+
+
+class Order(TypedDict):
+    size: Size
+    weight: Weight
+    extras: list[Literal["z", "a", "m"]]
+    on: datetime.date
+    at: datetime.datetime | None
+    again: Literal["z", "a"] | None
+
+
+def test_choices_keep_their_order_and_times_their_format() -> None:
+    fields = form(Order).schema["properties"]
+    assert fields["size"]["enum"] == ["S", "M", "L", "XL"]
+    assert fields["weight"]["enum"] == ["light", "heavy", "average"]
+    assert fields["extras"]["items"]["enum"] == ["z", "a", "m"]
+    assert fields["again"]["enum"] == ["z", "a"]
+    assert fields["on"] == {"type": "string", "format": "date"}
+    assert fields["at"] == {"type": "string", "format": "date-time"}
+    assert form(Size).schema["properties"]["value"]["enum"] == ["S", "M", "L", "XL"]
+    assert form(datetime.datetime).schema["properties"]["value"]["format"] == "date-time"
+
+
+async def test_times_in_a_form(asking: Asking) -> None:
+    at = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc)
+    assert (
+        await asking(lambda ctx: ctx.elicit("?", datetime.datetime), elicitation=lambda: {"value": at})
+    ).content == at
+    day = await asking(lambda ctx: ctx.elicit("?", datetime.date), elicitation=lambda: {"value": "2026-01-02"})
+    assert day.content == datetime.date(2026, 1, 2)
+    for schema in (datetime.datetime, datetime.date):
+        error = await asking(lambda ctx, schema=schema: ctx.elicit("?", schema), elicitation=lambda: {"value": "soon"})
+        assert isinstance(error, Error), error
+        assert "value" in str(error) or "encoded" in str(error)

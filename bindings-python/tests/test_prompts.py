@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import enum
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -15,8 +17,10 @@ from tricorn import (
     Image,
     Message,
     MisuseError,
+    Next,
     Prompt,
     PromptArgument,
+    Request,
     RpcError,
     Server,
     Text,
@@ -48,7 +52,6 @@ async def get(app: Server, name: str, revision: str = "2025-11-25", /, **argumen
         (Message("assistant", {"type": "text", "text": "x"}), [assistant("x")]),
         (GetPromptResult([user("a"), "b"], description="other"), [user("a"), user("b")]),
         ({"messages": [{"role": "user", "content": {"type": "text", "text": "x"}}]}, [user("x")]),
-        (None, []),
     ],
 )
 async def test_what_a_prompt_says(app: Server, value: Any, messages: list[Message], revision: str) -> None:
@@ -226,3 +229,48 @@ def test_messages() -> None:
     assert Message("user", "x") == user("x")  # type: ignore[arg-type]
     assert Prompt({"name": "x"}) == Prompt({"name": "x"})
     assert repr(GetPromptResult("x")).startswith("GetPromptResult({'messages'")
+
+
+class Color(enum.Enum):
+    RED = "red"
+
+
+async def test_arguments_are_text(app: Server) -> None:
+    seen: list[Any] = []
+
+    @app.middleware
+    async def look(request: Request, context: Context, next: Next) -> Any:  # noqa: A002
+        seen.append(request.params.get("arguments"))
+        return await next(request, context)
+
+    @app.prompt
+    def prompt(day: datetime.date, color: Color, many: list[int], flag: bool, text: str, none: str = "-") -> str:
+        return f"{day} {color} {many} {flag} {text} {none}"
+
+    arguments = {"day": datetime.date(2020, 1, 2), "color": Color.RED, "many": [1, 2], "flag": True, "text": "t"}
+    async with testing.connect(app) as client:
+        result = await client.get_prompt("prompt", {**arguments, "none": None})
+    assert result.text == "2020-01-02 Color.RED [1, 2] True t -"
+    assert {"day": "2020-01-02", "color": "red", "many": "[1,2]", "flag": "true", "text": "t"} in seen
+
+
+async def test_a_prompt_that_says_nothing(app: Server) -> None:
+    app.add_prompt(lambda: None, name="p")
+    async with testing.connect(app) as client:
+        with pytest.raises(RpcError, match="expected text, a message"):
+            await client.get_prompt("p")
+
+
+async def test_choices_are_completed_in_their_order(app: Server) -> None:
+    @app.prompt
+    def prompt(size: Literal["S", "M", "L"]) -> str:
+        return size
+
+    async with testing.connect(app) as client:
+        assert (await client.complete("prompt", "size", "")).values == ["S", "M", "L"]
+
+
+def test_wrong_completions(app: Server) -> None:
+    for wrong in (5, "x", [5], {"a": "b"}):
+        with pytest.raises(MisuseError, match=r"the completion of 'a' .* expected a function or a list of strings"):
+            app.add_prompt(lambda a: "", name="p", complete={"a": wrong})  # type: ignore[dict-item]

@@ -14,7 +14,9 @@ from tricorn import (
     Context,
     Icon,
     MisuseError,
+    Next,
     ReadResourceResult,
+    Request,
     ResourceContents,
     ResourceNotFoundError,
     RpcError,
@@ -288,3 +290,24 @@ async def test_reading_is_cancelled(app: Server, revision: str) -> None:
         task.cancel()
         await asyncio.wait_for(cancelled.wait(), 10)
     assert not app._host.running
+
+
+async def test_subscribing_by_definition_and_meta_of_every_request(app: Server) -> None:
+    seen: list[Any] = []
+
+    @app.middleware
+    async def look(request: Request, context: Context, next: Next) -> Any:  # noqa: A002
+        seen.append((request.method, context.request.meta.get("a/b")))
+        return await next(request, context)
+
+    app.add_resource("test://1", "one")
+    app.on_subscribe(lambda: None)
+    async with testing.connect(app, revision="2025-11-25") as client:
+        (resource,) = await client.list_resources(meta={"a/b": 1})
+        await client.subscribe(resource, meta={"a/b": 2})
+        await client.unsubscribe(resource)
+        await client.request("resources/read", {"uri": "test://1", "_meta": {"c/d": 1}}, meta={"a/b": 3})
+        with pytest.raises(TypeError, match="resources/read: no option 'metta'"):
+            await client.read_resource(resource, metta={})  # type: ignore[call-arg]
+    assert ("resources/list", 1) in seen
+    assert ("resources/read", 3) in seen

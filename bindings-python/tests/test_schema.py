@@ -337,3 +337,25 @@ def test_pydantic_is_not_imported_for_those_who_do_not_use_it(script: Callable[[
         print(sorted({"pydantic", "tricorn.client", "tricorn.asgi", "importlib.metadata"} & sys.modules.keys()))
     """
     assert script(code) == "[]\n"
+
+
+def test_choices_keep_their_order() -> None:
+    class Inner(msgspec.Struct, rename="camel"):
+        first_size: Literal["S", "M", "L"]
+        others: dict[str, tuple[Literal["z", "a"], ...]]
+
+    def function(
+        size: Literal["S", "M", None, "L"],
+        number: Annotated[Literal[3, 1], "x"],
+        inner: Inner,
+        pair: tuple[Literal["z", "a"], int],
+    ) -> list[Literal["z", "a"]]: ...
+
+    made, _ = schema.arguments(schema.read(function))
+    properties, fields = made["properties"], made["$defs"]["Inner"]["properties"]
+    assert properties["size"]["enum"] == ["S", "M", None, "L"]
+    assert properties["number"]["enum"] == [3, 1]
+    assert properties["pair"]["prefixItems"][0]["enum"] == ["z", "a"]
+    assert fields["firstSize"]["enum"] == ["S", "M", "L"]
+    assert fields["others"]["additionalProperties"]["items"]["enum"] == ["z", "a"]
+    assert schema.result(schema.read(function).hint)[1] == {"type": "array", "items": {"enum": ["z", "a"]}}

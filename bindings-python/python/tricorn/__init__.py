@@ -45,7 +45,7 @@ from .content import (
     Tool,
     ToolAnnotations,
 )
-from .context import Context, RequestInfo
+from .context import Context, RequestContext, RequestInfo
 from .errors import (
     AuthError,
     CancelledError,
@@ -63,6 +63,7 @@ from .errors import (
     UrlElicitationRequiredError,
 )
 from .logs import LogHandler
+from .middleware import Next, Request
 from .prompts import GetPromptResult, Message, Prompt, PromptArgument, PromptOptions, assistant, user
 from .resources import ReadResourceResult, Resource, ResourceOptions, ResourceTemplate
 from .server import HttpOptions, Server, ServerOptions
@@ -100,12 +101,15 @@ __all__ = [
     "LogHandler",
     "Message",
     "MisuseError",
+    "Next",
     "PeerMisbehavedError",
     "Progress",
     "Prompt",
     "PromptArgument",
     "PromptOptions",
     "ReadResourceResult",
+    "Request",
+    "RequestContext",
     "RequestInfo",
     "RequestOptions",
     "Resource",

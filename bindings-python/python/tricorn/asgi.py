@@ -11,6 +11,7 @@ from urllib.parse import quote
 from .errors import Error
 
 if TYPE_CHECKING:
+    from ._core import HttpEndpoint
     from .server import HttpOptions, Server
 
 Message = MutableMapping[str, Any]
@@ -19,13 +20,25 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 class Application:
-    """What `Server.asgi()` returns. It needs no lifespan: the first request finds the event loop by itself."""
+    """What `Server.asgi()` returns. It needs no lifespan: the first request finds the event loop by itself.
+
+    Where the framework passes its lifespan on, its end is that of the server's own `lifespan`, too. Else say
+    `await application.close()` when the program ends.
+    """
 
     def __init__(self, server: Server, options: HttpOptions) -> None:
         self._server = server
-        self._endpoint = server._core.http(json.dumps(options))
+        self._options = json.dumps(options)
+        self._endpoint: HttpEndpoint | None = server._core.http(self._options)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._user: object = None
+
+    async def close(self) -> None:
+        """Ends all sessions, and the server's lifespan; a request after that begins anew."""
+        if self._loop is asyncio.get_running_loop():
+            self._loop = None
+            self._endpoint = None
+            await self._server._release(self._user)
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """One ASGI connection."""
@@ -43,9 +56,7 @@ class Application:
             if message["type"] == "lifespan.startup":
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
-                if self._loop is asyncio.get_running_loop():
-                    self._loop = None
-                    self._server._host.detach(self._user)
+                await self.close()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
@@ -58,6 +69,9 @@ class Application:
         if self._loop is not loop:
             self._user = host.attach()
             self._loop = loop
+        if self._endpoint is None:
+            self._endpoint = self._server._core.http(self._options)
+        endpoint = self._endpoint
         parts: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
         finished: asyncio.Future[Any] = loop.create_future()
         finished.add_done_callback(lambda _: parts.put_nowait(("end", None)))
@@ -65,8 +79,8 @@ class Application:
         self._server._exchanges[op] = lambda name, part: parts.put_nowait((name, part))
         watch = loop.create_task(_gone(receive, parts))
         try:
-            self._endpoint.exchange(op, _head(scope), body)
-            await _answer(parts, finished, send, lambda: self._endpoint.written(op))
+            endpoint.exchange(op, _head(scope), body)
+            await _answer(parts, finished, send, lambda: endpoint.written(op))
         finally:
             watch.cancel()
             self._server._exchanges.pop(op, None)

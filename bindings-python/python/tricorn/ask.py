@@ -10,7 +10,8 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from .content import Content, WireResult, block
+from .choices import restore
+from .content import Content, WireResult, block, member, texts
 from .errors import MisuseError, PeerMisbehavedError
 
 T = TypeVar("T")
@@ -92,7 +93,7 @@ class CreateMessageResult(WireResult):
     @property
     def text(self) -> str:
         """All text blocks joined by line breaks."""
-        return "\n".join(item["text"] for item in self._blocks if item.get("type") == "text")
+        return texts(self._blocks)
 
     @property
     def _blocks(self) -> list[Json]:
@@ -102,12 +103,12 @@ class CreateMessageResult(WireResult):
     @property
     def role(self) -> str:
         """Whose message it is; the model's is `"assistant"`."""
-        return cast(str, self.raw.get("role"))
+        return cast(str, self.raw.get("role") or "assistant")
 
     @property
     def model(self) -> str:
         """The model that wrote it."""
-        return cast(str, self.raw.get("model"))
+        return cast(str, self.raw.get("model") or "unknown")
 
     @property
     def stop_reason(self) -> str | None:
@@ -117,10 +118,10 @@ class CreateMessageResult(WireResult):
 
 def read_roots(answer: bytes) -> list[Root]:
     """The roots that a client answered with."""
-    try:
-        return msgspec.convert(msgspec.json.decode(answer)["roots"], list[Root])
-    except (msgspec.ValidationError, KeyError, TypeError) as error:
-        raise PeerMisbehavedError(f"the result of roots/list: {error}") from None
+    roots = member("the result of roots/list", msgspec.json.decode(answer).get("roots"), list[Root])
+    if roots is None:
+        raise PeerMisbehavedError("the result of roots/list: there are no roots")
+    return roots
 
 
 # -- forms
@@ -148,11 +149,17 @@ class Form(Generic[T]):
             try:
                 return Elicited("accept", self._read(result.get("content") or {}))
             except (ValueError, KeyError) as error:  # msgspec's and pydantic's errors are ValueErrors
-                message = f"the client's answer to the form does not fit: {str(error) or 'a value is missing'}"
-                raise PeerMisbehavedError(message) from None
+                raise PeerMisbehavedError(f"the client's answer to the form does not fit: {_reason(error)}") from None
         if action not in ("decline", "cancel"):
             raise PeerMisbehavedError(f"the result of elicitation/create: action {json.dumps(action)}")
         return Elicited(action)
+
+
+def _reason(error: Exception) -> str:
+    if hasattr(error, "errors"):  # pydantic's, which are long
+        first: Any = cast(Any, error).errors()[0]
+        return f"{'.'.join(str(step) for step in first['loc'])}: {first['msg']}"
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 
 def form(schema: Any) -> Form[Any]:
@@ -183,7 +190,9 @@ def _json_schema(hint: Any) -> Json:
     if _is_pydantic(hint):
         return cast(Json, sys.modules["pydantic"].TypeAdapter(hint).json_schema())
     try:
-        return msgspec.json.schema(hint, ref_template="#/$defs/{name}")
+        made = msgspec.json.schema(hint, ref_template="#/$defs/{name}")
+        restore(made, hint, made.get("$defs", {}), times=True)
+        return made
     except (TypeError, NotImplementedError) as error:
         raise MisuseError(f"elicit: {hint!r} has no JSON Schema: {error}") from None
 

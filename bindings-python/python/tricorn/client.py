@@ -12,13 +12,25 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from . import _core
-from .content import CallToolResult, Implementation
+from .content import CallToolResult, Implementation, member
+from .context import RequestContext
 from .errors import ClosedError, MisuseError
 from .features import AsyncFeatures
 from .handler import encode
-from .handlers import CALLBACKS, QUESTIONS, Handlers, RootLike, hear, offer, root_list
-from .host import Host
-from .requests import OnProgress, Request, RequestOptions, call_params, limit, progress_sink, request_options
+from .handlers import CALLBACKS, QUESTIONS, Handlers, RootLike, called, hear, known_options, offer, root_list
+from .host import Host, OnError
+from .middleware import Around, Builtin, wrap_all
+from .requests import (
+    OnProgress,
+    Request,
+    RequestOptions,
+    call_params,
+    limit,
+    progress_of,
+    request_options,
+    with_meta,
+    written,
+)
 from .server import Identity, Server, caller
 
 if TYPE_CHECKING:
@@ -61,11 +73,15 @@ class ClientOptions(Identity, Handlers, total=False):
     """What the server is told this client can do besides, such as `{"experimental": {}}`; nothing."""
     server: str
     """Which server of an `mcp.json` with several."""
+    middleware: Sequence[Around[RequestContext] | Builtin]
+    """What stands around every request that is sent, the first outermost; nothing. See `Server.middleware`."""
+    on_error: OnError
+    """Called with what a handler or a callback raised, and its name; by default the logger `tricorn` gets it."""
     on_notification: Callable[[str, dict[str, Any]], object]
     """Called with method and parameters of every notification from the server.
 
     This and the other callbacks run on the event loop, those of a `Client` in a thread of the library's own, where any
-    `Client` raises `MisuseError`. They must not block.
+    `Client` raises `MisuseError`. They must not block; asynchronous ones are awaited, up to 256 at once.
     """
     on_stderr: Callable[[str], object]
     """Called with every line a child process writes to standard error, which otherwise goes to this process's.
@@ -98,16 +114,15 @@ class AsyncClient(AsyncFeatures):
 
     def __init__(self, target: Target, **options: Unpack[ClientOptions]) -> None:
         introduce(options, sys._getframe(1).f_globals)
+        known_options("client", options, ClientOptions)
         settings: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
         if "request_timeout" in options:
             settings["request_timeout"] = limit(options["request_timeout"]) or 0
         which = settings.pop("server", None)
-        self._on_notification: Callable[[str, dict[str, Any]], object] | None = settings.pop("on_notification", None)
-        self._on_stderr: Callable[[str], object] | None = settings.pop("on_stderr", None)
-        self._on_close: Callable[[str], object] | None = settings.pop("on_close", None)
-        self._callbacks = {name: settings.pop(name) for name in CALLBACKS if name in settings}
+        self._callbacks = {name: called(name, settings.pop(name)) for name in CALLBACKS if name in settings}
         questions = {name: settings.pop(name) for name in QUESTIONS if name in settings}
-        self._host = Host()
+        around = settings.pop("middleware", ())
+        self._host = Host(False, called("on_error", settings.pop("on_error", None)))
         self._peer = target if isinstance(target, Server) else None
         self._info: dict[str, Any] | None = None
         self._closing: asyncio.Task[None] | None = None
@@ -118,9 +133,10 @@ class AsyncClient(AsyncFeatures):
         if isinstance(target, Server):
             self._core = _core.Client.in_memory(self._host.bridge, source, target._core, text)
         else:
-            where = resolve(target, which, self._on_stderr is not None)
+            where = resolve(target, which, "on_stderr" in self._callbacks)
             self._core = _core.Client(self._host.bridge, source, encode(where).decode(), text)
         self._has_roots = offer(self._core, self._host, questions)
+        wrap_all(self._core, self._host, around)
 
     # -- life
 
@@ -160,7 +176,8 @@ class AsyncClient(AsyncFeatures):
             await self._host.wait(self._core.close)
         finally:
             if self._peer is not None:
-                self._peer._host.detach(self._lent)
+                await self._peer._release(self._lent)
+            self._host.cancel_tasks()
             self._host.detach(self._user)
             self._host.bridge.close()
 
@@ -200,7 +217,7 @@ class AsyncClient(AsyncFeatures):
     def server_info(self) -> Implementation | None:
         """What the server calls itself; no proof of anything."""
         info = self._agreed.get("serverInfo")
-        return None if info is None else msgspec.convert(info, Implementation)
+        return member("serverInfo", info, Implementation)
 
     @property
     def capabilities(self) -> dict[str, Any]:
@@ -248,14 +265,14 @@ class AsyncClient(AsyncFeatures):
             call_params(name, arguments, meta),
             request_options(timeout, max_timeout, on_progress, idempotent),
         )
-        progress = None if on_progress is None else progress_sink(on_progress)
+        progress = None if on_progress is None else progress_of({"on_progress": on_progress}, self._host)
         return CallToolResult.from_wire(await self._host.wait(start, progress))
 
     async def request(
         self, method: str, params: Mapping[str, Any] | None = None, **options: Unpack[RequestOptions]
     ) -> dict[str, Any]:
         """Any request by name; the result object as it is on the wire."""
-        answer = await self._wait(method, None if params is None else encode(params), options)
+        answer = await self._wait(method, params, options)
         return cast("dict[str, Any]", msgspec.json.decode(answer))
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
@@ -269,10 +286,9 @@ class AsyncClient(AsyncFeatures):
     async def _do(self, request: Request[T], options: RequestOptions) -> T:
         return request.read(await self._wait(request.method, request.params, options))
 
-    async def _wait(self, method: str, params: bytes | None, options: RequestOptions) -> bytes:
-        on_progress = options.get("on_progress")
-        progress = None if on_progress is None else progress_sink(on_progress)
-        return await self._host.wait(self._start(method, params, request_options(**options)), progress)
+    async def _wait(self, method: str, params: Mapping[str, Any] | None, options: RequestOptions) -> bytes:
+        start = self._start(method, with_meta(params, options), written(method, options))
+        return await self._host.wait(start, progress_of(options, self._host))
 
     def _start(self, method: str, params: bytes | None, options: str) -> Callable[[int], None]:
         if self._info is None or self._closing is not None:
@@ -286,17 +302,8 @@ class AsyncClient(AsyncFeatures):
         raise MisuseError("not connected: use `async with`, or `await client.connect()` first")
 
     def _event(self, name: str, params: bytes) -> None:
-        if name == "notification" and (self._on_notification is not None or self._callbacks):
-            value = msgspec.json.decode(params)
-            method: str = value["method"]
-            given: dict[str, Any] = value.get("params") or {}
-            if self._on_notification is not None:
-                self._on_notification(method, given)
-            hear(self._callbacks, method, given)
-        elif name == "stderr" and self._on_stderr is not None:
-            self._on_stderr(msgspec.json.decode(params)["line"])
-        elif name == "closed" and self._on_close is not None and self._closing is None:
-            self._on_close(msgspec.json.decode(params)["reason"])
+        if self._callbacks and (name != "closed" or self._closing is None):
+            hear(self._host, self._callbacks, name, msgspec.json.decode(params))
 
     def __repr__(self) -> str:
         state = "closed" if self._closing else "new" if self._info is None else self.protocol_version

@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
+from .content import member
 from .errors import MisuseError, PeerMisbehavedError
-from .handler import Answer, OnError, Subject, encode, hook, hook_handler
+from .handler import Answer, Subject, encode, hook, hook_handler
 from .host import Handler, Host, Threads
 
 Complete = Callable[..., Any] | Sequence[str]
@@ -26,17 +27,10 @@ class Completion(msgspec.Struct, omit_defaults=True, rename="camel"):
     @classmethod
     def from_wire(cls, wire: bytes) -> Completion:
         """What a peer answered."""
-        try:
-            return _DECODER.decode(wire).completion
-        except msgspec.ValidationError as error:
-            raise PeerMisbehavedError(f"the result of completion/complete: {error}") from None
-
-
-class _Result(msgspec.Struct):
-    completion: Completion
-
-
-_DECODER = msgspec.json.Decoder(_Result)
+        found = member("the result of completion/complete", msgspec.json.decode(wire).get("completion"), cls)
+        if found is None:
+            raise PeerMisbehavedError("the result of completion/complete: there is no completion")
+        return found
 
 
 def answering(host: Host) -> Answer:
@@ -65,15 +59,14 @@ def _arguments(params: dict[str, Any]) -> dict[str, str]:
     return context.get("arguments") or {}
 
 
-def completer(
-    host: Host, of: str, argument: str, complete: Complete, threads: Threads, on_error: OnError | None
-) -> Handler:
+def completer(host: Host, of: str, argument: str, complete: Complete, threads: Threads) -> Handler:
     """The entry of the handler table that completes one argument of a prompt or a template, `of`."""
     what = f"the completion of {argument!r} of {of}"
-    if isinstance(complete, str):
-        raise MisuseError(f"{what}: expected a function or a list of strings, got {complete!r}")
     if not callable(complete):
-        signature = hook(_begun(list(complete)), 1, what)
+        several: list[Any] = list(complete) if hasattr(complete, "__iter__") else [complete]
+        if isinstance(complete, (str, Mapping)) or not all(isinstance(one, str) for one in several):
+            raise MisuseError(f"{what}: expected a function or a list of strings, got {complete!r}")
+        signature = hook(_begun(several), 1, what)
         inline: Threads | None = None
     else:
         signature = hook(complete, 2, what)
@@ -83,14 +76,14 @@ def completer(
         return params["argument"]["value"], _arguments(params)
 
     subject = Subject("the completion of", argument)
-    return hook_handler(host, subject, signature, values, answering(host), inline, on_error)
+    return hook_handler(host, subject, signature, values, answering(host), inline)
 
 
-def fallback(host: Host, complete: Callable[..., Any], threads: Threads, on_error: OnError | None) -> Handler:
+def fallback(host: Host, complete: Callable[..., Any], threads: Threads) -> Handler:
     """The entry of the handler table that completes what nothing else does."""
     signature = hook(complete, 4, "on_complete")
 
     def values(params: dict[str, Any]) -> tuple[Any, ...]:
         return params["ref"], params["argument"]["name"], params["argument"]["value"], _arguments(params)
 
-    return hook_handler(host, Subject("the completion", ""), signature, values, answering(host), threads, on_error)
+    return hook_handler(host, Subject("the completion", ""), signature, values, answering(host), threads)

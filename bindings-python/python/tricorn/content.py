@@ -6,6 +6,7 @@ The classes mirror the wire (specification: server/tools, "Tool Result"): `mime_
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import msgspec
@@ -188,6 +189,18 @@ class WireResult:
         return f"{type(self).__name__}({self.raw!r})"
 
 
+def items(value: Any) -> list[Any]:
+    """The items of an array; none of anything else."""
+    return cast(Any, value) if isinstance(value, list) else []
+
+
+def texts(blocks: Any) -> str:
+    """The texts of a peer's content blocks, joined by line breaks."""
+    members = [cast("dict[str, Any]", one) for one in items(blocks) if isinstance(one, dict)]
+    found = [one.get("text") for one in members if one.get("type") == "text"]
+    return "\n".join(text for text in found if isinstance(text, str))
+
+
 class CallToolResult(WireResult):
     """The whole result of a tool call.
 
@@ -240,7 +253,7 @@ class CallToolResult(WireResult):
     @property
     def text(self) -> str:
         """All text blocks joined by line breaks."""
-        return "\n".join(b["text"] for b in self.raw.get("content") or () if b.get("type") == "text")
+        return texts(self.raw.get("content"))
 
     @property
     def is_error(self) -> bool:
@@ -277,12 +290,18 @@ class Definition:
     @property
     def name(self) -> str:
         """The name to use it by, or, of a resource, a name for programs."""
-        return cast(str, self.raw["name"])
+        return self._text("name")
 
     @property
     def title(self) -> str:
         """The name to show to people."""
-        return cast(str, self.raw.get("title") or self.raw["name"])
+        return cast(str, self.raw.get("title") or self.name)
+
+    def _text(self, key: str) -> str:
+        value = self.raw.get(key)
+        if not isinstance(value, str):
+            raise PeerMisbehavedError(f"{type(self).__name__}.{key}: expected a string, got {json.dumps(value)[:80]}")
+        return value
 
     @property
     def description(self) -> str | None:
@@ -292,7 +311,7 @@ class Definition:
     @property
     def icons(self) -> list[Icon]:
         """Images for user interfaces."""
-        return msgspec.convert(self.raw.get("icons") or [], list[Icon])
+        return member(f"{type(self).__name__}.icons", self.raw.get("icons"), list[Icon]) or []
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -316,13 +335,16 @@ class Tool(Definition):
     @property
     def title(self) -> str:
         """The name to show to people."""
-        annotations = cast("dict[str, Any]", self.raw.get("annotations") or {})
-        return cast(str, self.raw.get("title") or annotations.get("title") or self.raw["name"])
+        annotations = self.annotations
+        return cast(str, self.raw.get("title") or (annotations and annotations.title) or self.name)
 
     @property
     def input_schema(self) -> dict[str, Any]:
         """JSON Schema of the arguments."""
-        return cast("dict[str, Any]", self.raw["inputSchema"])
+        schema = self.raw.get("inputSchema")
+        if not isinstance(schema, dict):
+            raise PeerMisbehavedError(f"Tool.inputSchema: expected an object, got {json.dumps(schema)[:80]}")
+        return cast("dict[str, Any]", schema)
 
     @property
     def output_schema(self) -> dict[str, Any] | None:
@@ -332,20 +354,49 @@ class Tool(Definition):
     @property
     def annotations(self) -> ToolAnnotations | None:
         """Hints about its behaviour."""
-        return optional(self.raw.get("annotations"), ToolAnnotations)
+        return member("Tool.annotations", self.raw.get("annotations"), ToolAnnotations)
 
 
-def optional(value: Any, cls: type[T]) -> T | None:
-    """A member of a definition as a value of `cls`."""
-    return None if value is None else msgspec.convert(value, cls)
+def member(name: str, value: Any, cls: type[T]) -> T | None:
+    """What a peer sent, as a value of `cls`; `name` says what it is when it is something else.
 
-
-def block(item: dict[str, Any]) -> Content | dict[str, Any]:
-    """The content block for its wire form; a block of an unknown type stays a dictionary."""
-    cls = _BY_TAG.get(item.get("type"))
-    if cls is None:
-        return item
+    What does no harm is overlooked: null for what may be left out, whole numbers written as fractions, base64 without
+    its padding or in the alphabet for URLs.
+    """
+    if value is None:
+        return None
     try:
-        return cast(Content, msgspec.convert(item, cls))
-    except msgspec.ValidationError as error:
-        raise PeerMisbehavedError(f"content block of type {item['type']!r}: {error}") from None
+        return msgspec.convert(value, cls)
+    except msgspec.ValidationError:
+        try:
+            return msgspec.convert(_lenient(value), cls)
+        except (msgspec.ValidationError, ValueError) as error:
+            raise PeerMisbehavedError(f"{name}: {error}") from None
+
+
+def _lenient(value: Any, key: str = "") -> Any:
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value)
+        return {k: _lenient(one, k) for k, one in members.items() if one is not None and k != "_meta"} | (
+            {"_meta": members["_meta"]} if isinstance(members.get("_meta"), dict) else {}
+        )
+    if isinstance(value, list):
+        return [_lenient(one) for one in cast("list[Any]", value)]  # type: ignore[redundant-cast]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str) and key in ("data", "blob"):
+        text = "".join(value.split()).rstrip("=").replace("-", "+").replace("_", "/")
+        return text + "=" * (-len(text) % 4)
+    return value
+
+
+def block(item: Any) -> Content | dict[str, Any]:
+    """The content block for its wire form; a block of an unknown type stays a dictionary."""
+    if not isinstance(item, dict):
+        raise PeerMisbehavedError(f"content block: expected an object, got {json.dumps(item)[:80]}")
+    members = cast("dict[str, Any]", item)
+    cls = _BY_TAG.get(members.get("type"))
+    if cls is None:
+        return members
+    found: Content | None = member(f"content block of type {members['type']!r}", members, cls)
+    return members if found is None else found

@@ -6,21 +6,28 @@ import asyncio
 import contextvars
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent import futures
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast, overload
 
 import msgspec
 
-from .content import Implementation
-from .errors import CancelledError, ClosedError, Error, MisuseError, UnsupportedError
+from .content import Implementation, member
+from .errors import CancelledError, ClosedError, Error, MisuseError
+from .host import NO_STATE
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import Self, Unpack
 
     from .ask import CreateMessageResult, Elicited, Root
     from .host import Host
     from .prompts import Message, Said
     from .requests import RequestOptions
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    State = TypeVarWithDefault("State", default=Any)
+else:
+    State = TypeVar("State")
 T = TypeVar("T")
 Kind = Literal["tool", "resource", "resource_template", "prompt"]
 CURRENT: contextvars.ContextVar[tuple[Host, int]] = contextvars.ContextVar("tricorn.call")
@@ -61,7 +68,7 @@ class RequestInfo:
     def client_info(self) -> Implementation | None:
         """What the client calls itself; no proof of anything."""
         info = self.raw.get("clientInfo")
-        return None if info is None else msgspec.convert(info, Implementation)
+        return member("clientInfo", info, Implementation)
 
     @property
     def client_capabilities(self) -> dict[str, Any]:
@@ -107,54 +114,121 @@ class RequestInfo:
         return f"RequestInfo({self.raw!r})"
 
 
-class Context:
-    """The call a handler works on; ask for it with a parameter annotated `Context`.
+class RequestContext:
+    """The request that a function works on: all that a client's handlers and middleware get, and the base of `Context`.
 
-    What is no coroutine may be called from any thread. After the handler has returned it does nothing. What asks the
-    client something is awaited on the server's event loop; a plain function, which runs in a worker thread, says
-    `ctx.wait(ctx.elicit(...))`. A handler that is cancelled takes its questions back.
+    What is no coroutine may be called from any thread. After the function has returned it does nothing.
     """
 
-    __slots__ = ("_host", "_key", "_request")
+    __slots__ = ("_host", "_key", "_request", "_values")
 
     def __init__(self, host: Host, key: int) -> None:
         self._host = host
         self._key = key
         self._request: RequestInfo | None = None
+        self._values: dict[Any, Any] | None = None
 
     @classmethod
-    def current(cls) -> Context:
+    def current(cls) -> Self:
         """The context of the call whose handler runs here, for functions that are not handed one."""
-        try:
-            return cls(*CURRENT.get())
-        except LookupError:
-            raise MisuseError("there is no call: Context.current() works in handlers and what they call") from None
+        host, key = CURRENT.get(None) or (None, 0)
+        if host is None:
+            raise MisuseError(f"there is no call: {cls.__name__}.current() works in handlers and what they call")
+        if issubclass(cls, Context) and not host.serves:
+            raise MisuseError(
+                "this is a client's handler, which has no client to talk to: use RequestContext.current()"
+            )
+        return cls(host, key)
 
     def progress(self, progress: float, total: float | None = None, message: str | None = None) -> bool:
-        """Tells the client how far the call is, if it asked; False when the call is over.
+        """Tells the peer how far the call is, if it asked; False when the call is over.
 
         `progress` must grow with every report; any unit will do, `total` in the same one.
         """
         return self._host.bridge.progress(self._key, progress, total, message)
 
-    def log(self, level: Level, data: Any, logger: str | None = None) -> bool:
-        """Sends the client a log message: any JSON value as `data`; False when its level filters the message out."""
-        return self._host.bridge.log(self._key, level, logger, msgspec.json.encode(data))
-
     @property
     def cancelled(self) -> bool:
-        """True when the client no longer wants the answer; asynchronous handlers are cancelled as well."""
+        """True when the peer no longer wants the answer; asynchronous functions are cancelled as well."""
         return self._key in self._host.cancelled
 
     @property
     def request(self) -> RequestInfo:
-        """The request: revision, client, headers, `_meta`. Look at it before the handler returns."""
+        """What the call came with; ask while the handler still runs."""
         if self._request is None:
             text = self._host.bridge.context(self._key)
             if text is None:
                 raise MisuseError("the call is over: read ctx.request while the handler still runs")
             self._request = RequestInfo(msgspec.json.decode(text))
         return self._request
+
+    @property
+    def values(self) -> dict[Any, Any]:
+        """Whatever the middleware and the handler of this one request want to tell each other; empty at first."""
+        if self._values is None:
+            self._values = self._shared(self._key)
+        return self._values
+
+    def _shared(self, key: int) -> dict[Any, Any]:
+        host = self._host
+        known = host.values.get(key)
+        if known is not None:
+            return known
+        text = host.bridge.context(key)
+        if text is None:
+            raise MisuseError("the call is over: read ctx.values while the handler still runs")
+        through: int | None = msgspec.json.decode(text, type=_Through).through
+        # Called once for each key while its function runs, whose end frees the entry.
+        return host.values.setdefault(key, {} if through is None else self._shared(through))
+
+    def wait(self, question: Awaitable[T]) -> T:
+        """Waits in a worker thread for what `elicit` and the like return: `ctx.wait(ctx.elicit("Sure?"))`.
+
+        When the call is cancelled meanwhile, it raises `CancelledError`.
+        """
+        host = self._host
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            pass
+        else:
+            _discard(question)
+            raise MisuseError("ctx.wait would block the event loop: use await here")
+        call = cast("Callable[[futures.Future[T]], T] | None", getattr(host.running.get(self._key), "wait", None))
+        if host.loop is None or call is None:
+            _discard(question)
+            raise ClosedError("the call is over, or does not run in a worker thread")
+        future = asyncio.run_coroutine_threadsafe(_awaited(question), host.loop)
+        try:
+            return call(future)
+        except futures.CancelledError:
+            raise CancelledError("the client no longer wants the answer") from None
+
+
+class Context(RequestContext, Generic[State]):
+    """The call that a server's handler works on; ask for it with a parameter annotated `Context`.
+
+    What asks the client something is awaited on the server's event loop; a plain function, which runs in a worker
+    thread, says `ctx.wait(ctx.elicit(...))`. A handler that is cancelled takes its questions back. `Context[AppState]`
+    says what `ctx.state` is.
+    """
+
+    __slots__ = ()
+
+    @property
+    def state(self) -> State:
+        """What the server's `lifespan` yielded, or its `state`."""
+        state = self._host.state
+        if state is NO_STATE:
+            raise MisuseError("the server has no state: give it one with Server(lifespan=...) or Server(state=...)")
+        return cast(State, state)
+
+    def log(self, level: Level, data: Any, logger: str | None = None) -> bool:
+        """Sends the client a log message; False when its level filters the message out.
+
+        `data` is any value that JSON has; of anything else its text is sent.
+        """
+        return self._host.bridge.log(self._key, level, logger, _loggable(data))
 
     def require(self, capability: str) -> None:
         """Refuses the call when the client did not declare a capability, like `"sampling"` or `"elicitation.url"`.
@@ -206,18 +280,13 @@ class Context:
         params: Mapping[str, Any] | None,
         options: RequestOptions,
         read: Callable[[bytes], T],
-        part: str | None = None,
     ) -> T:
-        from .requests import progress_sink, request_options
+        from .requests import progress_of, with_meta, written
 
         host, key = self._host, self._key
-        text = None if params is None else _encode(params)
-        settings = request_options(**options)
-        on_progress = options.get("on_progress")
-        progress = None if on_progress is None else progress_sink(on_progress)
+        settings, text = written(method, options), with_meta(params, options)
+        progress = progress_of(options, host)
         try:
-            if part is not None:
-                self._declared(method, part)
             return read(await host.wait(lambda op: host.bridge.ask(key, op, method, text, settings), progress))
         except Error as error:
             error.asked = (host, key)
@@ -256,7 +325,7 @@ class Context:
         from .ask import form
 
         params = {"mode": "url", "message": message, "url": url, "elicitationId": elicitation_id}
-        return await self._ask("elicitation/create", params, options, form(None).answer, "elicitation.url")
+        return await self._ask("elicitation/create", params, options, form(None).answer)
 
     def elicitation_complete(self, elicitation_id: str) -> bool:
         """Tells the client that what the user did at a page is done; False when the call is over."""
@@ -298,8 +367,7 @@ class Context:
             "metadata": metadata,
         }
         params = {key: value for key, value in given.items() if value is not None}
-        part = None if tools is None and tool_choice is None else "sampling.tools"
-        return await self._ask("sampling/createMessage", params, options, CreateMessageResult.from_wire, part)
+        return await self._ask("sampling/createMessage", params, options, CreateMessageResult.from_wire)
 
     async def list_roots(self, **options: Unpack[RequestOptions]) -> list[Root]:
         """The folders and files that the client lets this server work on."""
@@ -307,39 +375,9 @@ class Context:
 
         return await self._ask("roots/list", None, options, read_roots)
 
-    def wait(self, question: Awaitable[T]) -> T:
-        """Waits in a worker thread for what `elicit` and the like return: `ctx.wait(ctx.elicit("Sure?"))`.
 
-        When the call is cancelled meanwhile, it raises `CancelledError`.
-        """
-        host = self._host
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            pass
-        else:
-            _discard(question)
-            raise MisuseError("ctx.wait would block the event loop: use await here")
-        call = cast("Callable[[futures.Future[T]], T] | None", getattr(host.running.get(self._key), "wait", None))
-        if host.loop is None or call is None:
-            _discard(question)
-            raise ClosedError("the call is over, or does not run in a worker thread")
-        future = asyncio.run_coroutine_threadsafe(_awaited(question), host.loop)
-        try:
-            return call(future)
-        except futures.CancelledError:
-            raise CancelledError("the client no longer wants the answer") from None
-
-    def _declared(self, method: str, capability: str) -> None:
-        """Raises when the client of a legacy call does not declare a part of a capability."""
-        if self.request.era == "modern":
-            return
-        found: Any = self.request.client_capabilities
-        for part in capability.split("."):
-            found = cast("dict[str, Any]", found).get(part) if isinstance(found, dict) else None
-        if found is None:
-            message = f'"{method}" was not sent: the client does not declare the capability "{capability}"'
-            raise UnsupportedError(message)
+class _Through(msgspec.Struct):
+    through: int | None = None
 
 
 def _decoded(answer: bytes) -> dict[str, Any]:
@@ -360,3 +398,10 @@ def _encode(value: Any) -> bytes:
     from .handler import encode
 
     return encode(value)
+
+
+def _loggable(data: Any) -> bytes:
+    try:
+        return _encode(data)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return msgspec.json.encode(str(data).encode("utf-8", "replace").decode())

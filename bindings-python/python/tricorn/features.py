@@ -99,18 +99,18 @@ class AsyncFeatures:
         """Reads a resource. `RpcError` when there is none: -32002, in newer revisions -32602."""
         return await self._do(requests.read_resource(uri), options)
 
-    async def subscribe(self, uri: str, **options: Unpack[RequestOptions]) -> None:
+    async def subscribe(self, uri: str | Resource, **options: Unpack[RequestOptions]) -> None:
         """Wants to hear of changes of a resource, by `on_resource_updated`."""
         await self._do(requests.subscribe(uri, True), options)
 
-    async def unsubscribe(self, uri: str, **options: Unpack[RequestOptions]) -> None:
+    async def unsubscribe(self, uri: str | Resource, **options: Unpack[RequestOptions]) -> None:
         """No longer wants to hear of them."""
         await self._do(requests.subscribe(uri, False), options)
 
     async def get_prompt(
         self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[RequestOptions]
     ) -> GetPromptResult:
-        """Fills in a prompt. Arguments are text; a value that is none is written as JSON."""
+        """Fills in a prompt. Arguments are text; other values are written as JSON, and None is left out."""
         return await self._do(requests.get_prompt(name, arguments), options)
 
     async def complete(
@@ -213,18 +213,18 @@ class Features:
         """Reads a resource. `RpcError` when there is none: -32002, in newer revisions -32602."""
         return self._do(requests.read_resource(uri), options)
 
-    def subscribe(self, uri: str, **options: Unpack[RequestOptions]) -> None:
+    def subscribe(self, uri: str | Resource, **options: Unpack[RequestOptions]) -> None:
         """Wants to hear of changes of a resource, by `on_resource_updated`."""
         self._do(requests.subscribe(uri, True), options)
 
-    def unsubscribe(self, uri: str, **options: Unpack[RequestOptions]) -> None:
+    def unsubscribe(self, uri: str | Resource, **options: Unpack[RequestOptions]) -> None:
         """No longer wants to hear of them."""
         self._do(requests.subscribe(uri, False), options)
 
     def get_prompt(
         self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[RequestOptions]
     ) -> GetPromptResult:
-        """Fills in a prompt. Arguments are text; a value that is none is written as JSON."""
+        """Fills in a prompt. Arguments are text; other values are written as JSON, and None is left out."""
         return self._do(requests.get_prompt(name, arguments), options)
 
     def complete(

@@ -6,15 +6,15 @@ import asyncio
 import contextvars
 import inspect
 import json
-import logging
 import typing
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from .context import CURRENT, Context
+from .context import CURRENT, Context, RequestContext
 from .errors import (
+    CancelledError,
     Error,
     MisuseError,
     PeerMisbehavedError,
@@ -23,14 +23,11 @@ from .errors import (
     ToolError,
     UnsupportedError,
 )
-from .host import Handler, Host, ThreadCall, Threads
+from .host import Handler, Host, ThreadCall, Threads, raised
 from .schema import ArgumentError, Decode, Signature, encode_hook, hints, is_context, unwrapped
-
-log = logging.getLogger("tricorn")
 
 encode = msgspec.json.Encoder(enc_hook=encode_hook).encode
 Answer = Callable[[int, Any], object]
-OnError = Callable[[Exception, str], object]
 
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
@@ -45,20 +42,33 @@ class Subject(NamedTuple):
     """Bad arguments are told to the model, in a failed result; else they are a protocol error."""
     passes_on: bool = False
     """Errors that another peer sent are passed on as they are: a proxy's."""
+    around: bool = False
+    """Middleware: errors of the request itself are passed on as they are."""
+    to_caller: bool = False
+    """Exceptions reach who called or connected in this process."""
 
     def __str__(self) -> str:
         return f"{self.word} {json.dumps(self.name, ensure_ascii=False)}" if self.name else self.word
 
 
-def failing(host: Host, subject: Subject, on_error: OnError | None) -> Callable[[int, BaseException], None]:
+def failing(host: Host, subject: Subject) -> Callable[[int, BaseException], None]:
     """What turns a function's exception into the call's answer."""
     bridge = host.bridge
 
     def failed(key: int, error: BaseException) -> None:
+        if subject.to_caller and isinstance(error, Exception):
+            bridge.error(key, f"{subject} failed: {type(error).__name__}", None, raised(error), "misuse")
+            return
         if isinstance(error, ToolError):
-            bridge.failed(key, str(error))
+            if subject.around and Context(host, key).request.method == "tools/call":
+                bridge.result(key, encode({"content": [{"type": "text", "text": str(error)}], "isError": True}))
+            else:
+                bridge.failed(key, str(error))
             return
         own = isinstance(error, Error) and error.asked == (host, key)
+        if own and isinstance(error, Error) and subject.around and not isinstance(error, RpcError):
+            bridge.error(key, error.message, None, None, error.kind)
+            return
         if own and isinstance(error, (UnsupportedError, TimeoutError, PeerMisbehavedError)):
             bridge.failed(key, error.message)
             return
@@ -68,15 +78,13 @@ def failing(host: Host, subject: Subject, on_error: OnError | None) -> Callable[
             return
         # The peer sees the type only: a message may hold secrets, and `on_error` gets all of it.
         bridge.failed(key, f"{subject} failed: {type(error).__name__}")
+        if isinstance(error, CancelledError) and key in host.cancelled:
+            return  # nothing failed: the peer no longer wants the answer
         if isinstance(error, Exception):
             try:
-                if on_error is None:
-                    log.error("%s failed", subject, exc_info=error)
-                else:
-                    on_error(error, subject.name)
-            except BaseException as second:  # the handler's thread or task must go on
+                host.report(error, subject.name or subject.word, subject)
+            except BaseException as second:  # noqa: BLE001 - the handler's thread or task must go on
                 error = second
-                log.error("on_error failed for %s", subject, exc_info=second)
         if isinstance(error, (SystemExit, KeyboardInterrupt)):
             host.quit(error)
 
@@ -90,12 +98,12 @@ def handler(
     make: Callable[[], Decode],
     answer: Answer,
     threads: Threads | None,
-    on_error: OnError | None,
 ) -> Handler:
     """The entry of the handler table. `make` builds the decoder, which is put off until the first call."""
     call, context = signature.call, signature.context
     bridge = host.bridge
-    failed = failing(host, subject, on_error)
+    context_of = Context if host.serves else RequestContext
+    failed = failing(host, subject)
     name = subject.name or subject.word
 
     decode: Decode
@@ -150,7 +158,7 @@ def handler(
         try:
             arguments = decode(raw)
             if context is not None:
-                arguments[context] = Context(host, key)
+                arguments[context] = context_of(host, key)
             coroutine = call(**arguments)
         except BaseException as error:  # noqa: BLE001 - all of them are answered
             refuse(key, error)
@@ -165,7 +173,7 @@ def handler(
             host.done(key)
             return
         if context is not None:
-            arguments[context] = Context(host, key)
+            arguments[context] = context_of(host, key)
         run(arguments, key)
 
     def inline(raw: bytes, key: int) -> None:
@@ -182,11 +190,14 @@ def handler(
     return inline if threads is None else threaded
 
 
-def hook(function: Callable[..., Any], most: int, what: str) -> Signature:
+def hook(function: Callable[..., Any], most: int, what: str, context_type: type[RequestContext] = Context) -> Signature:
     """The signature of a function that takes up to `most` values in order, as many as it has parameters for.
 
-    One annotated `Context` receives the call's context. The entry of the table is `hook_handler`.
+    One annotated with the `context_type`, or its base, receives the call's context. The entry of the table is
+    `hook_handler`.
     """
+    if not callable(function):
+        raise MisuseError(f"{what}: expected a function, got {function!r}")
     target = unwrapped(function)
     try:
         known = hints(function, target)
@@ -196,7 +207,10 @@ def hook(function: Callable[..., Any], most: int, what: str) -> Signature:
     takes, needs = 0, 0
     for name, parameter in inspect.signature(function).parameters.items():
         hint = known.get(name)
-        if is_context(hint) or (isinstance(hint, str) and hint.rpartition(".")[2].partition(" ")[0] == "Context"):
+        word = hint.rpartition(".")[2].partition(" ")[0].partition("[")[0] if isinstance(hint, str) else None
+        if is_context(hint) or word in ("Context", "RequestContext"):
+            if context_type is RequestContext and (word == "Context" or is_context(hint, Context)):
+                raise MisuseError(f"{what}: {function!r} wants a Context; a client's functions get a RequestContext")
             context = name
         elif parameter.kind is parameter.VAR_POSITIONAL:
             takes = most
@@ -223,11 +237,10 @@ def hook_handler(
     values: Callable[[dict[str, Any]], tuple[Any, ...]],
     answer: Answer,
     threads: Threads | None,
-    on_error: OnError | None,
 ) -> Handler:
     """The entry of the handler table for a `hook`; `values` picks them from the parameters of the request."""
 
     def decode(raw: bytes) -> dict[str, Any]:
         return {"values": values(cast("dict[str, Any]", msgspec.json.decode(raw)))}
 
-    return handler(host, subject, signature, lambda: decode, answer, threads, on_error)
+    return handler(host, subject, signature, lambda: decode, answer, threads)

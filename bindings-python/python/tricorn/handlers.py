@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict, TypeVar, cast
 
 import msgspec
 
 from . import _core
 from .ask import CreateMessageResult, Elicited, Root
 from .content import BLOCKS
+from .context import RequestContext
 from .errors import MisuseError
-from .handler import INVALID_PARAMS, Answer, Subject, encode, hook, hook_handler
+from .handler import Answer, Subject, encode, hook, hook_handler
 from .host import Handler, Host, Threads
 from .prompts import Message
 
 MAX_THREADS = 32
+
+C = TypeVar("C")
 
 RootLike = str | os.PathLike[str] | Root | Mapping[str, Any]
 """A path, a `file:` URI, a `Root`, or the schema's Root object."""
@@ -27,7 +32,7 @@ class Handlers(TypedDict, total=False):
     """What a client does for its server. What is given is declared as a capability.
 
     All may be plain functions, which run in worker threads, or asynchronous ones; those of a `Client` then run on a
-    thread of the library's own. They take fewer parameters if they like, and one more annotated `Context`.
+    thread of the library's own. They take fewer parameters if they like, and one more annotated `RequestContext`.
     """
 
     sampling: Callable[..., Any]
@@ -43,6 +48,8 @@ class Handlers(TypedDict, total=False):
     to go there, `"decline"` or `"cancel"` otherwise."""
     roots: Sequence[RootLike] | Callable[..., Any]
     """The folders and files that the server may work on, or a function that says which."""
+    sampling_context: bool
+    """True declares that `sampling` knows what to do with `params["includeContext"]`."""
     on_log: Callable[[str, str | None, Any], object]
     """Called with level, logger and data of every log message."""
     on_resource_updated: Callable[[str], object]
@@ -51,8 +58,8 @@ class Handlers(TypedDict, total=False):
     """Called with `"tool"`, `"resource"` (templates, too) or `"prompt"` when that list has changed."""
 
 
-QUESTIONS = ("sampling", "sampling_tools", "elicitation", "elicitation_url", "roots")
-CALLBACKS = ("on_log", "on_resource_updated", "on_list_changed")
+QUESTIONS = ("sampling", "sampling_tools", "sampling_context", "elicitation", "elicitation_url", "roots")
+CALLBACKS = ("on_notification", "on_log", "on_resource_updated", "on_list_changed", "on_stderr", "on_close")
 
 _CHANGED = {
     "notifications/tools/list_changed": "tool",
@@ -61,21 +68,48 @@ _CHANGED = {
 }
 
 
-def hear(callbacks: Mapping[str, Callable[..., object]], method: str, params: dict[str, Any]) -> None:
-    """Tells the callback that a notification is for."""
-    if method == "notifications/message":
-        if heard := callbacks.get("on_log"):
-            heard(params.get("level"), params.get("logger"), params.get("data"))
-    elif method == "notifications/resources/updated":
-        if heard := callbacks.get("on_resource_updated"):
-            heard(params.get("uri"))
-    elif (kind := _CHANGED.get(method)) and (heard := callbacks.get("on_list_changed")):
-        heard(kind)
+def hear(host: Host, callbacks: Mapping[str, Callable[..., object]], event: str, told: dict[str, Any]) -> None:
+    """Tells the callbacks that an event of the engine is for."""
+
+    def tell(name: str, *values: object) -> None:
+        if (callback := callbacks.get(name)) is not None:
+            host.tell(name, callback, *values)
+
+    if event == "stderr":
+        tell("on_stderr", told["line"])
+    elif event == "closed":
+        tell("on_close", told["reason"])
+    elif event == "notification":
+        method: str = told["method"]
+        params: dict[str, Any] = told.get("params") or {}
+        tell("on_notification", method, params)
+        if method == "notifications/message":
+            tell("on_log", params.get("level"), params.get("logger"), params.get("data"))
+        elif method == "notifications/resources/updated":
+            tell("on_resource_updated", params.get("uri"))
+        elif (kind := _CHANGED.get(method)) is not None:
+            tell("on_list_changed", kind)
+
+
+def called(name: str, function: C) -> C:
+    """The function that an option gives; anything else is refused."""
+    if function is not None and not callable(function):
+        raise MisuseError(f"{name}: expected a function, got {function!r}")
+    return function
+
+
+def known_options(what: str, options: Mapping[str, Any], known: type) -> None:
+    """Refuses options that do not exist."""
+    names = known.__annotations__
+    for name in options:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, 1, 0)
+            raise MisuseError(f"{what}: unknown option {json.dumps(name)}, did you mean {json.dumps(near[0])}?")
 
 
 def root_list(roots: Iterable[RootLike]) -> bytes:
     """Roots as the engine takes them; paths become absolute."""
-    if isinstance(roots, (str, bytes)):
+    if isinstance(roots, (str, bytes, Mapping)) or not hasattr(roots, "__iter__"):
         raise MisuseError(f"roots: expected a list, got {roots!r}")
     return encode([_root(one) for one in roots])
 
@@ -92,35 +126,37 @@ def offer(core: _core.Client, host: Host, given: Mapping[str, Any]) -> bool:
     threads = Threads(MAX_THREADS)
     if (sampling := given.get("sampling")) is not None:
         entry = _entry(host, threads, "sampling", sampling, 1, lambda params: (params,), _sampled(host))
-        capability = '{"tools":{}}' if given.get("sampling_tools") else "{}"
-        core.set_handler("sampling/createMessage", capability, host.add(entry))
-    elif given.get("sampling_tools"):
-        raise MisuseError("sampling_tools: there is no sampling")
+        parts: dict[str, Any] = {part: {} for part in ("tools", "context") if given.get(f"sampling_{part}")}
+        core.set_handler("sampling/createMessage", encode(parts).decode(), host.add(entry))
+    else:
+        for name in ("sampling_tools", "sampling_context"):
+            if given.get(name):
+                raise MisuseError(f"{name}: there is no sampling")
     form, url = given.get("elicitation"), given.get("elicitation_url")
-    if form is not None or url is not None:
-        modes: dict[str, Handler] = {}
-        if form is not None:
-            modes["form"] = _entry(
-                host,
-                threads,
-                "elicitation",
-                form,
-                2,
-                lambda params: (params.get("message"), params.get("requestedSchema")),
-                _elicited(host),
-            )
-        if url is not None:
-            modes["url"] = _entry(
-                host,
-                threads,
-                "elicitation_url",
-                url,
-                3,
-                lambda params: (params.get("message"), params.get("url"), params.get("elicitationId")),
-                _elicited(host),
-            )
+    modes: dict[str, Handler] = {}
+    if form is not None:
+        modes["form"] = _entry(
+            host,
+            threads,
+            "elicitation",
+            form,
+            2,
+            lambda params: (params.get("message"), params.get("requestedSchema")),
+            _elicited(host),
+        )
+    if url is not None:
+        modes["url"] = _entry(
+            host,
+            threads,
+            "elicitation_url",
+            url,
+            3,
+            lambda params: (params.get("message"), params.get("url"), params.get("elicitationId")),
+            _elicited(host),
+        )
+    if modes:
         capability = encode({mode: {} for mode in modes}).decode()
-        core.set_handler("elicitation/create", capability, host.add(_by_mode(host, modes)))
+        core.set_handler("elicitation/create", capability, host.add(_by_mode(modes)))
     roots = given.get("roots")
     if roots is None:
         return False
@@ -141,19 +177,17 @@ def _entry(
     values: Callable[[dict[str, Any]], tuple[Any, ...]],
     answer: Answer,
 ) -> Handler:
-    if not callable(function):
-        raise MisuseError(f"{name}: expected a function, got {function!r}")
-    return hook_handler(host, Subject(name, ""), hook(function, most, name), values, answer, threads, None)
+    signature = hook(called(name, function), most, name, RequestContext)
+    return hook_handler(host, Subject(name, ""), signature, values, answer, threads)
 
 
-def _by_mode(host: Host, modes: dict[str, Handler]) -> Handler:
+def _by_mode(modes: dict[str, Handler]) -> Handler:
+    """The engine lets through only what is declared."""
+    if len(modes) == 1:
+        return next(iter(modes.values()))
+
     def entry(raw: bytes, key: int) -> None:
-        mode = msgspec.json.decode(raw).get("mode") or "form"
-        found = modes.get(mode)
-        if found is None:
-            host.bridge.error(key, f"elicitation of mode {mode!r} is not declared", INVALID_PARAMS)
-        else:
-            found(raw, key)
+        modes["url" if msgspec.json.decode(raw).get("mode") == "url" else "form"](raw, key)
 
     return entry
 

@@ -7,14 +7,16 @@ everything here then happens on that loop's thread.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import itertools
+import json
 import logging
 import queue
 import sys
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent import futures
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
 
@@ -29,7 +31,16 @@ log = logging.getLogger("tricorn")
 LAST_POLLS = 64
 """How many more batches a stopping host looks at; whoever sends more than that gets an error from the engine."""
 
+MAX_TASKS = 256
+"""Callbacks of one host that wait for something at once; what is heard meanwhile is told to no more of them."""
+MAX_RAISED = 64
+"""Exceptions on their way through the engine to a caller of this process."""
+RAISED = "tricorn.raised"
+NO_STATE: Any = object()
+"""Where a server has none."""
+
 Handler = Callable[[bytes, int], None]
+OnError = Callable[[Exception, str], object]
 EventSink = Callable[[str, bytes], None]
 
 
@@ -47,12 +58,30 @@ class Waiter(Protocol):
         """The error instead."""
 
 
-class Host:
-    """One native bridge with everything of it that Python owns; it works on one event loop at a time."""
+class Table(dict[int, Handler]):
+    """Handlers by number. Numbers never come back: a call of what was removed may be on the way."""
 
-    def __init__(self) -> None:
+    def __init__(self, missing: Handler) -> None:
+        super().__init__()
+        self._missing = missing
+
+    def __missing__(self, number: int) -> Handler:
+        return self._missing
+
+
+class Host:
+    """One native bridge with everything of it that Python owns; it works on one event loop at a time.
+
+    `serves`: its handlers are a server's, which have a client to talk to.
+    """
+
+    def __init__(self, serves: bool, on_error: OnError | None = None) -> None:
         self.bridge = _core.Bridge()
-        self.table: list[Handler] = []
+        self.serves = serves
+        self.on_error = on_error
+        self.table = Table(self._gone)
+        self.state: Any = NO_STATE
+        self.values: dict[int, dict[Any, Any]] = {}
         self.running: dict[int, asyncio.Task[None] | ThreadCall] = {}
         self.cancelled: set[int] = set()
         self.waiting: dict[int, Waiter] = {}
@@ -61,6 +90,8 @@ class Host:
         self.loop: asyncio.AbstractEventLoop | None = None
         self._ready_queue: Any = None
         self._users: set[object] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._numbers = itertools.count()
         self._ops = itertools.count(1)
         self._sources = itertools.count(1)
 
@@ -102,6 +133,10 @@ class Host:
                 self.loop.remove_reader(self.bridge.fileno())
             self._abandon()
 
+    def is_last(self, user: object) -> bool:
+        """Whether `detach` would stop everything."""
+        return self._users == {user} and self.loop is asyncio.get_running_loop()
+
     def lend(self) -> object | None:
         """Attaches to the running loop unless the host already works on a live one; gives what `detach` is due for."""
         if self.loop is not None and self.loop is not asyncio.get_running_loop() and self.loop.is_running():
@@ -133,7 +168,7 @@ class Host:
                 if isinstance(waiter, asyncio.Future):  # it cannot be told any more
                     self.forget(op)
         # One more round, so that settled operations are delivered and queued calls are refused, not forgotten.
-        refuse: list[Handler] = [self._refuse] * len(self.table)
+        refuse = Table(self._refuse)
         for _ in range(LAST_POLLS):
             if not self.bridge.poll(refuse, self._cancel, self._settle, self._progress, self._event):
                 break
@@ -143,6 +178,8 @@ class Host:
                 handler.cancel("the server stopped")
         self.running.clear()
         self.cancelled.clear()
+        self.values.clear()
+        self.cancel_tasks()
         for op in list(self.waiting):
             self._settle(op, None, ClosedError("the event loop ended before the answer came"))
 
@@ -183,7 +220,7 @@ class Host:
             else:
                 if isinstance(error, RpcError):
                     error.received = True
-                waiter.set_exception(error)
+                waiter.set_exception(_as_raised(error))
 
     def _progress(self, op: int, params: bytes) -> None:
         sink = self.progress.get(op)
@@ -193,6 +230,8 @@ class Host:
     def _event(self, source: int, name: str, params: bytes) -> None:
         if name == "warning":
             log.warning("%s", msgspec.json.decode(params).get("message"))
+        elif name == "request":
+            _log_request(msgspec.json.decode(params))
         sink = self.sinks.get(source)
         if sink is not None:
             sink(name, params)
@@ -242,13 +281,14 @@ class Host:
     # -- handlers
 
     def add(self, handler: Handler) -> int:
-        """Puts a handler into the table; its place is the number the engine calls it by."""
-        self.table.append(handler)
-        return len(self.table) - 1
+        """Puts a handler into the table; gives the number that the engine calls it by."""
+        number = next(self._numbers)
+        self.table[number] = handler
+        return number
 
     def drop(self, number: int) -> None:
-        """Forgets a handler that was removed. Its number stays taken: a call of it may be on the way."""
-        self.table[number] = self._gone
+        """Forgets a handler that was removed."""
+        self.table.pop(number, None)
 
     def _gone(self, _params: bytes, key: int) -> None:
         self.bridge.error(key, "what was asked for was removed just now")
@@ -282,13 +322,87 @@ class Host:
     def done(self, key: int) -> None:
         """The handler of `key` has returned."""
         self.running.pop(key, None)
+        if self.values:
+            self.values.pop(key, None)
         if self.cancelled:
             self.cancelled.discard(key)
+
+    # -- callbacks
+
+    def tell(self, name: str, callback: Callable[..., object], *values: object) -> None:
+        """Calls a callback of the user, and awaits what it hands back; errors go to `on_error` or the log."""
+        try:
+            told = callback(*values)
+            if not inspect.isawaitable(told):
+                return
+            if len(self._tasks) < MAX_TASKS and self.loop is not None:
+                task = self.loop.create_task(self._told(name, told), name=name)
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+                return
+            if inspect.iscoroutine(told):
+                told.close()
+            log.warning("%s was not told: %d of it are still at work", name, len(self._tasks))
+        except Exception as error:  # noqa: BLE001 - one callback must not cost the others theirs
+            self.report(error, name)
+
+    async def _told(self, name: str, told: Awaitable[object]) -> None:
+        try:
+            await told
+        except Exception as error:  # noqa: BLE001 - as above
+            self.report(error, name)
+
+    def cancel_tasks(self) -> None:
+        """Cancels what callbacks still wait for."""
+        if self.loop is None or not self.loop.is_closed():
+            for task in list(self._tasks):
+                task.cancel()
+        self._tasks.clear()
+
+    def report(self, error: Exception, name: str, what: object = None) -> None:
+        """Tells `on_error`, or the log, that a function of the user failed."""
+        try:
+            if self.on_error is None:
+                log.error("%s failed", what or name, exc_info=error)
+            else:
+                self.on_error(error, name)
+        except BaseException as second:  # the thread or task that this happens in must go on
+            log.error("on_error failed for %s", what or name, exc_info=second)
+            if not isinstance(second, Exception):
+                raise
 
     def quit(self, reason: BaseException) -> None:
         """Ends the event loop with SystemExit or KeyboardInterrupt, wherever a handler raised it."""
         if self.loop is not None and not self.loop.is_closed():
             self.loop.call_soon_threadsafe(_raise, reason)
+
+
+_raised: dict[int, Exception] = {}
+_raised_numbers = itertools.count(1)
+
+
+def raised(error: Exception) -> bytes:
+    """Keeps an exception for the operation that it is settled with; gives the data that stands for it in between."""
+    number = next(_raised_numbers)
+    _raised[number] = error
+    _raised.pop(number - MAX_RAISED, None)
+    return msgspec.json.encode({RAISED: number})
+
+
+def _as_raised(error: Exception) -> Exception:
+    # Of this kind no peer can send an error.
+    data: Any = error.data if isinstance(error, MisuseError) else None
+    return _raised.pop(cast("dict[str, Any]", data).get(RAISED, 0), error) if isinstance(data, dict) else error
+
+
+def _log_request(record: dict[str, Any]) -> None:
+    name, error = record.get("name"), record.get("error")
+    level = logging.INFO if error is None else logging.WARNING
+    if not log.isEnabledFor(level):
+        return
+    outcome = f"failed: {error}" if error is not None else "cancelled" if record.get("cancelled") else "ok"
+    what = record["method"] if name is None else f"{record['method']} {json.dumps(name, ensure_ascii=False)}"
+    log.log(level, "%s %.1f ms %s", what, record["seconds"] * 1000, outcome, extra={"request": record})
 
 
 def _raise(reason: BaseException) -> None:

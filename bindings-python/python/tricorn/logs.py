@@ -32,7 +32,7 @@ class LogHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Sends one record, if a call runs here."""
         call = CURRENT.get(None)
-        if call is None or record.name.partition(".")[0] == "tricorn":
+        if call is None or not call[0].serves or record.name.partition(".")[0] == "tricorn":
             return
         try:
             text = record.getMessage() if self.formatter is None else self.format(record)

@@ -13,7 +13,7 @@ from . import _core, completion, prompts, resources, schema, sources, tool
 from .completion import Complete
 from .context import Kind
 from .errors import MisuseError
-from .handler import OnError, Subject, encode, handler, hook, hook_handler
+from .handler import Subject, encode, handler, hook, hook_handler
 from .host import Handler, Host, Threads
 from .prompts import PromptOptions
 from .resources import ResourceOptions
@@ -31,7 +31,6 @@ class Offer:
     _host: Host
     _core: _core.Server
     _threads: Threads
-    _on_error: OnError | None
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, str], list[int]] = {}
@@ -79,7 +78,7 @@ class Offer:
         answer = tool.answering(self._host, returns, "outputSchema" in definition)
         subject = Subject("tool", str(definition.get("name")), for_model=True)
         threads = self._where(options)
-        entry = handler(self._host, subject, signature, make, answer, threads, self._on_error)
+        entry = handler(self._host, subject, signature, make, answer, threads)
         self._add("tool", definition, {}, entry, {}, options.get("enabled", True))
 
     def remove_tool(self, name: str) -> bool:
@@ -122,7 +121,7 @@ class Offer:
             resources.check_parameters(uri, signature)
             made, make = schema.arguments(signature)
             answer = resources.answering(self._host, schema.is_result(signature.hint, "ReadResourceResult"))
-            entry = handler(self._host, subject, signature, make, answer, self._where(options), self._on_error)
+            entry = handler(self._host, subject, signature, make, answer, self._where(options))
             if template:
                 parameters["parameters"] = made
         elif template:
@@ -219,7 +218,7 @@ class Offer:
         made, make = schema.arguments(signature)
         answer = prompts.answering(self._host, schema.is_result(signature.hint, "GetPromptResult"))
         subject = Subject("prompt", definition["name"])
-        entry = handler(self._host, subject, signature, make, answer, self._where(options), self._on_error)
+        entry = handler(self._host, subject, signature, make, answer, self._where(options))
         complete, enabled = options.get("complete", {}), options.get("enabled", True)
         self._add("prompt", definition, {"parameters": made}, entry, complete, enabled)
 
@@ -250,9 +249,8 @@ class Offer:
 
             app.set_source("tool", list=client.list_tools_page, get=client.call_tool)
         """
-        threads, on_error = self._threads, self._on_error
         numbers = [
-            None if function is None else self._host.add(make(self._host, kind, function, threads, on_error))
+            None if function is None else self._host.add(make(self._host, kind, function, self._threads))
             for make, function in ((sources.lister, list), (sources.getter, get))
         ]
         self._core.set_source(kind, *numbers)
@@ -269,7 +267,7 @@ class Offer:
         or ResourceTemplateReference, the argument's name, its value so far, and those that are filled in already. It
         gives the values, or a `Completion`.
         """
-        self._hook("complete", completion.fallback(self._host, function, self._threads, self._on_error))
+        self._hook("complete", completion.fallback(self._host, function, self._threads))
         return function
 
     def on_subscribe(self, function: F, /) -> F:
@@ -285,7 +283,6 @@ class Offer:
             lambda params: (params["uri"], params["subscribed"]),
             lambda key, _: bridge.result(key, b"{}"),
             self._threads,
-            self._on_error,
         )
         self._hook("subscribe", entry)
         return function
@@ -315,12 +312,12 @@ class Offer:
     ) -> None:
         name = str(definition.get({"resource": "uri", "resource_template": "uriTemplate"}.get(kind, "name")))
         of = f"{kind.replace('_', ' ')} {json.dumps(name)}"
-        host, threads, on_error = self._host, self._threads, self._on_error
+        host = self._host
         numbers = [host.add(entry)]
         try:
             completions: dict[str, int] = {}
             for argument, function in complete.items():
-                numbers.append(host.add(completion.completer(host, of, argument, function, threads, on_error)))
+                numbers.append(host.add(completion.completer(host, of, argument, function, self._threads)))
                 completions[argument] = numbers[-1]
             if completions:
                 settings["completions"] = completions

@@ -9,7 +9,7 @@ import msgspec
 
 from .ask import CreateMessageResult
 from .completion import Complete
-from .content import BLOCKS, Content, Definition, Icon, Text, WireResult, block
+from .content import BLOCKS, Content, Definition, Icon, Text, WireResult, block, items, member
 from .errors import MisuseError, PeerMisbehavedError
 from .handler import Answer, encode
 from .host import Host
@@ -71,8 +71,6 @@ def message(value: Any) -> Any:
 
 def messages(value: Any) -> list[Any]:
     """The messages that a value, or several in a list, stand for."""
-    if value is None:
-        return []
     return [message(item) for item in (cast("list[Any]", value) if isinstance(value, (list, tuple)) else [value])]
 
 
@@ -116,7 +114,7 @@ class Prompt(Definition):
     @property
     def arguments(self) -> list[PromptArgument]:
         """What may or must be filled in."""
-        return msgspec.convert(self.raw.get("arguments") or [], list[PromptArgument])
+        return member("Prompt.arguments", self.raw.get("arguments"), list[PromptArgument]) or []
 
 
 class GetPromptResult(WireResult):
@@ -148,9 +146,11 @@ class GetPromptResult(WireResult):
     def messages(self) -> list[Message]:
         """The messages in order; content of an unknown type stays a dictionary."""
         try:
-            return [Message(item["role"], block(item["content"])) for item in self.raw.get("messages") or ()]
-        except (KeyError, TypeError) as error:
+            return [Message(item["role"], _blocks(item["content"])) for item in self.raw.get("messages") or ()]
+        except KeyError as error:
             raise PeerMisbehavedError(f"the result of prompts/get: a message without {error}") from None
+        except TypeError:
+            raise PeerMisbehavedError("the result of prompts/get: a message is no object") from None
 
     @property
     def text(self) -> str:
@@ -161,6 +161,10 @@ class GetPromptResult(WireResult):
     def description(self) -> str | None:
         """What the prompt is for."""
         return self.raw.get("description")
+
+
+def _blocks(content: Any) -> Any:
+    return [block(one) for one in items(content)] if isinstance(content, list) else block(content)
 
 
 _messages = messages
@@ -175,6 +179,8 @@ def answering(host: Host, typed: bool = False) -> Answer:
             return bridge.result(key, value.to_wire())
         if isinstance(value, dict) and (typed or "messages" in value):
             return bridge.result(key, encode(value))
+        if value is None:
+            return bridge.value(key, b"null")  # the engine says what is expected
         return bridge.result(key, encode({"messages": messages(value)}))
 
     return answer

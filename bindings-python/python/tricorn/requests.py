@@ -14,6 +14,7 @@ from .completion import Completion
 from .content import Definition, Progress, Tool
 from .errors import MisuseError, PeerMisbehavedError
 from .handler import encode
+from .host import Host
 from .prompts import GetPromptResult, Prompt
 from .resources import ReadResourceResult, Resource, ResourceTemplate
 
@@ -37,6 +38,12 @@ class RequestOptions(TypedDict, total=False):
     """It may be sent again although nobody knows whether it was carried out: after a lost session. Listing, reading and
     the like always may; no."""
     on_progress: OnProgress | None
+    """Called with the progress that the peer reports; nobody."""
+    meta: Mapping[str, Any]
+    """The request's `_meta`; none."""
+
+
+_OPTIONS = frozenset(RequestOptions.__annotations__)
 
 
 class Request(Generic[T]):
@@ -46,7 +53,7 @@ class Request(Generic[T]):
 
     def __init__(self, method: str, params: Mapping[str, Any] | None, read: Callable[[bytes], T]) -> None:
         self.method = method
-        self.params = None if params is None else encode(params)
+        self.params = params
         self.read = read
 
 
@@ -64,8 +71,8 @@ class Listing(Generic[D]):
 
     def _read(self, answer: bytes) -> tuple[list[D], str | None]:
         page = msgspec.json.decode(answer)
-        entries = page.get(self.member)
-        if not isinstance(entries, list):
+        entries: Any = page.get(self.member)
+        if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):  # pyright: ignore[reportUnknownVariableType]
             raise PeerMisbehavedError(f"the result of {self.method} has no array of {self.member}")
         return [self.cls(entry) for entry in cast("list[dict[str, Any]]", entries)], page.get("nextCursor")
 
@@ -99,19 +106,24 @@ def read_resource(uri: str | Resource) -> Request[ReadResourceResult]:
     return Request("resources/read", {"uri": where}, ReadResourceResult.from_wire)
 
 
-def subscribe(uri: str, begins: bool) -> Request[None]:
+def subscribe(uri: str | Resource, begins: bool) -> Request[None]:
     """Asks to be told of a resource's changes, or no longer."""
-    return Request(f"resources/{'' if begins else 'un'}subscribe", {"uri": uri}, _nothing)
+    where = uri.uri if isinstance(uri, Resource) else uri
+    return Request(f"resources/{'' if begins else 'un'}subscribe", {"uri": where}, _nothing)
 
 
 def get_prompt(name: str, arguments: Mapping[str, Any] | None) -> Request[GetPromptResult]:
-    """A prompt with its arguments filled in. They are text on the wire; anything else is written as JSON."""
+    """A prompt with its arguments filled in."""
     params: dict[str, Any] = {"name": name}
     if arguments is not None:
-        params["arguments"] = {
-            key: value if isinstance(value, str) else encode(value).decode() for key, value in arguments.items()
-        }
+        params["arguments"] = {key: _text(value) for key, value in arguments.items() if value is not None}
     return Request("prompts/get", params, GetPromptResult.from_wire)
+
+
+def _text(value: Any) -> str:
+    """An argument as text: that of a JSON string without its quotes, else the JSON."""
+    text = encode(value)
+    return cast(str, msgspec.json.decode(text)) if text.startswith(b'"') else text.decode()
 
 
 def complete(
@@ -173,6 +185,36 @@ def request_options(
     if idempotent:
         options["idempotent"] = True
     return json.dumps(options) if options else ""
+
+
+def written(method: str, options: RequestOptions) -> str:
+    """The options of one request for the engine, as `request_options`; an unknown one is refused."""
+    if not options:
+        return ""
+    if unknown := options.keys() - _OPTIONS:
+        raise TypeError(f"{method}: no option {min(unknown)!r}; there are {', '.join(RequestOptions.__annotations__)}")
+    return request_options(
+        options.get("timeout", UNSET),
+        options.get("max_timeout"),
+        options.get("on_progress"),
+        options.get("idempotent", False),
+    )
+
+
+def with_meta(params: Mapping[str, Any] | None, options: RequestOptions) -> bytes | None:
+    """The parameters of a request as JSON text, with the `_meta` that its options give."""
+    meta = options.get("meta")
+    if meta is not None:
+        params = {**(params or {}), "_meta": {**((params or {}).get("_meta") or {}), **meta}}
+    return None if params is None else encode(params)
+
+
+def progress_of(options: RequestOptions, host: Host) -> Callable[[bytes], None] | None:
+    """What hears of the progress that the options ask for, on the event loop of `host`."""
+    callback = options.get("on_progress")
+    if callback is None:
+        return None
+    return progress_sink(lambda progress: host.tell("on_progress", callback, progress))
 
 
 def progress_sink(sink: OnProgress) -> Callable[[bytes], None]:

@@ -9,8 +9,8 @@ from typing import Any, Literal, TypedDict, cast
 import msgspec
 
 from .completion import Complete
-from .content import Annotations, Definition, Icon, ResourceContents, WireResult, optional
-from .errors import MisuseError, PeerMisbehavedError
+from .content import Annotations, Definition, Icon, ResourceContents, WireResult, member
+from .errors import MisuseError
 from .handler import Answer, encode
 from .host import Host
 from .schema import Signature
@@ -53,7 +53,7 @@ class Resource(Definition):
     @property
     def uri(self) -> str:
         """What to read it by."""
-        return cast(str, self.raw["uri"])
+        return self._text("uri")
 
     @property
     def mime_type(self) -> str | None:
@@ -63,12 +63,12 @@ class Resource(Definition):
     @property
     def size(self) -> int | None:
         """How many bytes it holds."""
-        return self.raw.get("size")
+        return member("Resource.size", self.raw.get("size"), int)
 
     @property
     def annotations(self) -> Annotations | None:
         """Who it is for, how much it matters, when it changed."""
-        return optional(self.raw.get("annotations"), Annotations)
+        return member("Resource.annotations", self.raw.get("annotations"), Annotations)
 
 
 class ResourceTemplate(Definition):
@@ -79,7 +79,7 @@ class ResourceTemplate(Definition):
     @property
     def uri_template(self) -> str:
         """What the URIs are made of (RFC 6570)."""
-        return cast(str, self.raw["uriTemplate"])
+        return self._text("uriTemplate")
 
     @property
     def mime_type(self) -> str | None:
@@ -89,7 +89,7 @@ class ResourceTemplate(Definition):
     @property
     def annotations(self) -> Annotations | None:
         """Who they are for and how much they matter."""
-        return optional(self.raw.get("annotations"), Annotations)
+        return member("ResourceTemplate.annotations", self.raw.get("annotations"), Annotations)
 
 
 class ReadResourceResult(WireResult):
@@ -118,10 +118,7 @@ class ReadResourceResult(WireResult):
     @property
     def contents(self) -> list[ResourceContents]:
         """The contents; several for what has parts, such as the files of a folder."""
-        try:
-            return msgspec.convert(self.raw.get("contents") or [], list[ResourceContents])
-        except msgspec.ValidationError as error:
-            raise PeerMisbehavedError(f"the result of resources/read: {error}") from None
+        return member("the result of resources/read", self.raw.get("contents"), list[ResourceContents]) or []
 
     @property
     def text(self) -> str:

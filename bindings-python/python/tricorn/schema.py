@@ -21,8 +21,9 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, cast
 
 import msgspec
 
+from .choices import restore
 from .content import BLOCKS, CallToolResult
-from .context import Context
+from .context import RequestContext
 from .errors import MisuseError
 
 Decode = Callable[[bytes], dict[str, Any]]
@@ -133,11 +134,12 @@ def _name(function: Callable[..., Any]) -> str:
     return getattr(function, "__qualname__", None) or repr(function)
 
 
-def is_context(hint: Any) -> bool:
-    """Whether a parameter wants the call's context."""
-    if hint is Context:
-        return True
-    return typing.get_origin(hint) in _UNIONS and Context in typing.get_args(hint)
+def is_context(hint: Any, cls: type[RequestContext] = RequestContext) -> bool:
+    """Whether a parameter wants the call's context: one of that class."""
+    if typing.get_origin(hint) in _UNIONS:
+        return any(is_context(part, cls) for part in typing.get_args(hint))
+    found = typing.get_origin(hint) or hint
+    return isinstance(found, type) and issubclass(found, cls)
 
 
 def _awaited(hint: Any) -> Any:
@@ -230,6 +232,8 @@ def _schemas(hints: list[Any]) -> tuple[list[Schema], Schema]:
     if all(hint in _SIMPLE for hint in hints if isinstance(hint, type)) and all(isinstance(h, type) for h in hints):
         return [{"type": _SIMPLE[hint]} for hint in hints], {}
     schemas, definitions = msgspec.json.schema_components(hints, ref_template=_REF)
+    for schema, hint in zip(schemas, hints):
+        restore(schema, hint, definitions)
     return list(schemas), definitions
 
 

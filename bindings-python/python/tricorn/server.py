@@ -9,21 +9,27 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, overload
 
 import msgspec
 
 from . import _core
 from .content import Icon
+from .context import Context
 from .errors import MisuseError
-from .handler import OnError, encode
-from .host import Host, Threads
+from .handler import encode
+from .handlers import called
+from .host import Host, OnError, Threads
+from .lifespan import Life, Lifespan
+from .middleware import Around, Builtin, wrap
 from .offer import Offer
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .asgi import Application
+
+A = TypeVar("A", bound=Around[Context])
 
 BODY_LIMIT = 4 * 1024 * 1024
 """Bytes of an HTTP request body taken in, unless `max_message_bytes` says otherwise."""
@@ -110,6 +116,22 @@ class Server(Offer):
     worker threads for plain functions (32). `on_error(error, name)` hears of what handlers raise, other than
     `ToolError` and a protocol error of their own, in the thread of the handler; by default the logger `tricorn` gets
     it. The client only ever learns the type of such an exception. `name` is that of the tool or prompt, or a URI.
+
+    `lifespan` is an asynchronous context manager function of the server. It is entered before the first request is
+    answered, on any transport, and left after the last use, also on Ctrl-C and SIGTERM; what it yields is `ctx.state`
+    of every handler:
+
+        async def lifespan(server):
+            async with connect_to_database() as database:
+                yield AppState(database)
+
+        app = Server("demo", lifespan=lifespan)
+
+        @app.tool
+        async def query(text: str, ctx: Context[AppState]) -> list[str]:
+            return await ctx.state.database.query(text)
+
+    When it fails, serving or connecting raises that exception. `state` is a value that needs neither beginning nor end.
     """
 
     def __init__(
@@ -119,19 +141,28 @@ class Server(Offer):
         *,
         max_threads: int = 32,
         on_error: OnError | None = None,
+        lifespan: Lifespan | None = None,
+        state: Any = None,
         **options: Unpack[ServerOptions],
     ) -> None:
         super().__init__()
         own_name, own_version = caller(sys._getframe(1).f_globals, version is None)
         self.name = name or own_name
         self.version = version or own_version
-        self._host = Host()
+        self._host = Host(True, called("on_error", on_error))
         self._threads = Threads(max_threads)
-        self._on_error = on_error
         self._body_limit = int(options.get("max_message_bytes", BODY_LIMIT))
         settings = {"name": self.name, "version": self.version, **options}
         source = self._host.source(self._event)
         self._core = _core.Server(self._host.bridge, source, encode(settings).decode())
+        self._life: Life | None = None
+        if lifespan is not None:
+            if state is not None:
+                raise MisuseError("state: the lifespan gives it")
+            self._life = Life(self._host, self, lifespan)
+            self._core.set_lifespan(*self._life.numbers())
+        elif state is not None:
+            self._host.state = state
         self._listening: list[Callable[[str], None]] = []
         self._exchanges: dict[int, Callable[[str, dict[str, Any]], None]] = {}
 
@@ -147,7 +178,7 @@ class Server(Offer):
                 printed.reconfigure(line_buffering=True)
             await self._host.wait(self._core.serve_stdio)
         finally:
-            self._host.detach(user)
+            await self._release(user)
 
     async def serve_http(
         self,
@@ -167,7 +198,7 @@ class Server(Offer):
         finally:
             if on_listening is not None and on_listening in self._listening:
                 self._listening.remove(on_listening)
-            self._host.detach(user)
+            await self._release(user)
 
     def run(self, http: str | int | bool | None = None, **options: Unpack[HttpOptions]) -> None:
         """Serves until the client or the user ends it: standard input and output, unless HTTP is asked for.
@@ -199,12 +230,45 @@ class Server(Offer):
 
         return Application(self, options)
 
+    async def _release(self, user: object) -> None:
+        try:
+            if self._life is not None and self._host.is_last(user):
+                await self._life.release()
+        finally:
+            self._host.detach(user)
+
     def close(self) -> None:
         """Stops serving everywhere, from any thread: nothing new is accepted, running handlers are cancelled."""
         self._core.close()
 
+    # -- around requests
+
+    @overload
+    def middleware(self, middleware: A, /) -> A: ...
+
+    @overload
+    def middleware(self, middleware: Builtin, /) -> Builtin: ...
+
+    def middleware(self, middleware: Any, /) -> Any:
+        """Puts a function around every request that a handler answers, the first outermost: `@app.middleware`.
+
+            @app.middleware
+            async def patient(request: Request, context: Context, next: Next) -> Result:
+                try:
+                    return await asyncio.wait_for(next(request, context), 10)
+                except asyncio.TimeoutError:
+                    raise RpcError(-32603, "too slow") from None
+
+        What it returns is the answer, a result object as it is on the wire. `next` may be called again, or not at all.
+        An exception answers with an error as in handlers; of those of `next` nothing is hidden. `context.values` is
+        shared with the handler. A plain function runs on the event loop and must not block. Built in are those of
+        `tricorn.middleware`: `app.middleware(rate_limit(5))`.
+        """
+        wrap(self._core, self._host, middleware)
+        return middleware
+
     def metrics(self) -> dict[str, Any]:
-        """Gauges: connections, sessions, calls in flight, queued messages."""
+        """Gauges: connections, sessions, calls in flight, queued messages, `timing` when that middleware is there."""
         metrics: dict[str, Any] = msgspec.json.decode(self._core.metrics())
         return metrics
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 from . import prompts, resources, tool
 from .content import Definition
 from .context import Kind
-from .handler import Answer, OnError, Subject, encode, hook, hook_handler
+from .handler import Answer, Subject, encode, hook, hook_handler
 from .host import Handler, Host, Threads
 
 _MEMBERS = {
@@ -19,7 +19,7 @@ _MEMBERS = {
 }
 
 
-def lister(host: Host, kind: Kind, function: Callable[..., Any], threads: Threads, on_error: OnError | None) -> Handler:
+def lister(host: Host, kind: Kind, function: Callable[..., Any], threads: Threads) -> Handler:
     """The entry of the handler table that gives one page of a list."""
     bridge, member = host.bridge, _MEMBERS.get(kind, kind)
 
@@ -37,10 +37,10 @@ def lister(host: Host, kind: Kind, function: Callable[..., Any], threads: Thread
 
     subject = Subject(f"the list of {member}", "", passes_on=True)
     signature = hook(function, 1, f"set_source({kind!r}): list")
-    return hook_handler(host, subject, signature, lambda p: (p.get("cursor"),), answer, threads, on_error)
+    return hook_handler(host, subject, signature, lambda p: (p.get("cursor"),), answer, threads)
 
 
-def getter(host: Host, kind: Kind, function: Callable[..., Any], threads: Threads, on_error: OnError | None) -> Handler:
+def getter(host: Host, kind: Kind, function: Callable[..., Any], threads: Threads) -> Handler:
     """The entry of the handler table that gets one thing by name or URI."""
     answers: dict[str, Callable[[Host], Answer]] = {
         "resource": resources.answering,
@@ -60,4 +60,4 @@ def getter(host: Host, kind: Kind, function: Callable[..., Any], threads: Thread
     signature = hook(function, 1 if is_resource else 2, f"set_source({kind!r}): get")
     values = located if is_resource else named
     subject = Subject(f"the source of {_MEMBERS.get(kind, kind)}", "", for_model=kind == "tool", passes_on=True)
-    return hook_handler(host, subject, signature, values, answer, threads, on_error)
+    return hook_handler(host, subject, signature, values, answer, threads)

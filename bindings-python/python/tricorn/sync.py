@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import inspect
 import os
 import queue
 import sys
@@ -20,9 +21,17 @@ from .client import AsyncClient, ClientOptions, Target, introduce
 from .content import CallToolResult, Implementation
 from .errors import MisuseError
 from .features import Features
-from .handler import encode
 from .handlers import RootLike
-from .requests import OnProgress, Request, RequestOptions, call_params, progress_sink, request_options
+from .requests import (
+    OnProgress,
+    Request,
+    RequestOptions,
+    call_params,
+    progress_sink,
+    request_options,
+    with_meta,
+    written,
+)
 from .server import Server
 
 if TYPE_CHECKING:
@@ -232,8 +241,8 @@ class Client(Features):
         self, method: str, params: Mapping[str, Any] | None = None, **options: Unpack[RequestOptions]
     ) -> dict[str, Any]:
         """Any request by name; the result object as it is on the wire."""
-        text = None if params is None else encode(params)
-        answer = self._wait(method, text, request_options(**options), options.get("on_progress"))
+        text = with_meta(params, options)
+        answer = self._wait(method, text, written(method, options), options.get("on_progress"))
         return cast("dict[str, Any]", msgspec.json.decode(answer))
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
@@ -245,10 +254,12 @@ class Client(Features):
         return self._async.metrics()
 
     def _do(self, request: Request[T], options: RequestOptions) -> T:
-        settings = request_options(**options)
-        return request.read(self._wait(request.method, request.params, settings, options.get("on_progress")))
+        settings, text = written(request.method, options), with_meta(request.params, options)
+        return request.read(self._wait(request.method, text, settings, options.get("on_progress")))
 
     def _wait(self, method: str, params: bytes | None, options: str, on_progress: OnProgress | None) -> bytes:
+        if on_progress is not None and inspect.iscoroutinefunction(on_progress):
+            raise MisuseError("on_progress: a synchronous client calls plain functions only, in the thread that waits")
         start = self._async._start(method, params, options)
         host = self._async._host
         _must_not_block()

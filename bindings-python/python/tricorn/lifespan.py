@@ -1,0 +1,95 @@
+"""What a server has from its first use to its last: a pool of connections, a cache."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import typing
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, cast
+
+from .errors import ClosedError, MisuseError
+from .handler import Subject, handler
+from .host import NO_STATE, Host
+from .schema import Signature
+
+Lifespan = Callable[[Any], AbstractAsyncContextManager[Any]]
+"""`@asynccontextmanager async def lifespan(server): ...; yield state; ...`, or the same without the decorator."""
+
+PATIENCE = 1.0
+"""Seconds in which the engine says that the last use is over, when the loop that the server works on lets go of it."""
+
+
+class Life:
+    """Runs a lifespan function: from its beginning to its end in one task, as task groups in it want it."""
+
+    def __init__(self, host: Host, server: object, function: object) -> None:
+        if not callable(function):
+            raise MisuseError(f"lifespan: expected a function of the server, got {function!r}")
+        if inspect.isasyncgenfunction(function):
+            function = asynccontextmanager(cast("Callable[..., AsyncGenerator[Any]]", function))
+        self._function = cast(Lifespan, function)
+        self._server = server
+        self._host = host
+        self._over = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def numbers(self) -> tuple[int, int]:
+        """The entries of the handler table that start and stop it."""
+        return self._entry(self._start), self._entry(self._stop)
+
+    def _entry(self, function: Callable[[], Any]) -> int:
+        host = self._host
+        signature = Signature(function, True, None, [], False, None, typing.Any)
+        subject = Subject("lifespan", "", to_caller=True)
+        return host.add(
+            handler(host, subject, signature, lambda: lambda _: {}, lambda key, _: host.bridge.result(key, b"{}"), None)
+        )
+
+    async def _start(self) -> None:
+        loop = asyncio.get_running_loop()
+        started: asyncio.Future[None] = loop.create_future()
+        self._over = over = asyncio.Event()
+        self._task = task = loop.create_task(self._run(started, over), name="lifespan")
+        try:
+            await asyncio.shield(started)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+
+    async def _run(self, started: asyncio.Future[None], over: asyncio.Event) -> None:
+        try:
+            async with self._function(self._server) as state:
+                self._host.state = state
+                if not started.done():
+                    started.set_result(None)
+                await over.wait()
+        except BaseException as error:
+            if not started.done():
+                is_own = isinstance(error, Exception)
+                started.set_exception(error if is_own else ClosedError("the lifespan was cancelled"))
+            elif isinstance(error, Exception):
+                self._host.report(error, "lifespan")
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            self._host.state = NO_STATE
+
+    async def _stop(self) -> None:
+        self._over.set()
+        await self._ended()
+
+    async def _ended(self) -> None:
+        task = self._task
+        if task is not None and task.get_loop() is asyncio.get_running_loop():
+            await asyncio.wait([task])
+
+    async def release(self) -> None:
+        """Waits for the end when the event loop lets go of the server."""
+        task = self._task
+        if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
+            return
+        done, _ = await asyncio.wait([task], timeout=PATIENCE)
+        if not done:
+            await self._stop()
