@@ -22,6 +22,7 @@ export declare class Bridge {
   log(key: number, level: string, logger: string | undefined | null, json: string): boolean;
   require(key: number, capability: string): void;
   ask(key: number, op: number, method: string, params: string | undefined | null, options: string): void;
+  next(key: number, op: number, params?: string | undefined | null): void;
   notify(key: number, method: string, params?: string | undefined | null): boolean;
   closeStream(key: number): boolean;
   setEnabled(key: number, kind: string, name: string, enabled: boolean): boolean;
@@ -53,6 +54,8 @@ export declare class Server {
   setEnabled(kind: string, name: string, enabled: boolean): boolean;
   setSource(kind: string, list?: number | undefined | null, get?: number | undefined | null): void;
   setHook(name: string, handler: number): void;
+  addMiddleware(handler: number): void;
+  addBuiltin(options: string): void;
   resourceUpdated(uri: string): void;
   listChanged(kind: string): void;
   serveStdio(op: number): void;
@@ -66,6 +69,8 @@ export declare class Client {
   constructor(bridge: Bridge, source: number, target: string, options: string);
   static inMemory(bridge: Bridge, source: number, server: Server, options: string): Client;
   setHandler(method: string, capability: string, handler: number): void;
+  addMiddleware(handler: number): void;
+  addBuiltin(options: string): void;
   setRoots(roots: string): void;
   connect(op: number): void;
   handle(): ClientHandle;

@@ -4,9 +4,11 @@ import { AsyncResource } from "node:async_hooks";
 import type * as Addon from "./addon.js";
 import { type Answers, answerWith, heard, type Listeners, type RootLike, setRoots } from "./answering.js";
 import type { Suggestions } from "./completion.js";
+import type { RequestContext } from "./context.js";
 import { ClosedError, MisuseError, native, TricornError } from "./errors.js";
 import { type Home, logError, toJson } from "./handler.js";
 import { addon, bridge, listen, newSource, wait, warn } from "./host.js";
+import { type BuiltinMiddleware, type MethodTiming, type Middleware, type RequestRecord, wrap } from "./middleware.js";
 import { toEngine, withOptions } from "./options.js";
 import { userPackage } from "./package.js";
 import {
@@ -20,7 +22,7 @@ import {
 } from "./pages.js";
 import { limit, type RequestOptions, requested } from "./requesting.js";
 import { CallToolResult, ReadResourceResult } from "./result.js";
-import { type Metrics, nativeServer, Server } from "./server.js";
+import { nativeServer, Server } from "./server.js";
 import { resolve, type Target } from "./target.js";
 import type {
   ClientCapabilities,
@@ -72,6 +74,8 @@ export interface ClientOptions extends Answers, Listeners {
   readonly pingInterval?: number;
   /** Time after which a server that does not answer that is taken for lost, and the connection ends. Default 20 seconds. */
   readonly pingTimeout?: number;
+  /** What stands around every request that is sent: functions, or `logging()`, `rateLimit(5)`, …; outermost first. */
+  readonly middleware?: readonly (Middleware<RequestContext> | BuiltinMiddleware)[];
   /** Capabilities to declare, as in the protocol. */
   readonly capabilities?: ClientCapabilities;
   /** Which entry of an `mcp.json`; not needed when there is only one. */
@@ -87,6 +91,14 @@ export interface ClientOptions extends Answers, Listeners {
    * Default: `console.error`. The server only ever learns the type of such an error.
    */
   readonly onError?: (error: unknown, method: string) => void;
+}
+
+/** Gauges of a client. */
+export interface ClientMetrics {
+  /** Requests that wait for an answer. */
+  readonly awaited: number;
+  /** What the middleware {@link timing} counted, by method. */
+  readonly timing?: Readonly<Record<string, MethodTiming>>;
 }
 
 /** What holds for one request with a `_meta` of the caller's. All optional. */
@@ -147,7 +159,7 @@ export class Client {
   constructor(target: Target, options: ClientOptions) {
     const { sampling: _sampling, elicitation: _elicitation, roots, onError, ...others } = options;
     const { onLog, onResourceUpdated, onListChanged, onNotification, onClose, server, ...rest } = others;
-    const { requestTimeout, onStderr: listener, ...plain } = rest;
+    const { requestTimeout, onStderr: listener, middleware = [], ...plain } = rest;
     const user = userPackage();
     const engine = toEngine({
       name: user.name ?? "client",
@@ -165,10 +177,14 @@ export class Client {
     }
     this.#handle = this.#native.handle();
     const home: Home = { scope: new AsyncResource("tricorn.Client"), running: 0, onError: onError ?? logError };
-    this.#answers = answerWith(this.#native, options, home);
+    if (!Array.isArray(middleware)) throw new MisuseError("middleware: expected a list");
+    const logs: ((record: RequestRecord) => void)[] = [];
+    const around = middleware.flatMap((one: Middleware) => wrap(this.#native, one, home, logs, true));
+    this.#answers = [...answerWith(this.#native, options, home), ...around];
     this.#listed = Array.isArray(roots);
     listen(this.#source, (name: string, params: ClientEvent) => {
       if (name === "notification") heard(options, params.method, params.params);
+      else if (name === "request") for (const log of logs) log(params);
       else if (name === "stderr") onStderr?.(params.line);
       else if (name === "warning") warn(params.message);
       else if (name === "closed") {
@@ -405,8 +421,8 @@ export class Client {
   }
 
   /** Gauges of this connection: requests in flight, and so on. */
-  metrics(): Metrics {
-    return JSON.parse(this.#native.metrics()) as Metrics;
+  metrics(): ClientMetrics {
+    return JSON.parse(this.#native.metrics()) as ClientMetrics;
   }
 
   #sender(options?: RequestOptions) {
@@ -446,8 +462,7 @@ function texts(args: Readonly<Record<string, unknown>>): Record<string, string> 
   return Object.fromEntries(given.map(([name, value]) => [name, typeof value === "string" ? value : toJson(value)]));
 }
 
-type ClientEvent = {
-  readonly method: string;
+type ClientEvent = RequestRecord & {
   readonly params: unknown;
   readonly line: string;
   readonly message: string;

@@ -13,6 +13,8 @@ import { native, PeerMisbehavedError } from "./errors.js";
 import { bridge } from "./host.js";
 import type { Kind } from "./kind.js";
 import { type Logger, logger } from "./logger.js";
+import { valuesOf } from "./passing.js";
+import { own } from "./received.js";
 import { type RequestOptions, requested } from "./requesting.js";
 import type { Schema } from "./schema.js";
 import type { Arguments } from "./tool.js";
@@ -64,12 +66,20 @@ type Wire = Partial<Omit<RequestInfo, "id" | "headers" | "raw">> &
     readonly headers?: readonly (readonly [name: string, value: string])[];
   };
 
+/** @internal */
+export let keyOf: (context: RequestContext) => number;
+
 /** What a handler of either side knows of its request. Good for this one call. */
 export class RequestContext {
   readonly #key: number;
   #request: RequestInfo | undefined;
   #controller: AbortController | undefined;
   #cancelled: DOMException | undefined;
+  #values: Map<unknown, unknown> | undefined;
+
+  static {
+    keyOf = (context) => context.#key;
+  }
 
   /** @internal */
   constructor(key: number) {
@@ -101,6 +111,12 @@ export class RequestContext {
   get request(): RequestInfo {
     this.#request ??= read(this.#key);
     return this.#request;
+  }
+
+  /** What middleware and the handler of one request share, by any key. */
+  get values(): Map<unknown, unknown> {
+    this.#values ??= valuesOf(this.#key);
+    return this.#values;
   }
 
   /**
@@ -239,9 +255,14 @@ export class Context extends RequestContext {
   ): Promise<Record<string, unknown>> {
     const { signal } = options;
     const either = signal ? AbortSignal.any([signal, this.signal]) : this.signal;
-    return requested({ ...options, signal: either }, params, (op, text, engine) =>
-      bridge.ask(this.#key, op, method, text, engine),
-    );
+    try {
+      return await requested({ ...options, signal: either }, params, (op, text, engine) =>
+        bridge.ask(this.#key, op, method, text, engine),
+      );
+    } catch (error) {
+      own(error, this.#key);
+      throw error;
+    }
   }
 
   /**

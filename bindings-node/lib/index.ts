@@ -12,7 +12,7 @@ export type {
   SamplingHandler,
 } from "./answering.js";
 export { CreateMessageResult, type Elicited, type SampleMessage, type SampleOptions } from "./ask.js";
-export { type CallOptions, Client, type ClientOptions, connect } from "./client.js";
+export { type CallOptions, Client, type ClientMetrics, type ClientOptions, connect } from "./client.js";
 export type { Completer, Completion, Fallback, Suggestions } from "./completion.js";
 export {
   assistant,
@@ -47,6 +47,18 @@ export {
 export type { HttpMount, HttpOptions, MountOptions, NodeListener } from "./http.js";
 export type { Kind } from "./kind.js";
 export type { Log, Logger } from "./logger.js";
+export {
+  type BuiltinMiddleware,
+  concurrencyLimit,
+  logging,
+  type MethodTiming,
+  type Middleware,
+  type Next,
+  type RecordLogger,
+  type RequestRecord,
+  rateLimit,
+  timing,
+} from "./middleware.js";
 export type { PromptPage, ResourcePage, ResourceTemplatePage, ToolPage } from "./pages.js";
 export type { Message, PromptArguments, PromptHandler, PromptOptions, PromptValue } from "./prompts.js";
 export type { Progress, RequestOptions } from "./requesting.js";
@@ -85,9 +97,11 @@ export type {
   Prompt,
   PromptArgument,
   PromptMessage,
+  Request,
   Resource,
   ResourceLink,
   ResourceTemplate,
+  Result,
   Root,
   SamplingMessage,
   TextContent,

@@ -9,6 +9,7 @@ import { type AnyFunction, addOptions, type Home, logError, type Runner, Values 
 import { addon, bridge, listen, newSource, register, wait, warn } from "./host.js";
 import { type HttpMount, type HttpOptions, type MountOptions, mount, type NodeListener } from "./http.js";
 import type { Kind } from "./kind.js";
+import { type BuiltinMiddleware, type MethodTiming, type Middleware, type RequestRecord, wrap } from "./middleware.js";
 import { toEngine, withOptions } from "./options.js";
 import { userPackage } from "./package.js";
 import { type AnyPromptOptions, definePrompt, Prompt, type PromptHandler, type PromptOptions } from "./prompts.js";
@@ -65,8 +66,44 @@ export interface ServerOptions {
   readonly onError?: (error: unknown, name: string) => void;
 }
 
-/** Gauges; see the documentation of the engine. */
-export type Metrics = Readonly<Record<string, number>>;
+/** Gauges of a server. */
+export interface Metrics {
+  /** Pipes and sockets. */
+  readonly connections: number;
+  /** Legacy sessions over HTTP. */
+  readonly sessions: number;
+  /** Requests at work, of all transports. */
+  readonly in_flight: number;
+  /** Open event streams over HTTP. */
+  readonly streams: number;
+  /** What the middleware {@link timing} counted, by method. */
+  readonly timing?: Readonly<Record<string, MethodTiming>>;
+  /** Calls that JavaScript has not answered, of all servers and clients of this program. */
+  readonly bridge_calls: number;
+  /** Operations that JavaScript waits for. */
+  readonly bridge_ops: number;
+  /** Deliveries that JavaScript has not taken. */
+  readonly bridge_queued: number;
+  /** Events dropped, ever, because nobody took them in time. */
+  readonly bridge_dropped: number;
+}
+
+/** What is told of a server while it lives. */
+interface Heard {
+  readonly logs: ((record: RequestRecord) => void)[];
+  onListening: ((url: string) => void) | undefined;
+}
+
+/** Nobody hears of a server any more that is gone. */
+const forgotten = new FinalizationRegistry<number>((source) => listen(source, undefined));
+
+function hear(source: number, heard: Heard): void {
+  listen(source, (name: string, params: RequestRecord & { readonly url: string; readonly message: string }) => {
+    if (name === "listening") heard.onListening?.(params.url);
+    else if (name === "request") for (const log of heard.logs) log(params);
+    else if (name === "warning") warn(params.message);
+  });
+}
 
 /** Servers that serve refer to themselves: nobody else need. */
 const serving = new Set<Server>();
@@ -90,6 +127,8 @@ export class Server {
   readonly #source = newSource();
   /** The engine refers to handlers weakly: this keeps them, by kind and name. */
   readonly #kept = new Map<string, readonly object[]>();
+  readonly #middleware: object[] = [];
+  readonly #heard: Heard = { logs: [], onListening: undefined };
   readonly #home: Home;
   readonly #maxMessageBytes: number;
   #mount: HttpMount | undefined;
@@ -111,6 +150,8 @@ export class Server {
     this.#maxMessageBytes = options.maxMessageBytes ?? 4 << 20;
     const engine = toEngine({ version: user.version ?? "0.0.0", ...rest, name: this.name });
     this.#native = withOptions(() => new addon.Server(bridge, this.#source, engine));
+    hear(this.#source, this.#heard);
+    forgotten.register(this, this.#source);
   }
 
   /**
@@ -290,6 +331,22 @@ export class Server {
     return this.#hook("subscribe", new Values("subscription", "the subscription", call, this.#home));
   }
 
+  /**
+   * Puts a function around every request that a handler answers, or what the engine has: `logging()`, `timing()`,
+   * `rateLimit(5)`, `concurrencyLimit(10)`. The first is the outermost.
+   *
+   * ```ts
+   * app.middleware(async (request, context, next) => {
+   *   if (!allowed(context.request, request.method)) throw new RpcError(-32003, "not allowed");
+   *   return next(request, context);
+   * });
+   * ```
+   */
+  middleware(middleware: Middleware | BuiltinMiddleware): this {
+    this.#middleware.push(...wrap(this.#native, middleware, this.#home, this.#heard.logs, false));
+    return this;
+  }
+
   /** Tells the clients that subscribed to a resource, or to something that it is a part of, that it has changed. */
   resourceUpdated(uri: string | URL): void {
     this.#native.resourceUpdated(String(uri));
@@ -376,18 +433,12 @@ export class Server {
     const done = wait(start);
     this.#serves.add(done);
     serving.add(this);
-    listen(this.#source, (name: string, params: { url: string; message: string }) => {
-      if (name === "listening") onListening?.(params.url);
-      else if (name === "warning") warn(params.message);
-    });
+    this.#heard.onListening = onListening;
     try {
       await done;
     } finally {
       this.#serves.delete(done);
-      if (this.#serves.size === 0) {
-        serving.delete(this);
-        listen(this.#source, undefined);
-      }
+      if (this.#serves.size === 0) serving.delete(this);
     }
   }
 

@@ -55,8 +55,8 @@ export function sourceOf(
 ): { readonly list: Runner | undefined; readonly get: Runner | undefined } {
   const listed: AnyFunction = ({ cursor }: { readonly cursor?: string }, ctx: Context) => list?.(cursor, ctx);
   return {
-    list: list && new Values(kind, `the list of ${kind}s`, listed, home),
-    get: get && getter(kind, get as AnyFunction, home),
+    list: list && new Values(kind, `the list of ${kind}s`, listed, home).asProxy(),
+    get: get && getter(kind, get as AnyFunction, home).asProxy(),
   };
 }
 

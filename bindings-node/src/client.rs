@@ -37,6 +37,18 @@ impl Client {
         self.inner.set_handler(&method, &capability, handler).map_err(raise)
     }
 
+    /// Before connecting. `handler` stands around every request that is sent.
+    #[napi(catch_unwind)]
+    pub fn add_middleware(&self, handler: u32) {
+        self.inner.add_middleware(handler);
+    }
+
+    /// Before connecting. Middleware of the engine itself.
+    #[napi(catch_unwind)]
+    pub fn add_builtin(&self, options: String) -> Result<()> {
+        self.inner.add_builtin(&options).map_err(raise)
+    }
+
     /// `roots` is a JSON array.
     #[napi(catch_unwind)]
     pub fn set_roots(&self, roots: String) -> Result<()> {

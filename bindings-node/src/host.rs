@@ -78,6 +78,12 @@ impl Bridge {
         self.inner.ask(key as u64, op as u64, &method, params.map(raw), &options);
     }
 
+    /// Goes on with the request that middleware's call `key` is about, with other parameters where some are given.
+    #[napi(catch_unwind)]
+    pub fn next(&self, key: i64, op: i64, params: Option<String>) {
+        self.inner.next(key as u64, op as u64, params.map(raw));
+    }
+
     /// Sends a notification to the client of call `key`.
     #[napi(catch_unwind)]
     pub fn notify(&self, key: i64, method: String, params: Option<String>) -> Result<bool> {

@@ -5,15 +5,21 @@ import {
   type Completion,
   type Context,
   type CreateMessageResult,
+  concurrencyLimit,
   connect,
   type GetPromptResult,
   jsonSchema,
+  logging,
+  type Middleware,
   type Prompt,
   type ReadResourceResult,
   type RequestContext,
   type Resource,
+  type Result,
   type Root,
+  rateLimit,
   Server,
+  timing,
   type UrlElicitation,
   user,
 } from "tricorn";
@@ -166,3 +172,27 @@ async function client(): Promise<void> {
 }
 void client;
 void ((page: UrlElicitation) => page.elicitationId);
+
+// Middleware.
+app.middleware(async (request, context, next) => {
+  same<typeof context, Context>(true);
+  context.values.set("a", request.params?.["name"]);
+  const result = await next({ ...request, params: {} }, context, { signal: context.signal });
+  same<typeof result, Result>(true);
+  return { ...result, content: [] };
+});
+app.middleware(rateLimit(5, { burst: 10, perSession: true })).middleware(concurrencyLimit(10, { maxWaiting: 0 }));
+app
+  .middleware(timing())
+  .middleware(logging(console))
+  .middleware(logging(({ seconds }) => void seconds.toFixed()));
+// @ts-expect-error: what comes of it is missing
+app.middleware(async (request, context, next) => void (await next(request, context)));
+// @ts-expect-error: no middleware
+app.middleware({});
+// @ts-expect-error: an option that does not exist
+app.middleware(rateLimit(5, { bursts: 10 }));
+const retry: Middleware<RequestContext> = (request, context, next) => {
+  return next(request, context).catch(() => next(request, context));
+};
+void connect(app, { middleware: [retry, timing()] }).then((client) => client.metrics().timing?.["tools/call"]?.longest);
