@@ -2,14 +2,14 @@
 
 import { AsyncResource } from "node:async_hooks";
 import type * as Addon from "./addon.js";
-import { type Answers, answerWith, heard, type Listeners, type RootLike, setRoots } from "./answering.js";
+import { type Answers, answerWith, heard, LISTENERS, type Listeners, type RootLike, setRoots } from "./answering.js";
 import type { Suggestions } from "./completion.js";
 import type { RequestContext } from "./context.js";
 import { ClosedError, MisuseError, native, TricornError } from "./errors.js";
 import { type Home, logError, toJson } from "./handler.js";
 import { addon, bridge, listen, newSource, wait, warn } from "./host.js";
 import { type BuiltinMiddleware, type MethodTiming, type Middleware, type RequestRecord, wrap } from "./middleware.js";
-import { toEngine, withOptions } from "./options.js";
+import { checkFunctions, toEngine, withOptions } from "./options.js";
 import { userPackage } from "./package.js";
 import {
   collected,
@@ -117,6 +117,12 @@ interface Connected {
   readonly sessionId?: string;
 }
 
+/** The options that the engine does not see. */
+const OWN = [
+  ...LISTENERS,
+  ...["sampling", "elicitation", "roots", "middleware", "server", "onClose", "onError", "onStderr"],
+] as const;
+
 /**
  * Connected clients, each with what lives as long as it does: what answers its server, and the server itself when
  * that is in this process. The program closes them when it has nothing else to do.
@@ -157,6 +163,7 @@ export class Client {
 
   /** @internal */
   constructor(target: Target, options: ClientOptions) {
+    checkFunctions(options, [...LISTENERS, "onClose", "onStderr", "onError"]);
     const { sampling: _sampling, elicitation: _elicitation, roots, onError, ...others } = options;
     const { onLog, onResourceUpdated, onListChanged, onNotification, onClose, server, ...rest } = others;
     const { requestTimeout, onStderr: listener, middleware = [], ...plain } = rest;
@@ -169,11 +176,11 @@ export class Client {
     });
     let onStderr = listener;
     if (target instanceof Server) {
-      this.#native = withOptions(() => addon.Client.inMemory(bridge, this.#source, nativeServer(target), engine));
+      this.#native = withOptions(() => addon.Client.inMemory(bridge, this.#source, nativeServer(target), engine), OWN);
     } else {
       const { wire, stderr } = resolve(target, server, onStderr !== undefined);
       onStderr = stderr ?? onStderr;
-      this.#native = withOptions(() => new addon.Client(bridge, this.#source, wire, engine));
+      this.#native = withOptions(() => new addon.Client(bridge, this.#source, wire, engine), OWN);
     }
     this.#handle = this.#native.handle();
     const home: Home = { scope: new AsyncResource("tricorn.Client"), running: 0, onError: onError ?? logError };
@@ -324,7 +331,10 @@ export class Client {
     await this.request("resources/unsubscribe", { uri: String(uri) }, options);
   }
 
-  /** Gets a prompt's messages. Arguments are text in the protocol; here numbers and others become it as JSON. */
+  /**
+   * Gets a prompt's messages. Arguments are text in the protocol: here dates become it by ISO 8601 and others as JSON;
+   * null and undefined are left out.
+   */
   async getPrompt(
     name: string,
     args: Readonly<Record<string, unknown>> = {},
@@ -458,8 +468,15 @@ function withMeta(params: Record<string, unknown>, options: CallOptions | undefi
 
 /** The arguments of a prompt, which the protocol has as text. */
 function texts(args: Readonly<Record<string, unknown>>): Record<string, string> {
-  const given = Object.entries(args).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(given.map(([name, value]) => [name, typeof value === "string" ? value : toJson(value)]));
+  const given = Object.entries(args).filter(([, value]) => value !== undefined && value !== null);
+  return Object.fromEntries(given.map(([name, value]) => [name, text(value)]));
+}
+
+/** Text as it is, also that of a date or a URL, and anything else as JSON. */
+function text(value: unknown): string {
+  if (typeof value === "string") return value;
+  const json = toJson(value);
+  return json.startsWith('"') ? (JSON.parse(json) as string) : json;
 }
 
 type ClientEvent = RequestRecord & {

@@ -4,15 +4,15 @@ import {
   CreateMessageResult,
   type Elicited,
   elicited,
-  form,
   type SampleMessage,
   type SampleOptions,
   sampling,
 } from "./ask.js";
 import { native, PeerMisbehavedError } from "./errors.js";
+import { formOf } from "./form.js";
 import { bridge } from "./host.js";
 import type { Kind } from "./kind.js";
-import { type Logger, logger } from "./logger.js";
+import { type Logger, loggable, logger } from "./logger.js";
 import { valuesOf } from "./passing.js";
 import { own } from "./received.js";
 import { type RequestOptions, requested } from "./requesting.js";
@@ -156,12 +156,12 @@ export class Context extends RequestContext {
   /**
    * Sends a log message to the client, if it wants to hear of that level.
    *
-   * @param data any JSON value, usually a string or an object
+   * @param data any JSON value, usually a string or an object; what is none is sent as the text that Node shows
    * @param logger the part of the program it comes from
    * @returns false when the client does not want it or the call is over
    */
   log(level: LoggingLevel, data: unknown, logger?: string): boolean {
-    return native(() => bridge.log(this.#key, level, logger, JSON.stringify(data) ?? "null"));
+    return native(() => bridge.log(this.#key, level, logger, loggable(data)));
   }
 
   /** {@link log} in the shape of `console` and of pino. */
@@ -187,7 +187,8 @@ export class Context extends RequestContext {
    * if (answer.action === "accept") order(answer.content.size);
    * ```
    *
-   * @param schema an object of text, numbers, booleans and choices; nothing within something
+   * @param schema an object of text, numbers, booleans and choices, nothing within something; of a schema library
+   *   also one of these alone. What else the library wants is checked when the answer is here.
    * @throws {MisuseError} for a schema that no form can be made of
    * @throws {PeerMisbehavedError} when the answer does not fit the schema
    */
@@ -196,8 +197,9 @@ export class Context extends RequestContext {
     schema: S,
     options?: RequestOptions,
   ): Promise<Elicited<Arguments<S>>> {
-    const params = { mode: "form", message, requestedSchema: form(schema) };
-    return elicited(schema, (await this.ask("elicitation/create", params, options)) as unknown as ElicitResult);
+    const form = formOf(schema);
+    const params = { mode: "form", message, requestedSchema: form.schema };
+    return elicited(form, (await this.ask("elicitation/create", params, options)) as unknown as ElicitResult);
   }
 
   /**

@@ -13,7 +13,7 @@ export type {
 } from "./answering.js";
 export { CreateMessageResult, type Elicited, type SampleMessage, type SampleOptions } from "./ask.js";
 export { type CallOptions, Client, type ClientMetrics, type ClientOptions, connect } from "./client.js";
-export type { Completer, Completion, Fallback, Suggestions } from "./completion.js";
+export type { Completer, Completes, Completion, Fallback, Suggestions } from "./completion.js";
 export {
   assistant,
   audio,

@@ -1,6 +1,7 @@
 /** Lists that come in pages. */
 
 import { PeerMisbehavedError } from "./errors.js";
+import { received } from "./received.js";
 import type { Prompt, Resource, ResourceTemplate, Tool } from "./types.js";
 
 /** One page of `tools/list`. */
@@ -65,7 +66,8 @@ export async function page<Method extends keyof Lists>(
 ): Promise<Lists[Method]> {
   const result = await send(method, cursor === undefined ? {} : { cursor });
   const member = MEMBERS[method];
-  if (!Array.isArray(result[member])) throw new PeerMisbehavedError(`${method}: the result has no list "${member}"`);
+  if (!Array.isArray(result[member]))
+    throw received(new PeerMisbehavedError(`${method}: the result has no list "${member}"`));
   return result as unknown as Lists[Method];
 }
 
@@ -77,9 +79,10 @@ export async function* entries<Entry>(send: Send, method: keyof Lists): AsyncGen
     yield* (rest as unknown as Readonly<Record<string, readonly Entry[]>>)[MEMBERS[method]] ?? [];
     cursor = nextCursor ?? undefined;
     if (cursor === undefined) return;
-    if (seen.has(cursor)) throw new PeerMisbehavedError(`${method} never ends: the cursor "${cursor}" came twice`);
+    if (seen.has(cursor))
+      throw received(new PeerMisbehavedError(`${method} never ends: the cursor "${cursor}" came twice`));
     if (seen.add(cursor).size < MAX_PAGES) continue;
-    throw new PeerMisbehavedError(`${method} never ends: there are more than ${MAX_PAGES} pages`);
+    throw received(new PeerMisbehavedError(`${method} never ends: there are more than ${MAX_PAGES} pages`));
   }
 }
 

@@ -1,6 +1,6 @@
 /** Prompts: what users say about them, and what happens when one is asked for. */
 
-import type { Completer } from "./completion.js";
+import type { Completes } from "./completion.js";
 import { said, user } from "./content.js";
 import type { Context } from "./context.js";
 import { type AnyFunction, type Home, invalidParams, Runner, toJson, validated } from "./handler.js";
@@ -21,8 +21,8 @@ export interface PromptOptions<Input extends Schema | undefined = undefined> {
   readonly inputSchema?: JsonSchema;
   /** The arguments as clients see them. Default: made of the schema. */
   readonly arguments?: readonly PromptArgument[];
-  /** Suggestions for the arguments. */
-  readonly complete?: { readonly [Name in keyof Arguments<Input> & string]?: Completer };
+  /** Suggestions for the arguments: functions, or all values that there are. */
+  readonly complete?: { readonly [Name in keyof Arguments<Input> & string]?: Completes };
   /** Pictures for people, best first. */
   readonly icons?: readonly Icon[];
   /** The prompt's `_meta`. */

@@ -2,7 +2,7 @@
 
 import { AsyncResource } from "node:async_hooks";
 import type * as Addon from "./addon.js";
-import { type Completer, type Fallback, registerCompleters } from "./completion.js";
+import { type Completes, type Fallback, registerCompleters } from "./completion.js";
 import type { Context } from "./context.js";
 import { MisuseError, native } from "./errors.js";
 import { type AnyFunction, addOptions, type Home, logError, type Runner, Values } from "./handler.js";
@@ -10,7 +10,7 @@ import { addon, bridge, listen, newSource, register, wait, warn } from "./host.j
 import { type HttpMount, type HttpOptions, type MountOptions, mount, type NodeListener } from "./http.js";
 import type { Kind } from "./kind.js";
 import { type BuiltinMiddleware, type MethodTiming, type Middleware, type RequestRecord, wrap } from "./middleware.js";
-import { toEngine, withOptions } from "./options.js";
+import { checkFunctions, toEngine, withOptions } from "./options.js";
 import { userPackage } from "./package.js";
 import { type AnyPromptOptions, definePrompt, Prompt, type PromptHandler, type PromptOptions } from "./prompts.js";
 import {
@@ -144,12 +144,13 @@ export class Server {
   /** @param name default: the name in your package.json */
   constructor(name?: string, options: ServerOptions = {}) {
     const { onError, ...rest } = options;
+    checkFunctions(options, ["onError"]);
     const user = userPackage();
     this.name = name ?? user.name ?? "server";
     this.#home = { scope: undefined, running: 0, onError: onError ?? logError };
     this.#maxMessageBytes = options.maxMessageBytes ?? 4 << 20;
     const engine = toEngine({ version: user.version ?? "0.0.0", ...rest, name: this.name });
-    this.#native = withOptions(() => new addon.Server(bridge, this.#source, engine));
+    this.#native = withOptions(() => new addon.Server(bridge, this.#source, engine), ["onError"]);
     hear(this.#source, this.#heard);
     forgotten.register(this, this.#source);
   }
@@ -473,7 +474,7 @@ interface Added {
   readonly enabled?: boolean | undefined;
   readonly input?: Schema | undefined;
   readonly inputSchema?: Schema | undefined;
-  readonly complete?: Readonly<Record<string, Completer | undefined>> | undefined;
+  readonly complete?: Readonly<Record<string, Completes | undefined>> | undefined;
 }
 
 /** Whether something without options is what a resource holds, and not options without a function. */

@@ -3,16 +3,13 @@
 import type { Context } from "./context.js";
 import { type AnyFunction, type Home, Runner, Values } from "./handler.js";
 import type { Kind } from "./kind.js";
+import type { PromptPage, ResourcePage, ResourceTemplatePage, ToolPage } from "./pages.js";
 import { type PromptValue, UnlistedPrompt } from "./prompts.js";
 import { answerContents } from "./resources.js";
 import { Tool } from "./tool.js";
 import type {
   CallToolRequestParams,
   GetPromptRequestParams,
-  ListPromptsResult,
-  ListResourcesResult,
-  ListResourceTemplatesResult,
-  ListToolsResult,
   Prompt,
   Resource,
   ResourceTemplate,
@@ -21,10 +18,10 @@ import type {
 
 /** Per kind: its definitions, a page of them, what is asked for and what answers that. */
 interface Kinds {
-  readonly tool: [ToolDefinition, ListToolsResult, CallToolRequestParams, unknown];
-  readonly resource: [Resource, ListResourcesResult, { readonly uri: string }, unknown];
-  readonly resource_template: [ResourceTemplate, ListResourceTemplatesResult, never, never];
-  readonly prompt: [Prompt, ListPromptsResult, GetPromptRequestParams, PromptValue];
+  readonly tool: [ToolDefinition, ToolPage, CallToolRequestParams, unknown];
+  readonly resource: [Resource, ResourcePage, { readonly uri: string }, unknown];
+  readonly resource_template: [ResourceTemplate, ResourceTemplatePage, never, never];
+  readonly prompt: [Prompt, PromptPage, GetPromptRequestParams, PromptValue];
 }
 
 /** Lists and answers for what is not registered. Each is optional. */

@@ -1,7 +1,7 @@
 // Whose errors a client learns of: those of its own call, and not what other peers said to the program.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { connect, RpcError, Server, TimeoutError } from "tricorn";
+import { connect, MisuseError, RpcError, Server, TimeoutError, UrlElicitationRequiredError } from "tricorn";
 import { withClient } from "tricorn/testing";
 import { asking, legacy } from "./program.mjs";
 
@@ -17,7 +17,7 @@ test("what another peer said is not passed on by accident", async () => {
     .tool("refuse", () => client.callTool("refuse"))
     .tool("wait", () => client.callTool("wait", {}, { timeout: 1 }))
     .tool("own", () => {
-      throw new RpcError(-32002, "made here", { a: 1 });
+      throw new RpcError(-32010, "made here", { a: 1 });
     })
     .tool("late", () => {
       throw new TimeoutError("the door is closed");
@@ -28,7 +28,7 @@ test("what another peer said is not passed on by accident", async () => {
     assert.equal((await front.callTool("refuse")).text, 'tool "refuse" failed: RpcError');
     assert.equal((await front.callTool("wait")).text, 'tool "wait" failed: TimeoutError');
     await assert.rejects(front.getPrompt("refuse"), { code: -32603, message: 'prompt "refuse" failed: RpcError' });
-    await assert.rejects(front.callTool("own"), { code: -32002, message: "made here" });
+    await assert.rejects(front.callTool("own"), { code: -32010, message: "made here" });
     await assert.rejects(front.callTool("told"), { code: -32001, message: "refused" });
     assert.equal((await front.callTool("late")).text, "the door is closed");
   });
@@ -58,4 +58,33 @@ test("what the client of the call said is passed on", async () => {
   await withClient(other, async (client) => {
     assert.equal((await client.callTool("ask")).text, 'tool "ask" failed: RpcError');
   });
+});
+
+test("a page to visit keeps what else its error says", async () => {
+  const data = { elicitations: [{ mode: "url", elicitationId: "1", url: "https://example.com/" }], hint: { a: 1 } };
+  const app = new Server("url").tool("visit", () => {
+    throw new RpcError(-32042, "visit", data);
+  });
+  await withClient(
+    app,
+    async (client) => {
+      const error = await client.callTool("visit").catch((error) => error);
+      assert.ok(error instanceof UrlElicitationRequiredError);
+      assert.deepEqual([error.message, error.data], ["visit", data]);
+    },
+    { ...legacy, elicitation: { url: () => "accept" } },
+  );
+});
+
+test("options that are wrong are refused by their own names", async () => {
+  const app = new Server("options");
+  const refused = (options, message) =>
+    assert.rejects(connect(app, options), (error) => error instanceof MisuseError && message.test(error.message));
+  await refused({ roots: "x" }, /^roots: expected a list/);
+  await refused({ onLog: 5 }, /^onLog: expected a function/);
+  await refused({ samplng: () => "" }, /unknown option "samplng", did you mean "sampling"\?/);
+  await refused({ onNotifications: () => {} }, /did you mean "onNotification"\?/);
+  await refused({ probeTimeuot: 5 }, /unknown option "probeTimeuot", did you mean "probeTimeout"\?/);
+  assert.throws(() => new Server("x", { onErorr: () => {} }), /did you mean "onError"\?/);
+  assert.throws(() => new Server("x", { onError: "log" }), /^MisuseError: onError: expected a function/);
 });
