@@ -54,6 +54,7 @@ export declare class Server {
   setEnabled(kind: string, name: string, enabled: boolean): boolean;
   setSource(kind: string, list?: number | undefined | null, get?: number | undefined | null): void;
   setHook(name: string, handler: number): void;
+  setLifespan(start: number, stop: number): void;
   addMiddleware(handler: number): void;
   addBuiltin(options: string): void;
   resourceUpdated(uri: string): void;
@@ -77,6 +78,22 @@ export declare class Client {
   notify(method: string, params?: string | undefined | null): void;
   close(op: number): void;
   metrics(): string;
+}
+
+export declare class ClientGroup {
+  constructor(bridge: Bridge, servers: string, options: string);
+  names(): Array<string>;
+  client(name: string, source: number): Client | null;
+  add(name: string, source: number, target: string): Client;
+  addServer(name: string, source: number, server: Server): Client;
+  connect(op: number): void;
+  reconnect(op: number, name: string): void;
+  remove(op: number, name: string): void;
+  failures(): string;
+  list(op: number, kind: string, options: string): void;
+  route(op: number, kind: string, name: string): void;
+  setLogLevel(op: number, level: string): void;
+  close(op: number): void;
 }
 
 export declare function request(

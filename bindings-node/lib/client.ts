@@ -2,15 +2,14 @@
 
 import { AsyncResource } from "node:async_hooks";
 import type * as Addon from "./addon.js";
-import { type Answers, answerWith, heard, LISTENERS, type Listeners, type RootLike, setRoots } from "./answering.js";
+import { answerWith, heard, type RootLike, setRoots } from "./answering.js";
 import type { Suggestions } from "./completion.js";
-import type { RequestContext } from "./context.js";
+import { CALLBACKS, type ClientOptions, type Made, make } from "./connecting.js";
 import { ClosedError, MisuseError, native, TricornError } from "./errors.js";
 import { type Home, logError, toJson } from "./handler.js";
-import { addon, bridge, listen, newSource, wait, warn } from "./host.js";
-import { type BuiltinMiddleware, type MethodTiming, type Middleware, type RequestRecord, wrap } from "./middleware.js";
-import { checkFunctions, toEngine, withOptions } from "./options.js";
-import { userPackage } from "./package.js";
+import { addon, listen, newSource, wait, warn } from "./host.js";
+import { type MethodTiming, type Middleware, type RequestRecord, wrap } from "./middleware.js";
+import { checkFunctions } from "./options.js";
 import {
   collected,
   entries,
@@ -20,14 +19,12 @@ import {
   type ResourceTemplatePage,
   type ToolPage,
 } from "./pages.js";
-import { limit, type RequestOptions, requested } from "./requesting.js";
+import { type RequestOptions, requested } from "./requesting.js";
 import { CallToolResult, ReadResourceResult } from "./result.js";
-import { nativeServer, Server } from "./server.js";
-import { resolve, type Target } from "./target.js";
+import { Server } from "./server.js";
+import type { Target } from "./target.js";
 import type {
-  ClientCapabilities,
   GetPromptResult,
-  Icon,
   Implementation,
   LoggingLevel,
   MetaObject,
@@ -39,59 +36,6 @@ import type {
   ServerCapabilities,
   Tool,
 } from "./types.js";
-
-/** All optional. Durations are milliseconds, sizes bytes. */
-export interface ClientOptions extends Answers, Listeners {
-  /** Default: the name in your package.json. */
-  readonly name?: string;
-  /** Default: the version in your package.json. */
-  readonly version?: string;
-  /** A name for people. */
-  readonly title?: string;
-  /** What the program is, for people. */
-  readonly description?: string;
-  /** Where to read about it. */
-  readonly websiteUrl?: string;
-  /** Pictures for people, best first. */
-  readonly icons?: readonly Icon[];
-  /** Speak exactly this protocol revision. Default: the newest the server knows. */
-  readonly revision?: string;
-  /** Longest wait for an answer, counted anew at each sign of progress; null or 0: no limit. Default one minute. */
-  readonly requestTimeout?: number | null;
-  /** Longest wait for the first sign of a modern server. Default 5 seconds. */
-  readonly probeTimeout?: number;
-  /** Largest message accepted. Default 4 MiB. */
-  readonly maxMessageBytes?: number;
-  /** Deepest JSON accepted. Default 128. */
-  readonly maxNesting?: number;
-  /** Requests awaiting an answer at once, further ones wait their turn; at least 1. Default 256. */
-  readonly maxInFlight?: number;
-  /** Sent with every HTTP request. */
-  readonly headers?: Readonly<Record<string, string>>;
-  /** How long a server that was started gets to end by itself. Default 2 seconds. */
-  readonly shutdownGrace?: number;
-  /** Time without a message of the server after which it is asked for a sign of life. Default 0: never. */
-  readonly pingInterval?: number;
-  /** Time after which a server that does not answer that is taken for lost, and the connection ends. Default 20 seconds. */
-  readonly pingTimeout?: number;
-  /** What stands around every request that is sent: functions, or `logging()`, `rateLimit(5)`, …; outermost first. */
-  readonly middleware?: readonly (Middleware<RequestContext> | BuiltinMiddleware)[];
-  /** Capabilities to declare, as in the protocol. */
-  readonly capabilities?: ClientCapabilities;
-  /** Which entry of an `mcp.json`; not needed when there is only one. */
-  readonly server?: string;
-  /** Hears why the connection ended, when it was not by {@link Client.close}. */
-  readonly onClose?: (reason: string) => void;
-  /**
-   * Hears the stderr of a program line by line, unless the target itself says where that goes. Default: it goes to ours.
-   */
-  readonly onStderr?: (line: string) => void;
-  /**
-   * Hears of what `sampling`, `elicitation` and `roots` throw, other than `RpcError`.
-   * Default: `console.error`. The server only ever learns the type of such an error.
-   */
-  readonly onError?: (error: unknown, method: string) => void;
-}
 
 /** Gauges of a client. */
 export interface ClientMetrics {
@@ -107,7 +51,8 @@ export interface CallOptions extends RequestOptions {
   readonly meta?: MetaObject;
 }
 
-interface Connected {
+/** @internal */
+export interface Connected {
   readonly protocolVersion: string;
   readonly era: "legacy" | "modern";
   readonly transport: "stdio" | "http" | "memory";
@@ -116,12 +61,6 @@ interface Connected {
   readonly instructions?: string;
   readonly sessionId?: string;
 }
-
-/** The options that the engine does not see. */
-const OWN = [
-  ...LISTENERS,
-  ...["sampling", "elicitation", "roots", "middleware", "server", "onClose", "onError", "onStderr"],
-] as const;
 
 /**
  * Connected clients, each with what lives as long as it does: what answers its server, and the server itself when
@@ -138,12 +77,28 @@ const open = new Map<Client, readonly unknown[]>();
  * ```
  */
 export async function connect(target: Target, options: ClientOptions = {}): Promise<Client> {
-  const client = new Client(target, options);
+  const client = new Client((source) => make(target, options, source), options);
   await start(client, target instanceof Server ? target : undefined);
   return client;
 }
 
 let start: (client: Client, server: Server | undefined) => Promise<void>;
+
+/**
+ * A client that its group connects.
+ *
+ * @internal
+ */
+export function clientOf(make: (source: number) => Made, options: ClientOptions): Client {
+  return new Client(make, options);
+}
+
+/**
+ * Its group has connected a client.
+ *
+ * @internal
+ */
+export let connected: (client: Client, info: Connected, server: Server | undefined) => void;
 
 /** A connection to a server. Made by {@link connect}. */
 export class Client {
@@ -159,36 +114,22 @@ export class Client {
 
   static {
     start = (client, server) => client.#connect(server);
+    connected = (client, info, server) => client.#open(info, server);
   }
 
   /** @internal */
-  constructor(target: Target, options: ClientOptions) {
-    checkFunctions(options, [...LISTENERS, "onClose", "onStderr", "onError"]);
-    const { sampling: _sampling, elicitation: _elicitation, roots, onError, ...others } = options;
-    const { onLog, onResourceUpdated, onListChanged, onNotification, onClose, server, ...rest } = others;
-    const { requestTimeout, onStderr: listener, middleware = [], ...plain } = rest;
-    const user = userPackage();
-    const engine = toEngine({
-      name: user.name ?? "client",
-      version: user.version ?? "0.0.0",
-      ...plain,
-      requestTimeout: requestTimeout === undefined ? undefined : (limit(requestTimeout) ?? 0),
-    });
-    let onStderr = listener;
-    if (target instanceof Server) {
-      this.#native = withOptions(() => addon.Client.inMemory(bridge, this.#source, nativeServer(target), engine), OWN);
-    } else {
-      const { wire, stderr } = resolve(target, server, onStderr !== undefined);
-      onStderr = stderr ?? onStderr;
-      this.#native = withOptions(() => new addon.Client(bridge, this.#source, wire, engine), OWN);
-    }
-    this.#handle = this.#native.handle();
-    const home: Home = { scope: new AsyncResource("tricorn.Client"), running: 0, onError: onError ?? logError };
+  constructor(make: (source: number) => Made, options: ClientOptions) {
+    const { middleware = [], onClose, onError } = options;
+    checkFunctions(options, CALLBACKS);
     if (!Array.isArray(middleware)) throw new MisuseError("middleware: expected a list");
+    const { engine, onStderr = options.onStderr } = make(this.#source);
+    this.#native = engine;
+    this.#handle = engine.handle();
+    const home: Home = { scope: new AsyncResource("tricorn.Client"), running: 0, onError: onError ?? logError };
     const logs: ((record: RequestRecord) => void)[] = [];
-    const around = middleware.flatMap((one: Middleware) => wrap(this.#native, one, home, logs, true));
-    this.#answers = [...answerWith(this.#native, options, home), ...around];
-    this.#listed = Array.isArray(roots);
+    const around = middleware.flatMap((one: Middleware) => wrap(engine, one, home, logs, true));
+    this.#answers = [...answerWith(engine, options, home), ...around];
+    this.#listed = Array.isArray(options.roots);
     listen(this.#source, (name: string, params: ClientEvent) => {
       if (name === "notification") heard(options, params.method, params.params);
       else if (name === "request") for (const log of logs) log(params);
@@ -446,12 +387,16 @@ export class Client {
 
   async #connect(server: Server | undefined): Promise<void> {
     try {
-      this.#connected = await wait<Connected>((op) => this.#native.connect(op));
+      this.#open(await wait<Connected>((op) => this.#native.connect(op)), server);
     } catch (error) {
       this.#forget();
       if (error instanceof TricornError) Error.captureStackTrace(error);
       throw error;
     }
+  }
+
+  #open(info: Connected, server: Server | undefined): void {
+    this.#connected = info;
     if (open.size === 0) process.on("beforeExit", closeAll);
     open.set(this, [server, this.#answers]);
   }

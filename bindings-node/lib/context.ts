@@ -66,6 +66,10 @@ type Wire = Partial<Omit<RequestInfo, "id" | "headers" | "raw">> &
     readonly headers?: readonly (readonly [name: string, value: string])[];
   };
 
+/** The state of any server: functions want what their own has, so that no other type stands for all of them. */
+// biome-ignore lint/suspicious/noExplicitAny: see above.
+export type AnyState = any;
+
 /** @internal */
 export let keyOf: (context: RequestContext) => number;
 
@@ -138,19 +142,23 @@ export class RequestContext {
 }
 
 /**
- * The optional second argument of every handler of a server. Good for this one call.
+ * The optional second argument of every handler of a server. Good for this one call. `State` is what the server's
+ * lifespan started.
  *
  * What asks the client rejects with `UnsupportedError` when the client does not declare that it answers,
  * with `RpcError` when it refuses, and with the reason of {@link signal} when this call is cancelled.
  */
-export class Context extends RequestContext {
+export class Context<State = unknown> extends RequestContext {
   readonly #key: number;
+  /** What the server's lifespan started, or its option `state`. */
+  readonly state: State;
   #logger: Logger | undefined;
 
   /** @internal */
-  constructor(key: number) {
+  constructor(key: number, state: State) {
     super(key);
     this.#key = key;
+    this.state = state;
   }
 
   /**

@@ -17,6 +17,10 @@ export interface Home {
   scope: AsyncResource | undefined;
   /** Handlers that have not settled yet. */
   running: number;
+  /** What the functions share: {@link Context.state}. */
+  state?: unknown;
+  /** What starts or stops that. */
+  ending?: Promise<void>;
   /** Whether a function of the user stands around requests. */
   around?: boolean;
   /** Hears of what handlers throw that is not for the peer. */
@@ -78,7 +82,7 @@ export abstract class Runner implements Handler {
 
   /** What the function gets as its second argument. */
   protected context(key: number): RequestContext {
-    return new Context(key);
+    return new Context(key, this.#home.state);
   }
 
   /** Answers with what the function returned. */

@@ -12,8 +12,9 @@ export type {
   SamplingHandler,
 } from "./answering.js";
 export { CreateMessageResult, type Elicited, type SampleMessage, type SampleOptions } from "./ask.js";
-export { type CallOptions, Client, type ClientMetrics, type ClientOptions, connect } from "./client.js";
+export { type CallOptions, Client, type ClientMetrics, connect } from "./client.js";
 export type { Completer, Completes, Completion, Fallback, Suggestions } from "./completion.js";
+export type { ClientOptions } from "./connecting.js";
 export {
   assistant,
   audio,
@@ -44,8 +45,18 @@ export {
   type UrlElicitation,
   UrlElicitationRequiredError,
 } from "./errors.js";
+export {
+  ClientGroup,
+  connectMany,
+  type Entry,
+  type GroupOptions,
+  type Listed,
+  type Listing,
+  type Targets,
+} from "./group.js";
 export type { HttpMount, HttpOptions, MountOptions, NodeListener } from "./http.js";
 export type { Kind } from "./kind.js";
+export type { Lifespan } from "./lifespan.js";
 export type { Log, Logger } from "./logger.js";
 export {
   type BuiltinMiddleware,

@@ -1,6 +1,6 @@
 /** What stands around every request: a server's on their way to a handler, a client's on their way out. */
 
-import { type Context, keyOf, RequestContext } from "./context.js";
+import { type AnyState, type Context, keyOf, RequestContext } from "./context.js";
 import { MisuseError } from "./errors.js";
 import { type Home, Runner, toJson } from "./handler.js";
 import { addon, bridge, handle, register, thrownHere, wait } from "./host.js";
@@ -224,7 +224,7 @@ interface Wrapped {
  */
 export function wrap(
   engine: Wrapped,
-  middleware: Middleware | Middleware<RequestContext> | BuiltinMiddleware,
+  middleware: Middleware<AnyState> | BuiltinMiddleware,
   home: Home,
   logs: ((record: RequestRecord) => void)[],
   outward: boolean,

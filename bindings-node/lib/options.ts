@@ -4,6 +4,7 @@ import { MisuseError, native } from "./errors.js";
 
 /** Durations are milliseconds here, as everywhere in Node, and seconds in the engine. */
 const DURATIONS = new Set([
+  "connectTimeout",
   "keepAliveInterval",
   "maxTimeout",
   "pingInterval",

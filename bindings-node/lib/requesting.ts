@@ -44,16 +44,8 @@ export async function requested(
   params: Readonly<Record<string, unknown>> | undefined,
   send: (op: number, params: string | undefined, options: string) => void,
 ): Promise<Record<string, unknown>> {
-  const { signal, onProgress, timeout, maxTimeout, idempotent } = options;
-  const engine =
-    timeout === undefined && maxTimeout === undefined && !onProgress && !idempotent
-      ? ""
-      : toEngine({
-          idempotent,
-          timeout: timeout === undefined ? undefined : limit(timeout),
-          maxTimeout: limit(maxTimeout) ?? undefined,
-          progress: onProgress && true,
-        });
+  const { signal, onProgress } = options;
+  const engine = engineRequest(options);
   const text = params && JSON.stringify(params);
   const listener = onProgress && ((_name: string, progress: Progress) => onProgress(progress));
   try {
@@ -63,6 +55,17 @@ export async function requested(
     if (error instanceof TricornError) Error.captureStackTrace(error);
     throw error;
   }
+}
+
+/** The options of one request as the engine takes them; empty are the defaults. */
+export function engineRequest({ onProgress, timeout, maxTimeout, idempotent }: RequestOptions): string {
+  if (timeout === undefined && maxTimeout === undefined && !onProgress && !idempotent) return "";
+  return toEngine({
+    idempotent,
+    timeout: timeout === undefined ? undefined : limit(timeout),
+    maxTimeout: limit(maxTimeout) ?? undefined,
+    progress: onProgress && true,
+  });
 }
 
 /** A time limit as the engine takes it: null for none, however that was said. */

@@ -2,7 +2,7 @@
 
 import type { Completes } from "./completion.js";
 import { base64 } from "./content.js";
-import type { Context } from "./context.js";
+import type { AnyState, Context } from "./context.js";
 import { MisuseError } from "./errors.js";
 import { type AnyFunction, type Home, invalidParams, Runner, toJson, validated } from "./handler.js";
 import { addon, handle } from "./host.js";
@@ -12,7 +12,11 @@ import type { Arguments } from "./tool.js";
 import type { Annotations, Icon, MetaObject } from "./types.js";
 
 /** What a resource or a template is, beside its URI and its function. All optional. */
-export interface ResourceOptions<Input extends Schema | undefined = undefined, Names extends string = string> {
+export interface ResourceOptions<
+  Input extends Schema | undefined = undefined,
+  Names extends string = string,
+  State = unknown,
+> {
   /** Default: the function's name, else the URI. */
   readonly name?: string;
   /** A name for people. */
@@ -36,7 +40,7 @@ export interface ResourceOptions<Input extends Schema | undefined = undefined, N
   /** The JSON Schema of the variables, for schema libraries that cannot make one. */
   readonly inputSchema?: JsonSchema;
   /** Suggestions for the variables of a template: functions, or all values that there are. */
-  readonly complete?: { readonly [Name in Names]?: Completes };
+  readonly complete?: { readonly [Name in Names]?: Completes<State> };
 }
 
 /** Contents of a resource; the URI and the MIME type are the resource's unless they say otherwise. */
@@ -68,7 +72,7 @@ export type ResourceArguments<Uri extends string, Input> = [Input] extends [Sche
       : { readonly uri: string };
 
 /** Reads a resource: returns text, bytes, {@link Contents}, several of those, or anything that is JSON. */
-export type ResourceHandler<Args> = (args: Args, ctx: Context) => unknown;
+export type ResourceHandler<Args, State = unknown> = (args: Args, ctx: Context<State>) => unknown;
 
 /** The variables of a URI template (RFC 6570), as its text says: but for the first of `{…}` and `{+…}` they may be missing. */
 export type Variables<Template extends string> = Flat<Expressions<Template>>;
@@ -92,7 +96,7 @@ type Name<Spec extends string> = Spec extends `${infer Exploded}*`
     ? { readonly [Key in Prefix]: string }
     : { readonly [Key in Spec]: string };
 
-export type AnyResourceOptions = ResourceOptions<Schema | undefined>;
+export type AnyResourceOptions = ResourceOptions<Schema | undefined, string, AnyState>;
 
 /** A registered resource or template. */
 export class Resource extends Runner {

@@ -3,12 +3,13 @@
 import { AsyncResource } from "node:async_hooks";
 import type * as Addon from "./addon.js";
 import { type Completes, type Fallback, registerCompleters } from "./completion.js";
-import type { Context } from "./context.js";
+import type { AnyState, Context } from "./context.js";
 import { MisuseError, native } from "./errors.js";
 import { type AnyFunction, addOptions, type Home, logError, type Runner, Values } from "./handler.js";
 import { addon, bridge, listen, newSource, register, wait, warn } from "./host.js";
 import { type HttpMount, type HttpOptions, type MountOptions, mount, type NodeListener } from "./http.js";
 import type { Kind } from "./kind.js";
+import { type Lifespan, liveBy } from "./lifespan.js";
 import { type BuiltinMiddleware, type MethodTiming, type Middleware, type RequestRecord, wrap } from "./middleware.js";
 import { checkFunctions, toEngine, withOptions } from "./options.js";
 import { userPackage } from "./package.js";
@@ -30,7 +31,7 @@ import { type AnyOptions, define, Tool, type ToolHandler, type ToolOptions } fro
 import type { Icon } from "./types.js";
 
 /** All optional. Sizes are bytes. */
-export interface ServerOptions {
+export interface ServerOptions<State = unknown> {
   /** Default: the version in your package.json. */
   readonly version?: string;
   /** A name for people. */
@@ -57,6 +58,10 @@ export interface ServerOptions {
   readonly pingInterval?: number;
   /** Milliseconds after which a client that does not answer that is taken for lost, and its session ends. Default 20 seconds. */
   readonly pingTimeout?: number;
+  /** What the functions share, `ctx.state`, as long as the server is used. */
+  readonly lifespan?: Lifespan<State>;
+  /** `ctx.state` where nothing has to be started or stopped. */
+  readonly state?: State;
   /**
    * Hears of what handlers throw, other than `ToolError` and `RpcError`.
    * Default: `console.error`. The client only ever learns the type of such an error.
@@ -106,10 +111,10 @@ function hear(source: number, heard: Heard): void {
 }
 
 /** Servers that serve refer to themselves: nobody else need. */
-const serving = new Set<Server>();
+const serving = new Set<Server<AnyState>>();
 
 /** @internal */
-export let nativeServer: (server: Server) => Addon.Server;
+export let nativeServer: (server: Server<AnyState>) => Addon.Server;
 
 /**
  * A server, for any number of connections at once.
@@ -120,7 +125,7 @@ export let nativeServer: (server: Server) => Addon.Server;
  * await app.run();
  * ```
  */
-export class Server {
+export class Server<State = unknown> {
   /** As clients see it. */
   readonly name: string;
   readonly #native: Addon.Server;
@@ -142,15 +147,17 @@ export class Server {
   }
 
   /** @param name default: the name in your package.json */
-  constructor(name?: string, options: ServerOptions = {}) {
-    const { onError, ...rest } = options;
+  constructor(name?: string, options: ServerOptions<State> = {}) {
+    const { onError, lifespan, state, ...rest } = options;
     checkFunctions(options, ["onError"]);
     const user = userPackage();
     this.name = name ?? user.name ?? "server";
-    this.#home = { scope: undefined, running: 0, onError: onError ?? logError };
+    this.#home = { scope: undefined, running: 0, onError: onError ?? logError, state };
     this.#maxMessageBytes = options.maxMessageBytes ?? 4 << 20;
     const engine = toEngine({ version: user.version ?? "0.0.0", ...rest, name: this.name });
-    this.#native = withOptions(() => new addon.Server(bridge, this.#source, engine), ["onError"]);
+    this.#native = withOptions(() => new addon.Server(bridge, this.#source, engine), ["onError", "lifespan", "state"]);
+    if (lifespan && state !== undefined) throw new MisuseError("lifespan makes the state: leave out one of them");
+    if (lifespan) this.#kept.set("lifespan", liveBy(this.#native, lifespan, this.#home));
     hear(this.#source, this.#heard);
     forgotten.register(this, this.#source);
   }
@@ -167,10 +174,10 @@ export class Server {
   tool<const Input extends Schema | undefined = undefined, const Output extends Schema | undefined = undefined>(
     name: string,
     options: ToolOptions<Input, Output>,
-    handler: ToolHandler<Input, Output>,
+    handler: ToolHandler<Input, Output, State>,
   ): this;
   /** Adds a tool that takes any object and says nothing about itself. */
-  tool(name: string, handler: ToolHandler<undefined, undefined>): this;
+  tool(name: string, handler: ToolHandler<undefined, undefined, State>): this;
   tool(name: string, first: AnyOptions | AnyFunction, second?: AnyFunction): this {
     const [options, run] = typeof first === "function" ? [{} as AnyOptions, first] : [first, second];
     if (typeof run !== "function") {
@@ -196,13 +203,13 @@ export class Server {
    */
   resource<const Uri extends string, const Input extends Schema | undefined = undefined>(
     uri: Uri,
-    options: ResourceOptions<Input, keyof ResourceArguments<Uri, Input> & string>,
-    body: ResourceHandler<ResourceArguments<Uri, Input>> | ResourceValue,
+    options: ResourceOptions<Input, keyof ResourceArguments<Uri, Input> & string, State>,
+    body: ResourceHandler<ResourceArguments<Uri, Input>, State> | ResourceValue,
   ): this;
   /** Adds a resource that says nothing about itself. */
   resource<const Uri extends string>(
     uri: Uri,
-    body: ResourceHandler<ResourceArguments<Uri, undefined>> | string | Uint8Array,
+    body: ResourceHandler<ResourceArguments<Uri, undefined>, State> | string | Uint8Array,
   ): this;
   resource(uri: string, ...rest: [unknown, unknown?]): this {
     const [options, body] = rest.length === 2 ? (rest as [AnyResourceOptions, unknown]) : [{}, rest[0]];
@@ -230,11 +237,11 @@ export class Server {
    */
   prompt<const Input extends Schema | undefined = undefined>(
     name: string,
-    options: PromptOptions<Input>,
-    handler: PromptHandler<Input>,
+    options: PromptOptions<Input, State>,
+    handler: PromptHandler<Input, State>,
   ): this;
   /** Adds a prompt that says nothing about itself. */
-  prompt(name: string, handler: PromptHandler<undefined>): this;
+  prompt(name: string, handler: PromptHandler<undefined, State>): this;
   prompt(name: string, first: AnyPromptOptions | AnyFunction, second?: AnyFunction): this {
     const [options, run] = typeof first === "function" ? [{} as AnyPromptOptions, first] : [first, second];
     if (typeof run !== "function") {
@@ -312,7 +319,7 @@ export class Server {
    * });
    * ```
    */
-  setSource<K extends Kind>(kind: K, source: Source<K>): this {
+  setSource<K extends Kind>(kind: K, source: Source<K, State>): this {
     const { list, get } = sourceOf(kind, source as unknown as Source<Kind>, this.#home);
     native(() => this.#native.setSource(kind, list && register(list), get && register(get)));
     this.#kept.set(`source ${kind}`, [list ?? {}, get ?? {}]);
@@ -320,12 +327,14 @@ export class Server {
   }
 
   /** Suggests values for all arguments that have no function of their own (`complete`). */
-  onComplete(complete: Fallback): this {
+  onComplete(complete: Fallback<State>): this {
     return this.#hook("complete", new Values("completion", "the completion", complete, this.#home));
   }
 
   /** Hears of subscriptions to resources, and of their end. What it throws refuses them. */
-  onSubscribe(heard: (change: { readonly uri: string; readonly subscribed: boolean }, ctx: Context) => unknown): this {
+  onSubscribe(
+    heard: (change: { readonly uri: string; readonly subscribed: boolean }, ctx: Context<State>) => unknown,
+  ): this {
     const call: AnyFunction = async (change, ctx) => {
       await heard(change, ctx);
     };
@@ -343,7 +352,7 @@ export class Server {
    * });
    * ```
    */
-  middleware(middleware: Middleware | BuiltinMiddleware): this {
+  middleware(middleware: Middleware<Context<State>> | BuiltinMiddleware): this {
     this.#middleware.push(...wrap(this.#native, middleware, this.#home, this.#heard.logs, false));
     return this;
   }
@@ -474,7 +483,7 @@ interface Added {
   readonly enabled?: boolean | undefined;
   readonly input?: Schema | undefined;
   readonly inputSchema?: Schema | undefined;
-  readonly complete?: Readonly<Record<string, Completes | undefined>> | undefined;
+  readonly complete?: Readonly<Record<string, Completes<AnyState> | undefined>> | undefined;
 }
 
 /** Whether something without options is what a resource holds, and not options without a function. */

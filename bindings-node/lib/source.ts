@@ -25,14 +25,16 @@ interface Kinds {
 }
 
 /** Lists and answers for what is not registered. Each is optional. */
-export interface Source<K extends Kind> {
+export interface Source<K extends Kind, State = unknown> {
   /** Lists: all, or the page at `cursor` with its `nextCursor`. The pages follow those of what is registered. */
-  readonly list?: (cursor: string | undefined, ctx: Context) => Now<readonly Kinds[K][0][] | Kinds[K][1]>;
+  readonly list?: (cursor: string | undefined, ctx: Context<State>) => Now<readonly Kinds[K][0][] | Kinds[K][1]>;
   /**
    * Answers for a tool, a resource or a prompt, as its function would: gets the parameters of `tools/call`,
    * `resources/read` or `prompts/get`. What a `Client` returned may be passed on. Templates are read as resources.
    */
-  readonly get?: [Kinds[K][2]] extends [never] ? undefined : (params: Kinds[K][2], ctx: Context) => Now<Kinds[K][3]>;
+  readonly get?: [Kinds[K][2]] extends [never]
+    ? undefined
+    : (params: Kinds[K][2], ctx: Context<State>) => Now<Kinds[K][3]>;
 }
 
 type Now<T> = T | Promise<T>;

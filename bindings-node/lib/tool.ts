@@ -44,9 +44,9 @@ export type Arguments<Input> = [Input] extends [Schema]
 export type Returns<Output> = [Output] extends [Schema] ? Infer<Output> | CompleteResult : unknown;
 
 /** A plain function: typed arguments in, plain value out, now or later. */
-export type ToolHandler<Input, Output> = (
+export type ToolHandler<Input, Output, State = unknown> = (
   args: Arguments<Input>,
-  ctx: Context,
+  ctx: Context<State>,
 ) => Returns<Output> | Promise<Returns<Output>>;
 
 export type AnyOptions = ToolOptions<Schema | undefined, Schema | undefined>;

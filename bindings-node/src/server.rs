@@ -54,6 +54,12 @@ impl Server {
         self.inner.set_hook(&name, handler).map_err(raise)
     }
 
+    /// `start` and `stop` are numbers of functions of the host.
+    #[napi(catch_unwind)]
+    pub fn set_lifespan(&self, start: u32, stop: u32) {
+        self.inner.set_lifespan(start, stop);
+    }
+
     /// `handler` stands around every request.
     #[napi(catch_unwind)]
     pub fn add_middleware(&self, handler: u32) {
