@@ -19,6 +19,7 @@ export declare class Bridge {
     total?: number | undefined | null,
     message?: string | undefined | null,
   ): boolean;
+  setStatus(key: number, message: string): boolean;
   log(key: number, level: string, logger: string | undefined | null, json: string): boolean;
   require(key: number, capability: string): void;
   ask(key: number, op: number, method: string, params: string | undefined | null, options: string): void;

@@ -5,7 +5,7 @@ import type * as Addon from "./addon.js";
 import { answerWith, heard, type RootLike, setRoots } from "./answering.js";
 import type { Suggestions } from "./completion.js";
 import { CALLBACKS, type ClientOptions, type Made, make } from "./connecting.js";
-import { ClosedError, MisuseError, native, TricornError } from "./errors.js";
+import { ClosedError, MisuseError, native, TricornError, UnsupportedError } from "./errors.js";
 import { type Home, logError, toJson } from "./handler.js";
 import { addon, listen, newSource, wait, warn } from "./host.js";
 import { type MethodTiming, type Middleware, type RequestRecord, wrap } from "./middleware.js";
@@ -23,6 +23,7 @@ import { type RequestOptions, requested } from "./requesting.js";
 import { CallToolResult, ReadResourceResult } from "./result.js";
 import { Server } from "./server.js";
 import type { Target } from "./target.js";
+import { createdTask, News, TaskHandle } from "./tasks.js";
 import type {
   GetPromptResult,
   Implementation,
@@ -34,6 +35,7 @@ import type {
   ResourceTemplate,
   ResourceTemplateReference,
   ServerCapabilities,
+  Task,
   Tool,
 } from "./types.js";
 
@@ -109,6 +111,7 @@ export class Client {
   readonly #answers: readonly object[];
   /** Whether the roots are a list, which can be changed. */
   readonly #listed: boolean;
+  readonly #news = new News();
   #connected: Connected | undefined;
   #closing: Promise<void> | undefined;
 
@@ -131,8 +134,10 @@ export class Client {
     this.#answers = [...answerWith(engine, options, home), ...around];
     this.#listed = Array.isArray(options.roots);
     listen(this.#source, (name: string, params: ClientEvent) => {
-      if (name === "notification") heard(options, params.method, params.params);
-      else if (name === "request") for (const log of logs) log(params);
+      if (name === "notification") {
+        if (params.method === "notifications/tasks/status") this.#news.tell(params.params?.taskId ?? "");
+        heard(options, params.method, params.params);
+      } else if (name === "request") for (const log of logs) log(params);
       else if (name === "stderr") onStderr?.(params.line);
       else if (name === "warning") warn(params.message);
       else if (name === "closed") {
@@ -250,6 +255,41 @@ export class Client {
   ): Promise<CallToolResult<T>> {
     const params = withMeta({ name, arguments: args }, options);
     return new CallToolResult<T>(await this.request("tools/call", params, options));
+  }
+
+  /**
+   * Calls a tool as a task, which is there when this settles: its result can be had later. Experimental.
+   *
+   * @param options.ttl milliseconds for which task and result are wanted, from now on; the server may decide otherwise
+   * @throws {UnsupportedError} when the server has no tasks; nothing was sent
+   * @throws {RpcError} with -32601 when the tool cannot be called as one
+   */
+  async callToolTask<T = unknown>(
+    name: string,
+    args: Readonly<Record<string, unknown>> = {},
+    options: Omit<CallOptions, "task"> & { readonly ttl?: number } = {},
+  ): Promise<TaskHandle<T>> {
+    if (!this.capabilities.tasks?.requests?.tools?.call) {
+      throw new UnsupportedError('"tools/call" was not sent: the server does not declare "tasks.requests.tools.call"');
+    }
+    const { ttl, ...rest } = options;
+    const params = withMeta({ name, arguments: args, task: { ttl } }, options);
+    return this.task(createdTask(await this.request("tools/call", params, rest)).taskId);
+  }
+
+  /** A task by its id, to come back to it. Nothing is sent. */
+  task<T = unknown>(id: string): TaskHandle<T> {
+    return new TaskHandle<T>(id, (method, params, options) => this.request(method, params, options), this.#news);
+  }
+
+  /** All tasks that the server keeps of this session, all pages. */
+  listTasks(options?: RequestOptions): Promise<Task[]> {
+    return collected(this.tasks(options));
+  }
+
+  /** All tasks, each page asked for when the loop gets there. */
+  tasks(options?: RequestOptions): AsyncGenerator<Task, void, undefined> {
+    return entries(this.#sender(options), "tasks/list");
   }
 
   /**
@@ -425,7 +465,7 @@ function text(value: unknown): string {
 }
 
 type ClientEvent = RequestRecord & {
-  readonly params: unknown;
+  readonly params: { readonly taskId?: string } | undefined;
   readonly line: string;
   readonly message: string;
   readonly reason: string;

@@ -10,6 +10,7 @@ import { userPackage } from "./package.js";
 import { limit } from "./requesting.js";
 import { nativeServer, Server } from "./server.js";
 import { resolve, type Target } from "./target.js";
+import type { TaskOptions } from "./tasks.js";
 import type { ClientCapabilities, Icon } from "./types.js";
 
 /** All optional. Durations are milliseconds, sizes bytes. */
@@ -48,6 +49,8 @@ export interface ClientOptions extends Answers, Listeners {
   readonly pingTimeout?: number;
   /** What stands around every request that is sent: functions, or `logging()`, `rateLimit(5)`, …; outermost first. */
   readonly middleware?: readonly (Middleware<RequestContext> | BuiltinMiddleware)[];
+  /** Runs sampling and elicitation as tasks, where the server wants that (experimental). Default: no tasks. */
+  readonly tasks?: boolean | TaskOptions;
   /** Capabilities to declare, as in the protocol. */
   readonly capabilities?: ClientCapabilities;
   /** Which entry of an `mcp.json`; not needed when there is only one. */

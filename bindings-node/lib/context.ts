@@ -49,6 +49,8 @@ export interface RequestInfo {
   readonly progressToken: ProgressToken | undefined;
   /** The least severe level the client wants to hear of. */
   readonly logLevel: LoggingLevel | undefined;
+  /** The task that the call runs as, where its client asked for one. */
+  readonly taskId: string | undefined;
   /** How the request came; `memory` is a client in this process. */
   readonly transport: "stdio" | "http" | "memory";
   /** The `Mcp-Session-Id` of a legacy HTTP client. */
@@ -131,6 +133,15 @@ export class RequestContext {
    */
   progress(progress: number, total?: number, message?: string): boolean {
     return bridge.progress(this.#key, progress, total, message);
+  }
+
+  /**
+   * Says what this call is doing, for who looks at its task; without one nobody does.
+   *
+   * @returns false when the call is over
+   */
+  setStatus(message: string): boolean {
+    return bridge.setStatus(this.#key, message);
   }
 
   /** @internal */
@@ -322,6 +333,7 @@ function read(key: number): RequestInfo {
     meta: wire.meta ?? {},
     progressToken: wire.progressToken,
     logLevel: wire.logLevel,
+    taskId: wire.taskId,
     transport: wire.transport,
     sessionId: wire.sessionId,
     headers: joined(wire.headers ?? []),

@@ -92,9 +92,11 @@ export {
   type StandardResult,
   type StandardSchema,
 } from "./schema.js";
-export { type Metrics, Server, type ServerOptions } from "./server.js";
+export { Server } from "./server.js";
+export type { Metrics, ServerOptions } from "./serving.js";
 export type { Source } from "./source.js";
 export type { CommandTarget, ConfigTarget, HttpTarget, Target } from "./target.js";
+export { TaskHandle, type TaskOptions, type TaskSupport } from "./tasks.js";
 export type { Arguments, Returns, ToolHandler, ToolOptions } from "./tool.js";
 export type {
   Annotations,
@@ -115,6 +117,7 @@ export type {
   Result,
   Root,
   SamplingMessage,
+  Task,
   TextContent,
   Tool,
   ToolAnnotations,

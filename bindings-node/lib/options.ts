@@ -6,6 +6,7 @@ import { MisuseError, native } from "./errors.js";
 const DURATIONS = new Set([
   "connectTimeout",
   "keepAliveInterval",
+  "maxTaskTtl",
   "maxTimeout",
   "pingInterval",
   "pingTimeout",
@@ -14,6 +15,8 @@ const DURATIONS = new Set([
   "sessionIdleTimeout",
   "shutdownGrace",
   "sseRetry",
+  "taskPollInterval",
+  "taskTtl",
   "timeout",
 ]);
 
@@ -25,9 +28,16 @@ export function toEngine(options: object): string {
     const known = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
     // JSON would leave a function out, and nobody would say that there is no such option.
     if (typeof value === "function") wire[known] = "a function";
+    else if (name === "tasks") wire[known] = tasks(value as boolean | object);
     else wire[known] = DURATIONS.has(name) && typeof value === "number" ? value / 1000 : value;
   }
   return JSON.stringify(wire);
+}
+
+/** Options within options; true stands for the defaults. */
+function tasks(value: boolean | object): unknown {
+  if (typeof value === "boolean") return value ? {} : null;
+  return typeof value === "object" ? (JSON.parse(toEngine(value)) as unknown) : value;
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import { PeerMisbehavedError } from "./errors.js";
 import { received } from "./received.js";
-import type { Prompt, Resource, ResourceTemplate, Tool } from "./types.js";
+import type { Prompt, Resource, ResourceTemplate, Task, Tool } from "./types.js";
 
 /** One page of `tools/list`. */
 export interface ToolPage {
@@ -36,12 +36,21 @@ export interface PromptPage {
   readonly nextCursor?: string;
 }
 
+/** One page of `tasks/list`. */
+export interface TaskPage {
+  /** In the server's order. */
+  readonly tasks: readonly Task[];
+  /** Where the next page starts; undefined on the last. */
+  readonly nextCursor?: string;
+}
+
 /** What the lists hold, by method. */
 export interface Lists {
   readonly "tools/list": ToolPage;
   readonly "resources/list": ResourcePage;
   readonly "resources/templates/list": ResourceTemplatePage;
   readonly "prompts/list": PromptPage;
+  readonly "tasks/list": TaskPage;
 }
 
 /** The member of a page that holds its entries. */
@@ -50,6 +59,7 @@ const MEMBERS = {
   "resources/list": "resources",
   "resources/templates/list": "resourceTemplates",
   "prompts/list": "prompts",
+  "tasks/list": "tasks",
 } as const;
 
 /** Pages of one list; a server that sends more of them never ends. */

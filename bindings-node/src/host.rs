@@ -62,6 +62,12 @@ impl Bridge {
         self.inner.progress(key as u64, progress, total, message.as_deref())
     }
 
+    /// Says what call `key` is doing, for who looks at its task.
+    #[napi(catch_unwind)]
+    pub fn set_status(&self, key: i64, message: String) -> bool {
+        self.inner.set_status(key as u64, &message)
+    }
+
     #[napi(catch_unwind)]
     pub fn log(&self, key: i64, level: String, logger: Option<String>, json: String) -> Result<bool> {
         self.inner.log(key as u64, &level, logger.as_deref(), &raw(json)).map_err(raise)

@@ -8,6 +8,8 @@ import {
   connectMany,
   type Middleware,
   Server,
+  type Task,
+  type TaskHandle,
   type TricornError,
 } from "tricorn";
 import { z } from "zod";
@@ -66,3 +68,26 @@ async function group(): Promise<void> {
   await connectMany("mcp.json", { server: "a" });
 }
 void group;
+
+// Tasks.
+const tasked = new Server("tasks", { tasks: { maxTasks: 5, taskTtl: 60_000 } });
+tasked.tool("slow", { taskSupport: "optional" }, (_, ctx) => {
+  same<typeof ctx.request.taskId, string | undefined>(true);
+  return ctx.setStatus("working");
+});
+// @ts-expect-error: no such support
+tasked.tool("slow", { taskSupport: "always" }, () => "");
+async function tasks(): Promise<void> {
+  const client = await connect(tasked, { tasks: true });
+  const handle = await client.callToolTask<number>("slow", {}, { ttl: 1000 });
+  same<typeof handle, TaskHandle<number>>(true);
+  const result = await handle.result({ timeout: 1000 });
+  same<typeof result, CallToolResult<number>>(true);
+  for await (const task of handle.changes()) same<typeof task, Task>(true);
+  same<Awaited<ReturnType<typeof client.listTasks>>, Task[]>(true);
+  await client.callTool("slow", {}, { task: { ttl: 1000 } });
+  await client.callTool("slow", {}, { task: true });
+  // @ts-expect-error: a number alone says too little
+  await client.callTool("slow", {}, { task: 1000 });
+}
+void tasks;

@@ -150,6 +150,7 @@ test("cancelling the request cancels the function and what runs inside", async (
   const began = deferred();
   const ends = [];
   const over = deferred();
+  const stopped = deferred();
   const app = new Server("cancel", quiet)
     .middleware(async (request, context, next) => {
       if (request.method !== "tools/call") return next(request, context);
@@ -167,6 +168,7 @@ test("cancelling the request cancels the function and what runs inside", async (
       began.resolve();
       await aborted.catch((error) => {
         ends.push("handler");
+        stopped.resolve();
         throw error;
       });
     });
@@ -177,6 +179,7 @@ test("cancelling the request cancels the function and what runs inside", async (
     controller.abort();
     await assert.rejects(call, { name: "AbortError" });
     await within(over.promise, "the end of the middleware");
+    await within(stopped.promise, "the end of the handler");
     assert.deepEqual(ends.sort(), ["AbortError", "handler", "signal"]);
   });
 });
