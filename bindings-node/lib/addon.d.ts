@@ -19,9 +19,11 @@ export declare class Bridge {
     total?: number | undefined | null,
     message?: string | undefined | null,
   ): boolean;
+  setStatus(key: number, message: string): boolean;
   log(key: number, level: string, logger: string | undefined | null, json: string): boolean;
   require(key: number, capability: string): void;
   ask(key: number, op: number, method: string, params: string | undefined | null, options: string): void;
+  next(key: number, op: number, params?: string | undefined | null): void;
   notify(key: number, method: string, params?: string | undefined | null): boolean;
   closeStream(key: number): boolean;
   setEnabled(key: number, kind: string, name: string, enabled: boolean): boolean;
@@ -53,6 +55,9 @@ export declare class Server {
   setEnabled(kind: string, name: string, enabled: boolean): boolean;
   setSource(kind: string, list?: number | undefined | null, get?: number | undefined | null): void;
   setHook(name: string, handler: number): void;
+  setLifespan(start: number, stop: number): void;
+  addMiddleware(handler: number): void;
+  addBuiltin(options: string): void;
   resourceUpdated(uri: string): void;
   listChanged(kind: string): void;
   serveStdio(op: number): void;
@@ -66,12 +71,30 @@ export declare class Client {
   constructor(bridge: Bridge, source: number, target: string, options: string);
   static inMemory(bridge: Bridge, source: number, server: Server, options: string): Client;
   setHandler(method: string, capability: string, handler: number): void;
+  addMiddleware(handler: number): void;
+  addBuiltin(options: string): void;
   setRoots(roots: string): void;
   connect(op: number): void;
   handle(): ClientHandle;
   notify(method: string, params?: string | undefined | null): void;
   close(op: number): void;
   metrics(): string;
+}
+
+export declare class ClientGroup {
+  constructor(bridge: Bridge, servers: string, options: string);
+  names(): Array<string>;
+  client(name: string, source: number): Client | null;
+  add(name: string, source: number, target: string): Client;
+  addServer(name: string, source: number, server: Server): Client;
+  connect(op: number): void;
+  reconnect(op: number, name: string): void;
+  remove(op: number, name: string): void;
+  failures(): string;
+  list(op: number, kind: string, options: string): void;
+  route(op: number, kind: string, name: string): void;
+  setLogLevel(op: number, level: string): void;
+  close(op: number): void;
 }
 
 export declare function request(

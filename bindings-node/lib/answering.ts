@@ -73,6 +73,9 @@ export interface Listeners {
   readonly onNotification?: (method: string, params: unknown) => void;
 }
 
+/** The options that have to be functions. */
+export const LISTENERS = ["onLog", "onResourceUpdated", "onListChanged", "onNotification"] as const;
+
 /** Tells the listeners of a notification. */
 export function heard(listeners: Listeners, method: string, params: unknown): void {
   try {
@@ -134,12 +137,13 @@ export function answerWith(client: Addon.Client, answers: Answers, home: Home): 
     const call = async (_: unknown, ctx: RequestContext): Promise<unknown> =>
       (await roots.call(answers, ctx)).map(root);
     set("roots/list", { listChanged: true }, call);
-  } else if (roots) setRoots(client, roots);
+  } else if (roots !== undefined) setRoots(client, roots);
   return kept;
 }
 
 /** The client has these roots from now on. */
 export function setRoots(client: Addon.Client, roots: readonly RootLike[]): void {
+  if (!Array.isArray(roots)) throw new MisuseError("roots: expected a list of paths, URLs or roots, or a function");
   native(() => client.setRoots(JSON.stringify(roots.map(root))));
 }
 

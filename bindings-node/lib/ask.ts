@@ -2,8 +2,7 @@
 
 import { user } from "./content.js";
 import { PeerMisbehavedError } from "./errors.js";
-import { describe, isStandard, type JsonSchema, type Schema, toJsonSchema } from "./schema.js";
-import type { Arguments } from "./tool.js";
+import type { Form } from "./form.js";
 import type {
   CreateMessageRequestParams,
   ElicitResult,
@@ -79,35 +78,7 @@ export function sampling(
   return { messages: whole, ...options, ...(meta && { _meta: meta }) };
 }
 
-/** The form that a schema describes: an object of text, numbers, booleans and choices. The engine checks that it is. */
-export function form(schema: Schema): JsonSchema {
-  const json = JSON.parse(toJsonSchema(schema, "input", "elicit")) as JsonSchema;
-  const { type, properties, required } = json;
-  if (!isStandard(schema) || !isObject(properties)) return json;
-  // Libraries say more than a form may: that is checked when the answer is here.
-  const plain = Object.entries(properties).map(([name, property]) => [name, bare(property)]);
-  return { type, properties: Object.fromEntries(plain), ...(required !== undefined && { required }) };
-}
-
-/** Without what libraries add to a format or to the type of a number. */
-function bare(property: unknown): unknown {
-  if (!isObject(property)) return property;
-  const entries = Object.entries(property).filter(
-    ([keyword, value]) => keyword !== "pattern" && Math.abs(Number(value)) !== Number.MAX_SAFE_INTEGER,
-  );
-  return Object.fromEntries(entries);
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null;
-}
-
-/** What the client answered, checked by the schema, after its defaults and transforms. */
-export async function elicited<S extends Schema>(schema: S, result: ElicitResult): Promise<Elicited<Arguments<S>>> {
-  const { action, content = {} } = result;
-  if (action !== "accept") return { action };
-  if (!isStandard(schema)) return { action, content: content as Arguments<S> };
-  const outcome = await schema["~standard"].validate(content);
-  if (!outcome.issues) return { action, content: outcome.value as Arguments<S> };
-  throw new PeerMisbehavedError(`elicitation/create: ${describe(outcome.issues, "field", "content")}`);
+/** What the client answered to a form. */
+export async function elicited<T>(form: Form, { action, content = {} }: ElicitResult): Promise<Elicited<T>> {
+  return action === "accept" ? { action, content: (await form.read(content)) as T } : { action };
 }

@@ -2,13 +2,14 @@
 
 import { AsyncResource } from "node:async_hooks";
 import type * as Addon from "./addon.js";
-import { type Answers, answerWith, heard, type Listeners, type RootLike, setRoots } from "./answering.js";
+import { answerWith, heard, type RootLike, setRoots } from "./answering.js";
 import type { Suggestions } from "./completion.js";
-import { ClosedError, MisuseError, native, TricornError } from "./errors.js";
+import { CALLBACKS, type ClientOptions, type Made, make } from "./connecting.js";
+import { ClosedError, MisuseError, native, TricornError, UnsupportedError } from "./errors.js";
 import { type Home, logError, toJson } from "./handler.js";
-import { addon, bridge, listen, newSource, wait, warn } from "./host.js";
-import { toEngine, withOptions } from "./options.js";
-import { userPackage } from "./package.js";
+import { addon, listen, newSource, wait, warn } from "./host.js";
+import { type MethodTiming, type Middleware, type RequestRecord, wrap } from "./middleware.js";
+import { checkFunctions } from "./options.js";
 import {
   collected,
   entries,
@@ -18,14 +19,13 @@ import {
   type ResourceTemplatePage,
   type ToolPage,
 } from "./pages.js";
-import { limit, type RequestOptions, requested } from "./requesting.js";
+import { type RequestOptions, requested } from "./requesting.js";
 import { CallToolResult, ReadResourceResult } from "./result.js";
-import { type Metrics, nativeServer, Server } from "./server.js";
-import { resolve, type Target } from "./target.js";
+import { Server } from "./server.js";
+import type { Target } from "./target.js";
+import { createdTask, News, TaskHandle } from "./tasks.js";
 import type {
-  ClientCapabilities,
   GetPromptResult,
-  Icon,
   Implementation,
   LoggingLevel,
   MetaObject,
@@ -35,58 +35,16 @@ import type {
   ResourceTemplate,
   ResourceTemplateReference,
   ServerCapabilities,
+  Task,
   Tool,
 } from "./types.js";
 
-/** All optional. Durations are milliseconds, sizes bytes. */
-export interface ClientOptions extends Answers, Listeners {
-  /** Default: the name in your package.json. */
-  readonly name?: string;
-  /** Default: the version in your package.json. */
-  readonly version?: string;
-  /** A name for people. */
-  readonly title?: string;
-  /** What the program is, for people. */
-  readonly description?: string;
-  /** Where to read about it. */
-  readonly websiteUrl?: string;
-  /** Pictures for people, best first. */
-  readonly icons?: readonly Icon[];
-  /** Speak exactly this protocol revision. Default: the newest the server knows. */
-  readonly revision?: string;
-  /** Longest wait for an answer, counted anew at each sign of progress; null or 0: no limit. Default one minute. */
-  readonly requestTimeout?: number | null;
-  /** Longest wait for the first sign of a modern server. Default 5 seconds. */
-  readonly probeTimeout?: number;
-  /** Largest message accepted. Default 4 MiB. */
-  readonly maxMessageBytes?: number;
-  /** Deepest JSON accepted. Default 128. */
-  readonly maxNesting?: number;
-  /** Requests awaiting an answer at once, further ones wait their turn; at least 1. Default 256. */
-  readonly maxInFlight?: number;
-  /** Sent with every HTTP request. */
-  readonly headers?: Readonly<Record<string, string>>;
-  /** How long a server that was started gets to end by itself. Default 2 seconds. */
-  readonly shutdownGrace?: number;
-  /** Time without a message of the server after which it is asked for a sign of life. Default 0: never. */
-  readonly pingInterval?: number;
-  /** Time after which a server that does not answer that is taken for lost, and the connection ends. Default 20 seconds. */
-  readonly pingTimeout?: number;
-  /** Capabilities to declare, as in the protocol. */
-  readonly capabilities?: ClientCapabilities;
-  /** Which entry of an `mcp.json`; not needed when there is only one. */
-  readonly server?: string;
-  /** Hears why the connection ended, when it was not by {@link Client.close}. */
-  readonly onClose?: (reason: string) => void;
-  /**
-   * Hears the stderr of a program line by line, unless the target itself says where that goes. Default: it goes to ours.
-   */
-  readonly onStderr?: (line: string) => void;
-  /**
-   * Hears of what `sampling`, `elicitation` and `roots` throw, other than `RpcError`.
-   * Default: `console.error`. The server only ever learns the type of such an error.
-   */
-  readonly onError?: (error: unknown, method: string) => void;
+/** Gauges of a client. */
+export interface ClientMetrics {
+  /** Requests that wait for an answer. */
+  readonly awaited: number;
+  /** What the middleware {@link timing} counted, by method. */
+  readonly timing?: Readonly<Record<string, MethodTiming>>;
 }
 
 /** What holds for one request with a `_meta` of the caller's. All optional. */
@@ -95,7 +53,8 @@ export interface CallOptions extends RequestOptions {
   readonly meta?: MetaObject;
 }
 
-interface Connected {
+/** @internal */
+export interface Connected {
   readonly protocolVersion: string;
   readonly era: "legacy" | "modern";
   readonly transport: "stdio" | "http" | "memory";
@@ -120,12 +79,28 @@ const open = new Map<Client, readonly unknown[]>();
  * ```
  */
 export async function connect(target: Target, options: ClientOptions = {}): Promise<Client> {
-  const client = new Client(target, options);
+  const client = new Client((source) => make(target, options, source), options);
   await start(client, target instanceof Server ? target : undefined);
   return client;
 }
 
 let start: (client: Client, server: Server | undefined) => Promise<void>;
+
+/**
+ * A client that its group connects.
+ *
+ * @internal
+ */
+export function clientOf(make: (source: number) => Made, options: ClientOptions): Client {
+  return new Client(make, options);
+}
+
+/**
+ * Its group has connected a client.
+ *
+ * @internal
+ */
+export let connected: (client: Client, info: Connected, server: Server | undefined) => void;
 
 /** A connection to a server. Made by {@link connect}. */
 export class Client {
@@ -136,39 +111,33 @@ export class Client {
   readonly #answers: readonly object[];
   /** Whether the roots are a list, which can be changed. */
   readonly #listed: boolean;
+  readonly #news = new News();
   #connected: Connected | undefined;
   #closing: Promise<void> | undefined;
 
   static {
     start = (client, server) => client.#connect(server);
+    connected = (client, info, server) => client.#open(info, server);
   }
 
   /** @internal */
-  constructor(target: Target, options: ClientOptions) {
-    const { sampling: _sampling, elicitation: _elicitation, roots, onError, ...others } = options;
-    const { onLog, onResourceUpdated, onListChanged, onNotification, onClose, server, ...rest } = others;
-    const { requestTimeout, onStderr: listener, ...plain } = rest;
-    const user = userPackage();
-    const engine = toEngine({
-      name: user.name ?? "client",
-      version: user.version ?? "0.0.0",
-      ...plain,
-      requestTimeout: requestTimeout === undefined ? undefined : (limit(requestTimeout) ?? 0),
-    });
-    let onStderr = listener;
-    if (target instanceof Server) {
-      this.#native = withOptions(() => addon.Client.inMemory(bridge, this.#source, nativeServer(target), engine));
-    } else {
-      const { wire, stderr } = resolve(target, server, onStderr !== undefined);
-      onStderr = stderr ?? onStderr;
-      this.#native = withOptions(() => new addon.Client(bridge, this.#source, wire, engine));
-    }
-    this.#handle = this.#native.handle();
+  constructor(make: (source: number) => Made, options: ClientOptions) {
+    const { middleware = [], onClose, onError } = options;
+    checkFunctions(options, CALLBACKS);
+    if (!Array.isArray(middleware)) throw new MisuseError("middleware: expected a list");
+    const { engine, onStderr = options.onStderr } = make(this.#source);
+    this.#native = engine;
+    this.#handle = engine.handle();
     const home: Home = { scope: new AsyncResource("tricorn.Client"), running: 0, onError: onError ?? logError };
-    this.#answers = answerWith(this.#native, options, home);
-    this.#listed = Array.isArray(roots);
+    const logs: ((record: RequestRecord) => void)[] = [];
+    const around = middleware.flatMap((one: Middleware) => wrap(engine, one, home, logs, true));
+    this.#answers = [...answerWith(engine, options, home), ...around];
+    this.#listed = Array.isArray(options.roots);
     listen(this.#source, (name: string, params: ClientEvent) => {
-      if (name === "notification") heard(options, params.method, params.params);
+      if (name === "notification") {
+        if (params.method === "notifications/tasks/status") this.#news.tell(params.params?.taskId ?? "");
+        heard(options, params.method, params.params);
+      } else if (name === "request") for (const log of logs) log(params);
       else if (name === "stderr") onStderr?.(params.line);
       else if (name === "warning") warn(params.message);
       else if (name === "closed") {
@@ -289,6 +258,41 @@ export class Client {
   }
 
   /**
+   * Calls a tool as a task, which is there when this settles: its result can be had later. Experimental.
+   *
+   * @param options.ttl milliseconds for which task and result are wanted, from now on; the server may decide otherwise
+   * @throws {UnsupportedError} when the server has no tasks; nothing was sent
+   * @throws {RpcError} with -32601 when the tool cannot be called as one
+   */
+  async callToolTask<T = unknown>(
+    name: string,
+    args: Readonly<Record<string, unknown>> = {},
+    options: Omit<CallOptions, "task"> & { readonly ttl?: number } = {},
+  ): Promise<TaskHandle<T>> {
+    if (!this.capabilities.tasks?.requests?.tools?.call) {
+      throw new UnsupportedError('"tools/call" was not sent: the server does not declare "tasks.requests.tools.call"');
+    }
+    const { ttl, ...rest } = options;
+    const params = withMeta({ name, arguments: args, task: { ttl } }, options);
+    return this.task(createdTask(await this.request("tools/call", params, rest)).taskId);
+  }
+
+  /** A task by its id, to come back to it. Nothing is sent. */
+  task<T = unknown>(id: string): TaskHandle<T> {
+    return new TaskHandle<T>(id, (method, params, options) => this.request(method, params, options), this.#news);
+  }
+
+  /** All tasks that the server keeps of this session, all pages. */
+  listTasks(options?: RequestOptions): Promise<Task[]> {
+    return collected(this.tasks(options));
+  }
+
+  /** All tasks, each page asked for when the loop gets there. */
+  tasks(options?: RequestOptions): AsyncGenerator<Task, void, undefined> {
+    return entries(this.#sender(options), "tasks/list");
+  }
+
+  /**
    * Reads a resource.
    *
    * @throws {RpcError} when there is none: -32002, in newer revisions -32602
@@ -308,7 +312,10 @@ export class Client {
     await this.request("resources/unsubscribe", { uri: String(uri) }, options);
   }
 
-  /** Gets a prompt's messages. Arguments are text in the protocol; here numbers and others become it as JSON. */
+  /**
+   * Gets a prompt's messages. Arguments are text in the protocol: here dates become it by ISO 8601 and others as JSON;
+   * null and undefined are left out.
+   */
   async getPrompt(
     name: string,
     args: Readonly<Record<string, unknown>> = {},
@@ -405,8 +412,8 @@ export class Client {
   }
 
   /** Gauges of this connection: requests in flight, and so on. */
-  metrics(): Metrics {
-    return JSON.parse(this.#native.metrics()) as Metrics;
+  metrics(): ClientMetrics {
+    return JSON.parse(this.#native.metrics()) as ClientMetrics;
   }
 
   #sender(options?: RequestOptions) {
@@ -420,12 +427,16 @@ export class Client {
 
   async #connect(server: Server | undefined): Promise<void> {
     try {
-      this.#connected = await wait<Connected>((op) => this.#native.connect(op));
+      this.#open(await wait<Connected>((op) => this.#native.connect(op)), server);
     } catch (error) {
       this.#forget();
       if (error instanceof TricornError) Error.captureStackTrace(error);
       throw error;
     }
+  }
+
+  #open(info: Connected, server: Server | undefined): void {
+    this.#connected = info;
     if (open.size === 0) process.on("beforeExit", closeAll);
     open.set(this, [server, this.#answers]);
   }
@@ -442,13 +453,19 @@ function withMeta(params: Record<string, unknown>, options: CallOptions | undefi
 
 /** The arguments of a prompt, which the protocol has as text. */
 function texts(args: Readonly<Record<string, unknown>>): Record<string, string> {
-  const given = Object.entries(args).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(given.map(([name, value]) => [name, typeof value === "string" ? value : toJson(value)]));
+  const given = Object.entries(args).filter(([, value]) => value !== undefined && value !== null);
+  return Object.fromEntries(given.map(([name, value]) => [name, text(value)]));
 }
 
-type ClientEvent = {
-  readonly method: string;
-  readonly params: unknown;
+/** Text as it is, also that of a date or a URL, and anything else as JSON. */
+function text(value: unknown): string {
+  if (typeof value === "string") return value;
+  const json = toJson(value);
+  return json.startsWith('"') ? (JSON.parse(json) as string) : json;
+}
+
+type ClientEvent = RequestRecord & {
+  readonly params: { readonly taskId?: string } | undefined;
   readonly line: string;
   readonly message: string;
   readonly reason: string;

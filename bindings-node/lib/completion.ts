@@ -1,6 +1,7 @@
 /** Suggestions for the arguments of prompts and the variables of resource templates. */
 
-import type { Context } from "./context.js";
+import type { AnyState, Context } from "./context.js";
+import { MisuseError } from "./errors.js";
 import { type Home, Values } from "./handler.js";
 import { register } from "./host.js";
 import type { CompleteRequestParams, CompleteResult } from "./types.js";
@@ -22,33 +23,49 @@ export type Completion =
  * @param value what has been typed so far
  * @param args the other arguments, as far as they are known
  */
-export type Completer = (
+export type Completer<State = unknown> = (
   value: string,
   args: Readonly<Record<string, string>>,
-  ctx: Context,
+  ctx: Context<State>,
 ) => Completion | Promise<Completion>;
 
+/** What suggests values for one argument: a function, or all values that there are. */
+export type Completes<State = unknown> = Completer<State> | readonly string[];
+
 /** Suggests values for every argument that has no function of its own. */
-export type Fallback = (asked: CompleteRequestParams, ctx: Context) => Completion | Promise<Completion>;
+export type Fallback<State = unknown> = (
+  asked: CompleteRequestParams,
+  ctx: Context<State>,
+) => Completion | Promise<Completion>;
 
 /** What a client gets: at most a hundred values, best first. */
 export type Suggestions = CompleteResult["completion"];
 
 /** Registers completion functions: their numbers by argument, and what keeps them alive. */
 export function registerCompleters(
-  completers: Readonly<Record<string, Completer | undefined>> | undefined,
+  completers: Readonly<Record<string, Completes<AnyState> | undefined>> | undefined,
   home: Home,
 ): { readonly numbers: Record<string, number> | undefined; readonly kept: readonly object[] } {
   if (!completers) return { numbers: undefined, kept: [] };
   const numbers: Record<string, number> = {};
   const kept: object[] = [];
   for (const [argument, complete] of Object.entries(completers)) {
-    if (!complete) continue;
+    if (complete === undefined) continue;
+    const suggest = suggesting(argument, complete);
     const call = ({ argument: asked, context }: CompleteRequestParams, ctx: Context): unknown =>
-      complete(asked.value, context?.arguments ?? {}, ctx);
+      suggest(asked.value, context?.arguments ?? {}, ctx);
     const runner = new Values(argument, `the completion of "${argument}"`, call, home);
     numbers[argument] = register(runner);
     kept.push(runner);
   }
   return { numbers, kept };
+}
+
+function suggesting(argument: string, complete: Completes<AnyState>): Completer {
+  if (typeof complete === "function") return complete;
+  if (!Array.isArray(complete) || !complete.every((value) => typeof value === "string")) {
+    throw new MisuseError(`complete: "${argument}": expected a function or a list of text`);
+  }
+  const values: readonly string[] = complete;
+  return (value) => values.filter((one) => one.toLowerCase().startsWith(value.toLowerCase()));
 }

@@ -4,15 +4,17 @@ import {
   CreateMessageResult,
   type Elicited,
   elicited,
-  form,
   type SampleMessage,
   type SampleOptions,
   sampling,
 } from "./ask.js";
 import { native, PeerMisbehavedError } from "./errors.js";
+import { formOf } from "./form.js";
 import { bridge } from "./host.js";
 import type { Kind } from "./kind.js";
-import { type Logger, logger } from "./logger.js";
+import { type Logger, loggable, logger } from "./logger.js";
+import { valuesOf } from "./passing.js";
+import { own } from "./received.js";
 import { type RequestOptions, requested } from "./requesting.js";
 import type { Schema } from "./schema.js";
 import type { Arguments } from "./tool.js";
@@ -47,6 +49,8 @@ export interface RequestInfo {
   readonly progressToken: ProgressToken | undefined;
   /** The least severe level the client wants to hear of. */
   readonly logLevel: LoggingLevel | undefined;
+  /** The task that the call runs as, where its client asked for one. */
+  readonly taskId: string | undefined;
   /** How the request came; `memory` is a client in this process. */
   readonly transport: "stdio" | "http" | "memory";
   /** The `Mcp-Session-Id` of a legacy HTTP client. */
@@ -64,12 +68,24 @@ type Wire = Partial<Omit<RequestInfo, "id" | "headers" | "raw">> &
     readonly headers?: readonly (readonly [name: string, value: string])[];
   };
 
+/** The state of any server: functions want what their own has, so that no other type stands for all of them. */
+// biome-ignore lint/suspicious/noExplicitAny: see above.
+export type AnyState = any;
+
+/** @internal */
+export let keyOf: (context: RequestContext) => number;
+
 /** What a handler of either side knows of its request. Good for this one call. */
 export class RequestContext {
   readonly #key: number;
   #request: RequestInfo | undefined;
   #controller: AbortController | undefined;
   #cancelled: DOMException | undefined;
+  #values: Map<unknown, unknown> | undefined;
+
+  static {
+    keyOf = (context) => context.#key;
+  }
 
   /** @internal */
   constructor(key: number) {
@@ -103,6 +119,12 @@ export class RequestContext {
     return this.#request;
   }
 
+  /** What middleware and the handler of one request share, by any key. */
+  get values(): Map<unknown, unknown> {
+    this.#values ??= valuesOf(this.#key);
+    return this.#values;
+  }
+
   /**
    * Tells the peer how far this call is. Progress should grow with every report.
    *
@@ -111,6 +133,15 @@ export class RequestContext {
    */
   progress(progress: number, total?: number, message?: string): boolean {
     return bridge.progress(this.#key, progress, total, message);
+  }
+
+  /**
+   * Says what this call is doing, for who looks at its task; without one nobody does.
+   *
+   * @returns false when the call is over
+   */
+  setStatus(message: string): boolean {
+    return bridge.setStatus(this.#key, message);
   }
 
   /** @internal */
@@ -122,30 +153,34 @@ export class RequestContext {
 }
 
 /**
- * The optional second argument of every handler of a server. Good for this one call.
+ * The optional second argument of every handler of a server. Good for this one call. `State` is what the server's
+ * lifespan started.
  *
  * What asks the client rejects with `UnsupportedError` when the client does not declare that it answers,
  * with `RpcError` when it refuses, and with the reason of {@link signal} when this call is cancelled.
  */
-export class Context extends RequestContext {
+export class Context<State = unknown> extends RequestContext {
   readonly #key: number;
+  /** What the server's lifespan started, or its option `state`. */
+  readonly state: State;
   #logger: Logger | undefined;
 
   /** @internal */
-  constructor(key: number) {
+  constructor(key: number, state: State) {
     super(key);
     this.#key = key;
+    this.state = state;
   }
 
   /**
    * Sends a log message to the client, if it wants to hear of that level.
    *
-   * @param data any JSON value, usually a string or an object
+   * @param data any JSON value, usually a string or an object; what is none is sent as the text that Node shows
    * @param logger the part of the program it comes from
    * @returns false when the client does not want it or the call is over
    */
   log(level: LoggingLevel, data: unknown, logger?: string): boolean {
-    return native(() => bridge.log(this.#key, level, logger, JSON.stringify(data) ?? "null"));
+    return native(() => bridge.log(this.#key, level, logger, loggable(data)));
   }
 
   /** {@link log} in the shape of `console` and of pino. */
@@ -171,7 +206,8 @@ export class Context extends RequestContext {
    * if (answer.action === "accept") order(answer.content.size);
    * ```
    *
-   * @param schema an object of text, numbers, booleans and choices; nothing within something
+   * @param schema an object of text, numbers, booleans and choices, nothing within something; of a schema library
+   *   also one of these alone. What else the library wants is checked when the answer is here.
    * @throws {MisuseError} for a schema that no form can be made of
    * @throws {PeerMisbehavedError} when the answer does not fit the schema
    */
@@ -180,8 +216,9 @@ export class Context extends RequestContext {
     schema: S,
     options?: RequestOptions,
   ): Promise<Elicited<Arguments<S>>> {
-    const params = { mode: "form", message, requestedSchema: form(schema) };
-    return elicited(schema, (await this.ask("elicitation/create", params, options)) as unknown as ElicitResult);
+    const form = formOf(schema);
+    const params = { mode: "form", message, requestedSchema: form.schema };
+    return elicited(form, (await this.ask("elicitation/create", params, options)) as unknown as ElicitResult);
   }
 
   /**
@@ -239,9 +276,14 @@ export class Context extends RequestContext {
   ): Promise<Record<string, unknown>> {
     const { signal } = options;
     const either = signal ? AbortSignal.any([signal, this.signal]) : this.signal;
-    return requested({ ...options, signal: either }, params, (op, text, engine) =>
-      bridge.ask(this.#key, op, method, text, engine),
-    );
+    try {
+      return await requested({ ...options, signal: either }, params, (op, text, engine) =>
+        bridge.ask(this.#key, op, method, text, engine),
+      );
+    } catch (error) {
+      own(error, this.#key);
+      throw error;
+    }
   }
 
   /**
@@ -291,6 +333,7 @@ function read(key: number): RequestInfo {
     meta: wire.meta ?? {},
     progressToken: wire.progressToken,
     logLevel: wire.logLevel,
+    taskId: wire.taskId,
     transport: wire.transport,
     sessionId: wire.sessionId,
     headers: joined(wire.headers ?? []),

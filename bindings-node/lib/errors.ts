@@ -45,11 +45,15 @@ export class RpcError extends TricornError {
   }
 }
 
-/** There is no resource at this URI. Thrown by the function of a template or a source; clients get an {@link RpcError}. */
+/**
+ * There is no resource at this URI. Thrown by the function of a template or a source, and to who reads it; newer
+ * revisions have no code of its own for it: there clients get an {@link RpcError}.
+ */
 export class ResourceNotFoundError extends RpcError {
-  constructor(uri: string | URL) {
+  /** @param data default: the URI */
+  constructor(uri: string | URL, message = `there is no resource "${uri}"`, data: unknown = { uri: String(uri) }) {
     // Newer revisions have another code: the engine sees to that.
-    super(-32002, `there is no resource "${uri}"`, { uri: String(uri) });
+    super(-32002, message, data);
   }
 }
 
@@ -68,8 +72,13 @@ export class UrlElicitationRequiredError extends RpcError {
   /** The pages. */
   readonly elicitations: readonly UrlElicitation[];
 
-  constructor(elicitations: readonly UrlElicitation[], message = "the user has to visit a page first") {
-    super(-32042, message, { elicitations: elicitations.map((one) => ({ mode: "url", ...one })) });
+  /** @param data default: the pages */
+  constructor(
+    elicitations: readonly UrlElicitation[],
+    message = "the user has to visit a page first",
+    data: unknown = { elicitations: elicitations.map((one) => ({ mode: "url", ...one })) },
+  ) {
+    super(-32042, message, data);
     this.elicitations = elicitations;
   }
 }
@@ -164,9 +173,13 @@ export interface ErrorRecord {
 export function errorFrom(record: ErrorRecord): TricornError {
   if (record.kind === "rpc") {
     const { code = -32603, message, data } = record;
-    const { elicitations } = (data ?? {}) as { readonly elicitations?: readonly UrlElicitation[] };
+    const { elicitations, uri } = (data ?? {}) as {
+      readonly elicitations?: readonly UrlElicitation[];
+      readonly uri?: unknown;
+    };
+    if (code === -32002) return new ResourceNotFoundError(typeof uri === "string" ? uri : "", message, data ?? null);
     return code === -32042 && Array.isArray(elicitations)
-      ? new UrlElicitationRequiredError(elicitations, message)
+      ? new UrlElicitationRequiredError(elicitations, message, data)
       : new RpcError(code, message, data);
   }
   const Class = classes[record.kind] as typeof MisuseError | undefined;

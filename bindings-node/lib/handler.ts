@@ -2,8 +2,10 @@
 
 import type { AsyncResource } from "node:async_hooks";
 import { Context, type RequestContext } from "./context.js";
-import { PeerMisbehavedError, RpcError, TimeoutError, ToolError, UnsupportedError } from "./errors.js";
+import { PeerMisbehavedError, RpcError, TimeoutError, ToolError, TricornError, UnsupportedError } from "./errors.js";
 import { addon, calls, type Handler, handle } from "./host.js";
+import { scopeWithin } from "./passing.js";
+import { isForeign } from "./received.js";
 import { describe, isStandard, type Schema } from "./schema.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: the signatures of the registering methods give functions their types.
@@ -15,6 +17,12 @@ export interface Home {
   scope: AsyncResource | undefined;
   /** Handlers that have not settled yet. */
   running: number;
+  /** What the functions share: {@link Context.state}. */
+  state?: unknown;
+  /** What starts or stops that. */
+  ending?: Promise<void>;
+  /** Whether a function of the user stands around requests. */
+  around?: boolean;
   /** Hears of what handlers throw that is not for the peer. */
   readonly onError: (error: unknown, name: string, subject: string) => void;
 }
@@ -25,6 +33,7 @@ export abstract class Runner implements Handler {
   readonly #subject: string;
   readonly #home: Home;
   readonly #call: AnyFunction;
+  #proxy = false;
 
   /** @param subject what fails, for messages: `tool "add"` */
   constructor(name: string, subject: string, call: AnyFunction, home: Home) {
@@ -34,10 +43,17 @@ export abstract class Runner implements Handler {
     this.#call = call;
   }
 
+  /** Passes on what other peers said, as a proxy does. */
+  asProxy(): this {
+    this.#proxy = true;
+    return this;
+  }
+
   run(args: unknown, key: number): void {
     const ctx = this.context(key);
     try {
-      const { scope } = this.#home;
+      const { around, scope: outer } = this.#home;
+      const scope = (around && scopeWithin(key)) || outer;
       const value = scope ? scope.runInAsyncScope(this.#call, undefined, args, ctx) : this.#call(args, ctx);
       if (!isThenable(value)) {
         this.answer(key, value);
@@ -51,22 +67,22 @@ export abstract class Runner implements Handler {
           try {
             this.answer(key, settled);
           } catch (error) {
-            this.#fail(key, ctx, error);
+            this.fail(key, ctx, error);
           }
         },
         (error: unknown) => {
           this.#settled(key);
-          this.#fail(key, ctx, error);
+          this.fail(key, ctx, error);
         },
       );
     } catch (error) {
-      this.#fail(key, ctx, error);
+      this.fail(key, ctx, error);
     }
   }
 
   /** What the function gets as its second argument. */
   protected context(key: number): RequestContext {
-    return new Context(key);
+    return new Context(key, this.#home.state);
   }
 
   /** Answers with what the function returned. */
@@ -77,10 +93,13 @@ export abstract class Runner implements Handler {
     this.#home.running--;
   }
 
-  #fail(key: number, ctx: RequestContext, error: unknown): void {
-    if (error instanceof ToolError || isAboutQuestion(error)) {
+  /** Answers with what the function threw. */
+  protected fail(key: number, ctx: RequestContext, error: unknown): void {
+    // What another peer said is no more for this one than any other error.
+    const hidden = error instanceof TricornError && !this.#proxy && isForeign(error, key);
+    if (!hidden && (error instanceof ToolError || isAboutQuestion(error))) {
       addon.answerFailed(handle, key, error.message);
-    } else if (error instanceof RpcError) {
+    } else if (!hidden && error instanceof RpcError) {
       const data = error.data === undefined ? undefined : JSON.stringify(error.data);
       addon.answerError(handle, key, error.code, error.message, data);
     } else {

@@ -1,8 +1,10 @@
 /** This side of the bridge: what the integers mean that the engine deals in. */
 
+import { randomUUID } from "node:crypto";
 import { createRequire } from "node:module";
 import type * as Addon from "./addon.js";
 import { type ErrorRecord, errorFrom, MisuseError } from "./errors.js";
+import { received } from "./received.js";
 
 /** The compiled module. Loaded once per JavaScript environment. */
 export const addon: typeof Addon = load();
@@ -213,7 +215,7 @@ function deliver(delivery: Delivery): void {
       finish(delivery[1])?.resolve(delivery[2]);
       return;
     case 3:
-      finish(delivery[1])?.reject(errorFrom(delivery[2]));
+      finish(delivery[1])?.reject(outcome(delivery[2]));
       return;
     case 4: {
       const params = delivery[3] as { readonly op?: number };
@@ -226,6 +228,29 @@ function deliver(delivery: Delivery): void {
       ops.get(delivery[1])?.listener?.("progress", delivery[2]);
       return;
   }
+}
+
+/** What middleware of this program threw, until it gets to who waits for it: by a name that nobody else can know. */
+const thrown = new Map<string, unknown>();
+
+/** The most of them; whoever gave up waiting leaves one behind. */
+const MAX_THROWN = 256;
+
+/** Keeps what was thrown here. Returns the `data` of the error that stands for it in the engine. */
+export function thrownHere(error: unknown): string {
+  const name = randomUUID();
+  thrown.set(name, error);
+  if (thrown.size > MAX_THROWN) thrown.delete(thrown.keys().next().value as string);
+  return JSON.stringify({ thrown: name });
+}
+
+/** Why an operation failed. */
+function outcome(record: ErrorRecord): unknown {
+  const { thrown: name } = (record.data ?? {}) as { readonly thrown?: unknown };
+  if (typeof name !== "string" || !thrown.has(name)) return received(errorFrom(record));
+  const error = thrown.get(name);
+  thrown.delete(name);
+  return error;
 }
 
 /** What a function of the user throws is an uncaught exception, but never the end of the batch. */

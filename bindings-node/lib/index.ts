@@ -12,8 +12,9 @@ export type {
   SamplingHandler,
 } from "./answering.js";
 export { CreateMessageResult, type Elicited, type SampleMessage, type SampleOptions } from "./ask.js";
-export { type CallOptions, Client, type ClientOptions, connect } from "./client.js";
-export type { Completer, Completion, Fallback, Suggestions } from "./completion.js";
+export { type CallOptions, Client, type ClientMetrics, connect } from "./client.js";
+export type { Completer, Completes, Completion, Fallback, Suggestions } from "./completion.js";
+export type { ClientOptions } from "./connecting.js";
 export {
   assistant,
   audio,
@@ -44,9 +45,31 @@ export {
   type UrlElicitation,
   UrlElicitationRequiredError,
 } from "./errors.js";
+export {
+  ClientGroup,
+  connectMany,
+  type Entry,
+  type GroupOptions,
+  type Listed,
+  type Listing,
+  type Targets,
+} from "./group.js";
 export type { HttpMount, HttpOptions, MountOptions, NodeListener } from "./http.js";
 export type { Kind } from "./kind.js";
+export type { Lifespan } from "./lifespan.js";
 export type { Log, Logger } from "./logger.js";
+export {
+  type BuiltinMiddleware,
+  concurrencyLimit,
+  logging,
+  type MethodTiming,
+  type Middleware,
+  type Next,
+  type RecordLogger,
+  type RequestRecord,
+  rateLimit,
+  timing,
+} from "./middleware.js";
 export type { PromptPage, ResourcePage, ResourceTemplatePage, ToolPage } from "./pages.js";
 export type { Message, PromptArguments, PromptHandler, PromptOptions, PromptValue } from "./prompts.js";
 export type { Progress, RequestOptions } from "./requesting.js";
@@ -69,9 +92,11 @@ export {
   type StandardResult,
   type StandardSchema,
 } from "./schema.js";
-export { type Metrics, Server, type ServerOptions } from "./server.js";
+export { Server } from "./server.js";
+export type { Metrics, ServerOptions } from "./serving.js";
 export type { Source } from "./source.js";
 export type { CommandTarget, ConfigTarget, HttpTarget, Target } from "./target.js";
+export { TaskHandle, type TaskOptions, type TaskSupport } from "./tasks.js";
 export type { Arguments, Returns, ToolHandler, ToolOptions } from "./tool.js";
 export type {
   Annotations,
@@ -85,11 +110,14 @@ export type {
   Prompt,
   PromptArgument,
   PromptMessage,
+  Request,
   Resource,
   ResourceLink,
   ResourceTemplate,
+  Result,
   Root,
   SamplingMessage,
+  Task,
   TextContent,
   Tool,
   ToolAnnotations,

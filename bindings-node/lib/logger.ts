@@ -1,6 +1,6 @@
 /** A logger as programs know it, whose messages go to the client of a call. */
 
-import { format } from "node:util";
+import { format, inspect } from "node:util";
 import type { LoggingLevel } from "./types.js";
 
 /**
@@ -24,8 +24,8 @@ export interface Logger {
   readonly critical: Log;
   readonly alert: Log;
   readonly emergency: Log;
-  /** The same for a part of the program: `name` is the message's `logger`. */
-  child(name: string): Logger;
+  /** The same for a part of the program: a name is the message's `logger`, members come along with every message. */
+  child(part: string | Readonly<Record<string, unknown>>): Logger;
 }
 
 const LEVELS: { readonly [Method in Exclude<keyof Logger, "child">]: LoggingLevel } = {
@@ -42,21 +42,45 @@ const LEVELS: { readonly [Method in Exclude<keyof Logger, "child">]: LoggingLeve
   emergency: "emergency",
 };
 
+/** What a logger adds to every message. */
+interface Part {
+  readonly name?: string;
+  readonly members?: Readonly<Record<string, unknown>>;
+}
+
 /** Makes a logger of a function that sends. */
-export function logger(send: (level: LoggingLevel, data: unknown, name?: string) => void, name?: string): Logger {
+export function logger(send: (level: LoggingLevel, data: unknown, name?: string) => void, part: Part = {}): Logger {
+  const { name, members } = part;
   const methods = Object.entries(LEVELS).map(([method, level]) => [
     method,
-    (...what: readonly unknown[]) => send(level, message(what), name),
+    (...what: readonly unknown[]) => send(level, within(members, message(what)), name),
   ]);
-  return { ...(Object.fromEntries(methods) as Omit<Logger, "child">), child: (child) => logger(send, child) };
+  const child = (more: string | Readonly<Record<string, unknown>>): Logger =>
+    logger(send, typeof more === "string" ? { ...part, name: more } : { ...part, members: { ...members, ...more } });
+  return { ...(Object.fromEntries(methods) as Omit<Logger, "child">), child };
 }
 
 function message(what: readonly unknown[]): unknown {
   const [first, ...rest] = what;
-  if (rest.length === 0) return first instanceof Error ? told(first) : first;
-  if (typeof first !== "object" || first === null) return format(...what);
-  if (first instanceof Error) return { error: told(first), msg: format(...rest) };
-  return Array.isArray(first) ? format(...what) : { ...first, msg: format(...rest) };
+  if (rest.length === 0) return first;
+  if (typeof first !== "object" || first === null || Array.isArray(first)) return format(...what);
+  return first instanceof Error ? { error: first, msg: format(...rest) } : { ...first, msg: format(...rest) };
+}
+
+/** A message with the members that its logger adds. */
+function within(members: Part["members"], data: unknown): unknown {
+  if (!members) return data;
+  if (typeof data !== "object" || data === null || Array.isArray(data)) return { ...members, msg: data };
+  return data instanceof Error ? { ...members, error: data } : { ...members, ...data };
+}
+
+/** What is logged as JSON text: errors without their stack, and what is no JSON as Node shows it. */
+export function loggable(data: unknown): string {
+  try {
+    return JSON.stringify(data, (_key, value: unknown) => (value instanceof Error ? told(value) : value)) ?? "null";
+  } catch {
+    return JSON.stringify(inspect(data));
+  }
 }
 
 /** An error without its stack, which is nobody else's business. */

@@ -4,7 +4,9 @@ import { MisuseError, native } from "./errors.js";
 
 /** Durations are milliseconds here, as everywhere in Node, and seconds in the engine. */
 const DURATIONS = new Set([
+  "connectTimeout",
   "keepAliveInterval",
+  "maxTaskTtl",
   "maxTimeout",
   "pingInterval",
   "pingTimeout",
@@ -13,6 +15,8 @@ const DURATIONS = new Set([
   "sessionIdleTimeout",
   "shutdownGrace",
   "sseRetry",
+  "taskPollInterval",
+  "taskTtl",
   "timeout",
 ]);
 
@@ -21,14 +25,27 @@ export function toEngine(options: object): string {
   const wire: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(options)) {
     if (value === undefined) continue;
-    wire[name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)] =
-      DURATIONS.has(name) && typeof value === "number" ? value / 1000 : value;
+    const known = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    // JSON would leave a function out, and nobody would say that there is no such option.
+    if (typeof value === "function") wire[known] = "a function";
+    else if (name === "tasks") wire[known] = tasks(value as boolean | object);
+    else wire[known] = DURATIONS.has(name) && typeof value === "number" ? value / 1000 : value;
   }
   return JSON.stringify(wire);
 }
 
-/** Runs a call that was given options, and names them the way they are written here if it objects. */
-export function withOptions<T>(call: () => T): T {
+/** Options within options; true stands for the defaults. */
+function tasks(value: boolean | object): unknown {
+  if (typeof value === "boolean") return value ? {} : null;
+  return typeof value === "object" ? (JSON.parse(toEngine(value)) as unknown) : value;
+}
+
+/**
+ * Runs a call that was given options, and names them the way they are written here if it objects.
+ *
+ * @param others the options that the engine does not see
+ */
+export function withOptions<T>(call: () => T, others: readonly string[] = []): T {
   try {
     return native(call);
   } catch (error) {
@@ -36,6 +53,42 @@ export function withOptions<T>(call: () => T): T {
     const message = error.message.replace(/(["`])([a-z]+(?:_[a-z]+)+)\1/g, (_match, quote: string, name: string) => {
       return quote + name.replace(/_([a-z])/g, (_underscore, letter: string) => letter.toUpperCase()) + quote;
     });
-    throw new MisuseError(message);
+    throw new MisuseError(
+      message.replace(/unknown option "(.*)", did you mean "(.*)"\?/, (_match, name: string, known: string) => {
+        return `unknown option "${name}", did you mean "${nearest(name, [known, ...others])}"?`;
+      }),
+    );
   }
+}
+
+/**
+ * Refuses what is there and no function.
+ *
+ * @throws {MisuseError} naming the option
+ */
+export function checkFunctions(options: object, names: readonly string[]): void {
+  const wrong = names.find((name) => {
+    const value = (options as Readonly<Record<string, unknown>>)[name];
+    return value !== undefined && typeof value !== "function";
+  });
+  if (wrong) throw new MisuseError(`${wrong}: expected a function`);
+}
+
+function nearest(name: string, known: readonly string[]): string {
+  const [first = ""] = [...known].sort((a, b) => distance(name, a) - distance(name, b));
+  return first;
+}
+
+/** How many letters have to be added, removed or replaced. */
+function distance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, at) => at);
+  for (const [line, letter] of [...from].entries()) {
+    const next = [line + 1];
+    for (let at = 0; at < to.length; at++) {
+      const replaced = (row[at] ?? 0) + (to[at] === letter ? 0 : 1);
+      next.push(Math.min(replaced, (row[at + 1] ?? 0) + 1, (next[at] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
 }

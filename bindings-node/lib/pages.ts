@@ -1,7 +1,8 @@
 /** Lists that come in pages. */
 
 import { PeerMisbehavedError } from "./errors.js";
-import type { Prompt, Resource, ResourceTemplate, Tool } from "./types.js";
+import { received } from "./received.js";
+import type { Prompt, Resource, ResourceTemplate, Task, Tool } from "./types.js";
 
 /** One page of `tools/list`. */
 export interface ToolPage {
@@ -35,12 +36,21 @@ export interface PromptPage {
   readonly nextCursor?: string;
 }
 
+/** One page of `tasks/list`. */
+export interface TaskPage {
+  /** In the server's order. */
+  readonly tasks: readonly Task[];
+  /** Where the next page starts; undefined on the last. */
+  readonly nextCursor?: string;
+}
+
 /** What the lists hold, by method. */
 export interface Lists {
   readonly "tools/list": ToolPage;
   readonly "resources/list": ResourcePage;
   readonly "resources/templates/list": ResourceTemplatePage;
   readonly "prompts/list": PromptPage;
+  readonly "tasks/list": TaskPage;
 }
 
 /** The member of a page that holds its entries. */
@@ -49,6 +59,7 @@ const MEMBERS = {
   "resources/list": "resources",
   "resources/templates/list": "resourceTemplates",
   "prompts/list": "prompts",
+  "tasks/list": "tasks",
 } as const;
 
 /** Pages of one list; a server that sends more of them never ends. */
@@ -65,7 +76,8 @@ export async function page<Method extends keyof Lists>(
 ): Promise<Lists[Method]> {
   const result = await send(method, cursor === undefined ? {} : { cursor });
   const member = MEMBERS[method];
-  if (!Array.isArray(result[member])) throw new PeerMisbehavedError(`${method}: the result has no list "${member}"`);
+  if (!Array.isArray(result[member]))
+    throw received(new PeerMisbehavedError(`${method}: the result has no list "${member}"`));
   return result as unknown as Lists[Method];
 }
 
@@ -77,9 +89,10 @@ export async function* entries<Entry>(send: Send, method: keyof Lists): AsyncGen
     yield* (rest as unknown as Readonly<Record<string, readonly Entry[]>>)[MEMBERS[method]] ?? [];
     cursor = nextCursor ?? undefined;
     if (cursor === undefined) return;
-    if (seen.has(cursor)) throw new PeerMisbehavedError(`${method} never ends: the cursor "${cursor}" came twice`);
+    if (seen.has(cursor))
+      throw received(new PeerMisbehavedError(`${method} never ends: the cursor "${cursor}" came twice`));
     if (seen.add(cursor).size < MAX_PAGES) continue;
-    throw new PeerMisbehavedError(`${method} never ends: there are more than ${MAX_PAGES} pages`);
+    throw received(new PeerMisbehavedError(`${method} never ends: there are more than ${MAX_PAGES} pages`));
   }
 }
 

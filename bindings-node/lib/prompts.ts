@@ -1,8 +1,8 @@
 /** Prompts: what users say about them, and what happens when one is asked for. */
 
-import type { Completer } from "./completion.js";
+import type { Completes } from "./completion.js";
 import { said, user } from "./content.js";
-import type { Context } from "./context.js";
+import type { AnyState, Context } from "./context.js";
 import { type AnyFunction, type Home, invalidParams, Runner, toJson, validated } from "./handler.js";
 import { addon, handle } from "./host.js";
 import type { JsonSchema, Schema } from "./schema.js";
@@ -10,7 +10,7 @@ import type { Arguments } from "./tool.js";
 import type { ContentBlock, GetPromptResult, Icon, MetaObject, PromptArgument } from "./types.js";
 
 /** What a prompt is, beside its name and its function. All optional. */
-export interface PromptOptions<Input extends Schema | undefined = undefined> {
+export interface PromptOptions<Input extends Schema | undefined = undefined, State = unknown> {
   /** What it is for. */
   readonly description?: string;
   /** A name for people. */
@@ -21,8 +21,8 @@ export interface PromptOptions<Input extends Schema | undefined = undefined> {
   readonly inputSchema?: JsonSchema;
   /** The arguments as clients see them. Default: made of the schema. */
   readonly arguments?: readonly PromptArgument[];
-  /** Suggestions for the arguments. */
-  readonly complete?: { readonly [Name in keyof Arguments<Input> & string]?: Completer };
+  /** Suggestions for the arguments: functions, or all values that there are. */
+  readonly complete?: { readonly [Name in keyof Arguments<Input> & string]?: Completes<State> };
   /** Pictures for people, best first. */
   readonly icons?: readonly Icon[];
   /** The prompt's `_meta`. */
@@ -44,9 +44,12 @@ export type PromptValue = Message | readonly Message[] | GetPromptResult;
 export type PromptArguments<Input> = [Input] extends [Schema] ? Arguments<Input> : Record<string, string>;
 
 /** A plain function: typed arguments in, text or messages out, now or later. */
-export type PromptHandler<Input> = (args: PromptArguments<Input>, ctx: Context) => PromptValue | Promise<PromptValue>;
+export type PromptHandler<Input, State = unknown> = (
+  args: PromptArguments<Input>,
+  ctx: Context<State>,
+) => PromptValue | Promise<PromptValue>;
 
-export type AnyPromptOptions = PromptOptions<Schema | undefined>;
+export type AnyPromptOptions = PromptOptions<Schema | undefined, AnyState>;
 
 /** A registered prompt. */
 export class Prompt extends Runner {

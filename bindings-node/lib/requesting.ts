@@ -28,6 +28,11 @@ export interface RequestOptions {
    * the like always may.
    */
   readonly idempotent?: boolean;
+  /**
+   * Runs as a task of the peer, whose result is waited for: a tool's call, or what a server asks for by `sample` or
+   * `elicit`. `ttl`: for so many milliseconds task and result are wanted; true leaves that to the peer. Experimental.
+   */
+  readonly task?: true | { readonly ttl?: number };
   /** Aborting it rejects with its reason and cancels the request at the peer. */
   readonly signal?: AbortSignal;
   /** Hears of progress until the answer comes. What it throws is an uncaught exception. */
@@ -44,16 +49,8 @@ export async function requested(
   params: Readonly<Record<string, unknown>> | undefined,
   send: (op: number, params: string | undefined, options: string) => void,
 ): Promise<Record<string, unknown>> {
-  const { signal, onProgress, timeout, maxTimeout, idempotent } = options;
-  const engine =
-    timeout === undefined && maxTimeout === undefined && !onProgress && !idempotent
-      ? ""
-      : toEngine({
-          idempotent,
-          timeout: timeout === undefined ? undefined : limit(timeout),
-          maxTimeout: limit(maxTimeout) ?? undefined,
-          progress: onProgress && true,
-        });
+  const { signal, onProgress } = options;
+  const engine = engineRequest(options);
   const text = params && JSON.stringify(params);
   const listener = onProgress && ((_name: string, progress: Progress) => onProgress(progress));
   try {
@@ -63,6 +60,18 @@ export async function requested(
     if (error instanceof TricornError) Error.captureStackTrace(error);
     throw error;
   }
+}
+
+/** The options of one request as the engine takes them; empty are the defaults. */
+export function engineRequest({ onProgress, timeout, maxTimeout, idempotent, task }: RequestOptions): string {
+  if (timeout === undefined && maxTimeout === undefined && !onProgress && !idempotent && !task) return "";
+  return toEngine({
+    idempotent,
+    task: task === true ? {} : task || undefined,
+    timeout: timeout === undefined ? undefined : limit(timeout),
+    maxTimeout: limit(maxTimeout) ?? undefined,
+    progress: onProgress && true,
+  });
 }
 
 /** A time limit as the engine takes it: null for none, however that was said. */

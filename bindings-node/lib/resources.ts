@@ -1,8 +1,8 @@
 /** Resources and resource templates: what users say about them, and what happens when one is read. */
 
-import type { Completer } from "./completion.js";
+import type { Completes } from "./completion.js";
 import { base64 } from "./content.js";
-import type { Context } from "./context.js";
+import type { AnyState, Context } from "./context.js";
 import { MisuseError } from "./errors.js";
 import { type AnyFunction, type Home, invalidParams, Runner, toJson, validated } from "./handler.js";
 import { addon, handle } from "./host.js";
@@ -12,7 +12,11 @@ import type { Arguments } from "./tool.js";
 import type { Annotations, Icon, MetaObject } from "./types.js";
 
 /** What a resource or a template is, beside its URI and its function. All optional. */
-export interface ResourceOptions<Input extends Schema | undefined = undefined, Names extends string = string> {
+export interface ResourceOptions<
+  Input extends Schema | undefined = undefined,
+  Names extends string = string,
+  State = unknown,
+> {
   /** Default: the function's name, else the URI. */
   readonly name?: string;
   /** A name for people. */
@@ -35,8 +39,8 @@ export interface ResourceOptions<Input extends Schema | undefined = undefined, N
   readonly input?: Input;
   /** The JSON Schema of the variables, for schema libraries that cannot make one. */
   readonly inputSchema?: JsonSchema;
-  /** Suggestions for the variables of a template. */
-  readonly complete?: { readonly [Name in Names]?: Completer };
+  /** Suggestions for the variables of a template: functions, or all values that there are. */
+  readonly complete?: { readonly [Name in Names]?: Completes<State> };
 }
 
 /** Contents of a resource; the URI and the MIME type are the resource's unless they say otherwise. */
@@ -68,20 +72,23 @@ export type ResourceArguments<Uri extends string, Input> = [Input] extends [Sche
       : { readonly uri: string };
 
 /** Reads a resource: returns text, bytes, {@link Contents}, several of those, or anything that is JSON. */
-export type ResourceHandler<Args> = (args: Args, ctx: Context) => unknown;
+export type ResourceHandler<Args, State = unknown> = (args: Args, ctx: Context<State>) => unknown;
 
-/** The variables of a URI template (RFC 6570), as its text says: those of `{?…}` and `{&…}` may be missing. */
+/** The variables of a URI template (RFC 6570), as its text says: but for the first of `{…}` and `{+…}` they may be missing. */
 export type Variables<Template extends string> = Flat<Expressions<Template>>;
 
 type Flat<T> = { [Name in keyof T]: T[Name] };
 type Expressions<Text extends string> = Text extends `${string}{${infer Inner}}${infer Rest}`
   ? Expression<Inner> & Expressions<Rest>
   : unknown;
-type Expression<Inner extends string> = Inner extends `${"?" | "&"}${infer List}`
+type Expression<Inner extends string> = Inner extends `${"?" | "&" | "#" | "." | "/" | ";"}${infer List}`
   ? Partial<Names<List>>
-  : Inner extends `${"+" | "#" | "." | "/" | ";"}${infer List}`
-    ? Names<List>
-    : Names<Inner>;
+  : Inner extends `+${infer List}`
+    ? First<List>
+    : First<Inner>;
+type First<List extends string> = List extends `${infer Spec},${infer Rest}`
+  ? Name<Spec> & Partial<Names<Rest>>
+  : Name<List>;
 type Names<List extends string> = List extends `${infer First},${infer Rest}` ? Name<First> & Names<Rest> : Name<List>;
 type Name<Spec extends string> = Spec extends `${infer Exploded}*`
   ? { readonly [Key in Exploded]: readonly string[] }
@@ -89,7 +96,7 @@ type Name<Spec extends string> = Spec extends `${infer Exploded}*`
     ? { readonly [Key in Prefix]: string }
     : { readonly [Key in Spec]: string };
 
-export type AnyResourceOptions = ResourceOptions<Schema | undefined>;
+export type AnyResourceOptions = ResourceOptions<Schema | undefined, string, AnyState>;
 
 /** A registered resource or template. */
 export class Resource extends Runner {
@@ -113,8 +120,23 @@ export function answerContents(key: number, value: unknown): void {
   if (isWhole(given)) {
     addon.answerResult(handle, key, JSON.stringify({ ...given, contents: given.contents.map(encoded) }));
   } else {
-    addon.answerValue(handle, key, toJson(Array.isArray(given) ? given.map(encoded) : encoded(given)));
+    if (given === undefined) {
+      throw new TypeError(
+        "nothing was returned: expected text, bytes, contents, or anything that is JSON, such as null",
+      );
+    }
+    addon.answerValue(handle, key, toJson(Array.isArray(given) ? several(given) : encoded(given)));
   }
+}
+
+/** A list: several contents when all of it is, else JSON. */
+function several(items: readonly unknown[]): readonly unknown[] {
+  const all = items.every((item) => typeof item === "string" || item instanceof Uint8Array || isContents(item));
+  return all ? items.map((item) => (typeof item === "string" ? { text: item } : encoded(item))) : items;
+}
+
+function isContents(item: unknown): boolean {
+  return typeof item === "object" && item !== null && ("text" in item || "blob" in item);
 }
 
 /** Bytes, alone or in contents, as base64. */
@@ -131,9 +153,7 @@ function isWhole(value: unknown): value is { readonly contents: readonly unknown
   const { contents } = (value ?? {}) as { readonly contents?: unknown };
   return (
     Array.isArray(contents) &&
-    contents.every(
-      (item: unknown) => typeof item === "object" && item !== null && ("text" in item || "blob" in item),
-    ) &&
+    contents.every(isContents) &&
     Object.keys(value as object).every((key) => RESULT_KEYS.has(key))
   );
 }

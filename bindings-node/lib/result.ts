@@ -1,6 +1,7 @@
 /** What a client gets from a tool or a resource. */
 
 import { PeerMisbehavedError, ToolError } from "./errors.js";
+import { received } from "./received.js";
 import { describe, type Infer, type StandardSchema } from "./schema.js";
 import type { BlobResourceContents, ContentBlock, MetaObject, TextResourceContents } from "./types.js";
 
@@ -49,7 +50,7 @@ export class CallToolResult<T = unknown> {
   async to<S extends StandardSchema>(schema: S): Promise<Infer<S>> {
     if (this.isError) throw new ToolError(this.text);
     const value: unknown = this.structured;
-    if (value === undefined) throw new PeerMisbehavedError("the result has no structuredContent");
+    if (value === undefined) throw received(new PeerMisbehavedError("the result has no structuredContent"));
     const { validate } = schema["~standard"];
     const whole = await validate(value);
     if (!whole.issues) return whole.value as Infer<S>;
@@ -57,7 +58,7 @@ export class CallToolResult<T = unknown> {
       const inner = await validate(value.result);
       if (!inner.issues) return inner.value as Infer<S>;
     }
-    throw new PeerMisbehavedError(`structuredContent: ${describe(whole.issues, "member", "value")}`);
+    throw received(new PeerMisbehavedError(`structuredContent: ${describe(whole.issues, "member", "value")}`));
   }
 }
 

@@ -29,7 +29,7 @@ const STUBBORN = 500;
 /** The first SIGINT or SIGTERM closes the server in order, the next one does what it always does. */
 export function closeOnSignal(
   server: { close(): Promise<void> },
-  home: { readonly running: number },
+  home: { readonly running: number; readonly ending?: Promise<void> },
 ): { done(): void } {
   // Signals exist on the main thread only.
   if (!isMainThread) return { done() {} };
@@ -42,7 +42,10 @@ export function closeOnSignal(
     if (signal === "SIGINT") process.exitCode ??= 130;
     void server.close();
     setTimeout(() => {
-      if (home.running > 0) process.exit();
+      // What the lifespan stops is not a handler that does not want to end.
+      void Promise.resolve(home.ending).then(() => {
+        if (home.running > 0) process.exit();
+      });
     }, STUBBORN).unref();
   };
   for (const signal of signals) process.on(signal, onSignal);

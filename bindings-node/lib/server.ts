@@ -2,14 +2,16 @@
 
 import { AsyncResource } from "node:async_hooks";
 import type * as Addon from "./addon.js";
-import { type Completer, type Fallback, registerCompleters } from "./completion.js";
-import type { Context } from "./context.js";
+import { type Completes, type Fallback, registerCompleters } from "./completion.js";
+import type { AnyState, Context } from "./context.js";
 import { MisuseError, native } from "./errors.js";
 import { type AnyFunction, addOptions, type Home, logError, type Runner, Values } from "./handler.js";
-import { addon, bridge, listen, newSource, register, wait, warn } from "./host.js";
+import { addon, bridge, newSource, register, wait } from "./host.js";
 import { type HttpMount, type HttpOptions, type MountOptions, mount, type NodeListener } from "./http.js";
 import type { Kind } from "./kind.js";
-import { toEngine, withOptions } from "./options.js";
+import { liveBy } from "./lifespan.js";
+import { type BuiltinMiddleware, type Middleware, wrap } from "./middleware.js";
+import { checkFunctions, toEngine, withOptions } from "./options.js";
 import { userPackage } from "./package.js";
 import { type AnyPromptOptions, definePrompt, Prompt, type PromptHandler, type PromptOptions } from "./prompts.js";
 import {
@@ -24,55 +26,15 @@ import {
 } from "./resources.js";
 import { address, askedFor, closeOnSignal, guardStdout } from "./running.js";
 import { type Schema, toJsonSchema } from "./schema.js";
+import { forgotten, type Heard, hear, type Metrics, type ServerOptions } from "./serving.js";
 import { type Source, sourceOf } from "./source.js";
 import { type AnyOptions, define, Tool, type ToolHandler, type ToolOptions } from "./tool.js";
-import type { Icon } from "./types.js";
-
-/** All optional. Sizes are bytes. */
-export interface ServerOptions {
-  /** Default: the version in your package.json. */
-  readonly version?: string;
-  /** A name for people. */
-  readonly title?: string;
-  /** What the server is, for people. */
-  readonly description?: string;
-  /** Where to read about it. */
-  readonly websiteUrl?: string;
-  /** Pictures for people, best first. */
-  readonly icons?: readonly Icon[];
-  /** How to use this server, for the model. */
-  readonly instructions?: string;
-  /** Entries per page of a list. Default 250. */
-  readonly pageSize?: number;
-  /** Largest message accepted. Default 4 MiB. */
-  readonly maxMessageBytes?: number;
-  /** Deepest JSON accepted. Default 128. */
-  readonly maxNesting?: number;
-  /** Requests running at once per connection. Default 256. */
-  readonly maxInFlight?: number;
-  /** Notifications waiting for a slow peer. Default 256. */
-  readonly maxQueuedNotifications?: number;
-  /** Milliseconds without a message of a legacy client after which it is asked for a sign of life. Default 0: never. */
-  readonly pingInterval?: number;
-  /** Milliseconds after which a client that does not answer that is taken for lost, and its session ends. Default 20 seconds. */
-  readonly pingTimeout?: number;
-  /**
-   * Hears of what handlers throw, other than `ToolError` and `RpcError`.
-   * Default: `console.error`. The client only ever learns the type of such an error.
-   *
-   * @param name of the tool or prompt, the URI of the resource, …
-   */
-  readonly onError?: (error: unknown, name: string) => void;
-}
-
-/** Gauges; see the documentation of the engine. */
-export type Metrics = Readonly<Record<string, number>>;
 
 /** Servers that serve refer to themselves: nobody else need. */
-const serving = new Set<Server>();
+const serving = new Set<Server<AnyState>>();
 
 /** @internal */
-export let nativeServer: (server: Server) => Addon.Server;
+export let nativeServer: (server: Server<AnyState>) => Addon.Server;
 
 /**
  * A server, for any number of connections at once.
@@ -83,13 +45,15 @@ export let nativeServer: (server: Server) => Addon.Server;
  * await app.run();
  * ```
  */
-export class Server {
+export class Server<State = unknown> {
   /** As clients see it. */
   readonly name: string;
   readonly #native: Addon.Server;
   readonly #source = newSource();
   /** The engine refers to handlers weakly: this keeps them, by kind and name. */
   readonly #kept = new Map<string, readonly object[]>();
+  readonly #middleware: object[] = [];
+  readonly #heard: Heard = { logs: [], onListening: undefined };
   readonly #home: Home;
   readonly #maxMessageBytes: number;
   #mount: HttpMount | undefined;
@@ -103,14 +67,19 @@ export class Server {
   }
 
   /** @param name default: the name in your package.json */
-  constructor(name?: string, options: ServerOptions = {}) {
-    const { onError, ...rest } = options;
+  constructor(name?: string, options: ServerOptions<State> = {}) {
+    const { onError, lifespan, state, ...rest } = options;
+    checkFunctions(options, ["onError"]);
     const user = userPackage();
     this.name = name ?? user.name ?? "server";
-    this.#home = { scope: undefined, running: 0, onError: onError ?? logError };
+    this.#home = { scope: undefined, running: 0, onError: onError ?? logError, state };
     this.#maxMessageBytes = options.maxMessageBytes ?? 4 << 20;
     const engine = toEngine({ version: user.version ?? "0.0.0", ...rest, name: this.name });
-    this.#native = withOptions(() => new addon.Server(bridge, this.#source, engine));
+    this.#native = withOptions(() => new addon.Server(bridge, this.#source, engine), ["onError", "lifespan", "state"]);
+    if (lifespan && state !== undefined) throw new MisuseError("lifespan makes the state: leave out one of them");
+    if (lifespan) this.#kept.set("lifespan", liveBy(this.#native, lifespan, this.#home));
+    hear(this.#source, this.#heard);
+    forgotten.register(this, this.#source);
   }
 
   /**
@@ -125,10 +94,10 @@ export class Server {
   tool<const Input extends Schema | undefined = undefined, const Output extends Schema | undefined = undefined>(
     name: string,
     options: ToolOptions<Input, Output>,
-    handler: ToolHandler<Input, Output>,
+    handler: ToolHandler<Input, Output, State>,
   ): this;
   /** Adds a tool that takes any object and says nothing about itself. */
-  tool(name: string, handler: ToolHandler<undefined, undefined>): this;
+  tool(name: string, handler: ToolHandler<undefined, undefined, State>): this;
   tool(name: string, first: AnyOptions | AnyFunction, second?: AnyFunction): this {
     const [options, run] = typeof first === "function" ? [{} as AnyOptions, first] : [first, second];
     if (typeof run !== "function") {
@@ -154,13 +123,13 @@ export class Server {
    */
   resource<const Uri extends string, const Input extends Schema | undefined = undefined>(
     uri: Uri,
-    options: ResourceOptions<Input, keyof ResourceArguments<Uri, Input> & string>,
-    body: ResourceHandler<ResourceArguments<Uri, Input>> | ResourceValue,
+    options: ResourceOptions<Input, keyof ResourceArguments<Uri, Input> & string, State>,
+    body: ResourceHandler<ResourceArguments<Uri, Input>, State> | ResourceValue,
   ): this;
   /** Adds a resource that says nothing about itself. */
   resource<const Uri extends string>(
     uri: Uri,
-    body: ResourceHandler<ResourceArguments<Uri, undefined>> | string | Uint8Array,
+    body: ResourceHandler<ResourceArguments<Uri, undefined>, State> | string | Uint8Array,
   ): this;
   resource(uri: string, ...rest: [unknown, unknown?]): this {
     const [options, body] = rest.length === 2 ? (rest as [AnyResourceOptions, unknown]) : [{}, rest[0]];
@@ -188,11 +157,11 @@ export class Server {
    */
   prompt<const Input extends Schema | undefined = undefined>(
     name: string,
-    options: PromptOptions<Input>,
-    handler: PromptHandler<Input>,
+    options: PromptOptions<Input, State>,
+    handler: PromptHandler<Input, State>,
   ): this;
   /** Adds a prompt that says nothing about itself. */
-  prompt(name: string, handler: PromptHandler<undefined>): this;
+  prompt(name: string, handler: PromptHandler<undefined, State>): this;
   prompt(name: string, first: AnyPromptOptions | AnyFunction, second?: AnyFunction): this {
     const [options, run] = typeof first === "function" ? [{} as AnyPromptOptions, first] : [first, second];
     if (typeof run !== "function") {
@@ -270,7 +239,7 @@ export class Server {
    * });
    * ```
    */
-  setSource<K extends Kind>(kind: K, source: Source<K>): this {
+  setSource<K extends Kind>(kind: K, source: Source<K, State>): this {
     const { list, get } = sourceOf(kind, source as unknown as Source<Kind>, this.#home);
     native(() => this.#native.setSource(kind, list && register(list), get && register(get)));
     this.#kept.set(`source ${kind}`, [list ?? {}, get ?? {}]);
@@ -278,16 +247,34 @@ export class Server {
   }
 
   /** Suggests values for all arguments that have no function of their own (`complete`). */
-  onComplete(complete: Fallback): this {
+  onComplete(complete: Fallback<State>): this {
     return this.#hook("complete", new Values("completion", "the completion", complete, this.#home));
   }
 
   /** Hears of subscriptions to resources, and of their end. What it throws refuses them. */
-  onSubscribe(heard: (change: { readonly uri: string; readonly subscribed: boolean }, ctx: Context) => unknown): this {
+  onSubscribe(
+    heard: (change: { readonly uri: string; readonly subscribed: boolean }, ctx: Context<State>) => unknown,
+  ): this {
     const call: AnyFunction = async (change, ctx) => {
       await heard(change, ctx);
     };
     return this.#hook("subscribe", new Values("subscription", "the subscription", call, this.#home));
+  }
+
+  /**
+   * Puts a function around every request that a handler answers, or what the engine has: `logging()`, `timing()`,
+   * `rateLimit(5)`, `concurrencyLimit(10)`. The first is the outermost.
+   *
+   * ```ts
+   * app.middleware(async (request, context, next) => {
+   *   if (!allowed(context.request, request.method)) throw new RpcError(-32003, "not allowed");
+   *   return next(request, context);
+   * });
+   * ```
+   */
+  middleware(middleware: Middleware<Context<State>> | BuiltinMiddleware): this {
+    this.#middleware.push(...wrap(this.#native, middleware, this.#home, this.#heard.logs, false));
+    return this;
   }
 
   /** Tells the clients that subscribed to a resource, or to something that it is a part of, that it has changed. */
@@ -376,18 +363,12 @@ export class Server {
     const done = wait(start);
     this.#serves.add(done);
     serving.add(this);
-    listen(this.#source, (name: string, params: { url: string; message: string }) => {
-      if (name === "listening") onListening?.(params.url);
-      else if (name === "warning") warn(params.message);
-    });
+    this.#heard.onListening = onListening;
     try {
       await done;
     } finally {
       this.#serves.delete(done);
-      if (this.#serves.size === 0) {
-        serving.delete(this);
-        listen(this.#source, undefined);
-      }
+      if (this.#serves.size === 0) serving.delete(this);
     }
   }
 
@@ -422,7 +403,7 @@ interface Added {
   readonly enabled?: boolean | undefined;
   readonly input?: Schema | undefined;
   readonly inputSchema?: Schema | undefined;
-  readonly complete?: Readonly<Record<string, Completer | undefined>> | undefined;
+  readonly complete?: Readonly<Record<string, Completes<AnyState> | undefined>> | undefined;
 }
 
 /** Whether something without options is what a resource holds, and not options without a function. */

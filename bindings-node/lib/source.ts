@@ -3,16 +3,13 @@
 import type { Context } from "./context.js";
 import { type AnyFunction, type Home, Runner, Values } from "./handler.js";
 import type { Kind } from "./kind.js";
+import type { PromptPage, ResourcePage, ResourceTemplatePage, ToolPage } from "./pages.js";
 import { type PromptValue, UnlistedPrompt } from "./prompts.js";
 import { answerContents } from "./resources.js";
 import { Tool } from "./tool.js";
 import type {
   CallToolRequestParams,
   GetPromptRequestParams,
-  ListPromptsResult,
-  ListResourcesResult,
-  ListResourceTemplatesResult,
-  ListToolsResult,
   Prompt,
   Resource,
   ResourceTemplate,
@@ -21,21 +18,23 @@ import type {
 
 /** Per kind: its definitions, a page of them, what is asked for and what answers that. */
 interface Kinds {
-  readonly tool: [ToolDefinition, ListToolsResult, CallToolRequestParams, unknown];
-  readonly resource: [Resource, ListResourcesResult, { readonly uri: string }, unknown];
-  readonly resource_template: [ResourceTemplate, ListResourceTemplatesResult, never, never];
-  readonly prompt: [Prompt, ListPromptsResult, GetPromptRequestParams, PromptValue];
+  readonly tool: [ToolDefinition, ToolPage, CallToolRequestParams, unknown];
+  readonly resource: [Resource, ResourcePage, { readonly uri: string }, unknown];
+  readonly resource_template: [ResourceTemplate, ResourceTemplatePage, never, never];
+  readonly prompt: [Prompt, PromptPage, GetPromptRequestParams, PromptValue];
 }
 
 /** Lists and answers for what is not registered. Each is optional. */
-export interface Source<K extends Kind> {
+export interface Source<K extends Kind, State = unknown> {
   /** Lists: all, or the page at `cursor` with its `nextCursor`. The pages follow those of what is registered. */
-  readonly list?: (cursor: string | undefined, ctx: Context) => Now<readonly Kinds[K][0][] | Kinds[K][1]>;
+  readonly list?: (cursor: string | undefined, ctx: Context<State>) => Now<readonly Kinds[K][0][] | Kinds[K][1]>;
   /**
    * Answers for a tool, a resource or a prompt, as its function would: gets the parameters of `tools/call`,
    * `resources/read` or `prompts/get`. What a `Client` returned may be passed on. Templates are read as resources.
    */
-  readonly get?: [Kinds[K][2]] extends [never] ? undefined : (params: Kinds[K][2], ctx: Context) => Now<Kinds[K][3]>;
+  readonly get?: [Kinds[K][2]] extends [never]
+    ? undefined
+    : (params: Kinds[K][2], ctx: Context<State>) => Now<Kinds[K][3]>;
 }
 
 type Now<T> = T | Promise<T>;
@@ -55,8 +54,8 @@ export function sourceOf(
 ): { readonly list: Runner | undefined; readonly get: Runner | undefined } {
   const listed: AnyFunction = ({ cursor }: { readonly cursor?: string }, ctx: Context) => list?.(cursor, ctx);
   return {
-    list: list && new Values(kind, `the list of ${kind}s`, listed, home),
-    get: get && getter(kind, get as AnyFunction, home),
+    list: list && new Values(kind, `the list of ${kind}s`, listed, home).asProxy(),
+    get: get && getter(kind, get as AnyFunction, home).asProxy(),
   };
 }
 

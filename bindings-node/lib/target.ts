@@ -1,5 +1,6 @@
 /** What a client can connect to. */
 
+import type { AnyState } from "./context.js";
 import { MisuseError } from "./errors.js";
 import type { Server } from "./server.js";
 
@@ -34,7 +35,7 @@ export interface ConfigTarget {
 }
 
 /** A URL, a command line, the path of an `mcp.json`, a server in this process, or one of these spelt out. */
-export type Target = string | URL | Server | HttpTarget | CommandTarget | ConfigTarget;
+export type Target = string | URL | Server<AnyState> | HttpTarget | CommandTarget | ConfigTarget;
 
 interface Resolved {
   readonly wire: string;
@@ -42,7 +43,11 @@ interface Resolved {
 }
 
 /** What the engine shall connect to, and who listens to a program's stderr; `heard`: the client's options do. */
-export function resolve(target: Exclude<Target, Server>, server: string | undefined, heard: boolean): Resolved {
+export function resolve(
+  target: Exclude<Target, Server<AnyState>>,
+  server: string | undefined,
+  heard: boolean,
+): Resolved {
   const mode = heard ? "event" : undefined;
   if (typeof target === "string") return { wire: JSON.stringify({ text: target, server, stderr: mode }) };
   if (target instanceof URL) return { wire: JSON.stringify({ text: target.href, server }) };

@@ -1,6 +1,8 @@
 /** For tests of servers: the real protocol, no process and no socket. */
 
-import { type Client, type ClientOptions, connect } from "./client.js";
+import { type Client, connect } from "./client.js";
+import type { ClientOptions } from "./connecting.js";
+import type { AnyState } from "./context.js";
 import { type BridgeMetrics, bridgeMetrics } from "./host.js";
 import type { Server } from "./server.js";
 
@@ -10,7 +12,7 @@ import type { Server } from "./server.js";
  * Pin `revision` to see the server as clients of that revision see it.
  */
 export async function withClient<T>(
-  server: Server,
+  server: Server<AnyState>,
   test: (client: Client) => T | Promise<T>,
   options: ClientOptions = {},
 ): Promise<T> {

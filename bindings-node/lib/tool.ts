@@ -7,6 +7,7 @@ import { type AnyFunction, type Home, Runner, toJson, validated } from "./handle
 import { addon, handle } from "./host.js";
 import { CallToolResult } from "./result.js";
 import { type Infer, type JsonSchema, type Schema, toJsonSchema } from "./schema.js";
+import type { TaskSupport } from "./tasks.js";
 import type { Icon, MetaObject, ToolAnnotations } from "./types.js";
 
 /** What a tool is, beside its name and its handler. All optional. */
@@ -27,6 +28,8 @@ export interface ToolOptions<Input extends Schema | undefined, Output extends Sc
   readonly annotations?: ToolAnnotations;
   /** Pictures for people, best first. */
   readonly icons?: readonly Icon[];
+  /** Whether it may be called as a task, where the server has the option `tasks`. Default `forbidden`. */
+  readonly taskSupport?: TaskSupport;
   /** The tool's `_meta`. */
   readonly meta?: MetaObject;
   /** False hides it until {@link Server.setEnabled}. Default true. */
@@ -44,9 +47,9 @@ export type Arguments<Input> = [Input] extends [Schema]
 export type Returns<Output> = [Output] extends [Schema] ? Infer<Output> | CompleteResult : unknown;
 
 /** A plain function: typed arguments in, plain value out, now or later. */
-export type ToolHandler<Input, Output> = (
+export type ToolHandler<Input, Output, State = unknown> = (
   args: Arguments<Input>,
-  ctx: Context,
+  ctx: Context<State>,
 ) => Returns<Output> | Promise<Returns<Output>>;
 
 export type AnyOptions = ToolOptions<Schema | undefined, Schema | undefined>;
@@ -78,8 +81,9 @@ export class Tool extends Runner {
 
 /** The `Tool` object of the schema as JSON text. */
 export function define(name: string, options: AnyOptions): string {
-  const { title, description, annotations, icons, meta: _meta } = options;
-  const head = JSON.stringify({ name, title, description, annotations, icons, _meta });
+  const { title, description, annotations, icons, taskSupport, meta: _meta } = options;
+  const execution = taskSupport && { taskSupport };
+  const head = JSON.stringify({ name, title, description, annotations, icons, execution, _meta });
   const input = options.inputSchema ?? options.input ?? { type: "object" };
   const output = options.outputSchema ?? options.output;
   let text = `${head.slice(0, -1)},"inputSchema":${toJsonSchema(input, "input", `tool "${name}" input`)}`;

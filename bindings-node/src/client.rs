@@ -14,13 +14,19 @@ pub struct Client {
     inner: Arc<tricorn::bridge::Client>,
 }
 
+impl From<tricorn::bridge::Client> for Client {
+    fn from(inner: tricorn::bridge::Client) -> Self {
+        Self { inner: Arc::new(inner) }
+    }
+}
+
 #[napi]
 impl Client {
     /// `target` and `options` are JSON.
     #[napi(constructor, catch_unwind)]
     pub fn new(bridge: &Bridge, source: u32, target: String, options: String) -> Result<Self> {
         let inner = tricorn::bridge::Client::new(&bridge.inner, source, &target, &options).map_err(raise)?;
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(inner.into())
     }
 
     /// A client of a server in this very process, without a socket or a pipe between them.
@@ -28,13 +34,25 @@ impl Client {
     pub fn in_memory(bridge: &Bridge, source: u32, server: &Server, options: String) -> Result<Self> {
         let inner =
             tricorn::bridge::Client::in_memory(&bridge.inner, source, &server.inner, &options).map_err(raise)?;
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(inner.into())
     }
 
     /// Before connecting. `capability` is what is declared for it, as JSON.
     #[napi(catch_unwind)]
     pub fn set_handler(&self, method: String, capability: String, handler: u32) -> Result<()> {
         self.inner.set_handler(&method, &capability, handler).map_err(raise)
+    }
+
+    /// Before connecting. `handler` stands around every request that is sent.
+    #[napi(catch_unwind)]
+    pub fn add_middleware(&self, handler: u32) {
+        self.inner.add_middleware(handler);
+    }
+
+    /// Before connecting. Middleware of the engine itself.
+    #[napi(catch_unwind)]
+    pub fn add_builtin(&self, options: String) -> Result<()> {
+        self.inner.add_builtin(&options).map_err(raise)
     }
 
     /// `roots` is a JSON array.

@@ -62,6 +62,12 @@ impl Bridge {
         self.inner.progress(key as u64, progress, total, message.as_deref())
     }
 
+    /// Says what call `key` is doing, for who looks at its task.
+    #[napi(catch_unwind)]
+    pub fn set_status(&self, key: i64, message: String) -> bool {
+        self.inner.set_status(key as u64, &message)
+    }
+
     #[napi(catch_unwind)]
     pub fn log(&self, key: i64, level: String, logger: Option<String>, json: String) -> Result<bool> {
         self.inner.log(key as u64, &level, logger.as_deref(), &raw(json)).map_err(raise)
@@ -76,6 +82,12 @@ impl Bridge {
     #[napi(catch_unwind)]
     pub fn ask(&self, key: i64, op: i64, method: String, params: Option<String>, options: String) {
         self.inner.ask(key as u64, op as u64, &method, params.map(raw), &options);
+    }
+
+    /// Goes on with the request that middleware's call `key` is about, with other parameters where some are given.
+    #[napi(catch_unwind)]
+    pub fn next(&self, key: i64, op: i64, params: Option<String>) {
+        self.inner.next(key as u64, op as u64, params.map(raw));
     }
 
     /// Sends a notification to the client of call `key`.

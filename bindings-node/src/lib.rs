@@ -11,6 +11,7 @@
 
 mod client;
 mod error;
+mod group;
 mod host;
 mod http;
 mod server;

@@ -54,6 +54,24 @@ impl Server {
         self.inner.set_hook(&name, handler).map_err(raise)
     }
 
+    /// `start` and `stop` are numbers of functions of the host.
+    #[napi(catch_unwind)]
+    pub fn set_lifespan(&self, start: u32, stop: u32) {
+        self.inner.set_lifespan(start, stop);
+    }
+
+    /// `handler` stands around every request.
+    #[napi(catch_unwind)]
+    pub fn add_middleware(&self, handler: u32) {
+        self.inner.add_middleware(handler);
+    }
+
+    /// Middleware of the engine itself.
+    #[napi(catch_unwind)]
+    pub fn add_builtin(&self, options: String) -> Result<()> {
+        self.inner.add_builtin(&options).map_err(raise)
+    }
+
     #[napi(catch_unwind)]
     pub fn resource_updated(&self, uri: String) {
         self.inner.resource_updated(&uri);

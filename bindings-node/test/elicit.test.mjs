@@ -118,3 +118,71 @@ test("a page that has to be visited first", async () => {
     { ...legacy, elicitation: { url: () => "accept" } },
   );
 });
+
+test("elicitation: a form keeps what forms have, the library checks the rest", async () => {
+  let seen;
+  const ask = async (schema, content) => {
+    const elicitation = ({ requestedSchema }) => {
+      seen = requestedSchema;
+      return content;
+    };
+    return (await asking((ctx) => ctx.elicit("?", schema), { elicitation })).content;
+  };
+  const own = { "com.example/a": 1 };
+  const all = z.object({
+    literal: z.literal("x"),
+    either: z.union([z.literal("a"), z.literal("b")]),
+    id: z.uuid(),
+    positive: z.number().positive(),
+    count: z.int().positive().lt(10),
+    step: z.number().multipleOf(5),
+    nothing: z.string().nullable(),
+    choice: z.enum(["a", "b"]).nullable(),
+    prefix: z.string().startsWith("x").min(2),
+    when: z.iso.datetime().describe("When").meta(own),
+    yes: z.literal(true),
+    three: z.literal(3),
+    extras: z.array(z.literal("e")).nullish().default(null),
+  });
+  const answer = {
+    ...{ literal: "x", either: "b", id: "6ff2d3a0-6d4b-4b7a-8c55-0c1d9f2a1b11", positive: 1, count: 2, step: 10 },
+    ...{ prefix: "xy", when: "2026-01-01T00:00:00Z", yes: true, three: 3 },
+  };
+  assert.deepEqual(await ask(all, answer), { ...answer, nothing: null, choice: null, extras: null });
+  const text = { type: "string" };
+  assert.deepEqual(seen, {
+    type: "object",
+    properties: {
+      literal: { ...text, enum: ["x"] },
+      either: { ...text, enum: ["a", "b"] },
+      id: text,
+      positive: { type: "number", minimum: 0 },
+      count: { type: "integer", minimum: 1, maximum: 9 },
+      step: { type: "number" },
+      nothing: text,
+      choice: { ...text, enum: ["a", "b"] },
+      prefix: { ...text, minLength: 2 },
+      when: { ...text, format: "date-time", description: "When" },
+      yes: { type: "boolean" },
+      three: { type: "number" },
+      extras: { type: "array", items: { ...text, enum: ["e"] } },
+    },
+    required: Object.keys(answer),
+  });
+  for (const wrong of [{ id: "7" }, { step: 7 }, { prefix: "yy" }, { positive: 0 }, { yes: false }]) {
+    await assert.rejects(ask(all, { ...answer, ...wrong }), (error) => {
+      return error instanceof PeerMisbehavedError && error.message.includes(`field "${Object.keys(wrong)[0]}"`);
+    });
+  }
+});
+
+test("elicitation: one value alone", async () => {
+  const ask = (schema, value) => asking((ctx) => ctx.elicit("?", schema), { elicitation: () => ({ value }) });
+  assert.deepEqual(await ask(z.string().min(2), "ab"), { action: "accept", content: "ab" });
+  assert.deepEqual(await ask(z.enum(["a", "b"]).nullable(), "b"), { action: "accept", content: "b" });
+  assert.deepEqual(await ask(z.int().transform(String), 7), { action: "accept", content: "7" });
+  assert.deepEqual(await ask(z.boolean(), false), { action: "accept", content: false });
+  assert.deepEqual(await ask(z.array(z.enum(["a", "b"])), ["b"]), { action: "accept", content: ["b"] });
+  await assert.rejects(ask(z.string().startsWith("x"), "y"), PeerMisbehavedError);
+  await assert.rejects(ask(z.array(z.string()), ["y"]), MisuseError);
+});

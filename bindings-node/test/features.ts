@@ -2,18 +2,25 @@
 
 import {
   assistant,
+  type Client,
   type Completion,
   type Context,
   type CreateMessageResult,
+  concurrencyLimit,
   connect,
   type GetPromptResult,
   jsonSchema,
+  logging,
+  type Middleware,
   type Prompt,
   type ReadResourceResult,
   type RequestContext,
   type Resource,
+  type Result,
   type Root,
+  rateLimit,
   Server,
+  timing,
   type UrlElicitation,
   user,
 } from "tricorn";
@@ -36,12 +43,15 @@ app.resource("notes://{day}/{id:3}", { title: "Notes" }, ({ day, id }) => {
   return day + id;
 });
 app.resource("files://x{/path*}{?q,limit}{&more}", async ({ path, q, limit, more }) => {
-  same<typeof path, readonly string[]>(true);
+  same<typeof path, readonly string[] | undefined>(true);
   same<typeof q, string | undefined>(true);
   same<typeof limit, string | undefined>(true);
   same<typeof more, string | undefined>(true);
 });
-app.resource("plus://{+a,b}", ({ a, b }) => a + b);
+app.resource("plus://{+a,b}", ({ a, b }) => {
+  same<typeof a, string>(true);
+  same<typeof b, string | undefined>(true);
+});
 // @ts-expect-error: there is no such variable
 app.resource("notes://{day}", ({ night }) => night);
 app.resource("users://{id}", { input: z.object({ id: z.int() }) }, ({ id }) => {
@@ -89,6 +99,7 @@ app.prompt(
 );
 // @ts-expect-error: there is no such argument
 app.prompt("trip", { input: z.object({ city: z.string() }), complete: { town: () => [] } }, () => "");
+app.prompt("colours", { input: z.object({ colour: z.string() }), complete: { colour: ["red"] } }, () => "");
 app.onComplete(({ ref, argument }): Completion => [ref.type, argument.value]);
 
 // Prompts.
@@ -107,6 +118,8 @@ app.tool("ask", async (_, ctx) => {
   const answer = await ctx.elicit("?", z.object({ size: z.enum(["S", "M"]), count: z.int().default(1) }));
   if (answer.action === "accept") same<typeof answer.content, { size: "S" | "M"; count: number }>(true);
   else same<typeof answer.content, undefined>(true);
+  const single = await ctx.elicit("?", z.enum(["S", "M"]).nullable());
+  if (single.action === "accept") same<typeof single.content, "S" | "M" | null>(true);
   const raw = await ctx.elicit("?", { type: "object" });
   if (raw.action === "accept") same<typeof raw.content, Record<string, unknown>>(true);
   const action = await ctx.elicitUrl("?", "https://example.com", "1");
@@ -118,13 +131,21 @@ app.tool("ask", async (_, ctx) => {
   // @ts-expect-error: how much is not for the library to decide
   await ctx.sample("?", {});
   same<Awaited<ReturnType<typeof ctx.listRoots>>, Root[]>(true);
-  ctx.logger.child("part").info({ a: 1 }, "text %s", "x");
+  ctx.logger.child("part").child({ module: "x" }).info({ a: 1 }, "text %s", "x");
   ctx.setEnabled("resource_template", "notes://{day}", false);
   // @ts-expect-error: no such kind
   ctx.setEnabled("tools", "x", true);
 });
 
 // Sources.
+declare const upstream: Client;
+app.setSource("tool", { list: (cursor) => upstream.listToolsPage(cursor) });
+app.setSource("resource", { list: (cursor) => upstream.listResourcesPage(cursor) });
+app.setSource("resource_template", { list: (cursor) => upstream.listResourceTemplatesPage(cursor) });
+app.setSource("prompt", {
+  list: (cursor) => upstream.listPromptsPage(cursor),
+  get: ({ name, arguments: args }) => upstream.getPrompt(name, args),
+});
 app.setSource("tool", { get: ({ name, arguments: args }) => [name, args], list: async () => [] });
 app.setSource("prompt", { list: (cursor) => ({ prompts: [], nextCursor: cursor ?? "1" }), get: () => "text" });
 // @ts-expect-error: templates are read as resources
@@ -166,3 +187,27 @@ async function client(): Promise<void> {
 }
 void client;
 void ((page: UrlElicitation) => page.elicitationId);
+
+// Middleware.
+app.middleware(async (request, context, next) => {
+  same<typeof context, Context>(true);
+  context.values.set("a", request.params?.["name"]);
+  const result = await next({ ...request, params: {} }, context, { signal: context.signal });
+  same<typeof result, Result>(true);
+  return { ...result, content: [] };
+});
+app.middleware(rateLimit(5, { burst: 10, perSession: true })).middleware(concurrencyLimit(10, { maxWaiting: 0 }));
+app
+  .middleware(timing())
+  .middleware(logging(console))
+  .middleware(logging(({ seconds }) => void seconds.toFixed()));
+// @ts-expect-error: what comes of it is missing
+app.middleware(async (request, context, next) => void (await next(request, context)));
+// @ts-expect-error: no middleware
+app.middleware({});
+// @ts-expect-error: an option that does not exist
+app.middleware(rateLimit(5, { bursts: 10 }));
+const retry: Middleware<RequestContext> = (request, context, next) => {
+  return next(request, context).catch(() => next(request, context));
+};
+void connect(app, { middleware: [retry, timing()] }).then((client) => client.metrics().timing?.["tools/call"]?.longest);

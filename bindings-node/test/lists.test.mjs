@@ -222,6 +222,12 @@ test("the log: asked for by level, in the shape of console and pino", async () =
     const part = logger.child("db");
     part.fatal("gone");
     part.error(new Error("e"), "while");
+    logger.error({ err: new Error("boom") }, "failed");
+    const bound = logger.child({ module: "x" }).child({ user: 7 });
+    bound.warn("text %s", "t");
+    bound.child("db").warn({ a: 1 }, "more");
+    bound.error(new RangeError("r"));
+    ctx.log("error", { n: 10n });
     return ctx.log("alert", [1], "raw");
   });
   const heard = [];
@@ -251,9 +257,14 @@ test("the log: asked for by level, in the shape of console and pino", async () =
     ["notice", undefined, { only: "data" }],
     ["critical", "db", "gone"],
     ["error", "db", { error: "Error: e", msg: "while" }],
+    ["error", undefined, { err: "Error: boom", msg: "failed" }],
+    ["warning", undefined, { module: "x", user: 7, msg: "text t" }],
+    ["warning", "db", { module: "x", user: 7, a: 1, msg: "more" }],
+    ["error", undefined, { module: "x", user: 7, error: "RangeError: r" }],
+    ["error", undefined, "{ n: 10n }"],
     ["alert", "raw", [1]],
   ]);
-  assert.deepEqual(all, Array(8).fill("notifications/message"));
+  assert.deepEqual(all, Array(13).fill("notifications/message"));
   // Newer revisions ask with each request.
   const first = deferred();
   await withClient(

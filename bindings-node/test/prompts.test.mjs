@@ -70,7 +70,11 @@ test("arguments are listed, converted and checked", async () => {
     // The protocol has text only: what is none is written as JSON.
     assert.equal(await get("greet", { name: "A", times: 2, loud: true }), '{"name":"A","times":2,"loud":true}');
     assert.equal(await get("greet", { name: "A", times: "2", loud: undefined }), '{"name":"A","times":2}');
+    assert.equal(await get("greet", { name: "A", times: null }), '{"name":"A","times":1}');
     assert.equal(await get("listed", { a: "x" }), "x");
+    assert.equal(await get("listed", { a: new Date(0) }), "1970-01-01T00:00:00.000Z");
+    assert.equal(await get("listed", { a: new URL("https://example.com/") }), "https://example.com/");
+    assert.equal(await get("listed", { a: ["x"] }), '["x"]');
     const wrong = (args, message, name = "greet") =>
       assert.rejects(client.getPrompt(name, args), (error) => {
         assert.ok(error instanceof RpcError);
@@ -208,4 +212,16 @@ test("a prompt and a completion are cancelled where they wait", async () => {
     }
   });
   assert.deepEqual(bridgeMetrics(), { queued: 0, calls: 0, ops: 0, dropped: 0 });
+});
+
+test("completion from a list", async () => {
+  const input = z.object({ city: z.string() });
+  const app = new Server("list").prompt("travel", { input, complete: { city: ["Bonn", "Berlin", "Oslo"] } }, () => "");
+  await both(app, async (client) => {
+    const { values } = await client.complete({ type: "ref/prompt", name: "travel" }, "city", "b");
+    assert.deepEqual(values, ["Bonn", "Berlin"]);
+  });
+  for (const city of [["Bonn", 1], "Bonn", 5]) {
+    assert.throws(() => new Server("x").prompt("p", { complete: { city } }, () => ""), MisuseError);
+  }
 });

@@ -12,6 +12,10 @@ test("what functions return becomes contents", async () => {
     .resource("test://bytes", { mimeType: "image/png" }, async () => Uint8Array.of(0, 1, 255))
     .resource("test://json", () => ({ a: [1, null] }))
     .resource("test://list", () => [1, 2])
+    .resource("test://empty", () => [])
+    .resource("test://texts", { mimeType: "text/plain" }, () => ["a", "b"])
+    .resource("test://mixed", () => [Uint8Array.of(0), "text"])
+    .resource("test://json/mixed", () => ["a", 1])
     .resource("test://null", () => null)
     .resource("test://contents", () => ({ text: "# a", mimeType: "text/markdown", _meta: { "com.example/a": 1 } }))
     .resource("test://several", { mimeType: "text/plain" }, () => [
@@ -31,6 +35,19 @@ test("what functions return becomes contents", async () => {
     const json = "application/json";
     assert.deepEqual(await read("json"), [{ uri: "test://json", mimeType: json, text: '{"a":[1,null]}' }]);
     assert.deepEqual(await read("list"), [{ uri: "test://list", mimeType: json, text: "[1,2]" }]);
+    assert.equal((await read("empty"))[0].text, "[]");
+    assert.equal((await read("json/mixed"))[0].text, '["a",1]');
+    assert.deepEqual(
+      (await read("texts")).map(({ text, mimeType }) => [text, mimeType]),
+      [
+        ["a", "text/plain"],
+        ["b", "text/plain"],
+      ],
+    );
+    assert.deepEqual(
+      (await read("mixed")).map(({ text, blob }) => text ?? blob),
+      ["AA==", "text"],
+    );
     assert.deepEqual(await read("null"), [{ uri: "test://null", mimeType: json, text: "null" }]);
     const [contents] = await read("contents");
     assert.deepEqual([contents.uri, contents.mimeType, contents.text], ["test://contents", "text/markdown", "# a"]);
@@ -88,7 +105,7 @@ test("templates: variables as text, or as the schema says", async () => {
     .resource("notes://{day}", { mimeType: "text/plain" }, ({ day }) => `on ${day}`)
     .resource("files://{+path}", ({ path }) => path)
     .resource("search://all{?q,limit}", (args) => args)
-    .resource("parts://x{/part*}", ({ part }) => part)
+    .resource("parts://x{/part*}", ({ part }) => ({ part }))
     .resource("users://{id}{?deep,tags*}", { input }, (args) => ({ ...args, kind: typeof args.id }))
     .resource("raw://{n}", { inputSchema: { type: "object", properties: { n: { type: "number" } } } }, (args) => args)
     .resource("even://{n}", { input: z.object({ n: z.int().refine((n) => n % 2 === 0, "must be even") }) }, () => "");
@@ -98,7 +115,7 @@ test("templates: variables as text, or as the schema says", async () => {
     assert.equal(await read("notes://a%20b"), "on a b");
     assert.equal(await read("files://a/b.txt"), "a/b.txt");
     assert.equal(await read("search://all?q=x"), '{"q":"x"}');
-    assert.equal(await read("parts://x/a/b"), '["a","b"]');
+    assert.equal(await read("parts://x/a/b"), '{"part":["a","b"]}');
     assert.deepEqual(JSON.parse(await read("users://7?deep=true&tags=a&tags=b")), {
       id: 7,
       deep: true,
@@ -243,4 +260,29 @@ test("a context, progress and the log as in tools", async () => {
     assert.equal((await client.readResource("test://ctx/3", options)).text, "resources/read b");
     assert.deepEqual(heard, [3]);
   });
+});
+
+test("a resource that returns nothing says what is expected", async () => {
+  const heard = [];
+  const app = new Server("nothing", { onError: (error) => heard.push(error.message) }).resource("test://a", () => {});
+  await withClient(app, (client) => assert.rejects(client.readResource("test://a"), { code: -32603 }));
+  assert.match(heard[0], /expected text, bytes, contents, or anything that is JSON/);
+});
+
+test("a resource that there is not is an error of its own", async () => {
+  const app = new Server("missing").resource("notes://{day}", ({ day }) => {
+    throw new ResourceNotFoundError(`notes://${day}`);
+  });
+  await withClient(
+    app,
+    async (client) => {
+      for (const uri of ["notes://monday", "other://x"]) {
+        await assert.rejects(client.readResource(uri), (error) => {
+          assert.deepEqual([error.code, error.data], [-32002, { uri }]);
+          return error instanceof ResourceNotFoundError;
+        });
+      }
+    },
+    legacy,
+  );
 });

@@ -1,0 +1,104 @@
+/** What can be said when connecting, and what becomes of it. */
+
+import type * as Addon from "./addon.js";
+import { type Answers, LISTENERS, type Listeners } from "./answering.js";
+import type { RequestContext } from "./context.js";
+import { addon, bridge } from "./host.js";
+import type { BuiltinMiddleware, Middleware } from "./middleware.js";
+import { toEngine, withOptions } from "./options.js";
+import { userPackage } from "./package.js";
+import { limit } from "./requesting.js";
+import { nativeServer, Server } from "./server.js";
+import { resolve, type Target } from "./target.js";
+import type { TaskOptions } from "./tasks.js";
+import type { ClientCapabilities, Icon } from "./types.js";
+
+/** All optional. Durations are milliseconds, sizes bytes. */
+export interface ClientOptions extends Answers, Listeners {
+  /** Default: the name in your package.json. */
+  readonly name?: string;
+  /** Default: the version in your package.json. */
+  readonly version?: string;
+  /** A name for people. */
+  readonly title?: string;
+  /** What the program is, for people. */
+  readonly description?: string;
+  /** Where to read about it. */
+  readonly websiteUrl?: string;
+  /** Pictures for people, best first. */
+  readonly icons?: readonly Icon[];
+  /** Speak exactly this protocol revision. Default: the newest the server knows. */
+  readonly revision?: string;
+  /** Longest wait for an answer, counted anew at each sign of progress; null or 0: no limit. Default one minute. */
+  readonly requestTimeout?: number | null;
+  /** Longest wait for the first sign of a modern server. Default 5 seconds. */
+  readonly probeTimeout?: number;
+  /** Largest message accepted. Default 4 MiB. */
+  readonly maxMessageBytes?: number;
+  /** Deepest JSON accepted. Default 128. */
+  readonly maxNesting?: number;
+  /** Requests awaiting an answer at once, further ones wait their turn; at least 1. Default 256. */
+  readonly maxInFlight?: number;
+  /** Sent with every HTTP request. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** How long a server that was started gets to end by itself. Default 2 seconds. */
+  readonly shutdownGrace?: number;
+  /** Time without a message of the server after which it is asked for a sign of life. Default 0: never. */
+  readonly pingInterval?: number;
+  /** Time after which a server that does not answer that is taken for lost, and the connection ends. Default 20 seconds. */
+  readonly pingTimeout?: number;
+  /** What stands around every request that is sent: functions, or `logging()`, `rateLimit(5)`, …; outermost first. */
+  readonly middleware?: readonly (Middleware<RequestContext> | BuiltinMiddleware)[];
+  /** Runs sampling and elicitation as tasks, where the server wants that (experimental). Default: no tasks. */
+  readonly tasks?: boolean | TaskOptions;
+  /** Capabilities to declare, as in the protocol. */
+  readonly capabilities?: ClientCapabilities;
+  /** Which entry of an `mcp.json`; not needed when there is only one. */
+  readonly server?: string;
+  /** Hears why the connection ended, when it was not by {@link Client.close}. */
+  readonly onClose?: (reason: string) => void;
+  /**
+   * Hears the stderr of a program line by line, unless the target itself says where that goes. Default: it goes to ours.
+   */
+  readonly onStderr?: (line: string) => void;
+  /**
+   * Hears of what `sampling`, `elicitation` and `roots` throw, other than `RpcError`.
+   * Default: `console.error`. The server only ever learns the type of such an error.
+   */
+  readonly onError?: (error: unknown, method: string) => void;
+}
+
+/** The options that have to be functions. */
+export const CALLBACKS = [...LISTENERS, "onClose", "onError", "onStderr"] as const;
+
+/** The options that the engine does not see. */
+export const OWN = [...CALLBACKS, "sampling", "elicitation", "roots", "middleware", "server"] as const;
+
+/** The options as the engine takes them. */
+export function engineOptions(options: ClientOptions): string {
+  const given = Object.entries(options).filter(([name]) => !(OWN as readonly string[]).includes(name));
+  const { requestTimeout, ...plain } = Object.fromEntries(given) as ClientOptions;
+  const user = userPackage();
+  return toEngine({
+    name: user.name ?? "client",
+    version: user.version ?? "0.0.0",
+    ...plain,
+    requestTimeout: requestTimeout === undefined ? undefined : (limit(requestTimeout) ?? 0),
+  });
+}
+
+/** A client of the engine, and who listens to the stderr of its program when the target says so. */
+export interface Made {
+  readonly engine: Addon.Client;
+  readonly onStderr?: ((line: string) => void) | undefined;
+}
+
+/** Makes a client of the engine, whose events arrive under `source`. */
+export function make(target: Target, options: ClientOptions, source: number): Made {
+  const engine = engineOptions(options);
+  if (target instanceof Server) {
+    return { engine: withOptions(() => addon.Client.inMemory(bridge, source, nativeServer(target), engine), OWN) };
+  }
+  const { wire, stderr } = resolve(target, options.server, options.onStderr !== undefined);
+  return { engine: withOptions(() => new addon.Client(bridge, source, wire, engine), OWN), onStderr: stderr };
+}

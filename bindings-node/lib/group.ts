@@ -1,0 +1,386 @@
+/** Clients of many servers, which are listed and called together. */
+
+import type * as Addon from "./addon.js";
+import { type CallOptions, type Client, type Connected, clientOf, connected } from "./client.js";
+import type { Suggestions } from "./completion.js";
+import { type ClientOptions, engineOptions, OWN } from "./connecting.js";
+import type { AnyState } from "./context.js";
+import { type ErrorRecord, errorFrom, MisuseError, type TricornError } from "./errors.js";
+import { addon, bridge, wait, warn } from "./host.js";
+import type { Kind } from "./kind.js";
+import { withOptions } from "./options.js";
+import { received } from "./received.js";
+import { engineRequest, type RequestOptions } from "./requesting.js";
+import type { CallToolResult, ReadResourceResult } from "./result.js";
+import { nativeServer, Server } from "./server.js";
+import { type ConfigTarget, resolve, type Target } from "./target.js";
+import type {
+  GetPromptResult,
+  LoggingLevel,
+  Prompt,
+  PromptReference,
+  Resource,
+  ResourceTemplate,
+  ResourceTemplateReference,
+  Tool,
+} from "./types.js";
+
+/** The path of an `mcp.json`, what it holds, or targets by name. Entries that are `"disabled": true` are left out. */
+export type Targets = string | ConfigTarget | Readonly<Record<string, Target>>;
+
+/** Options of every client of a group, and of the group. All optional. */
+export interface GroupOptions extends Omit<ClientOptions, "server"> {
+  /** Longest wait for one server to connect, in milliseconds; 0: no limit. Default 30 seconds. */
+  readonly connectTimeout?: number;
+  /** Whether the server's name comes before a name that several servers have (`clash`, the default) or before all. */
+  readonly prefix?: "clash" | "always";
+  /** What answers and hears the server of this name, in place of the same members of the options. */
+  readonly forServer?: (name: string) => Omit<ClientOptions, "server">;
+}
+
+/** Something that a server lists: `server` is its name in the group. */
+export type Listed<T> = T & { readonly server: string };
+
+/** Something that a server of a group lists, and the name by which the group knows it. */
+export interface Entry<T> {
+  /** The server's name in the group. */
+  readonly server: string;
+  /** The public name: the thing's own, with the server's before it where several servers have one of that name. */
+  readonly name: string;
+  /** The definition as the server gave it. */
+  readonly definition: T;
+}
+
+/** What the servers of a group list of one kind. */
+export interface Listing<T> {
+  /** In the servers' order, then in each server's own. */
+  readonly entries: readonly Entry<T>[];
+  /** Why the lists of some servers are missing, by the server's name. */
+  readonly failures: ReadonlyMap<string, TricornError>;
+}
+
+interface Definitions {
+  readonly tool: Tool;
+  readonly resource: Resource;
+  readonly resource_template: ResourceTemplate;
+  readonly prompt: Prompt;
+}
+
+type Failures = Readonly<Record<string, ErrorRecord>>;
+
+/**
+ * Connects to many servers at once. One that fails is among {@link ClientGroup.failures} and does not disturb the others.
+ *
+ * ```ts
+ * await using group = await connectMany("mcp.json");
+ * for (const tool of await group.listTools()) console.error(tool.server, tool.name);
+ * ```
+ *
+ * @throws {MisuseError} for a file that cannot be read, a wrong option, more than 64 servers
+ */
+export async function connectMany(servers: Targets, options: GroupOptions = {}): Promise<ClientGroup> {
+  const group = new ClientGroup(servers, options);
+  await begin(group);
+  return group;
+}
+
+let begin: (group: ClientGroup) => Promise<void>;
+
+/** Clients of many servers. Made by {@link connectMany}. What they offer is found by names that are unique in the group. */
+export class ClientGroup {
+  readonly #engine: Addon.ClientGroup;
+  readonly #options: GroupOptions;
+  readonly #clients = new Map<string, { readonly client: Client; readonly server?: Server<AnyState> | undefined }>();
+  readonly #ready = new Set<string>();
+  #closing: Promise<void> | undefined;
+
+  static {
+    begin = (group) => group.#connect();
+  }
+
+  /** @internal */
+  constructor(servers: Targets, options: GroupOptions) {
+    this.#options = options;
+    const { forServer, ...rest } = options;
+    if (forServer !== undefined && typeof forServer !== "function") {
+      throw new MisuseError("forServer: expected a function");
+    }
+    const own = [...OWN, "connectTimeout", "prefix", "forServer"];
+    const engine = engineOptions(rest);
+    const file = typeof servers === "string" || isConfig(servers);
+    const wire = file ? listed(servers, options) : "[]";
+    this.#engine = withOptions(() => new addon.ClientGroup(bridge, wire, engine), own);
+    for (const name of this.#engine.names()) {
+      this.#seat(name, (source) => {
+        const made = this.#engine.client(name, source);
+        if (!made) throw new MisuseError(`server "${name}": there is none`);
+        return { engine: made };
+      });
+    }
+    if (!file) for (const [name, target] of Object.entries(servers)) this.#add(name, target);
+  }
+
+  /** The servers' names in their order, those that failed included. */
+  get names(): readonly string[] {
+    return this.#engine.names();
+  }
+
+  /** Why servers are not connected, by name: they could not be reached, or their connection has ended. */
+  get failures(): ReadonlyMap<string, TricornError> {
+    return failuresOf(JSON.parse(this.#engine.failures()) as Failures);
+  }
+
+  /** The client of one server, for everything that the group does not do itself; undefined when it never connected. */
+  client(name: string): Client | undefined {
+    return this.#ready.has(name) ? this.#clients.get(name)?.client : undefined;
+  }
+
+  /**
+   * Adds a server and connects to it. One that fails stays in the group, as a failure.
+   *
+   * @throws {MisuseError} when there is one of that name or there are 64
+   */
+  async add(name: string, target: Target): Promise<Client> {
+    this.#add(name, target);
+    return this.reconnect(name);
+  }
+
+  /** Takes a server out of the group and ends its connection. Says whether there was one. */
+  async remove(name: string): Promise<boolean> {
+    const there = await wait<boolean>((op) => this.#engine.remove(op, name));
+    const seat = this.#clients.get(name);
+    this.#clients.delete(name);
+    this.#ready.delete(name);
+    await seat?.client.close();
+    return there;
+  }
+
+  /** Ends the server's connection, if it has one, and connects anew. */
+  async reconnect(name: string): Promise<Client> {
+    const info = await wait<Connected>((op) => this.#engine.reconnect(op, name));
+    return this.#connected(name, info);
+  }
+
+  /** What all servers list of one kind, with those that failed to. */
+  async list<K extends Kind>(kind: K, options: RequestOptions = {}): Promise<Listing<Definitions[K]>> {
+    const start = (op: number): void => this.#engine.list(op, kind, engineRequest(options));
+    const { entries, failures } = await wait<{
+      readonly entries: readonly Entry<Definitions[K]>[];
+      readonly failures: Failures;
+    }>(start, options.signal);
+    return { entries, failures: failuresOf(failures) };
+  }
+
+  /** The tools of all servers, each under its public name. A server whose list fails is warned of, and left out. */
+  listTools(options?: RequestOptions): Promise<Listed<Tool>[]> {
+    return this.#listed("tool", options, true);
+  }
+
+  /** The resources of all servers. */
+  listResources(options?: RequestOptions): Promise<Listed<Resource>[]> {
+    return this.#listed("resource", options, false);
+  }
+
+  /** The resource templates of all servers. */
+  listResourceTemplates(options?: RequestOptions): Promise<Listed<ResourceTemplate>[]> {
+    return this.#listed("resource_template", options, false);
+  }
+
+  /** The prompts of all servers, each under its public name. */
+  listPrompts(options?: RequestOptions): Promise<Listed<Prompt>[]> {
+    return this.#listed("prompt", options, true);
+  }
+
+  /** As {@link listTools}, for `for await`. */
+  async *tools(options?: RequestOptions): AsyncGenerator<Listed<Tool>, void, undefined> {
+    yield* await this.listTools(options);
+  }
+
+  /** As {@link listResources}, for `for await`. */
+  async *resources(options?: RequestOptions): AsyncGenerator<Listed<Resource>, void, undefined> {
+    yield* await this.listResources(options);
+  }
+
+  /** As {@link listResourceTemplates}, for `for await`. */
+  async *resourceTemplates(options?: RequestOptions): AsyncGenerator<Listed<ResourceTemplate>, void, undefined> {
+    yield* await this.listResourceTemplates(options);
+  }
+
+  /** As {@link listPrompts}, for `for await`. */
+  async *prompts(options?: RequestOptions): AsyncGenerator<Listed<Prompt>, void, undefined> {
+    yield* await this.listPrompts(options);
+  }
+
+  /**
+   * Calls a tool by its public name; see {@link Client.callTool}.
+   *
+   * @throws {MisuseError} when no server has such a tool
+   */
+  async callTool<T = unknown>(
+    name: string,
+    args?: Readonly<Record<string, unknown>>,
+    options?: CallOptions,
+  ): Promise<CallToolResult<T>> {
+    const { client, name: own } = await this.#route("tool", name, options);
+    return client.callTool<T>(own, args, options);
+  }
+
+  /**
+   * Reads a resource from the server that lists it, else from the one that has a template for it, else from the only one
+   * that has resources.
+   *
+   * @throws {MisuseError} when it could be several servers', or nobody's
+   */
+  async readResource(uri: string | URL, options?: CallOptions): Promise<ReadResourceResult> {
+    const { client, name } = await this.#route("resource", String(uri), options);
+    return client.readResource(name, options);
+  }
+
+  /** Asks to hear of changes of a resource; whose it is, {@link readResource} says. */
+  async subscribe(uri: string | URL, options?: RequestOptions): Promise<void> {
+    const { client, name } = await this.#route("resource", String(uri), options);
+    await client.subscribe(name, options);
+  }
+
+  /** No longer asks for it. */
+  async unsubscribe(uri: string | URL, options?: RequestOptions): Promise<void> {
+    const { client, name } = await this.#route("resource", String(uri), options);
+    await client.unsubscribe(name, options);
+  }
+
+  /** Gets a prompt's messages by its public name; see {@link Client.getPrompt}. */
+  async getPrompt(
+    name: string,
+    args?: Readonly<Record<string, unknown>>,
+    options?: CallOptions,
+  ): Promise<GetPromptResult> {
+    const { client, name: own } = await this.#route("prompt", name, options);
+    return client.getPrompt(own, args, options);
+  }
+
+  /** Asks for suggestions for an argument of a prompt, by its public name, or a variable of a resource template. */
+  async complete(
+    ref: PromptReference | ResourceTemplateReference,
+    argument: string,
+    value: string,
+    args?: Readonly<Record<string, string>>,
+    options?: RequestOptions,
+  ): Promise<Suggestions> {
+    const prompt = ref.type === "ref/prompt";
+    const { client, name } = await this.#route(
+      prompt ? "prompt" : "resource_template",
+      prompt ? ref.name : ref.uri,
+      options,
+    );
+    const own = prompt ? { ...ref, name } : { ...ref, uri: name };
+    return client.complete(own, argument, value, args, options);
+  }
+
+  /**
+   * Asks all servers that log, now and later, for their log from this level on.
+   *
+   * @returns those whose answer was an error, by name
+   */
+  async setLogLevel(level: LoggingLevel, options: RequestOptions = {}): Promise<ReadonlyMap<string, TricornError>> {
+    const start = (op: number): void => this.#engine.setLogLevel(op, level);
+    const { failures } = await wait<{ readonly failures: Failures }>(start, options.signal);
+    return failuresOf(failures);
+  }
+
+  /** Ends all connections. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  /** {@link close}, for `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #close(): Promise<void> {
+    await wait((op) => this.#engine.close(op));
+    await Promise.all([...this.#clients.values()].map(({ client }) => client.close()));
+    this.#clients.clear();
+    this.#ready.clear();
+  }
+
+  async #connect(): Promise<void> {
+    const { servers } = await wait<{ readonly servers: Readonly<Record<string, Connected>> }>((op) =>
+      this.#engine.connect(op),
+    );
+    for (const [name, info] of Object.entries(servers)) this.#connected(name, info);
+  }
+
+  #connected(name: string, info: Connected): Client {
+    const seat = this.#clients.get(name);
+    if (!seat) throw new MisuseError(`server "${name}": it was removed meanwhile`);
+    connected(seat.client, info, seat.server);
+    this.#ready.add(name);
+    return seat.client;
+  }
+
+  #add(name: string, target: Target): void {
+    if (target instanceof Server) {
+      this.#seat(name, (source) => ({ engine: this.#engine.addServer(name, source, nativeServer(target)) }), target);
+      return;
+    }
+    const { wire, stderr } = resolve(target, undefined, this.#heard(name).onStderr !== undefined);
+    this.#seat(name, (source) => ({ engine: this.#engine.add(name, source, wire), onStderr: stderr }));
+  }
+
+  /** What answers and hears this server. */
+  #heard(name: string): ClientOptions {
+    const { forServer } = this.#options;
+    // Where one server's stderr is heard, all of them are read here.
+    return { ...(forServer && { onStderr: toStderr }), ...this.#options, ...forServer?.(name) };
+  }
+
+  #seat(name: string, make: Parameters<typeof clientOf>[0], server?: Server<AnyState>): void {
+    const client = clientOf((source) => withOptions(() => make(source)), this.#heard(name));
+    this.#clients.set(name, { client, server });
+  }
+
+  async #listed<K extends Kind>(
+    kind: K,
+    options: RequestOptions | undefined,
+    renamed: boolean,
+  ): Promise<Listed<Definitions[K]>[]> {
+    const { entries, failures } = await this.list(kind, options);
+    for (const [server, error] of failures)
+      warn(`server "${server}": its ${kind}s could not be listed: ${error.message}`);
+    return entries.map(({ server, name, definition }) => ({ ...definition, ...(renamed && { name }), server }));
+  }
+
+  /** Whose client is to be asked, and for what. */
+  async #route(
+    kind: Kind,
+    name: string,
+    options: RequestOptions | undefined,
+  ): Promise<{ readonly client: Client; readonly name: string }> {
+    const start = (op: number): void => this.#engine.route(op, kind, name);
+    const found = await wait<{ readonly server: string; readonly name: string }>(start, options?.signal);
+    const client = this.#clients.get(found.server)?.client;
+    if (!client) throw new MisuseError(`server "${found.server}": it was removed meanwhile`);
+    return { client, name: found.name };
+  }
+}
+
+function isConfig(servers: object): servers is ConfigTarget {
+  return "mcpServers" in servers;
+}
+
+/** A configuration as the engine takes it. */
+function listed(servers: string | ConfigTarget, { onStderr, forServer }: GroupOptions): string {
+  const hears = onStderr !== undefined || forServer !== undefined;
+  if (typeof servers !== "string") return resolve(servers, undefined, hears).wire;
+  return JSON.stringify({ file: servers, ...(hears && { stderr: "event" }) });
+}
+
+function toStderr(line: string): void {
+  console.error(line);
+}
+
+function failuresOf(records: Failures): ReadonlyMap<string, TricornError> {
+  return new Map(Object.entries(records).map(([name, record]) => [name, received(errorFrom(record))]));
+}

@@ -1,0 +1,247 @@
+/** What stands around every request: a server's on their way to a handler, a client's on their way out. */
+
+import { type AnyState, type Context, keyOf, RequestContext } from "./context.js";
+import { MisuseError } from "./errors.js";
+import { type Home, Runner, toJson } from "./handler.js";
+import { addon, bridge, handle, register, thrownHere, wait } from "./host.js";
+import { toEngine, withOptions } from "./options.js";
+import { enter, goOn, leave } from "./passing.js";
+import { own } from "./received.js";
+import type { Request, Result } from "./types.js";
+
+/**
+ * Lets a request go on, with the parameters that it has now, and returns the result object. It may be called again, to
+ * try once more, or not at all. What still runs when the middleware has returned is cancelled.
+ *
+ * @param options.signal aborting it rejects with its reason and cancels what runs inside
+ * @throws what the request is answered with
+ */
+export type Next<C extends RequestContext = Context> = (
+  request: Request,
+  context: C,
+  options?: { readonly signal?: AbortSignal },
+) => Promise<Result>;
+
+/**
+ * Stands around every request: sees it, may change its parameters, decides whether it goes on, and sees the result.
+ *
+ * ```ts
+ * app.middleware(async (request, context, next) => {
+ *   context.values.set("began", performance.now());
+ *   return next(request, context);
+ * });
+ * ```
+ *
+ * It returns the result of `next` or another result object of that method. What it throws is the answer: an error to
+ * a server's client, as from a handler; the very same error to who sent a client's request.
+ */
+export type Middleware<C extends RequestContext = Context> = (
+  request: Request,
+  context: C,
+  next: Next<C>,
+) => Result | Promise<Result>;
+
+let inside: (middleware: BuiltinMiddleware) => Builtin;
+
+interface Builtin {
+  readonly options: string;
+  readonly log: ((record: RequestRecord) => void) | undefined;
+}
+
+/** Middleware that the engine has: {@link logging}, {@link timing}, {@link rateLimit}, {@link concurrencyLimit}. */
+export class BuiltinMiddleware {
+  readonly #inside: Builtin;
+
+  static {
+    inside = (middleware) => middleware.#inside;
+  }
+
+  /** @internal */
+  constructor(options: object, log?: (record: RequestRecord) => void) {
+    this.#inside = { options: toEngine(options), log };
+  }
+}
+
+/** What became of one request. */
+export interface RequestRecord {
+  /** Its method, such as `tools/call`. */
+  readonly method: string;
+  /** What it was about: the tool's or prompt's name, or the resource's URI. */
+  readonly name?: string;
+  /** Seconds until its answer. */
+  readonly seconds: number;
+  /** The error that it was answered with; a tool's own failure is none. */
+  readonly error?: string;
+  /** It was cancelled, and not answered. */
+  readonly cancelled: boolean;
+}
+
+/** What takes records: pino and its like, or `console`. */
+export interface RecordLogger {
+  /** Hears of requests that were answered, or cancelled. */
+  info(record: RequestRecord, text: string): void;
+  /** Hears of requests that were answered with an error. */
+  warn(record: RequestRecord, text: string): void;
+}
+
+/**
+ * Writes down every request with its time and outcome, when it is finished.
+ *
+ * @param to a function, or a logger in the shape of pino. Default: a line on stderr
+ */
+export function logging(to: ((record: RequestRecord) => void) | RecordLogger = toStderr): BuiltinMiddleware {
+  if (typeof to === "function") return new BuiltinMiddleware({ kind: "logging" }, to);
+  if (typeof (to as RecordLogger | null)?.info !== "function" || typeof to.warn !== "function") {
+    throw new MisuseError("logging: expected a function, or a logger with info and warn");
+  }
+  return new BuiltinMiddleware({ kind: "logging" }, (record) => {
+    if (record.error === undefined) to.info(record, line(record));
+    else to.warn(record, line(record));
+  });
+}
+
+function toStderr(record: RequestRecord): void {
+  console.error(`tricorn: ${line(record)}`);
+}
+
+function line({ method, name, seconds, error, cancelled }: RequestRecord): string {
+  const about = name === undefined ? method : `${method} ${JSON.stringify(name)}`;
+  const outcome = error !== undefined ? `failed: ${error}` : cancelled ? "cancelled" : "ok";
+  return `${about} ${(seconds * 1000).toFixed(1)} ms ${outcome}`;
+}
+
+/** How long the requests of one method took. */
+export interface MethodTiming {
+  /** Finished requests. */
+  readonly count: number;
+  /** Of them, those answered with an error or cancelled. */
+  readonly failed: number;
+  /** The time of all of them together, in seconds. */
+  readonly seconds: number;
+  /** The longest one, in seconds. */
+  readonly longest: number;
+}
+
+/** Adds up how long the requests of each method take: the member `timing` of `metrics()`. */
+export function timing(): BuiltinMiddleware {
+  return new BuiltinMiddleware({ kind: "timing" });
+}
+
+/**
+ * Answers with an error (-32000, `data.retryAfter` in seconds) what comes too fast.
+ *
+ * @param perSecond requests each second, such as 0.5
+ * @param options.burst as many at once. Default: those of one second, at least 1
+ * @param options.perSession counts each session apart. Default false
+ */
+export function rateLimit(
+  perSecond: number,
+  options: { readonly burst?: number; readonly perSession?: boolean } = {},
+): BuiltinMiddleware {
+  return new BuiltinMiddleware({ ...options, kind: "rate_limit", perSecond });
+}
+
+/**
+ * Lets so many requests run at once; others wait their turn.
+ *
+ * @param options.maxWaiting beyond so many an error (-32000) answers them. Default 256
+ */
+export function concurrencyLimit(max: number, options: { readonly maxWaiting?: number } = {}): BuiltinMiddleware {
+  return new BuiltinMiddleware({ ...options, kind: "concurrency_limit", max });
+}
+
+/** A function of the user around requests. */
+class Around<C extends RequestContext> extends Runner {
+  constructor(middleware: Middleware<C>, home: Home) {
+    const name = middleware.name || "middleware";
+    super(name, middleware.name ? `middleware "${name}"` : name, (given, ctx) => around(middleware, given, ctx), home);
+  }
+
+  protected override answer(key: number, value: unknown): void {
+    const { raw = value } = (value ?? {}) as { readonly raw?: unknown };
+    if (typeof raw !== "object" || raw === null || Array.isArray(raw)) {
+      throw new TypeError("middleware must return a result object: that of next, or another one");
+    }
+    addon.answerResult(handle, key, toJson(raw));
+  }
+}
+
+/** The same on the way out: whose request it is gets what it throws. */
+class Outward extends Around<RequestContext> {
+  protected override context(key: number): RequestContext {
+    return new RequestContext(key);
+  }
+
+  protected override fail(key: number, _ctx: RequestContext, error: unknown): void {
+    const { code, message } = (error ?? {}) as { readonly code?: unknown; readonly message?: unknown };
+    const number = typeof code === "number" && Number.isInteger(code) ? code : -32603;
+    addon.answerError(handle, key, number, String(message ?? error), thrownHere(error));
+  }
+}
+
+async function around<C extends RequestContext>(
+  middleware: Middleware<C>,
+  given: { readonly method: string; readonly params?: Request["params"] | null },
+  ctx: C,
+): Promise<Result> {
+  const key = keyOf(ctx);
+  const returned = new AbortController();
+  const next: Next<C> = (request, _context, options) => {
+    const signals = [returned.signal, ctx.signal];
+    if (options?.signal) signals.push(options.signal);
+    const start = (op: number): void => {
+      if (typeof request !== "object") throw new MisuseError("next: expected the request, and the context");
+      const params = request.params && toJson(request.params);
+      goOn(key);
+      bridge.next(key, op, params);
+    };
+    const result = wait<Result>(start, AbortSignal.any(signals));
+    // Who does not wait for it any more need not hear of it.
+    result.catch((error: unknown) => own(error, key));
+    return result;
+  };
+  enter(key);
+  try {
+    const { method, params } = given;
+    return await middleware(params ? { method, params } : { method }, ctx, next);
+  } finally {
+    leave(key);
+    returned.abort();
+  }
+}
+
+/** What a server and a client of the engine have in common here. */
+interface Wrapped {
+  addMiddleware(handler: number): void;
+  addBuiltin(options: string): void;
+}
+
+/**
+ * Puts middleware around the requests of `engine`.
+ *
+ * @param outward whether they are sent, and not received
+ * @returns what keeps it alive
+ */
+export function wrap(
+  engine: Wrapped,
+  middleware: Middleware<AnyState> | BuiltinMiddleware,
+  home: Home,
+  logs: ((record: RequestRecord) => void)[],
+  outward: boolean,
+): object[] {
+  if (middleware instanceof BuiltinMiddleware) {
+    const { options, log } = inside(middleware);
+    // Once is enough: everybody who logs hears of each event.
+    if (!log || logs.length === 0) withOptions(() => engine.addBuiltin(options));
+    if (log) logs.push(log);
+    return [];
+  }
+  if (typeof middleware !== "function") {
+    throw new MisuseError("middleware: expected a function, or built-in middleware such as rateLimit(5)");
+  }
+  const plain = middleware as Middleware<RequestContext>;
+  const runner = outward ? new Outward(plain, home) : new Around(plain, home);
+  home.around = true;
+  engine.addMiddleware(register(runner));
+  return [runner];
+}

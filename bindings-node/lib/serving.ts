@@ -1,0 +1,91 @@
+/** What can be said of a server, and what it says of itself. */
+
+import { listen, warn } from "./host.js";
+import type { Lifespan } from "./lifespan.js";
+import type { MethodTiming, RequestRecord } from "./middleware.js";
+import type { TaskOptions } from "./tasks.js";
+import type { Icon } from "./types.js";
+
+/** All optional. Sizes are bytes. */
+export interface ServerOptions<State = unknown> {
+  /** Default: the version in your package.json. */
+  readonly version?: string;
+  /** A name for people. */
+  readonly title?: string;
+  /** What the server is, for people. */
+  readonly description?: string;
+  /** Where to read about it. */
+  readonly websiteUrl?: string;
+  /** Pictures for people, best first. */
+  readonly icons?: readonly Icon[];
+  /** How to use this server, for the model. */
+  readonly instructions?: string;
+  /** Entries per page of a list. Default 250. */
+  readonly pageSize?: number;
+  /** Largest message accepted. Default 4 MiB. */
+  readonly maxMessageBytes?: number;
+  /** Deepest JSON accepted. Default 128. */
+  readonly maxNesting?: number;
+  /** Requests running at once per connection. Default 256. */
+  readonly maxInFlight?: number;
+  /** Notifications waiting for a slow peer. Default 256. */
+  readonly maxQueuedNotifications?: number;
+  /** Milliseconds without a message of a legacy client after which it is asked for a sign of life. Default 0: never. */
+  readonly pingInterval?: number;
+  /** Milliseconds after which a client that does not answer that is taken for lost, and its session ends. Default 20 seconds. */
+  readonly pingTimeout?: number;
+  /** Runs tool calls as tasks, where client and tool want that (revision 2025-11-25, experimental). Default: no tasks. */
+  readonly tasks?: boolean | TaskOptions;
+  /** What the functions share, `ctx.state`, as long as the server is used. */
+  readonly lifespan?: Lifespan<State>;
+  /** `ctx.state` where nothing has to be started or stopped. */
+  readonly state?: State;
+  /**
+   * Hears of what handlers throw, other than `ToolError` and `RpcError`.
+   * Default: `console.error`. The client only ever learns the type of such an error.
+   *
+   * @param name of the tool or prompt, the URI of the resource, …
+   */
+  readonly onError?: (error: unknown, name: string) => void;
+}
+
+/** Gauges of a server. */
+export interface Metrics {
+  /** Pipes and sockets. */
+  readonly connections: number;
+  /** Legacy sessions over HTTP. */
+  readonly sessions: number;
+  /** Requests at work, of all transports. */
+  readonly in_flight: number;
+  /** Open event streams over HTTP. */
+  readonly streams: number;
+  /** Tasks kept, finished or not. */
+  readonly tasks: number;
+  /** What the middleware {@link timing} counted, by method. */
+  readonly timing?: Readonly<Record<string, MethodTiming>>;
+  /** Calls that JavaScript has not answered, of all servers and clients of this program. */
+  readonly bridge_calls: number;
+  /** Operations that JavaScript waits for. */
+  readonly bridge_ops: number;
+  /** Deliveries that JavaScript has not taken. */
+  readonly bridge_queued: number;
+  /** Events dropped, ever, because nobody took them in time. */
+  readonly bridge_dropped: number;
+}
+
+/** What is told of a server while it lives. */
+export interface Heard {
+  readonly logs: ((record: RequestRecord) => void)[];
+  onListening: ((url: string) => void) | undefined;
+}
+
+/** Nobody hears of a server any more that is gone. */
+export const forgotten = new FinalizationRegistry<number>((source) => listen(source, undefined));
+
+export function hear(source: number, heard: Heard): void {
+  listen(source, (name: string, params: RequestRecord & { readonly url: string; readonly message: string }) => {
+    if (name === "listening") heard.onListening?.(params.url);
+    else if (name === "request") for (const log of heard.logs) log(params);
+    else if (name === "warning") warn(params.message);
+  });
+}

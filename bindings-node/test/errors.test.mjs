@@ -1,0 +1,90 @@
+// Whose errors a client learns of: those of its own call, and not what other peers said to the program.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { connect, MisuseError, RpcError, Server, TimeoutError, UrlElicitationRequiredError } from "tricorn";
+import { withClient } from "tricorn/testing";
+import { asking, legacy } from "./program.mjs";
+
+test("what another peer said is not passed on by accident", async () => {
+  const upstream = new Server("upstream")
+    .tool("refuse", () => {
+      throw new RpcError(-32001, "user 7 of the database is locked", { secret: 1 });
+    })
+    .tool("wait", (_, ctx) => new Promise((_, reject) => ctx.signal.addEventListener("abort", reject)));
+  const client = await connect(upstream);
+  const heard = [];
+  const app = new Server("front", { onError: (error) => heard.push(error.message) })
+    .tool("refuse", () => client.callTool("refuse"))
+    .tool("wait", () => client.callTool("wait", {}, { timeout: 1 }))
+    .tool("own", () => {
+      throw new RpcError(-32010, "made here", { a: 1 });
+    })
+    .tool("late", () => {
+      throw new TimeoutError("the door is closed");
+    })
+    .tool("told", () => client.callTool("refuse").catch(({ code }) => Promise.reject(new RpcError(code, "refused"))))
+    .prompt("refuse", async () => (await client.callTool("refuse")).text);
+  await withClient(app, async (front) => {
+    assert.equal((await front.callTool("refuse")).text, 'tool "refuse" failed: RpcError');
+    assert.equal((await front.callTool("wait")).text, 'tool "wait" failed: TimeoutError');
+    await assert.rejects(front.getPrompt("refuse"), { code: -32603, message: 'prompt "refuse" failed: RpcError' });
+    await assert.rejects(front.callTool("own"), { code: -32010, message: "made here" });
+    await assert.rejects(front.callTool("told"), { code: -32001, message: "refused" });
+    assert.equal((await front.callTool("late")).text, "the door is closed");
+  });
+  assert.equal(heard.length, 3);
+  assert.match(heard[0], /user 7/);
+  await client.close();
+});
+
+test("what the client of the call said is passed on", async () => {
+  const sampling = () => {
+    throw new RpcError(-1, "the user does not want to");
+  };
+  const app = new Server("own").tool("ask", (_, ctx) => ctx.sample("?", { maxTokens: 1 }));
+  await withClient(
+    app,
+    (client) => assert.rejects(client.callTool("ask"), { code: -1, message: "the user does not want to" }),
+    { ...legacy, sampling },
+  );
+  // Kept by one call and thrown by another it is as foreign as any other.
+  let kept;
+  await asking((ctx) => ctx.sample("?", { maxTokens: 1 }), { sampling }).catch((error) => {
+    kept = error;
+  });
+  const other = new Server("other", { onError: () => {} }).tool("ask", () => {
+    throw kept;
+  });
+  await withClient(other, async (client) => {
+    assert.equal((await client.callTool("ask")).text, 'tool "ask" failed: RpcError');
+  });
+});
+
+test("a page to visit keeps what else its error says", async () => {
+  const data = { elicitations: [{ mode: "url", elicitationId: "1", url: "https://example.com/" }], hint: { a: 1 } };
+  const app = new Server("url").tool("visit", () => {
+    throw new RpcError(-32042, "visit", data);
+  });
+  await withClient(
+    app,
+    async (client) => {
+      const error = await client.callTool("visit").catch((error) => error);
+      assert.ok(error instanceof UrlElicitationRequiredError);
+      assert.deepEqual([error.message, error.data], ["visit", data]);
+    },
+    { ...legacy, elicitation: { url: () => "accept" } },
+  );
+});
+
+test("options that are wrong are refused by their own names", async () => {
+  const app = new Server("options");
+  const refused = (options, message) =>
+    assert.rejects(connect(app, options), (error) => error instanceof MisuseError && message.test(error.message));
+  await refused({ roots: "x" }, /^roots: expected a list/);
+  await refused({ onLog: 5 }, /^onLog: expected a function/);
+  await refused({ samplng: () => "" }, /unknown option "samplng", did you mean "sampling"\?/);
+  await refused({ onNotifications: () => {} }, /did you mean "onNotification"\?/);
+  await refused({ probeTimeuot: 5 }, /unknown option "probeTimeuot", did you mean "probeTimeout"\?/);
+  assert.throws(() => new Server("x", { onErorr: () => {} }), /did you mean "onError"\?/);
+  assert.throws(() => new Server("x", { onError: "log" }), /^MisuseError: onError: expected a function/);
+});
