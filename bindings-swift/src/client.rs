@@ -42,6 +42,15 @@ impl CoreClient {
         Ok(self.0.set_roots(&roots)?)
     }
 
+    pub fn add_middleware(&self, handler: u32) -> Result<(), CoreError> {
+        self.0.add_middleware(handler);
+        Ok(())
+    }
+
+    pub fn add_builtin(&self, options: String) -> Result<(), CoreError> {
+        Ok(self.0.add_builtin(&options)?)
+    }
+
     pub fn connect(&self, op: u64) -> Result<(), CoreError> {
         self.0.connect(op);
         Ok(())

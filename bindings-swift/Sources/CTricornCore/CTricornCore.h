@@ -279,6 +279,16 @@ uint64_t uniffi_tricorn_swift_fn_constructor_coreclient_in_memory(uint64_t bridg
 uint64_t uniffi_tricorn_swift_fn_constructor_coreclient_new(uint64_t bridge, uint32_t source, RustBuffer target, RustBuffer options, RustCallStatus *_Nonnull out_status
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_ADD_BUILTIN
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_ADD_BUILTIN
+void uniffi_tricorn_swift_fn_method_coreclient_add_builtin(uint64_t ptr, RustBuffer options, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_ADD_MIDDLEWARE
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_ADD_MIDDLEWARE
+void uniffi_tricorn_swift_fn_method_coreclient_add_middleware(uint64_t ptr, uint32_t handler, RustCallStatus *_Nonnull out_status
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_CLOSE
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_CLOSE
 void uniffi_tricorn_swift_fn_method_coreclient_close(uint64_t ptr, uint64_t op, RustCallStatus *_Nonnull out_status
@@ -346,7 +356,7 @@ int8_t uniffi_tricorn_swift_fn_method_corebridge_close_stream(uint64_t ptr, uint
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_COMPLETE_ERROR
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_COMPLETE_ERROR
-int8_t uniffi_tricorn_swift_fn_method_corebridge_complete_error(uint64_t ptr, uint64_t key, int64_t code, RustBuffer message, RustBuffer data, RustCallStatus *_Nonnull out_status
+int8_t uniffi_tricorn_swift_fn_method_corebridge_complete_error(uint64_t ptr, uint64_t key, RustBuffer error, RustCallStatus *_Nonnull out_status
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_COMPLETE_FAILED
@@ -377,6 +387,11 @@ RustBuffer uniffi_tricorn_swift_fn_method_corebridge_context(uint64_t ptr, uint6
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_LOG
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_LOG
 int8_t uniffi_tricorn_swift_fn_method_corebridge_log(uint64_t ptr, uint64_t key, RustBuffer level, RustBuffer logger, ForeignBytes data, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_NEXT
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_NEXT
+void uniffi_tricorn_swift_fn_method_corebridge_next(uint64_t ptr, uint64_t key, uint64_t op, ForeignBytes json, RustCallStatus *_Nonnull out_status
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_NOTIFY
@@ -489,9 +504,19 @@ uint64_t uniffi_tricorn_swift_fn_constructor_coreserver_new(uint64_t bridge, uin
 void uniffi_tricorn_swift_fn_method_coreserver_add(uint64_t ptr, RustBuffer kind, RustBuffer definition, RustBuffer options, uint32_t handler, RustCallStatus *_Nonnull out_status
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_ADD_BUILTIN
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_ADD_BUILTIN
+void uniffi_tricorn_swift_fn_method_coreserver_add_builtin(uint64_t ptr, RustBuffer options, RustCallStatus *_Nonnull out_status
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_ADD_FILES
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_ADD_FILES
 void uniffi_tricorn_swift_fn_method_coreserver_add_files(uint64_t ptr, RustBuffer options, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_ADD_MIDDLEWARE
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_ADD_MIDDLEWARE
+void uniffi_tricorn_swift_fn_method_coreserver_add_middleware(uint64_t ptr, uint32_t handler, RustCallStatus *_Nonnull out_status
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_CLOSE
@@ -832,6 +857,18 @@ uint16_t uniffi_tricorn_swift_checksum_func_core_version(void
 
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_ADD_BUILTIN
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_ADD_BUILTIN
+uint16_t uniffi_tricorn_swift_checksum_method_coreclient_add_builtin(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_ADD_MIDDLEWARE
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_ADD_MIDDLEWARE
+uint16_t uniffi_tricorn_swift_checksum_method_coreclient_add_middleware(void
+
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_CLOSE
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_CLOSE
 uint16_t uniffi_tricorn_swift_checksum_method_coreclient_close(void
@@ -934,6 +971,12 @@ uint16_t uniffi_tricorn_swift_checksum_method_corebridge_log(void
 
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_NEXT
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_NEXT
+uint16_t uniffi_tricorn_swift_checksum_method_corebridge_next(void
+
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_NOTIFY
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_NOTIFY
 uint16_t uniffi_tricorn_swift_checksum_method_corebridge_notify(void
@@ -1006,9 +1049,21 @@ uint16_t uniffi_tricorn_swift_checksum_method_coreserver_add(void
 
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_ADD_BUILTIN
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_ADD_BUILTIN
+uint16_t uniffi_tricorn_swift_checksum_method_coreserver_add_builtin(void
+
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_ADD_FILES
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_ADD_FILES
 uint16_t uniffi_tricorn_swift_checksum_method_coreserver_add_files(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_ADD_MIDDLEWARE
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_ADD_MIDDLEWARE
+uint16_t uniffi_tricorn_swift_checksum_method_coreserver_add_middleware(void
 
 );
 #endif

@@ -22,14 +22,15 @@ public final class Client: Sendable {
         self.streams = streams
         roots = options.roots
         source = Host.shared.listen { name, params in streams.event(name, params) }
-        let answers = options.answers
-        handlers = answers.map(\.handler)
+        let answers = options.answers, middleware = options.middlewareEntries()
+        handlers = answers.map(\.handler) + middleware
         do {
             core = try make(Host.shared.bridge, source)
             for answer in answers {
                 try core.setHandler(
                     method: answer.method, capability: answer.capability.description, handler: answer.handler)
             }
+            try options.addMiddleware(to: core, middleware)
             if case .list(let roots) = options.roots { try core.setRoots(roots: roots.json.description) }
         } catch {
             Host.shared.removeHandlers(handlers)
@@ -69,7 +70,7 @@ public final class Client: Sendable {
     }
 
     private func opened() async throws -> Client {
-        let payload = try await Host.shared.perform { op in try core.connect(op: op) }
+        let payload = try await Self.noting { try await Host.shared.perform { op in try core.connect(op: op) } }
         let text = try JSONText(payload)
         opening.with { $0 = JSONValue(text, 0) }
         return self
@@ -169,9 +170,17 @@ public final class Client: Sendable {
     }
 
     func perform(_ method: String, _ params: JSONWriter, _ options: RequestOptions) async throws -> JSONText {
-        try await Host.shared.request(params, options) { [core] op, params, options in
-            try core.request(op: op, method: method, json: params, options: options)
+        try await Self.noting {
+            try await Host.shared.request(params, options) { [core] op, params, options in
+                try core.request(op: op, method: method, json: params, options: options)
+            }
         }
+    }
+
+    /// In a handler, an error of this connection is no business of the handler's own peer.
+    private static func noting<Result>(_ body: () async throws -> Result) async throws -> Result {
+        guard let call = Call.current else { return try await body() }
+        return try await call.noting(.elsewhere, body)
     }
 
     /// Notifications from now on. Every call returns a stream of its own, which ends with the connection; the newest

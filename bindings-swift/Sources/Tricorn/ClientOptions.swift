@@ -47,6 +47,8 @@ public struct ClientOptions: Sendable {
     public var elicitationModes: Set<ElicitationQuestion.Mode> = [.form]
     /// The folders and files that the server may look at: `["/srv/notes"]`. Declares `roots`.
     public var roots: Roots?
+    /// Stands around every request that the client sends: `[.timing, .init { request, context, next in … }]`.
+    public var middleware: [Middleware<ClientContext>] = []
     /// Told why the connection ended, once, when that was not by `Client.close`.
     public var onClose: (@Sendable (_ reason: String) -> Void)?
     /// Hears every notification of the server, from the start of connecting.

@@ -119,6 +119,11 @@ extension TricornError {
         }
     }
 
+    /// This error in the core's words.
+    var core: CoreError {
+        .Failed(kind: kind, message: message, code: code.map { Int64($0) }, data: data?.description)
+    }
+
     /// What a call into the core threw: its own errors, or a panic, which is an ordinary error here.
     static func from(_ error: any Error) -> TricornError {
         switch error {

@@ -24,6 +24,8 @@ public final class Server: Sendable {
     private let callbacks = Callbacks()
     let listening = Locked([(number: UInt64, callback: @Sendable (String) -> Void)]())
     let exchanges = Locked([UInt64: Exchange]())
+    /// Those of `Middleware.logging`.
+    let loggers = Locked([@Sendable (RequestRecord) -> Void]())
 
     private struct Registered {
         var handlers: [Slot: [UInt32]] = [:]
@@ -35,6 +37,7 @@ public final class Server: Sendable {
         case offered(Kind, String)
         case source(Kind)
         case hook(String)
+        case middleware(UInt32)
     }
 
     /// A server called `name`.
@@ -114,6 +117,9 @@ public final class Server: Sendable {
         case "warning":
             let message = value["message"]?.stringValue ?? value.description
             callbacks.offer { [onWarning] in onWarning(message) }
+        case "request":
+            let record = RequestRecord(json: value), loggers = loggers.with { $0 }
+            callbacks.offer { for logger in loggers { logger(record) } }
         case "http_head", "http_chunk": exchangeEvent(name, value)
         default: break
         }
@@ -148,17 +154,23 @@ public final class Server: Sendable {
             registered.with { [numbers] in $0.handlers[.offered(kind, name)] = numbers }
         } catch {
             Host.shared.removeHandlers(numbers)
-            var failure = TricornError.from(error)
-            if case .misuse(let message) = failure, !message.hasPrefix(subject) {
-                failure = .misuse("\(subject): \(message)")
-            }
-            registered.with { [failure] in $0.failure = $0.failure ?? failure }
+            fail(error, subject)
         }
     }
 
+    /// Keeps what was wrong with a declaration, for `check`.
+    func fail(_ error: any Error, _ subject: String) {
+        var failure = TricornError.from(error)
+        if case .misuse(let message) = failure, !message.hasPrefix(subject) {
+            failure = .misuse("\(subject): \(message)")
+        }
+        registered.with { [failure] in $0.failure = $0.failure ?? failure }
+    }
+
     /// Registers a handler, which is to be `keep`t.
-    func handler(_ name: String, _ subject: String, _ run: @escaping Body) -> UInt32 {
-        Host.shared.add(name, subject, report, run)
+    func handler(_ name: String, _ subject: String, passesOn: Bool = false, _ run: @escaping Body) -> UInt32 {
+        let subject = Subject(name: name, text: subject, report: report, passesOn: passesOn)
+        return Host.shared.add(subject, .server) { params, call in try await run(params, Context(call)) }
     }
 
     /// The handlers of `slot` are these from now on; those before are forgotten.

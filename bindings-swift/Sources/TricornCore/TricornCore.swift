@@ -636,7 +636,7 @@ public protocol CoreBridgeProtocol: AnyObject, Sendable {
 
     func closeStream(key: UInt64) throws  -> Bool
 
-    func completeError(key: UInt64, code: Int64, message: String, data: String?) throws  -> Bool
+    func completeError(key: UInt64, error: CoreError) throws  -> Bool
 
     func completeFailed(key: UInt64, text: String) throws  -> Bool
 
@@ -652,6 +652,8 @@ public protocol CoreBridgeProtocol: AnyObject, Sendable {
     func context(key: UInt64) throws  -> CorePayload?
 
     func log(key: UInt64, level: String, logger: String?, data: Data) throws  -> Bool
+
+    func next(key: UInt64, op: UInt64, json: Data) throws
 
     func notify(key: UInt64, method: String, json: Data) throws  -> Bool
 
@@ -767,15 +769,13 @@ open func closeStream(key: UInt64)throws  -> Bool  {
 })
 }
 
-open func completeError(key: UInt64, code: Int64, message: String, data: String?)throws  -> Bool  {
+open func completeError(key: UInt64, error: CoreError)throws  -> Bool  {
     return try  FfiConverterBool.lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
         uniffiCallStatus in
     uniffi_tricorn_swift_fn_method_corebridge_complete_error(
             self.uniffiCloneHandle(),
         FfiConverterUInt64.lower(key),
-        FfiConverterInt64.lower(code),
-        FfiConverterString.lower(message),
-        FfiConverterOptionString.lower(data),uniffiCallStatus
+        FfiConverterTypeCoreError_lower(error),uniffiCallStatus
     )
 })
 }
@@ -856,6 +856,19 @@ open func log(key: UInt64, level: String, logger: String?, data: Data)throws  ->
     )
         }
 })
+}
+
+open func next(key: UInt64, op: UInt64, json: Data)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+        FfiConverterByRefBytes.lower(json) { jsonFb in
+    uniffi_tricorn_swift_fn_method_corebridge_next(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(key),
+        FfiConverterUInt64.lower(op),
+        jsonFb,uniffiCallStatus
+    )
+        }
+}
 }
 
 open func notify(key: UInt64, method: String, json: Data)throws  -> Bool  {
@@ -981,6 +994,10 @@ public func FfiConverterTypeCoreBridge_lower(_ value: CoreBridge) -> UInt64 {
 
 public protocol CoreClientProtocol: AnyObject, Sendable {
 
+    func addBuiltin(options: String) throws
+
+    func addMiddleware(handler: UInt32) throws
+
     func close(op: UInt64) throws
 
     func connect(op: UInt64) throws
@@ -1072,6 +1089,24 @@ public static func inMemory(bridge: CoreBridge, source: UInt32, server: CoreServ
 }
 
 
+
+open func addBuiltin(options: String)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreclient_add_builtin(
+            self.uniffiCloneHandle(),
+        FfiConverterString.lower(options),uniffiCallStatus
+    )
+}
+}
+
+open func addMiddleware(handler: UInt32)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreclient_add_middleware(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt32.lower(handler),uniffiCallStatus
+    )
+}
+}
 
 open func close(op: UInt64)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
         uniffiCallStatus in
@@ -1691,7 +1726,11 @@ public protocol CoreServerProtocol: AnyObject, Sendable {
 
     func add(kind: String, definition: String, options: String, handler: UInt32) throws
 
+    func addBuiltin(options: String) throws
+
     func addFiles(options: String) throws
+
+    func addMiddleware(handler: UInt32) throws
 
     func close() throws
 
@@ -1792,11 +1831,29 @@ open func add(kind: String, definition: String, options: String, handler: UInt32
 }
 }
 
+open func addBuiltin(options: String)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreserver_add_builtin(
+            self.uniffiCloneHandle(),
+        FfiConverterString.lower(options),uniffiCallStatus
+    )
+}
+}
+
 open func addFiles(options: String)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
         uniffiCallStatus in
     uniffi_tricorn_swift_fn_method_coreserver_add_files(
             self.uniffiCloneHandle(),
         FfiConverterString.lower(options),uniffiCallStatus
+    )
+}
+}
+
+open func addMiddleware(handler: UInt32)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreserver_add_middleware(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt32.lower(handler),uniffiCallStatus
     )
 }
 }
@@ -2366,6 +2423,12 @@ private let initializationResult: InitializationResult = {
     if (uniffi_tricorn_swift_checksum_func_core_version() != 3047) {
         return InitializationResult.apiChecksumMismatch
     }
+    if (uniffi_tricorn_swift_checksum_method_coreclient_add_builtin() != 16788) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coreclient_add_middleware() != 57120) {
+        return InitializationResult.apiChecksumMismatch
+    }
     if (uniffi_tricorn_swift_checksum_method_coreclient_close() != 27738) {
         return InitializationResult.apiChecksumMismatch
     }
@@ -2396,7 +2459,7 @@ private let initializationResult: InitializationResult = {
     if (uniffi_tricorn_swift_checksum_method_corebridge_close_stream() != 40301) {
         return InitializationResult.apiChecksumMismatch
     }
-    if (uniffi_tricorn_swift_checksum_method_corebridge_complete_error() != 21670) {
+    if (uniffi_tricorn_swift_checksum_method_corebridge_complete_error() != 38622) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_corebridge_complete_failed() != 39935) {
@@ -2415,6 +2478,9 @@ private let initializationResult: InitializationResult = {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_corebridge_log() != 29921) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_corebridge_next() != 64867) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_corebridge_notify() != 21966) {
@@ -2453,7 +2519,13 @@ private let initializationResult: InitializationResult = {
     if (uniffi_tricorn_swift_checksum_method_coreserver_add() != 43896) {
         return InitializationResult.apiChecksumMismatch
     }
+    if (uniffi_tricorn_swift_checksum_method_coreserver_add_builtin() != 29031) {
+        return InitializationResult.apiChecksumMismatch
+    }
     if (uniffi_tricorn_swift_checksum_method_coreserver_add_files() != 65412) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coreserver_add_middleware() != 58297) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_coreserver_close() != 24931) {
