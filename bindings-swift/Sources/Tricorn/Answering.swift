@@ -99,8 +99,11 @@ extension ClientOptions {
             answers.append(AnswerTo(method: method, capability: capability, handler: handler))
         }
         if let sampling {
-            add("sampling/createMessage", samplingTools ? ["tools": [:]] : [:]) { params, context in
-                let request = CreateMessageRequestParams(checked: JSONValue(try JSONText(params), 0))
+            var capability = OptionsText()
+            if samplingTools { capability.set("tools", [:]) }
+            if samplingContext { capability.set("context", [:]) }
+            add("sampling/createMessage", capability.json) { params, context in
+                let request = try Self.sampled(JSONValue(try JSONText(params), 0))
                 return try .of(value: await sampling(request, context))
             }
         }
@@ -118,6 +121,14 @@ extension ClientOptions {
             add("roots/list", ["listChanged": true]) { _, context in try .of(value: await list(context)) }
         }
         return answers
+    }
+
+    private static func sampled(_ params: JSONValue) throws -> CreateMessageRequestParams {
+        do {
+            return try CreateMessageRequestParams(json: params)
+        } catch let error as DecodingError {
+            throw TricornError.rpc(code: -32602, message: error.text(subject: "member"))
+        }
     }
 
     // MARK: - notifications

@@ -41,6 +41,8 @@ public struct ClientOptions: Sendable {
     public var sampling: Sampler?
     /// `sampling` knows what to do with tools. Declares `sampling.tools`.
     public var samplingTools = false
+    /// `sampling` can give the model what servers tell it (`includeContext`). Declares `sampling.context`.
+    public var samplingContext = false
     /// Answers the server's questions to the user: `{ question, _ in .accept(["name": "Ada"]) }`. Declares `elicitation`.
     public var elicitation: Elicitor?
     /// What `elicitation` can ask.
@@ -102,17 +104,20 @@ public struct RequestOptions: Sendable {
     /// It may be sent again although nobody knows whether it was carried out: after a lost session. Listing, reading and
     /// the like always may.
     public var idempotent: Bool
+    /// Sent as the request's `_meta`, beside what the call itself puts there; of members of the same name, these count.
+    public var meta: JSONObject?
     /// Called with progress reports, in order, before the request returns; the newest 1024 wait for a slow callback.
     public var onProgress: (@Sendable (Progress) -> Void)?
 
     /// Every option has its default.
     public init(
         timeout: Duration? = nil, maxTimeout: Duration? = nil, idempotent: Bool = false,
-        onProgress: (@Sendable (Progress) -> Void)? = nil
+        meta: JSONObject? = nil, onProgress: (@Sendable (Progress) -> Void)? = nil
     ) {
         self.timeout = timeout
         self.maxTimeout = maxTimeout
         self.idempotent = idempotent
+        self.meta = meta
         self.onProgress = onProgress
     }
 

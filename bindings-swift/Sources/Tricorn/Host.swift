@@ -173,6 +173,7 @@ extension Host {
         _ params: JSONWriter, _ options: RequestOptions,
         _ start: @escaping @Sendable (_ op: UInt64, _ params: Data, _ options: String) throws -> Void
     ) async throws -> JSONText {
+        let params = try options.meta.map { try params.merging(meta: $0) } ?? params
         func begin(_ op: UInt64) throws { try params.withData { try start(op, $0, options.json) } }
         guard let onProgress = options.onProgress else { return try JSONText(try await perform(begin)) }
         // The callback is the caller's code: it runs in the caller's tasks, not on the core's thread.
