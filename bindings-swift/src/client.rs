@@ -12,6 +12,12 @@ use crate::server::CoreServer;
 #[derive(uniffi::Object)]
 pub struct CoreClient(Client);
 
+impl CoreClient {
+    pub(crate) fn of(client: Client) -> Arc<Self> {
+        Arc::new(Self(client))
+    }
+}
+
 /// No parameters at all cross as no bytes.
 pub(crate) fn params(json: &[u8]) -> Option<RawJson> {
     (!json.is_empty()).then(|| written(json))

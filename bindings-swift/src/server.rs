@@ -51,6 +51,11 @@ impl CoreServer {
         Ok(self.0.add_builtin(&options)?)
     }
 
+    pub fn set_lifespan(&self, start: u32, stop: u32) -> Result<(), CoreError> {
+        self.0.set_lifespan(start, stop);
+        Ok(())
+    }
+
     pub fn resource_updated(&self, uri: String) -> Result<(), CoreError> {
         self.0.resource_updated(&uri);
         Ok(())

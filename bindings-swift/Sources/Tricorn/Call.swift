@@ -26,13 +26,17 @@ struct Subject: Sendable {
     var passesOn = false
     /// It is middleware: what runs inside belongs to the same request.
     var isMiddleware = false
+    /// The server's.
+    var state: ServerState?
 }
 
 /// A call of a function that is running: what belongs to it and goes with it.
 final class Call: Sendable {
     let key: UInt64
     let side: Side
-    private let state = Locked(State())
+    /// Of the server whose function it is.
+    let state: ServerState?
+    private let kept = Locked(Kept())
 
     /// The one that runs in this task.
     @TaskLocal static var current: Call?
@@ -50,7 +54,7 @@ final class Call: Sendable {
         case elsewhere
     }
 
-    private struct State {
+    private struct Kept {
         var values: RequestValues?
         var origins: [TricornError: Origin] = [:]
         var isFull = false
@@ -59,16 +63,17 @@ final class Call: Sendable {
     /// The most errors whose origin is kept.
     private static let most = 64
 
-    init(key: UInt64, side: Side) {
+    init(key: UInt64, side: Side, state: ServerState?) {
         self.key = key
         self.side = side
+        self.state = state
     }
 
     /// What middleware and handlers of this request share.
     var values: RequestValues {
-        if let values = state.with({ $0.values }) { return values }
+        if let values = kept.with({ $0.values }) { return values }
         let found = through.flatMap { Host.shared.passing($0)?.values } ?? RequestValues()
-        return state.with {
+        return kept.with {
             let values = $0.values ?? found
             $0.values = values
             return values
@@ -95,7 +100,7 @@ final class Call: Sendable {
     /// Keeps where an error came from, which decides who may read it.
     func note(_ error: any Error, _ origin: Origin) {
         guard let error = error as? TricornError else { return }
-        state.with {
+        kept.with {
             if $0.origins.count < Self.most || $0.origins[error] != nil {
                 $0.origins[error] = origin
             } else {
@@ -116,7 +121,7 @@ final class Call: Sendable {
 
     /// What an error is answered with; nil when it is not for the peer.
     func answer(to error: TricornError, passesOn: Bool) -> Answer? {
-        let origin = state.with { $0.origins[error] ?? ($0.isFull ? .elsewhere : nil) }
+        let origin = kept.with { $0.origins[error] ?? ($0.isFull ? .elsewhere : nil) }
         switch (origin, error) {
         case (.inside, _): return .error(error)
         case (.elsewhere, .rpc): return passesOn ? .error(error) : nil

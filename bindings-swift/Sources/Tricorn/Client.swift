@@ -66,13 +66,23 @@ public final class Client: Sendable {
             try CoreClient.inMemory(
                 bridge: bridge, source: source, server: server.core, options: options.json.description)
         }
-        return try await client.opened()
+        do { return try await client.opened() } catch { throw server.state.own(error) }
     }
+
+    /// One of a group's, which connects it.
+    static func member(
+        _ server: Server?, _ options: ClientOptions, _ make: (UInt32) throws -> CoreClient
+    ) throws -> Client {
+        try Client(server: server, options) { _, source in try make(source) }
+    }
+
+    /// What the core said of the connection.
+    func opened(_ connection: JSONValue) { opening.with { $0 = connection } }
 
     private func opened() async throws -> Client {
         let payload = try await Self.noting { try await Host.shared.perform { op in try core.connect(op: op) } }
         let text = try JSONText(payload)
-        opening.with { $0 = JSONValue(text, 0) }
+        opened(JSONValue(text, 0))
         return self
     }
 
@@ -178,7 +188,7 @@ public final class Client: Sendable {
     }
 
     /// In a handler, an error of this connection is no business of the handler's own peer.
-    private static func noting<Result>(_ body: () async throws -> Result) async throws -> Result {
+    static func noting<Result>(_ body: () async throws -> Result) async throws -> Result {
         guard let call = Call.current else { return try await body() }
         return try await call.noting(.elsewhere, body)
     }

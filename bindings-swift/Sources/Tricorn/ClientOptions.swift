@@ -71,7 +71,9 @@ public struct ClientOptions: Sendable {
     /// The core's defaults, `revision` excepted.
     public init(revision: String? = nil) { self.revision = revision }
 
-    var json: JSONValue {
+    var json: JSONValue { text.json }
+
+    var text: OptionsText {
         var options = OptionsText()
         options.set("name", text: name)
         options.set("version", text: version)
@@ -90,7 +92,7 @@ public struct ClientOptions: Sendable {
         options.set("ping_interval", duration: pingInterval)
         options.set("ping_timeout", duration: pingTimeout)
         options.set("capabilities", capabilities)
-        return options.json
+        return options
     }
 }
 

@@ -119,6 +119,14 @@ extension TricornError {
         }
     }
 
+    /// As the core writes it into what it settles.
+    init(json: JSONValue) {
+        self.init(
+            .Failed(
+                kind: json["kind"]?.stringValue ?? "misuse", message: json["message"]?.stringValue ?? "",
+                code: json["code"]?.intValue.map { Int64($0) }, data: json["data"]?.description))
+    }
+
     /// This error in the core's words.
     var core: CoreError {
         .Failed(kind: kind, message: message, code: code.map { Int64($0) }, data: data?.description)

@@ -99,7 +99,7 @@ final class Host: Sendable {
     /// Adds a function that answers with what `run` comes to.
     func add(_ subject: Subject, _ side: Call.Side, _ run: @escaping CallBody) -> UInt32 {
         add { [self] key, params in
-            let call = Call(key: key, side: side)
+            let call = Call(key: key, side: side, state: subject.state)
             if subject.isMiddleware { calls.with { $0[key] = call } }
             let answer = await Call.$current.withValue(call) {
                 await Answer.of(subject, call) { try await run(params, call) }

@@ -139,9 +139,10 @@ extension RequestRecord: CustomStringConvertible {
 extension Middleware {
     /// The entry of the handler table of a function.
     static func entry(
-        _ function: @escaping Function, _ report: @escaping Report, _ context: @escaping @Sendable (Call) -> Caller
+        _ function: @escaping Function, _ report: @escaping Report, _ state: ServerState? = nil,
+        _ context: @escaping @Sendable (Call) -> Caller
     ) -> (subject: Subject, run: CallBody) {
-        let subject = Subject(name: "middleware", text: "middleware", report: report, isMiddleware: true)
+        let subject = Subject(name: "middleware", text: "middleware", report: report, isMiddleware: true, state: state)
         return (
             subject,
             { payload, call in
@@ -168,7 +169,7 @@ extension Server {
         do {
             switch middleware.kind {
             case .function(let function):
-                let (subject, run) = Middleware.entry(function, report) { Context($0) }
+                let (subject, run) = Middleware.entry(function, report, state) { Context($0) }
                 let number = Host.shared.add(subject, .server, run)
                 keep([number], .middleware(number))
                 try Tricorn.core { try core.addMiddleware(handler: number) }
