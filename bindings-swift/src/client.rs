@@ -12,6 +12,12 @@ use crate::server::CoreServer;
 #[derive(uniffi::Object)]
 pub struct CoreClient(Client);
 
+impl CoreClient {
+    pub(crate) fn of(client: Client) -> Arc<Self> {
+        Arc::new(Self(client))
+    }
+}
+
 /// No parameters at all cross as no bytes.
 pub(crate) fn params(json: &[u8]) -> Option<RawJson> {
     (!json.is_empty()).then(|| written(json))
@@ -40,6 +46,15 @@ impl CoreClient {
 
     pub fn set_roots(&self, roots: String) -> Result<(), CoreError> {
         Ok(self.0.set_roots(&roots)?)
+    }
+
+    pub fn add_middleware(&self, handler: u32) -> Result<(), CoreError> {
+        self.0.add_middleware(handler);
+        Ok(())
+    }
+
+    pub fn add_builtin(&self, options: String) -> Result<(), CoreError> {
+        Ok(self.0.add_builtin(&options)?)
     }
 
     pub fn connect(&self, op: u64) -> Result<(), CoreError> {

@@ -127,18 +127,8 @@ impl CoreBridge {
         Ok(self.0.complete(key, Answer::Failed(text)))
     }
 
-    pub fn complete_error(
-        &self,
-        key: u64,
-        code: i64,
-        message: String,
-        data: Option<String>,
-    ) -> Result<bool, CoreError> {
-        let mut error = Error::rpc(code, message);
-        if let Some(data) = data {
-            error = error.with_data(RawJson::parse(data)?);
-        }
-        Ok(self.0.complete(key, Answer::Error(error)))
+    pub fn complete_error(&self, key: u64, error: CoreError) -> Result<bool, CoreError> {
+        Ok(self.0.complete(key, Answer::Error(error.try_into()?)))
     }
 
     pub fn context(&self, key: u64) -> Result<Option<Arc<CorePayload>>, CoreError> {
@@ -170,6 +160,11 @@ impl CoreBridge {
 
     pub fn notify(&self, key: u64, method: String, json: &[u8]) -> Result<bool, CoreError> {
         Ok(self.0.notify(key, &method, params(json))?)
+    }
+
+    pub fn next(&self, key: u64, op: u64, json: &[u8]) -> Result<(), CoreError> {
+        self.0.next(key, op, params(json));
+        Ok(())
     }
 
     pub fn close_stream(&self, key: u64) -> Result<bool, CoreError> {

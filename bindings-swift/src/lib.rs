@@ -10,12 +10,14 @@
 
 mod client;
 mod error;
+mod group;
 mod host;
 mod http;
 mod server;
 
 pub use client::CoreClient;
 pub use error::CoreError;
+pub use group::CoreGroup;
 pub use host::{CoreBridge, CoreDelivery, CoreHost, CorePayload};
 pub use http::CoreEndpoint;
 pub use server::CoreServer;

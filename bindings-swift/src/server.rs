@@ -42,6 +42,20 @@ impl CoreServer {
         Ok(self.0.set_hook(&name, handler)?)
     }
 
+    pub fn add_middleware(&self, handler: u32) -> Result<(), CoreError> {
+        self.0.add_middleware(handler);
+        Ok(())
+    }
+
+    pub fn add_builtin(&self, options: String) -> Result<(), CoreError> {
+        Ok(self.0.add_builtin(&options)?)
+    }
+
+    pub fn set_lifespan(&self, start: u32, stop: u32) -> Result<(), CoreError> {
+        self.0.set_lifespan(start, stop);
+        Ok(())
+    }
+
     pub fn resource_updated(&self, uri: String) -> Result<(), CoreError> {
         self.0.resource_updated(&uri);
         Ok(())

@@ -279,6 +279,16 @@ uint64_t uniffi_tricorn_swift_fn_constructor_coreclient_in_memory(uint64_t bridg
 uint64_t uniffi_tricorn_swift_fn_constructor_coreclient_new(uint64_t bridge, uint32_t source, RustBuffer target, RustBuffer options, RustCallStatus *_Nonnull out_status
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_ADD_BUILTIN
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_ADD_BUILTIN
+void uniffi_tricorn_swift_fn_method_coreclient_add_builtin(uint64_t ptr, RustBuffer options, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_ADD_MIDDLEWARE
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_ADD_MIDDLEWARE
+void uniffi_tricorn_swift_fn_method_coreclient_add_middleware(uint64_t ptr, uint32_t handler, RustCallStatus *_Nonnull out_status
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_CLOSE
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_CLOSE
 void uniffi_tricorn_swift_fn_method_coreclient_close(uint64_t ptr, uint64_t op, RustCallStatus *_Nonnull out_status
@@ -314,6 +324,81 @@ void uniffi_tricorn_swift_fn_method_coreclient_set_handler(uint64_t ptr, RustBuf
 void uniffi_tricorn_swift_fn_method_coreclient_set_roots(uint64_t ptr, RustBuffer roots, RustCallStatus *_Nonnull out_status
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_CLONE_COREGROUP
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_CLONE_COREGROUP
+uint64_t uniffi_tricorn_swift_fn_clone_coregroup(uint64_t handle, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_FREE_COREGROUP
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_FREE_COREGROUP
+void uniffi_tricorn_swift_fn_free_coregroup(uint64_t handle, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_CONSTRUCTOR_COREGROUP_NEW
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_CONSTRUCTOR_COREGROUP_NEW
+uint64_t uniffi_tricorn_swift_fn_constructor_coregroup_new(uint64_t bridge, RustBuffer servers, RustBuffer options, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREGROUP_ADD
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREGROUP_ADD
+uint64_t uniffi_tricorn_swift_fn_method_coregroup_add(uint64_t ptr, RustBuffer name, uint32_t source, RustBuffer target, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREGROUP_ADD_SERVER
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREGROUP_ADD_SERVER
+uint64_t uniffi_tricorn_swift_fn_method_coregroup_add_server(uint64_t ptr, RustBuffer name, uint32_t source, uint64_t server, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREGROUP_CLIENT
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREGROUP_CLIENT
+RustBuffer uniffi_tricorn_swift_fn_method_coregroup_client(uint64_t ptr, RustBuffer name, uint32_t source, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREGROUP_CLOSE
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREGROUP_CLOSE
+void uniffi_tricorn_swift_fn_method_coregroup_close(uint64_t ptr, uint64_t op, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREGROUP_CONNECT
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREGROUP_CONNECT
+void uniffi_tricorn_swift_fn_method_coregroup_connect(uint64_t ptr, uint64_t op, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREGROUP_FAILURES
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREGROUP_FAILURES
+uint64_t uniffi_tricorn_swift_fn_method_coregroup_failures(uint64_t ptr, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREGROUP_LIST
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREGROUP_LIST
+void uniffi_tricorn_swift_fn_method_coregroup_list(uint64_t ptr, uint64_t op, RustBuffer kind, RustBuffer options, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREGROUP_NAMES
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREGROUP_NAMES
+RustBuffer uniffi_tricorn_swift_fn_method_coregroup_names(uint64_t ptr, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREGROUP_RECONNECT
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREGROUP_RECONNECT
+void uniffi_tricorn_swift_fn_method_coregroup_reconnect(uint64_t ptr, uint64_t op, RustBuffer name, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREGROUP_REMOVE
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREGROUP_REMOVE
+void uniffi_tricorn_swift_fn_method_coregroup_remove(uint64_t ptr, uint64_t op, RustBuffer name, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREGROUP_ROUTE
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREGROUP_ROUTE
+void uniffi_tricorn_swift_fn_method_coregroup_route(uint64_t ptr, uint64_t op, RustBuffer kind, RustBuffer name, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREGROUP_SET_LOG_LEVEL
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREGROUP_SET_LOG_LEVEL
+void uniffi_tricorn_swift_fn_method_coregroup_set_log_level(uint64_t ptr, uint64_t op, RustBuffer level, RustCallStatus *_Nonnull out_status
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_CLONE_COREBRIDGE
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_CLONE_COREBRIDGE
 uint64_t uniffi_tricorn_swift_fn_clone_corebridge(uint64_t handle, RustCallStatus *_Nonnull out_status
@@ -346,7 +431,7 @@ int8_t uniffi_tricorn_swift_fn_method_corebridge_close_stream(uint64_t ptr, uint
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_COMPLETE_ERROR
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_COMPLETE_ERROR
-int8_t uniffi_tricorn_swift_fn_method_corebridge_complete_error(uint64_t ptr, uint64_t key, int64_t code, RustBuffer message, RustBuffer data, RustCallStatus *_Nonnull out_status
+int8_t uniffi_tricorn_swift_fn_method_corebridge_complete_error(uint64_t ptr, uint64_t key, RustBuffer error, RustCallStatus *_Nonnull out_status
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_COMPLETE_FAILED
@@ -377,6 +462,11 @@ RustBuffer uniffi_tricorn_swift_fn_method_corebridge_context(uint64_t ptr, uint6
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_LOG
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_LOG
 int8_t uniffi_tricorn_swift_fn_method_corebridge_log(uint64_t ptr, uint64_t key, RustBuffer level, RustBuffer logger, ForeignBytes data, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_NEXT
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_NEXT
+void uniffi_tricorn_swift_fn_method_corebridge_next(uint64_t ptr, uint64_t key, uint64_t op, ForeignBytes json, RustCallStatus *_Nonnull out_status
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_NOTIFY
@@ -489,9 +579,19 @@ uint64_t uniffi_tricorn_swift_fn_constructor_coreserver_new(uint64_t bridge, uin
 void uniffi_tricorn_swift_fn_method_coreserver_add(uint64_t ptr, RustBuffer kind, RustBuffer definition, RustBuffer options, uint32_t handler, RustCallStatus *_Nonnull out_status
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_ADD_BUILTIN
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_ADD_BUILTIN
+void uniffi_tricorn_swift_fn_method_coreserver_add_builtin(uint64_t ptr, RustBuffer options, RustCallStatus *_Nonnull out_status
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_ADD_FILES
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_ADD_FILES
 void uniffi_tricorn_swift_fn_method_coreserver_add_files(uint64_t ptr, RustBuffer options, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_ADD_MIDDLEWARE
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_ADD_MIDDLEWARE
+void uniffi_tricorn_swift_fn_method_coreserver_add_middleware(uint64_t ptr, uint32_t handler, RustCallStatus *_Nonnull out_status
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_CLOSE
@@ -542,6 +642,11 @@ int8_t uniffi_tricorn_swift_fn_method_coreserver_set_enabled(uint64_t ptr, RustB
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_SET_HOOK
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_SET_HOOK
 void uniffi_tricorn_swift_fn_method_coreserver_set_hook(uint64_t ptr, RustBuffer name, uint32_t handler, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_SET_LIFESPAN
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_SET_LIFESPAN
+void uniffi_tricorn_swift_fn_method_coreserver_set_lifespan(uint64_t ptr, uint32_t start, uint32_t stop, RustCallStatus *_Nonnull out_status
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_SET_SOURCE
@@ -832,6 +937,18 @@ uint16_t uniffi_tricorn_swift_checksum_func_core_version(void
 
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_ADD_BUILTIN
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_ADD_BUILTIN
+uint16_t uniffi_tricorn_swift_checksum_method_coreclient_add_builtin(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_ADD_MIDDLEWARE
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_ADD_MIDDLEWARE
+uint16_t uniffi_tricorn_swift_checksum_method_coreclient_add_middleware(void
+
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_CLOSE
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_CLOSE
 uint16_t uniffi_tricorn_swift_checksum_method_coreclient_close(void
@@ -871,6 +988,78 @@ uint16_t uniffi_tricorn_swift_checksum_method_coreclient_set_handler(void
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_SET_ROOTS
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_SET_ROOTS
 uint16_t uniffi_tricorn_swift_checksum_method_coreclient_set_roots(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREGROUP_ADD
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREGROUP_ADD
+uint16_t uniffi_tricorn_swift_checksum_method_coregroup_add(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREGROUP_ADD_SERVER
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREGROUP_ADD_SERVER
+uint16_t uniffi_tricorn_swift_checksum_method_coregroup_add_server(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREGROUP_CLIENT
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREGROUP_CLIENT
+uint16_t uniffi_tricorn_swift_checksum_method_coregroup_client(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREGROUP_CLOSE
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREGROUP_CLOSE
+uint16_t uniffi_tricorn_swift_checksum_method_coregroup_close(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREGROUP_CONNECT
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREGROUP_CONNECT
+uint16_t uniffi_tricorn_swift_checksum_method_coregroup_connect(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREGROUP_FAILURES
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREGROUP_FAILURES
+uint16_t uniffi_tricorn_swift_checksum_method_coregroup_failures(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREGROUP_LIST
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREGROUP_LIST
+uint16_t uniffi_tricorn_swift_checksum_method_coregroup_list(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREGROUP_NAMES
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREGROUP_NAMES
+uint16_t uniffi_tricorn_swift_checksum_method_coregroup_names(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREGROUP_RECONNECT
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREGROUP_RECONNECT
+uint16_t uniffi_tricorn_swift_checksum_method_coregroup_reconnect(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREGROUP_REMOVE
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREGROUP_REMOVE
+uint16_t uniffi_tricorn_swift_checksum_method_coregroup_remove(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREGROUP_ROUTE
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREGROUP_ROUTE
+uint16_t uniffi_tricorn_swift_checksum_method_coregroup_route(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREGROUP_SET_LOG_LEVEL
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREGROUP_SET_LOG_LEVEL
+uint16_t uniffi_tricorn_swift_checksum_method_coregroup_set_log_level(void
 
 );
 #endif
@@ -931,6 +1120,12 @@ uint16_t uniffi_tricorn_swift_checksum_method_corebridge_context(void
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_LOG
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_LOG
 uint16_t uniffi_tricorn_swift_checksum_method_corebridge_log(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_NEXT
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_NEXT
+uint16_t uniffi_tricorn_swift_checksum_method_corebridge_next(void
 
 );
 #endif
@@ -1006,9 +1201,21 @@ uint16_t uniffi_tricorn_swift_checksum_method_coreserver_add(void
 
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_ADD_BUILTIN
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_ADD_BUILTIN
+uint16_t uniffi_tricorn_swift_checksum_method_coreserver_add_builtin(void
+
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_ADD_FILES
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_ADD_FILES
 uint16_t uniffi_tricorn_swift_checksum_method_coreserver_add_files(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_ADD_MIDDLEWARE
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_ADD_MIDDLEWARE
+uint16_t uniffi_tricorn_swift_checksum_method_coreserver_add_middleware(void
 
 );
 #endif
@@ -1072,6 +1279,12 @@ uint16_t uniffi_tricorn_swift_checksum_method_coreserver_set_hook(void
 
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_SET_LIFESPAN
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_SET_LIFESPAN
+uint16_t uniffi_tricorn_swift_checksum_method_coreserver_set_lifespan(void
+
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_SET_SOURCE
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_SET_SOURCE
 uint16_t uniffi_tricorn_swift_checksum_method_coreserver_set_source(void
@@ -1087,6 +1300,12 @@ uint16_t uniffi_tricorn_swift_checksum_constructor_coreclient_in_memory(void
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_CONSTRUCTOR_CORECLIENT_NEW
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_CONSTRUCTOR_CORECLIENT_NEW
 uint16_t uniffi_tricorn_swift_checksum_constructor_coreclient_new(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_CONSTRUCTOR_COREGROUP_NEW
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_CONSTRUCTOR_COREGROUP_NEW
+uint16_t uniffi_tricorn_swift_checksum_constructor_coregroup_new(void
 
 );
 #endif

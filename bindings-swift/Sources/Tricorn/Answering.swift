@@ -8,11 +8,11 @@ extension Types.CreateMessageResult: SamplingAnswer {}
 
 /// Answers a server's request for a message of the model.
 public typealias Sampler =
-    @Sendable (_ request: CreateMessageRequestParams, _ context: Context) async throws -> any SamplingAnswer
+    @Sendable (_ request: CreateMessageRequestParams, _ context: ClientContext) async throws -> any SamplingAnswer
 
 /// Answers a server's question to the user.
 public typealias Elicitor =
-    @Sendable (_ question: ElicitationQuestion, _ context: Context) async throws -> ElicitationAnswer
+    @Sendable (_ question: ElicitationQuestion, _ context: ClientContext) async throws -> ElicitationAnswer
 
 /// What a server asks the user.
 public struct ElicitationQuestion: Sendable, Hashable {
@@ -71,7 +71,7 @@ public enum Roots: Sendable, ExpressibleByArrayLiteral {
     /// These; `Client.setRoots` changes them.
     case list([Root])
     /// What a function says when the server asks.
-    case asked(@Sendable (_ context: Context) async throws -> [Root])
+    case asked(@Sendable (_ context: ClientContext) async throws -> [Root])
 
     /// `["/srv/notes", Root(uri: "file:///srv", name: "srv")]`.
     public init(arrayLiteral roots: Root...) { self = .list(roots) }
@@ -88,16 +88,22 @@ extension ClientOptions {
     /// Registers who answers what.
     var answers: [AnswerTo] {
         var answers: [AnswerTo] = []
-        func add(_ method: String, _ capability: JSONValue, _ run: @escaping Body) {
-            let report: Report = { [onWarning] error, _, subject in
-                onWarning("\(subject) failed: \(type(of: error)): \(error)")
+        func add(
+            _ method: String, _ capability: JSONValue,
+            _ run: @escaping @Sendable (CorePayload, ClientContext) async throws -> Answer
+        ) {
+            let subject = Subject(name: method, text: "the answer to \"\(method)\"", report: warn)
+            let handler = Host.shared.add(subject, .client) { params, call in
+                try await run(params, ClientContext(call))
             }
-            let handler = Host.shared.add(method, "the answer to \"\(method)\"", report, run)
             answers.append(AnswerTo(method: method, capability: capability, handler: handler))
         }
         if let sampling {
-            add("sampling/createMessage", samplingTools ? ["tools": [:]] : [:]) { params, context in
-                let request = CreateMessageRequestParams(checked: JSONValue(try JSONText(params), 0))
+            var capability = OptionsText()
+            if samplingTools { capability.set("tools", [:]) }
+            if samplingContext { capability.set("context", [:]) }
+            add("sampling/createMessage", capability.json) { params, context in
+                let request = try Self.sampled(JSONValue(try JSONText(params), 0))
                 return try .of(value: await sampling(request, context))
             }
         }
@@ -115,6 +121,14 @@ extension ClientOptions {
             add("roots/list", ["listChanged": true]) { _, context in try .of(value: await list(context)) }
         }
         return answers
+    }
+
+    private static func sampled(_ params: JSONValue) throws -> CreateMessageRequestParams {
+        do {
+            return try CreateMessageRequestParams(json: params)
+        } catch let error as DecodingError {
+            throw TricornError.rpc(code: -32602, message: error.text(subject: "member"))
+        }
     }
 
     // MARK: - notifications

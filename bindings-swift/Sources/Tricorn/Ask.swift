@@ -10,14 +10,17 @@ extension Context {
     /// Sends the client any request, as part of this call, and returns its result.
     ///
     /// Throws `TricornError.unsupported`, and sends nothing, when the client does not declare the capability or the revision
-    /// has no such request; `TricornError.rpc` is the client's own error.
+    /// has no such request; `TricornError.rpc` is the client's own error. A handler that lets these pass answers with the
+    /// client's error, or fails with the message.
     public func ask(
         _ method: String, _ params: JSONValue? = nil, _ options: RequestOptions = .init()
     ) async throws -> JSONValue {
         let writer = JSONWriter()
         if let params { writer.append(params) }
-        let result = try await Host.shared.request(writer, options) { [key] op, params, options in
-            try Host.shared.bridge.ask(key: key, op: op, method: method, json: params, options: options)
+        let result = try await call.noting(.question) {
+            try await Host.shared.request(writer, options) { [key] op, params, options in
+                try Host.shared.bridge.ask(key: key, op: op, method: method, json: params, options: options)
+            }
         }
         return JSONValue(result, 0)
     }
@@ -63,7 +66,7 @@ extension Context {
         let question: JSONValue = ["mode": "form", "message": .string(message), "requestedSchema": schema]
         let answer = try await ask("elicitation/create", question, options)
         switch answer["action"] {
-        case "accept": return .accepted(try Self.content(answer["content"] ?? [:]))
+        case "accept": return .accepted(try await call.noting(.question) { try Self.content(answer["content"] ?? [:]) })
         case "cancel": return .cancelled
         default: return .declined
         }

@@ -22,14 +22,15 @@ public final class Client: Sendable {
         self.streams = streams
         roots = options.roots
         source = Host.shared.listen { name, params in streams.event(name, params) }
-        let answers = options.answers
-        handlers = answers.map(\.handler)
+        let answers = options.answers, middleware = options.middlewareEntries()
+        handlers = answers.map(\.handler) + middleware
         do {
             core = try make(Host.shared.bridge, source)
             for answer in answers {
                 try core.setHandler(
                     method: answer.method, capability: answer.capability.description, handler: answer.handler)
             }
+            try options.addMiddleware(to: core, middleware)
             if case .list(let roots) = options.roots { try core.setRoots(roots: roots.json.description) }
         } catch {
             Host.shared.removeHandlers(handlers)
@@ -65,13 +66,23 @@ public final class Client: Sendable {
             try CoreClient.inMemory(
                 bridge: bridge, source: source, server: server.core, options: options.json.description)
         }
-        return try await client.opened()
+        do { return try await client.opened() } catch { throw server.state.own(error) }
     }
 
+    /// One of a group's, which connects it.
+    static func member(
+        _ server: Server?, _ options: ClientOptions, _ make: (UInt32) throws -> CoreClient
+    ) throws -> Client {
+        try Client(server: server, options) { _, source in try make(source) }
+    }
+
+    /// What the core said of the connection.
+    func opened(_ connection: JSONValue) { opening.with { $0 = connection } }
+
     private func opened() async throws -> Client {
-        let payload = try await Host.shared.perform { op in try core.connect(op: op) }
+        let payload = try await Self.noting { try await Host.shared.perform { op in try core.connect(op: op) } }
         let text = try JSONText(payload)
-        opening.with { $0 = JSONValue(text, 0) }
+        opened(JSONValue(text, 0))
         return self
     }
 
@@ -169,9 +180,17 @@ public final class Client: Sendable {
     }
 
     func perform(_ method: String, _ params: JSONWriter, _ options: RequestOptions) async throws -> JSONText {
-        try await Host.shared.request(params, options) { [core] op, params, options in
-            try core.request(op: op, method: method, json: params, options: options)
+        try await Self.noting {
+            try await Host.shared.request(params, options) { [core] op, params, options in
+                try core.request(op: op, method: method, json: params, options: options)
+            }
         }
+    }
+
+    /// In a handler, an error of this connection is no business of the handler's own peer.
+    static func noting<Result>(_ body: () async throws -> Result) async throws -> Result {
+        guard let call = Call.current else { return try await body() }
+        return try await call.noting(.elsewhere, body)
     }
 
     /// Notifications from now on. Every call returns a stream of its own, which ends with the connection; the newest

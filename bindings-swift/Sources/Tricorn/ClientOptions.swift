@@ -41,12 +41,16 @@ public struct ClientOptions: Sendable {
     public var sampling: Sampler?
     /// `sampling` knows what to do with tools. Declares `sampling.tools`.
     public var samplingTools = false
+    /// `sampling` can give the model what servers tell it (`includeContext`). Declares `sampling.context`.
+    public var samplingContext = false
     /// Answers the server's questions to the user: `{ question, _ in .accept(["name": "Ada"]) }`. Declares `elicitation`.
     public var elicitation: Elicitor?
     /// What `elicitation` can ask.
     public var elicitationModes: Set<ElicitationQuestion.Mode> = [.form]
     /// The folders and files that the server may look at: `["/srv/notes"]`. Declares `roots`.
     public var roots: Roots?
+    /// Stands around every request that the client sends: `[.timing, .init { request, context, next in … }]`.
+    public var middleware: [Middleware<ClientContext>] = []
     /// Told why the connection ended, once, when that was not by `Client.close`.
     public var onClose: (@Sendable (_ reason: String) -> Void)?
     /// Hears every notification of the server, from the start of connecting.
@@ -67,7 +71,9 @@ public struct ClientOptions: Sendable {
     /// The core's defaults, `revision` excepted.
     public init(revision: String? = nil) { self.revision = revision }
 
-    var json: JSONValue {
+    var json: JSONValue { text.json }
+
+    var text: OptionsText {
         var options = OptionsText()
         options.set("name", text: name)
         options.set("version", text: version)
@@ -86,7 +92,7 @@ public struct ClientOptions: Sendable {
         options.set("ping_interval", duration: pingInterval)
         options.set("ping_timeout", duration: pingTimeout)
         options.set("capabilities", capabilities)
-        return options.json
+        return options
     }
 }
 
@@ -100,17 +106,20 @@ public struct RequestOptions: Sendable {
     /// It may be sent again although nobody knows whether it was carried out: after a lost session. Listing, reading and
     /// the like always may.
     public var idempotent: Bool
+    /// Sent as the request's `_meta`, beside what the call itself puts there; of members of the same name, these count.
+    public var meta: JSONObject?
     /// Called with progress reports, in order, before the request returns; the newest 1024 wait for a slow callback.
     public var onProgress: (@Sendable (Progress) -> Void)?
 
     /// Every option has its default.
     public init(
         timeout: Duration? = nil, maxTimeout: Duration? = nil, idempotent: Bool = false,
-        onProgress: (@Sendable (Progress) -> Void)? = nil
+        meta: JSONObject? = nil, onProgress: (@Sendable (Progress) -> Void)? = nil
     ) {
         self.timeout = timeout
         self.maxTimeout = maxTimeout
         self.idempotent = idempotent
+        self.meta = meta
         self.onProgress = onProgress
     }
 

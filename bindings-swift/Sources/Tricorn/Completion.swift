@@ -58,6 +58,14 @@ extension Server {
         setHook("complete", "the completion", completing(complete))
     }
 
+    /// The completers of what is offered; a list completes what begins like one of it, in whatever case.
+    func completers(_ complete: [String: Completer], _ choices: [String: [String]]) -> [String: Completer] {
+        let lists = choices.mapValues { list -> Completer in
+            { value, _ in list.filter { $0.lowercased().hasPrefix(value.lowercased()) } }
+        }
+        return lists.merging(complete) { $1 }
+    }
+
     func completing(_ complete: @escaping Completer) -> Body {
         { payload, context in
             let params = JSONValue(try JSONText(payload), 0)

@@ -162,7 +162,7 @@ extension Content {
     private init?(known value: JSONValue) {
         let extras = Extras(annotations: value["annotations"], meta: value["_meta"])
         let mimeType = value["mimeType"]?.stringValue
-        let data = value["data"]?.stringValue.flatMap { Data(base64Encoded: $0) }
+        let data = value["data"]?.stringValue.flatMap { Data(lenient: $0) }
         switch value["type"]?.stringValue {
         case "text":
             guard let text = value["text"]?.stringValue else { return nil }
@@ -201,7 +201,7 @@ extension Content.EmbeddedResource {
         let mimeType = value["mimeType"]?.stringValue, meta = value["_meta"]
         if let text = value["text"]?.stringValue {
             self.init(uri: uri, mimeType: mimeType, text: text, meta: meta)
-        } else if let blob = value["blob"]?.stringValue.flatMap({ Data(base64Encoded: $0) }) {
+        } else if let blob = value["blob"]?.stringValue.flatMap({ Data(lenient: $0) }) {
             self.init(uri: uri, mimeType: mimeType, blob: blob, meta: meta)
         } else {
             return nil
@@ -218,6 +218,28 @@ extension Content.EmbeddedResource {
         }
         resource.set("_meta", meta)
         return resource.json
+    }
+}
+
+extension Data {
+    /// From base64 as peers write it: with or without padding, of either alphabet, broken into lines.
+    init?(lenient text: String) {
+        if let data = Data(base64Encoded: text) {
+            self = data
+            return
+        }
+        var plain: [UInt8] = []
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "-"): plain.append(UInt8(ascii: "+"))
+            case UInt8(ascii: "_"): plain.append(UInt8(ascii: "/"))
+            case UInt8(ascii: "="), 0x09, 0x0A, 0x0D, 0x20: continue
+            default: plain.append(byte)
+            }
+        }
+        guard plain.count % 4 != 1 else { return nil }
+        while plain.count % 4 != 0 { plain.append(UInt8(ascii: "=")) }
+        self.init(base64Encoded: Data(plain))
     }
 }
 

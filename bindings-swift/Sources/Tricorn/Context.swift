@@ -5,12 +5,26 @@ import Foundation
 #endif
 internal import TricornCore
 
-/// What a running handler knows of its call, and what it can tell the client meanwhile.
-public struct Context: Sendable {
-    let key: UInt64
+/// What every function that takes part in a request knows of it.
+public protocol RequestContext: Sendable {
+    /// The request and its sender; nil when the call is over.
+    var request: RequestInfo? { get }
+    /// What middleware and handlers of this request share.
+    var values: RequestValues { get }
+    /// True once the request is cancelled or the peer has gone; the task is cancelled then, too.
+    var isCancelled: Bool { get }
+}
+
+/// What a running handler of a server knows of its call, and what it can tell and ask the client meanwhile.
+public struct Context: RequestContext {
+    let call: Call
+
+    var key: UInt64 { call.key }
+
+    init(_ call: Call) { self.call = call }
 
     /// That of the handler that runs here: for code that is not handed it, such as the backend of a logging library.
-    @TaskLocal public static var current: Context?
+    public static var current: Context? { Call.current.flatMap { $0.side == .server ? Context($0) : nil } }
 
     /// How important a log message is, least important first.
     public enum LogLevel: String, Sendable, Codable, CaseIterable {
@@ -20,11 +34,14 @@ public struct Context: Sendable {
     /// True once the client has cancelled the call or has gone; the task is cancelled then, too.
     public var isCancelled: Bool { Task.isCancelled }
 
+    /// What middleware and handlers of this request share, by type.
+    public var values: RequestValues { call.values }
+
     /// Tells the client how far the work is. Nothing is sent when it did not ask for that.
     ///
     /// - Parameter progress: grows with every call, up to `total` when that is known.
     public func progress(_ progress: Double, total: Double? = nil, message: String? = nil) {
-        _ = try? Host.shared.bridge.progress(key: key, progress: progress, total: total, message: message)
+        call.progress(progress, total: total, message: message)
     }
 
     /// Sends the client a log message, when it wants messages of that level. `data` is anything that encodes to JSON.
@@ -44,27 +61,52 @@ public struct Context: Sendable {
     }
 
     /// The request and its sender; nil when the call is over.
-    public var request: RequestInfo? {
-        guard let payload = try? Host.shared.bridge.context(key: key), let text = try? JSONText(payload) else {
-            return nil
-        }
-        return RequestInfo(json: JSONValue(text, 0))
+    public var request: RequestInfo? { call.info.map { RequestInfo(json: $0) } }
+}
+
+/// What a client's function knows of the request that it takes part in: one of the server's that it answers, or one of
+/// the client's own that it stands around as middleware.
+public struct ClientContext: RequestContext {
+    let call: Call
+
+    init(_ call: Call) { self.call = call }
+
+    /// True once the request is cancelled or the server has gone; the task is cancelled then, too.
+    public var isCancelled: Bool { Task.isCancelled }
+
+    /// What middleware and handlers of this request share, by type.
+    public var values: RequestValues { call.values }
+
+    /// Tells the server how far the answer is. Nothing is sent when it did not ask for that.
+    ///
+    /// - Parameter progress: grows with every call, up to `total` when that is known.
+    public func progress(_ progress: Double, total: Double? = nil, message: String? = nil) {
+        call.progress(progress, total: total, message: message)
     }
 
-    func answer(with answer: Answer) {
-        guard let bridge = try? Host.shared.bridge else { return }
-        do {
-            switch answer {
-            case .text(var text):
-                _ = try text.withUTF8 { try bridge.completeText(key: key, utf8: Data(borrowing: $0)) }
-            case .value(let writer): _ = try writer.withData { try bridge.completeValue(key: key, json: $0) }
-            case .result(let writer): _ = try writer.withData { try bridge.completeResult(key: key, json: $0) }
-            case .failed(let text): _ = try bridge.completeFailed(key: key, text: text)
-            case .error(let code, let message, let data):
-                _ = try bridge.completeError(key: key, code: Int64(code), message: message, data: data?.description)
+    /// The request; nil when the call is over.
+    public var request: RequestInfo? { call.info.map { RequestInfo(json: $0) } }
+}
+
+/// What middleware and handlers of one request share: at most one value of each type.
+///
+/// ```swift
+/// context.values[User.self] = user
+/// guard let user = context.values[User.self] else { throw ToolError("log in first") }
+/// ```
+public final class RequestValues: Sendable {
+    private let held = Locked([ObjectIdentifier: any Sendable]())
+
+    /// The value of this type; assigning nil removes it.
+    public subscript<Value: Sendable>(_ type: Value.Type) -> Value? {
+        get { held.with { $0[ObjectIdentifier(type)] } as? Value }
+        set {
+            // What was there is let go outside of the lock.
+            _ = held.with { held -> (any Sendable)? in
+                let before = held[ObjectIdentifier(type)]
+                held[ObjectIdentifier(type)] = newValue
+                return before
             }
-        } catch {
-            _ = try? bridge.completeError(key: key, code: -32603, message: "internal error", data: nil)
         }
     }
 }

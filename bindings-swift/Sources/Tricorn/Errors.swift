@@ -119,6 +119,19 @@ extension TricornError {
         }
     }
 
+    /// As the core writes it into what it settles.
+    init(json: JSONValue) {
+        self.init(
+            .Failed(
+                kind: json["kind"]?.stringValue ?? "misuse", message: json["message"]?.stringValue ?? "",
+                code: json["code"]?.intValue.map { Int64($0) }, data: json["data"]?.description))
+    }
+
+    /// This error in the core's words.
+    var core: CoreError {
+        .Failed(kind: kind, message: message, code: code.map { Int64($0) }, data: data?.description)
+    }
+
     /// What a call into the core threw: its own errors, or a panic, which is an ordinary error here.
     static func from(_ error: any Error) -> TricornError {
         switch error {

@@ -107,7 +107,7 @@ extension Server {
         let number = Host.shared.operation()
         listening.with { $0.append((number, onListening)) }
         defer { listening.with { $0.removeAll { $0.number == number } } }
-        try await serve { op in try core.serveHttp(options: options.json, op: op) }
+        try await serve { [core] op in try core.serveHttp(options: options.json, op: op) }
     }
 }
 

@@ -32,6 +32,8 @@ final class Host: Sendable {
 
     private let tables = Locked(Tables())
     private let tasks = Locked([UInt64: Task<Void, Never>]())
+    /// Of middleware, for what runs inside.
+    private let calls = Locked([UInt64: Call]())
     private let made = Result {
         outliveBrokenPipes()
         return try CoreBridge(host: Waker())
@@ -71,7 +73,8 @@ final class Host: Sendable {
 
     private func start(_ key: UInt64, _ number: UInt32, _ params: CorePayload) {
         guard let handler = tables.with({ $0.handlers[number] }) else {
-            _ = try? bridge.completeError(key: key, code: -32603, message: "the handler is gone", data: nil)
+            _ = try? bridge.completeError(
+                key: key, error: TricornError.rpc(code: -32603, message: "the handler is gone").core)
             return
         }
         // The task is entered under the lock that it needs to leave: it cannot end before it is in the table.
@@ -93,16 +96,22 @@ final class Host: Sendable {
         }
     }
 
-    /// Adds a handler that gets a context and answers with what `run` comes to.
-    func add(_ name: String, _ subject: String, _ report: @escaping Report, _ run: @escaping Body) -> UInt32 {
-        add { key, params in
-            let context = Context(key: key)
-            let answer = await Context.$current.withValue(context) {
-                await Answer.of(name, subject, report) { try await run(params, context) }
+    /// Adds a function that answers with what `run` comes to.
+    func add(_ subject: Subject, _ side: Call.Side, _ run: @escaping CallBody) -> UInt32 {
+        add { [self] key, params in
+            let call = Call(key: key, side: side, state: subject.state)
+            if subject.isMiddleware { calls.with { $0[key] = call } }
+            let answer = await Call.$current.withValue(call) {
+                await Answer.of(subject, call) { try await run(params, call) }
             }
-            context.answer(with: answer)
+            // Let go outside of the lock.
+            if subject.isMiddleware { _ = calls.with { $0.removeValue(forKey: key) } }
+            call.answer(with: answer)
         }
     }
+
+    /// The call of middleware that is running under this key.
+    func passing(_ key: UInt64) -> Call? { calls.with { $0[key] } }
 
     func removeHandlers(_ numbers: some Sequence<UInt32>) {
         tables.with { for number in numbers { $0.handlers[number] = nil } }
@@ -164,6 +173,7 @@ extension Host {
         _ params: JSONWriter, _ options: RequestOptions,
         _ start: @escaping @Sendable (_ op: UInt64, _ params: Data, _ options: String) throws -> Void
     ) async throws -> JSONText {
+        let params = try options.meta.map { try params.merging(meta: $0) } ?? params
         func begin(_ op: UInt64) throws { try params.withData { try start(op, $0, options.json) } }
         guard let onProgress = options.onProgress else { return try JSONText(try await perform(begin)) }
         // The callback is the caller's code: it runs in the caller's tasks, not on the core's thread.

@@ -125,7 +125,7 @@ extension JSONReader: SingleValueDecodingContainer {
     }
 
     private func data() throws -> Data {
-        guard let data = Data(base64Encoded: try decode(String.self)) else { throw mismatch("base64") }
+        guard let data = Data(lenient: try decode(String.self)) else { throw mismatch("base64") }
         return data
     }
 

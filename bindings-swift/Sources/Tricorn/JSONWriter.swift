@@ -144,6 +144,29 @@ final class JSONWriter: @unchecked Sendable {
         }
     }
 
+    /// This text, an object or nothing, with these members in its `_meta`.
+    func merging(meta: JSONObject) throws -> JSONWriter {
+        let merged = JSONWriter()
+        guard count > 2 else {
+            merged.append(["_meta": .object(meta)])
+            return merged
+        }
+        let text = try withBytes { try JSONText($0) }
+        if let given = text.member("_meta", of: 0) {
+            var all = JSONValue(text, 0), own = JSONValue(text, given).objectValue ?? [:]
+            for (name, value) in meta { own[name] = value }
+            all["_meta"] = .object(own)
+            merged.append(all)
+            return merged
+        }
+        // As it is written otherwise.
+        withBytes { merged.append(UnsafeBufferPointer(rebasing: $0.dropLast())) }
+        merged.append(literal: #","_meta":"#)
+        merged.append(.object(meta))
+        merged.append(UInt8(ascii: "}"))
+        return merged
+    }
+
     func append(_ value: JSONValue) {
         switch value {
         case .null: append(literal: "null")

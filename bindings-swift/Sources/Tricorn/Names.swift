@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
 // The types of the protocol that programs name most. The others are in `Types`.
 
 /// A resource as a server lists it.
@@ -90,8 +96,9 @@ extension JSONValue {
 }
 
 extension Root {
-    /// The folder or file at an absolute path.
+    /// The folder or file at a path; one that is not absolute begins at the current directory.
     public init(path: String, name: String? = nil) {
+        let path = path.hasPrefix("/") ? path : Self.absolute(path)
         let kept = Set("-._~!$&'()*+,;=:@/".utf8)
         var uri = "file://"
         for byte in path.utf8 {
@@ -107,7 +114,21 @@ extension Root {
     }
 }
 
+extension Root {
+    private static func absolute(_ path: String) -> String {
+        var parts: [Substring] = []
+        for part in "\(FileManager.default.currentDirectoryPath)/\(path)".split(separator: "/") {
+            switch part {
+            case ".": continue
+            case "..": _ = parts.popLast()
+            default: parts.append(part)
+            }
+        }
+        return "/" + parts.joined(separator: "/")
+    }
+}
+
 extension Root: ExpressibleByStringLiteral {
-    /// A `file://` URI, or an absolute path.
-    public init(stringLiteral text: String) { self = text.hasPrefix("/") ? Root(path: text) : Root(uri: text) }
+    /// A `file://` URI, or a path; one that is not absolute begins at the current directory.
+    public init(stringLiteral text: String) { self = text.contains("://") ? Root(uri: text) : Root(path: text) }
 }

@@ -107,7 +107,7 @@ extension Server {
     ) {
         var numbers: [UInt32] = []
         func number(_ what: String, _ run: @escaping Body) -> UInt32 {
-            numbers.append(handler(kind.rawValue, "\(what) \(kind.word)s", run))
+            numbers.append(handler(kind.rawValue, "\(what) \(kind.word)s", passesOn: true, run))
             return numbers[numbers.count - 1]
         }
         let listing = list.map { list in

@@ -17,13 +17,14 @@ extension Server {
     ///   - parameters: JSON Schema of the arguments, which come as text and are converted to it; derived from `Input`
     ///     when nil.
     ///   - complete: who completes which argument. One that is an enum or a truth value completes itself.
+    ///   - choices: arguments of which the values are known: those that begin like what is there complete it.
     ///   - handler: runs in a task of its own, which is cancelled when the client cancels the request. It returns text or
     ///     `Content`, which the user says, a `PromptMessage`, an array of these, or a `GetPromptResult`. What it throws
     ///     becomes a JSON-RPC error, as that of a resource.
     public func prompt<Input: Decodable & Sendable, Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, icons: [JSONValue]? = nil,
         meta: JSONValue? = nil, enabled: Bool = true, arguments: [Types.PromptArgument]? = nil,
-        parameters: JSONValue? = nil, complete: [String: Completer] = [:],
+        parameters: JSONValue? = nil, complete: [String: Completer] = [:], choices: [String: [String]] = [:],
         _ handler: @escaping @Sendable (Input, Context) async throws -> Output
     ) {
         let encode = PromptOutcome<Output>.encoder
@@ -38,8 +39,8 @@ extension Server {
                 prompt.set("icons", list: icons)
                 prompt.set("_meta", meta)
                 return Offer(
-                    definition: prompt.json, parameters: try Arguments<Input>.schema(parameters), completers: complete,
-                    enabled: enabled)
+                    definition: prompt.json, parameters: try Arguments<Input>.schema(parameters),
+                    completers: completers(complete, choices), enabled: enabled)
             },
             run: { params, context in
                 try encode(try await handler(try Arguments<Input>.parameters(params), context))
@@ -50,12 +51,12 @@ extension Server {
     public func prompt<Input: Decodable & Sendable, Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, icons: [JSONValue]? = nil,
         meta: JSONValue? = nil, enabled: Bool = true, arguments: [Types.PromptArgument]? = nil,
-        parameters: JSONValue? = nil, complete: [String: Completer] = [:],
+        parameters: JSONValue? = nil, complete: [String: Completer] = [:], choices: [String: [String]] = [:],
         _ handler: @escaping @Sendable (Input) async throws -> Output
     ) {
         prompt(
             name, description, title: title, icons: icons, meta: meta, enabled: enabled, arguments: arguments,
-            parameters: parameters, complete: complete
+            parameters: parameters, complete: complete, choices: choices
         ) { (input: Input, _) in try await handler(input) }
     }
 

@@ -22,15 +22,16 @@ extension Server {
     ///   - parameters: JSON Schema of the variables, which come as text and are converted to it; derived from `Variables`
     ///     when nil.
     ///   - complete: who completes which variable.
+    ///   - choices: variables of which the values are known: those that begin like what is there complete it.
     ///   - handler: runs in a task of its own, which is cancelled when the client cancels the request. It returns text,
-    ///     `Data`, `ResourceContents` or an array of them, a `ReadResourceResult`, or any other value, which is read as
-    ///     JSON. What it throws becomes a JSON-RPC error: `TricornError.rpc` as it is (`resourceNotFound` makes the one for
+    ///     `Data` or `ResourceContents`, an array of one of these, a `ReadResourceResult`, or any other value, which is
+    ///     read as JSON; nil is an error. What it throws becomes a JSON-RPC error: `TricornError.rpc` as it is (`resourceNotFound` makes the one for
     ///     what is not there), the text of a `ToolError`, only the type's name of any other error.
     public func resource<Variables: Decodable & Sendable, Output: Encodable & Sendable>(
         _ uri: String, _ description: String? = nil, name: String? = nil, title: String? = nil,
         mimeType: String? = nil, size: Int? = nil, annotations: Types.Annotations? = nil, icons: [JSONValue]? = nil,
         meta: JSONValue? = nil, enabled: Bool = true, parameters: JSONValue? = nil,
-        complete: [String: Completer] = [:],
+        complete: [String: Completer] = [:], choices: [String: [String]] = [:],
         _ handler: @escaping @Sendable (Variables, Context) async throws -> Output
     ) {
         let isTemplate = uri.contains("{")
@@ -54,8 +55,8 @@ extension Server {
                         "a resource without {\(variable.stringValue ?? "")} in its URI has no such variable")
                 }
                 return Offer(
-                    definition: resource.json, parameters: isTemplate ? schema : nil, completers: complete,
-                    enabled: enabled)
+                    definition: resource.json, parameters: isTemplate ? schema : nil,
+                    completers: completers(complete, choices), enabled: enabled)
             },
             run: { params, context in
                 try encode(try await handler(try Arguments<Variables>.parameters(params), context))
@@ -67,12 +68,12 @@ extension Server {
         _ uri: String, _ description: String? = nil, name: String? = nil, title: String? = nil,
         mimeType: String? = nil, size: Int? = nil, annotations: Types.Annotations? = nil, icons: [JSONValue]? = nil,
         meta: JSONValue? = nil, enabled: Bool = true, parameters: JSONValue? = nil,
-        complete: [String: Completer] = [:],
+        complete: [String: Completer] = [:], choices: [String: [String]] = [:],
         _ handler: @escaping @Sendable (Variables) async throws -> Output
     ) {
         resource(
             uri, description, name: name, title: title, mimeType: mimeType, size: size, annotations: annotations,
-            icons: icons, meta: meta, enabled: enabled, parameters: parameters, complete: complete
+            icons: icons, meta: meta, enabled: enabled, parameters: parameters, complete: complete, choices: choices
         ) { (variables: Variables, _) in try await handler(variables) }
     }
 
@@ -120,24 +121,50 @@ extension Arguments {
 }
 
 /// How a resource's result becomes an answer.
-enum ResourceOutcome<Output: Encodable & Sendable> {
+enum ResourceOutcome<Output: Encodable> {
     /// - Parameter typed: the definition says a MIME type.
     static func encoder(typed: Bool) -> @Sendable (Output) throws -> Answer {
+        if let optional = Output.self as? any OptionalOutput.Type {
+            let encode = optional.encoder(typed: typed)
+            return { try encode($0) }
+        }
         switch Output.self {
         case is String.Type: return { .text($0 as! String) }
-        case is Data.Type: return { try .of(value: ["blob": ($0 as! Data).base64EncodedString()]) }
+        case is Data.Type: return { try .of(value: blob($0 as! Data)) }
         case is ReadResourceResult.Type: return { try .of(result: $0) }
-        case is ResourceContents.Type, is [ResourceContents].Type, is Types.AnyResourceContents.Type,
-            is [Types.AnyResourceContents].Type, is Types.TextResourceContents.Type,
-            is [Types.TextResourceContents].Type, is Types.BlobResourceContents.Type,
-            is [Types.BlobResourceContents].Type:
+        case is ResourceContents.Type, is Types.AnyResourceContents.Type, is Types.TextResourceContents.Type,
+            is Types.BlobResourceContents.Type:
             return { try .of(value: $0) }
+        case is [String].Type: return { try .of(result: ["contents": ($0 as! [String]).map { ["text": $0] }]) }
+        case is [Data].Type: return { try .of(result: ["contents": ($0 as! [Data]).map(blob)]) }
+        case is [ResourceContents].Type, is [Types.AnyResourceContents].Type, is [Types.TextResourceContents].Type,
+            is [Types.BlobResourceContents].Type:
+            return { try .of(result: ["contents": $0]) }
         default:
             // Spelt out: a value with a member "text" is no contents.
             return { value in
                 let json = try JSONWriter.encode(value).withBytes { String(decoding: $0, as: UTF8.self) }
                 return try .of(value: typed ? ["text": json] : ["text": json, "mimeType": "application/json"])
             }
+        }
+    }
+}
+
+private func blob(_ data: Data) -> [String: String] { ["blob": data.base64EncodedString()] }
+
+/// What a resource's handler returns that may return nothing.
+private protocol OptionalOutput {
+    static func encoder(typed: Bool) -> @Sendable (Any) throws -> Answer
+}
+
+extension Optional: OptionalOutput where Wrapped: Encodable {
+    fileprivate static func encoder(typed: Bool) -> @Sendable (Any) throws -> Answer {
+        let encode = ResourceOutcome<Wrapped>.encoder(typed: typed)
+        return { value in
+            guard let value = value as? Wrapped else {
+                throw ToolError("the resource's handler returned nil, expected text, data, contents or a value")
+            }
+            return try encode(value)
         }
     }
 }
@@ -162,7 +189,7 @@ extension Types.ReadResourceResult {
 
     /// The bytes of the first contents that have some.
     public var data: Data? {
-        for case .blob(let contents) in contents { return Data(base64Encoded: contents.blob) }
+        for case .blob(let contents) in contents { return Data(lenient: contents.blob) }
         return nil
     }
 }

@@ -20,10 +20,13 @@ public final class Server: Sendable {
     let source: UInt32
     private let registered = Locked(Registered())
     let report: Report
+    let state: ServerState
     private let onWarning: @Sendable (String) -> Void
     private let callbacks = Callbacks()
     let listening = Locked([(number: UInt64, callback: @Sendable (String) -> Void)]())
     let exchanges = Locked([UInt64: Exchange]())
+    /// Those of `Middleware.logging`.
+    let loggers = Locked([@Sendable (RequestRecord) -> Void]())
 
     private struct Registered {
         var handlers: [Slot: [UInt32]] = [:]
@@ -35,6 +38,7 @@ public final class Server: Sendable {
         case offered(Kind, String)
         case source(Kind)
         case hook(String)
+        case middleware(UInt32)
     }
 
     /// A server called `name`.
@@ -48,6 +52,8 @@ public final class Server: Sendable {
     ///   - maxQueuedNotifications: notifications waiting for a slow peer (256).
     ///   - pingInterval: without a message of a legacy client for so long, it is asked for a sign of life (never).
     ///   - pingTimeout: a client that does not answer that for so long is taken for lost, and its session ends (20 s).
+    ///   - lifespan: starts and stops what handlers share.
+    ///   - state: what handlers share that needs neither, as `Context.state`.
     ///   - onError: hears what handlers throw, other than `ToolError` and `TricornError.rpc`, and the name of the tool or
     ///     prompt, or the URI of the resource. To standard error by default; the client only ever learns the type of such
     ///     an error.
@@ -57,6 +63,7 @@ public final class Server: Sendable {
         websiteURL: String? = nil, icons: [JSONValue]? = nil, instructions: String? = nil, pageSize: Int? = nil,
         maxMessageBytes: Int? = nil, maxNesting: Int? = nil, maxInFlight: Int? = nil,
         maxQueuedNotifications: Int? = nil, pingInterval: Duration? = nil, pingTimeout: Duration? = nil,
+        lifespan: Lifespan? = nil, state: (any Sendable)? = nil,
         onError: (@Sendable (any Error, String) -> Void)? = nil,
         onWarning: @escaping @Sendable (String) -> Void = { StandardError.write("\($0)\n") }
     ) {
@@ -80,6 +87,7 @@ public final class Server: Sendable {
             StandardError.write("\(subject) failed: \(type(of: error)): \(error)\n")
         }
         self.onWarning = onWarning
+        self.state = ServerState(state)
         source = Host.shared.listen()
         let source = source
         var failure: TricornError?
@@ -93,6 +101,9 @@ public final class Server: Sendable {
             failure = .from(error)
             do { core = try make(["name": "unusable"]) } catch { fatalError("Tricorn's core does not start: \(error)") }
         }
+        if let lifespan {
+            do { try self.state.attach(lifespan, to: core, report) } catch { failure = failure ?? .from(error) }
+        }
         if let failure { registered.with { $0.failure = failure } }
         Host.shared.replaceListener(source) { [weak self] name, params in self?.event(name, params) }
     }
@@ -100,6 +111,7 @@ public final class Server: Sendable {
     deinit {
         Host.shared.replaceListener(source, nil)
         try? core.close()
+        state.orphan()
         Host.shared.removeHandlers(registered.with { $0.handlers.values.flatMap { $0 } })
     }
 
@@ -114,6 +126,9 @@ public final class Server: Sendable {
         case "warning":
             let message = value["message"]?.stringValue ?? value.description
             callbacks.offer { [onWarning] in onWarning(message) }
+        case "request":
+            let record = RequestRecord(json: value), loggers = loggers.with { $0 }
+            callbacks.offer { for logger in loggers { logger(record) } }
         case "http_head", "http_chunk": exchangeEvent(name, value)
         default: break
         }
@@ -148,17 +163,23 @@ public final class Server: Sendable {
             registered.with { [numbers] in $0.handlers[.offered(kind, name)] = numbers }
         } catch {
             Host.shared.removeHandlers(numbers)
-            var failure = TricornError.from(error)
-            if case .misuse(let message) = failure, !message.hasPrefix(subject) {
-                failure = .misuse("\(subject): \(message)")
-            }
-            registered.with { [failure] in $0.failure = $0.failure ?? failure }
+            fail(error, subject)
         }
     }
 
+    /// Keeps what was wrong with a declaration, for `check`.
+    func fail(_ error: any Error, _ subject: String) {
+        var failure = TricornError.from(error)
+        if case .misuse(let message) = failure, !message.hasPrefix(subject) {
+            failure = .misuse("\(subject): \(message)")
+        }
+        registered.with { [failure] in $0.failure = $0.failure ?? failure }
+    }
+
     /// Registers a handler, which is to be `keep`t.
-    func handler(_ name: String, _ subject: String, _ run: @escaping Body) -> UInt32 {
-        Host.shared.add(name, subject, report, run)
+    func handler(_ name: String, _ subject: String, passesOn: Bool = false, _ run: @escaping Body) -> UInt32 {
+        let subject = Subject(name: name, text: subject, report: report, passesOn: passesOn, state: state)
+        return Host.shared.add(subject, .server) { params, call in try await run(params, Context(call)) }
     }
 
     /// The handlers of `slot` are these from now on; those before are forgotten.
@@ -216,16 +237,27 @@ public final class Server: Sendable {
     /// output meanwhile goes to standard error.
     public func serveStdio() async throws {
         try check()
-        try await serve { op in try core.serveStdio(op: op) }
+        try await serve { [core] op in try core.serveStdio(op: op) }
     }
 
-    func serve(_ start: (UInt64) throws -> Void) async throws {
+    func serve(_ start: @escaping @Sendable (UInt64) throws -> Void) async throws {
+        try Task.checkCancellation()
+        let serving = Task { try await Host.shared.perform(start) }
         do {
-            _ = try await Host.shared.perform(start)
-        } catch is CancellationError {
-            close()
-            throw CancellationError()
+            _ = try await withTaskCancellationHandler {
+                try await serving.value
+            } onCancel: {
+                // It ends as after `close`, which has its time to stop what the lifespan started.
+                close()
+                Task {
+                    try await Task.sleep(for: .seconds(5))
+                    serving.cancel()
+                }
+            }
+        } catch {
+            throw state.own(error)
         }
+        try Task.checkCancellation()
     }
 
     /// Stops serving everywhere: nothing new is accepted, running handlers are cancelled, `run` and its like return.

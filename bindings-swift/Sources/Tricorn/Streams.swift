@@ -37,6 +37,9 @@ final class Streams: Sendable {
         case "warning":
             let message = Self.value(params)?["message"]?.stringValue ?? ""
             callbacks.offer { [heard = options.onWarning] in heard(message) }
+        case "request":
+            guard let value = Self.value(params) else { return }
+            callbacks.offer { [options] in options.log(RequestRecord(json: value)) }
         case "closed":
             finish()
             guard close(), let heard = options.onClose else { return }

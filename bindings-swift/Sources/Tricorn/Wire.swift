@@ -147,10 +147,10 @@ public struct WireFields: Hashable, Sendable {
     @inline(never) @_semantics("optimize.sil.specialize.generic.never")
     func required<Value: WireValue>(_ key: String) -> Value { Value(checked: object[key] ?? .null) }
 
-    /// An explicit null counts as absent, but stays and is written again.
+    /// An explicit null counts as absent, and so does what is no `Value`; both stay and are written again.
     @inline(never) @_semantics("optimize.sil.specialize.generic.never")
     func optional<Value: WireValue>(_ key: String) -> Value? {
-        guard let json = object[key], !json.isNull || Value.self == JSONValue.self else { return nil }
+        guard let json = object[key], !json.isNull || Value.self == JSONValue.self, Value.fits(json) else { return nil }
         return Value(checked: json)
     }
 

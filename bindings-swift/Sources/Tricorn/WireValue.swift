@@ -7,6 +7,13 @@ protocol WireValue: Sendable {
     init(checked json: JSONValue)
 
     var json: JSONValue { get }
+
+    /// Whether `init(checked:)` can make something of it: peers are not always checked.
+    static func fits(_ json: JSONValue) -> Bool
+}
+
+extension WireValue {
+    static func fits(_ json: JSONValue) -> Bool { true }
 }
 
 extension JSONValue: WireValue {
@@ -34,6 +41,8 @@ extension JSONObject: WireValue {
 }
 
 extension Bool: WireValue {
+    static func fits(_ json: JSONValue) -> Bool { json.boolValue != nil }
+
     static func check(_ json: JSONValue) throws {
         guard case .bool = json else { throw json.mismatch("boolean") }
     }
@@ -44,6 +53,8 @@ extension Bool: WireValue {
 }
 
 extension Int: WireValue {
+    static func fits(_ json: JSONValue) -> Bool { json.intValue != nil }
+
     static func check(_ json: JSONValue) throws {
         guard json.intValue != nil else { throw json.mismatch("integer") }
     }
@@ -54,6 +65,8 @@ extension Int: WireValue {
 }
 
 extension Double: WireValue {
+    static func fits(_ json: JSONValue) -> Bool { json.doubleValue != nil }
+
     static func check(_ json: JSONValue) throws {
         guard json.doubleValue != nil else { throw json.mismatch("number") }
     }
@@ -64,6 +77,8 @@ extension Double: WireValue {
 }
 
 extension String: WireValue {
+    static func fits(_ json: JSONValue) -> Bool { json.stringValue != nil }
+
     static func check(_ json: JSONValue) throws {
         guard case .string = json else { throw json.mismatch("string") }
     }

@@ -636,7 +636,7 @@ public protocol CoreBridgeProtocol: AnyObject, Sendable {
 
     func closeStream(key: UInt64) throws  -> Bool
 
-    func completeError(key: UInt64, code: Int64, message: String, data: String?) throws  -> Bool
+    func completeError(key: UInt64, error: CoreError) throws  -> Bool
 
     func completeFailed(key: UInt64, text: String) throws  -> Bool
 
@@ -652,6 +652,8 @@ public protocol CoreBridgeProtocol: AnyObject, Sendable {
     func context(key: UInt64) throws  -> CorePayload?
 
     func log(key: UInt64, level: String, logger: String?, data: Data) throws  -> Bool
+
+    func next(key: UInt64, op: UInt64, json: Data) throws
 
     func notify(key: UInt64, method: String, json: Data) throws  -> Bool
 
@@ -767,15 +769,13 @@ open func closeStream(key: UInt64)throws  -> Bool  {
 })
 }
 
-open func completeError(key: UInt64, code: Int64, message: String, data: String?)throws  -> Bool  {
+open func completeError(key: UInt64, error: CoreError)throws  -> Bool  {
     return try  FfiConverterBool.lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
         uniffiCallStatus in
     uniffi_tricorn_swift_fn_method_corebridge_complete_error(
             self.uniffiCloneHandle(),
         FfiConverterUInt64.lower(key),
-        FfiConverterInt64.lower(code),
-        FfiConverterString.lower(message),
-        FfiConverterOptionString.lower(data),uniffiCallStatus
+        FfiConverterTypeCoreError_lower(error),uniffiCallStatus
     )
 })
 }
@@ -856,6 +856,19 @@ open func log(key: UInt64, level: String, logger: String?, data: Data)throws  ->
     )
         }
 })
+}
+
+open func next(key: UInt64, op: UInt64, json: Data)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+        FfiConverterByRefBytes.lower(json) { jsonFb in
+    uniffi_tricorn_swift_fn_method_corebridge_next(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(key),
+        FfiConverterUInt64.lower(op),
+        jsonFb,uniffiCallStatus
+    )
+        }
+}
 }
 
 open func notify(key: UInt64, method: String, json: Data)throws  -> Bool  {
@@ -981,6 +994,10 @@ public func FfiConverterTypeCoreBridge_lower(_ value: CoreBridge) -> UInt64 {
 
 public protocol CoreClientProtocol: AnyObject, Sendable {
 
+    func addBuiltin(options: String) throws
+
+    func addMiddleware(handler: UInt32) throws
+
     func close(op: UInt64) throws
 
     func connect(op: UInt64) throws
@@ -1072,6 +1089,24 @@ public static func inMemory(bridge: CoreBridge, source: UInt32, server: CoreServ
 }
 
 
+
+open func addBuiltin(options: String)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreclient_add_builtin(
+            self.uniffiCloneHandle(),
+        FfiConverterString.lower(options),uniffiCallStatus
+    )
+}
+}
+
+open func addMiddleware(handler: UInt32)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreclient_add_middleware(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt32.lower(handler),uniffiCallStatus
+    )
+}
+}
 
 open func close(op: UInt64)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
         uniffiCallStatus in
@@ -1333,6 +1368,270 @@ public func FfiConverterTypeCoreEndpoint_lift(_ handle: UInt64) throws -> CoreEn
 #endif
 public func FfiConverterTypeCoreEndpoint_lower(_ value: CoreEndpoint) -> UInt64 {
     return FfiConverterTypeCoreEndpoint.lower(value)
+}
+
+
+
+
+
+
+public protocol CoreGroupProtocol: AnyObject, Sendable {
+
+    func add(name: String, source: UInt32, target: String) throws  -> CoreClient
+
+    func addServer(name: String, source: UInt32, server: CoreServer) throws  -> CoreClient
+
+    func client(name: String, source: UInt32) throws  -> CoreClient?
+
+    func close(op: UInt64) throws
+
+    func connect(op: UInt64) throws
+
+    func failures() throws  -> CorePayload
+
+    func list(op: UInt64, kind: String, options: String) throws
+
+    func names() throws  -> [String]
+
+    func reconnect(op: UInt64, name: String) throws
+
+    func remove(op: UInt64, name: String) throws
+
+    func route(op: UInt64, kind: String, name: String) throws
+
+    func setLogLevel(op: UInt64, level: String) throws
+
+}
+open class CoreGroup: CoreGroupProtocol, @unchecked Sendable {
+    fileprivate let handle: UInt64
+
+    /// Used to instantiate a [FFIObject] without an actual handle, for fakes in tests, mostly.
+#if swift(>=5.8)
+    @_documentation(visibility: private)
+#endif
+    public struct NoHandle {
+        public init() {}
+    }
+
+    // We'd like this to be `private` but for Swifty reasons,
+    // we can't implement `FfiConverter` without making this `required` and we can't
+    // make it `required` without making it `public`.
+#if swift(>=5.8)
+    @_documentation(visibility: private)
+#endif
+    required public init(unsafeFromHandle handle: UInt64) {
+        self.handle = handle
+    }
+
+    // This constructor can be used to instantiate a fake object.
+    // - Parameter noHandle: Placeholder value so we can have a constructor separate from the default empty one that may be implemented for classes extending [FFIObject].
+    //
+    // - Warning:
+    //     Any object instantiated with this constructor cannot be passed to an actual Rust-backed object. Since there isn't a backing handle the FFI lower functions will crash.
+#if swift(>=5.8)
+    @_documentation(visibility: private)
+#endif
+    public init(noHandle: NoHandle) {
+        self.handle = 0
+    }
+
+#if swift(>=5.8)
+    @_documentation(visibility: private)
+#endif
+    public func uniffiCloneHandle() -> UInt64 {
+        return try! rustCall { uniffi_tricorn_swift_fn_clone_coregroup(self.handle, $0) }
+    }
+public convenience init(bridge: CoreBridge, servers: String, options: String)throws  {
+    let handle =
+        try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_constructor_coregroup_new(
+        FfiConverterTypeCoreBridge_lower(bridge),
+        FfiConverterString.lower(servers),
+        FfiConverterString.lower(options),uniffiCallStatus
+    )
+}
+    self.init(unsafeFromHandle: handle)
+}
+
+    deinit {
+        if handle == 0 {
+            // Mock objects have handle=0 don't try to free them
+            return
+        }
+
+        try! rustCall { uniffi_tricorn_swift_fn_free_coregroup(handle, $0) }
+    }
+
+
+
+
+open func add(name: String, source: UInt32, target: String)throws  -> CoreClient  {
+    return try  FfiConverterTypeCoreClient_lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coregroup_add(
+            self.uniffiCloneHandle(),
+        FfiConverterString.lower(name),
+        FfiConverterUInt32.lower(source),
+        FfiConverterString.lower(target),uniffiCallStatus
+    )
+})
+}
+
+open func addServer(name: String, source: UInt32, server: CoreServer)throws  -> CoreClient  {
+    return try  FfiConverterTypeCoreClient_lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coregroup_add_server(
+            self.uniffiCloneHandle(),
+        FfiConverterString.lower(name),
+        FfiConverterUInt32.lower(source),
+        FfiConverterTypeCoreServer_lower(server),uniffiCallStatus
+    )
+})
+}
+
+open func client(name: String, source: UInt32)throws  -> CoreClient?  {
+    return try  FfiConverterOptionTypeCoreClient.lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coregroup_client(
+            self.uniffiCloneHandle(),
+        FfiConverterString.lower(name),
+        FfiConverterUInt32.lower(source),uniffiCallStatus
+    )
+})
+}
+
+open func close(op: UInt64)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coregroup_close(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(op),uniffiCallStatus
+    )
+}
+}
+
+open func connect(op: UInt64)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coregroup_connect(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(op),uniffiCallStatus
+    )
+}
+}
+
+open func failures()throws  -> CorePayload  {
+    return try  FfiConverterTypeCorePayload_lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coregroup_failures(
+            self.uniffiCloneHandle(),uniffiCallStatus
+    )
+})
+}
+
+open func list(op: UInt64, kind: String, options: String)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coregroup_list(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(op),
+        FfiConverterString.lower(kind),
+        FfiConverterString.lower(options),uniffiCallStatus
+    )
+}
+}
+
+open func names()throws  -> [String]  {
+    return try  FfiConverterSequenceString.lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coregroup_names(
+            self.uniffiCloneHandle(),uniffiCallStatus
+    )
+})
+}
+
+open func reconnect(op: UInt64, name: String)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coregroup_reconnect(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(op),
+        FfiConverterString.lower(name),uniffiCallStatus
+    )
+}
+}
+
+open func remove(op: UInt64, name: String)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coregroup_remove(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(op),
+        FfiConverterString.lower(name),uniffiCallStatus
+    )
+}
+}
+
+open func route(op: UInt64, kind: String, name: String)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coregroup_route(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(op),
+        FfiConverterString.lower(kind),
+        FfiConverterString.lower(name),uniffiCallStatus
+    )
+}
+}
+
+open func setLogLevel(op: UInt64, level: String)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coregroup_set_log_level(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(op),
+        FfiConverterString.lower(level),uniffiCallStatus
+    )
+}
+}
+
+
+
+}
+
+
+#if swift(>=5.8)
+@_documentation(visibility: private)
+#endif
+public struct FfiConverterTypeCoreGroup: FfiConverter {
+    typealias FfiType = UInt64
+    typealias SwiftType = CoreGroup
+
+    public static func lift(_ handle: UInt64) throws -> CoreGroup {
+        return CoreGroup(unsafeFromHandle: handle)
+    }
+
+    public static func lower(_ value: CoreGroup) -> UInt64 {
+        return value.uniffiCloneHandle()
+    }
+
+    public static func read(from buf: inout (data: Data, offset: Data.Index)) throws -> CoreGroup {
+        let handle: UInt64 = try readInt(&buf)
+        return try lift(handle)
+    }
+
+    public static func write(_ value: CoreGroup, into buf: inout [UInt8]) {
+        writeInt(&buf, lower(value))
+    }
+}
+
+
+#if swift(>=5.8)
+@_documentation(visibility: private)
+#endif
+public func FfiConverterTypeCoreGroup_lift(_ handle: UInt64) throws -> CoreGroup {
+    return try FfiConverterTypeCoreGroup.lift(handle)
+}
+
+#if swift(>=5.8)
+@_documentation(visibility: private)
+#endif
+public func FfiConverterTypeCoreGroup_lower(_ value: CoreGroup) -> UInt64 {
+    return FfiConverterTypeCoreGroup.lower(value)
 }
 
 
@@ -1691,7 +1990,11 @@ public protocol CoreServerProtocol: AnyObject, Sendable {
 
     func add(kind: String, definition: String, options: String, handler: UInt32) throws
 
+    func addBuiltin(options: String) throws
+
     func addFiles(options: String) throws
+
+    func addMiddleware(handler: UInt32) throws
 
     func close() throws
 
@@ -1712,6 +2015,8 @@ public protocol CoreServerProtocol: AnyObject, Sendable {
     func setEnabled(kind: String, name: String, yes: Bool) throws  -> Bool
 
     func setHook(name: String, handler: UInt32) throws
+
+    func setLifespan(start: UInt32, stop: UInt32) throws
 
     func setSource(kind: String, list: UInt32?, get: UInt32?) throws
 
@@ -1792,11 +2097,29 @@ open func add(kind: String, definition: String, options: String, handler: UInt32
 }
 }
 
+open func addBuiltin(options: String)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreserver_add_builtin(
+            self.uniffiCloneHandle(),
+        FfiConverterString.lower(options),uniffiCallStatus
+    )
+}
+}
+
 open func addFiles(options: String)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
         uniffiCallStatus in
     uniffi_tricorn_swift_fn_method_coreserver_add_files(
             self.uniffiCloneHandle(),
         FfiConverterString.lower(options),uniffiCallStatus
+    )
+}
+}
+
+open func addMiddleware(handler: UInt32)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreserver_add_middleware(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt32.lower(handler),uniffiCallStatus
     )
 }
 }
@@ -1894,6 +2217,16 @@ open func setHook(name: String, handler: UInt32)throws   {try rustCallWithError(
             self.uniffiCloneHandle(),
         FfiConverterString.lower(name),
         FfiConverterUInt32.lower(handler),uniffiCallStatus
+    )
+}
+}
+
+open func setLifespan(start: UInt32, stop: UInt32)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreserver_set_lifespan(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt32.lower(start),
+        FfiConverterUInt32.lower(stop),uniffiCallStatus
     )
 }
 }
@@ -2255,6 +2588,30 @@ fileprivate struct FfiConverterOptionString: FfiConverterRustBuffer {
 #if swift(>=5.8)
 @_documentation(visibility: private)
 #endif
+fileprivate struct FfiConverterOptionTypeCoreClient: FfiConverterRustBuffer {
+    typealias SwiftType = CoreClient?
+
+    public static func write(_ value: SwiftType, into buf: inout [UInt8]) {
+        guard let value = value else {
+            writeInt(&buf, Int8(0))
+            return
+        }
+        writeInt(&buf, Int8(1))
+        FfiConverterTypeCoreClient.write(value, into: &buf)
+    }
+
+    public static func read(from buf: inout (data: Data, offset: Data.Index)) throws -> SwiftType {
+        switch try readInt(&buf) as Int8 {
+        case 0: return nil
+        case 1: return try FfiConverterTypeCoreClient.read(from: &buf)
+        default: throw UniffiInternalError.unexpectedOptionalTag
+        }
+    }
+}
+
+#if swift(>=5.8)
+@_documentation(visibility: private)
+#endif
 fileprivate struct FfiConverterOptionTypeCorePayload: FfiConverterRustBuffer {
     typealias SwiftType = CorePayload?
 
@@ -2297,6 +2654,31 @@ fileprivate struct FfiConverterOptionTypeCoreError: FfiConverterRustBuffer {
         case 1: return try FfiConverterTypeCoreError.read(from: &buf)
         default: throw UniffiInternalError.unexpectedOptionalTag
         }
+    }
+}
+
+#if swift(>=5.8)
+@_documentation(visibility: private)
+#endif
+fileprivate struct FfiConverterSequenceString: FfiConverterRustBuffer {
+    typealias SwiftType = [String]
+
+    public static func write(_ value: [String], into buf: inout [UInt8]) {
+        let len = Int32(value.count)
+        writeInt(&buf, len)
+        for item in value {
+            FfiConverterString.write(item, into: &buf)
+        }
+    }
+
+    public static func read(from buf: inout (data: Data, offset: Data.Index)) throws -> [String] {
+        let len: Int32 = try readInt(&buf)
+        var seq = [String]()
+        seq.reserveCapacity(Int(len))
+        for _ in 0 ..< len {
+            seq.append(try FfiConverterString.read(from: &buf))
+        }
+        return seq
     }
 }
 
@@ -2366,6 +2748,12 @@ private let initializationResult: InitializationResult = {
     if (uniffi_tricorn_swift_checksum_func_core_version() != 3047) {
         return InitializationResult.apiChecksumMismatch
     }
+    if (uniffi_tricorn_swift_checksum_method_coreclient_add_builtin() != 16788) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coreclient_add_middleware() != 57120) {
+        return InitializationResult.apiChecksumMismatch
+    }
     if (uniffi_tricorn_swift_checksum_method_coreclient_close() != 27738) {
         return InitializationResult.apiChecksumMismatch
     }
@@ -2387,6 +2775,42 @@ private let initializationResult: InitializationResult = {
     if (uniffi_tricorn_swift_checksum_method_coreclient_set_roots() != 55880) {
         return InitializationResult.apiChecksumMismatch
     }
+    if (uniffi_tricorn_swift_checksum_method_coregroup_add() != 37160) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coregroup_add_server() != 2717) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coregroup_client() != 19943) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coregroup_close() != 14406) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coregroup_connect() != 1178) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coregroup_failures() != 47337) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coregroup_list() != 48253) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coregroup_names() != 20538) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coregroup_reconnect() != 18136) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coregroup_remove() != 57261) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coregroup_route() != 42105) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coregroup_set_log_level() != 9763) {
+        return InitializationResult.apiChecksumMismatch
+    }
     if (uniffi_tricorn_swift_checksum_method_corebridge_ask() != 47005) {
         return InitializationResult.apiChecksumMismatch
     }
@@ -2396,7 +2820,7 @@ private let initializationResult: InitializationResult = {
     if (uniffi_tricorn_swift_checksum_method_corebridge_close_stream() != 40301) {
         return InitializationResult.apiChecksumMismatch
     }
-    if (uniffi_tricorn_swift_checksum_method_corebridge_complete_error() != 21670) {
+    if (uniffi_tricorn_swift_checksum_method_corebridge_complete_error() != 38622) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_corebridge_complete_failed() != 39935) {
@@ -2415,6 +2839,9 @@ private let initializationResult: InitializationResult = {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_corebridge_log() != 29921) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_corebridge_next() != 64867) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_corebridge_notify() != 21966) {
@@ -2453,7 +2880,13 @@ private let initializationResult: InitializationResult = {
     if (uniffi_tricorn_swift_checksum_method_coreserver_add() != 43896) {
         return InitializationResult.apiChecksumMismatch
     }
+    if (uniffi_tricorn_swift_checksum_method_coreserver_add_builtin() != 29031) {
+        return InitializationResult.apiChecksumMismatch
+    }
     if (uniffi_tricorn_swift_checksum_method_coreserver_add_files() != 65412) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coreserver_add_middleware() != 58297) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_coreserver_close() != 24931) {
@@ -2486,6 +2919,9 @@ private let initializationResult: InitializationResult = {
     if (uniffi_tricorn_swift_checksum_method_coreserver_set_hook() != 34324) {
         return InitializationResult.apiChecksumMismatch
     }
+    if (uniffi_tricorn_swift_checksum_method_coreserver_set_lifespan() != 62810) {
+        return InitializationResult.apiChecksumMismatch
+    }
     if (uniffi_tricorn_swift_checksum_method_coreserver_set_source() != 28257) {
         return InitializationResult.apiChecksumMismatch
     }
@@ -2493,6 +2929,9 @@ private let initializationResult: InitializationResult = {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_constructor_coreclient_new() != 28141) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_constructor_coregroup_new() != 25674) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_constructor_corebridge_new() != 19320) {

@@ -126,7 +126,8 @@ import Testing
         #expect(stream.status == 200)
         var events = stream.body.makeAsyncIterator()
         let first = try #require(try await events.next())
-        let query = try #require(first.split(separator: "data:").last?.split(whereSeparator: \.isWhitespace).first)
+        let data = try #require(first.split(whereSeparator: \.isNewline).last { $0.hasPrefix("data:") })
+        let query = data.dropFirst(5).trimmingCharacters(in: .whitespaces)
         #expect(query.hasPrefix("?session_id="))
         let posted = try await endpoint.handle(
             HTTPRequest(

@@ -1,0 +1,153 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+internal import TricornCore
+
+/// What runs a request: parameters in, an answer out.
+typealias Body = @Sendable (CorePayload, Context) async throws -> Answer
+
+/// The same on either side.
+typealias CallBody = @Sendable (CorePayload, Call) async throws -> Answer
+
+/// Hears of an error that is not for the peer, of a name alone, and of what failed, for people.
+typealias Report = @Sendable (_ error: any Error, _ name: String, _ subject: String) -> Void
+
+/// What a function that answers requests is called, and what becomes of its errors.
+struct Subject: Sendable {
+    /// A name alone, such as the tool's.
+    var name: String
+    /// For people: `tool "add"`.
+    var text: String
+    /// Hears of errors that are not for the peer.
+    var report: Report
+    /// Errors that other peers sent are for this one, too: a proxy's.
+    var passesOn = false
+    /// It is middleware: what runs inside belongs to the same request.
+    var isMiddleware = false
+    /// The server's.
+    var state: ServerState?
+}
+
+/// A call of a function that is running: what belongs to it and goes with it.
+final class Call: Sendable {
+    let key: UInt64
+    let side: Side
+    /// Of the server whose function it is.
+    let state: ServerState?
+    private let kept = Locked(Kept())
+
+    /// The one that runs in this task.
+    @TaskLocal static var current: Call?
+
+    /// Whose function it is.
+    enum Side: Sendable { case server, client }
+
+    /// Where an error of this library came from.
+    enum Origin {
+        /// A question that this call asked its own peer.
+        case question
+        /// What middleware let run.
+        case inside
+        /// Another connection.
+        case elsewhere
+    }
+
+    private struct Kept {
+        var values: RequestValues?
+        var origins: [TricornError: Origin] = [:]
+        var isFull = false
+    }
+
+    /// The most errors whose origin is kept.
+    private static let most = 64
+
+    init(key: UInt64, side: Side, state: ServerState?) {
+        self.key = key
+        self.side = side
+        self.state = state
+    }
+
+    /// What middleware and handlers of this request share.
+    var values: RequestValues {
+        if let values = kept.with({ $0.values }) { return values }
+        let found = through.flatMap { Host.shared.passing($0)?.values } ?? RequestValues()
+        return kept.with {
+            let values = $0.values ?? found
+            $0.values = values
+            return values
+        }
+    }
+
+    /// The call of the middleware that this one came through.
+    private var through: UInt64? { info?["through"]?.intValue.map { UInt64($0) } }
+
+    /// What the core knows of the request; nil when the call is over.
+    var info: JSONValue? {
+        guard let payload = try? Host.shared.bridge.context(key: key), let text = try? JSONText(payload) else {
+            return nil
+        }
+        return JSONValue(text, 0)
+    }
+
+    func progress(_ progress: Double, total: Double?, message: String?) {
+        _ = try? Host.shared.bridge.progress(key: key, progress: progress, total: total, message: message)
+    }
+
+    // MARK: - errors
+
+    /// Keeps where an error came from, which decides who may read it.
+    func note(_ error: any Error, _ origin: Origin) {
+        guard let error = error as? TricornError else { return }
+        kept.with {
+            if $0.origins.count < Self.most || $0.origins[error] != nil {
+                $0.origins[error] = origin
+            } else {
+                $0.isFull = true
+            }
+        }
+    }
+
+    /// Runs `body`, an error of which came from `origin`.
+    func noting<Result>(_ origin: Origin, _ body: () async throws -> Result) async throws -> Result {
+        do {
+            return try await body()
+        } catch {
+            note(error, origin)
+            throw error
+        }
+    }
+
+    /// What an error is answered with; nil when it is not for the peer.
+    func answer(to error: TricornError, passesOn: Bool) -> Answer? {
+        let origin = kept.with { $0.origins[error] ?? ($0.isFull ? .elsewhere : nil) }
+        switch (origin, error) {
+        case (.inside, _): return .error(error)
+        case (.elsewhere, .rpc): return passesOn ? .error(error) : nil
+        case (_, .rpc): return .error(error)
+        case (.question, .unsupported(let message)), (.question, .timeout(let message)),
+            (.question, .peerMisbehaved(let message)):
+            return .failed(message)
+        default: return nil
+        }
+    }
+
+    // MARK: - answering
+
+    func answer(with answer: Answer) {
+        guard let bridge = try? Host.shared.bridge else { return }
+        do {
+            switch answer {
+            case .text(var text):
+                _ = try text.withUTF8 { try bridge.completeText(key: key, utf8: Data(borrowing: $0)) }
+            case .value(let writer): _ = try writer.withData { try bridge.completeValue(key: key, json: $0) }
+            case .result(let writer): _ = try writer.withData { try bridge.completeResult(key: key, json: $0) }
+            case .failed(let text): _ = try bridge.completeFailed(key: key, text: text)
+            case .error(let error): _ = try bridge.completeError(key: key, error: error.core)
+            }
+        } catch {
+            _ = try? bridge.completeError(key: key, error: TricornError.rpc(code: -32603, message: "internal error").core)
+        }
+    }
+}

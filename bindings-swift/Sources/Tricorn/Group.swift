@@ -1,0 +1,353 @@
+internal import TricornCore
+
+/// Options of a group of clients.
+public struct GroupOptions: Sendable {
+    /// Options of every client.
+    public var client = ClientOptions()
+    /// How long a server may take to connect (30 s); `.zero`: no limit.
+    public var connectTimeout: Duration?
+    /// When the public name of something has the server's name in front.
+    public var prefix: Prefix?
+    /// Sets what answers and hears the server of a name: callbacks, `sampling`, `elicitation`, `roots` and `middleware`.
+    /// Other options are the same for all.
+    public var configure: (@Sendable (_ name: String, _ options: inout ClientOptions) -> Void)?
+
+    /// When the public name of something has the server's name in front.
+    public enum Prefix: String, Sendable, Hashable {
+        /// When another server has something of that name (the default).
+        case clash
+        /// Always.
+        case always
+    }
+
+    /// The core's defaults, but for these.
+    public init(client: ClientOptions = .init(), connectTimeout: Duration? = nil, prefix: Prefix? = nil) {
+        self.client = client
+        self.connectTimeout = connectTimeout
+        self.prefix = prefix
+    }
+
+    var json: JSONValue {
+        var options = client.text
+        options.set("connect_timeout", duration: connectTimeout)
+        options.set("prefix", text: prefix?.rawValue)
+        return options.json
+    }
+
+    /// Of a file or what it holds: somebody listens to what its programs write to their standard error.
+    fileprivate func heard(_ servers: JSONValue) -> JSONValue {
+        var servers = servers
+        if client.onStderr != nil, servers["stderr"] == nil { servers["stderr"] = "event" }
+        return servers
+    }
+
+    fileprivate func of(_ name: String) -> ClientOptions {
+        var options = client
+        configure?(name, &options)
+        return options
+    }
+}
+
+/// What the servers of a group have of a kind, each with the public name under which the group finds it again.
+public struct GroupListing<Definition: Sendable>: Sendable, RandomAccessCollection {
+    /// Something that one of the servers has.
+    public struct Entry: Sendable {
+        /// The server's name.
+        public var server: String
+        /// What the group calls it: its own name, with the server's in front where that is not unique.
+        public var name: String
+        /// As the server has it.
+        public var definition: Definition
+    }
+
+    /// In the order of the servers.
+    public var entries: [Entry]
+    /// Why servers are missing, by their names.
+    public var failures: [String: TricornError]
+
+    /// 0.
+    public var startIndex: Int { 0 }
+    /// The number of entries.
+    public var endIndex: Int { entries.count }
+    /// The entry at `position`.
+    public subscript(position: Int) -> Entry { entries[position] }
+}
+
+/// Clients of many servers as one.
+///
+/// ```swift
+/// let group = try await connectMany("mcp.json")
+/// for (name, error) in group.failures { print("\(name): \(error)") }
+/// for tool in try await group.listTools() { print(tool.name, tool.definition.description ?? "") }
+/// let sum = try await group.callTool("add", ["a": 1, "b": 2])
+/// await group.close()
+/// ```
+/// A server that cannot be reached, or ends, is among `failures` and does not disturb the others. What is not here is a
+/// matter of one server: `group.client("name")`.
+public final class ClientGroup: Sendable {
+    private let core: CoreGroup
+    private let options: GroupOptions
+    private let members = Locked([String: Client]())
+
+    fileprivate init(_ servers: JSONValue, _ options: GroupOptions) throws {
+        self.options = options
+        core = try Tricorn.core {
+            try CoreGroup(
+                bridge: Host.shared.bridge, servers: servers.description, options: options.json.description)
+        }
+        for name in try Tricorn.core({ try core.names() }) {
+            try join(name, nil) { [core] source in
+                guard let client = try core.client(name: name, source: source) else {
+                    throw TricornError.misuse("the group has no server \"\(name)\"")
+                }
+                return client
+            }
+        }
+    }
+
+    private func join(_ name: String, _ server: Server?, _ make: (UInt32) throws -> CoreClient) throws {
+        let client = try Client.member(server, options.of(name), make)
+        let before = members.with { $0.updateValue(client, forKey: name) }
+        _ = before
+    }
+
+    private func perform(_ start: @escaping @Sendable (_ op: UInt64) throws -> Void) async throws -> JSONValue {
+        let payload = try await Client.noting { try await Host.shared.perform(start) }
+        return JSONValue(try JSONText(payload), 0)
+    }
+
+    private static func failures(_ json: JSONValue?) -> [String: TricornError] {
+        var failures: [String: TricornError] = [:]
+        for (name, error) in json?.objectValue ?? [:] { failures[name] = TricornError(json: error) }
+        return failures
+    }
+
+    fileprivate func connected() async throws -> ClientGroup {
+        let settled = try await perform { [core] op in try core.connect(op: op) }
+        let members = members.with { $0 }
+        for (name, connection) in settled["servers"]?.objectValue ?? [:] { members[name]?.opened(connection) }
+        return self
+    }
+
+    // MARK: - the servers
+
+    /// The servers' names, in their order; those of failures, too.
+    public var names: [String] { (try? core.names()) ?? [] }
+
+    /// Why servers are not connected, by their names.
+    public var failures: [String: TricornError] {
+        guard let payload = try? core.failures(), let text = try? JSONText(payload) else { return [:] }
+        return Self.failures(JSONValue(text, 0))
+    }
+
+    /// The client of one server; nil when the group has none of that name. One of `failures` is not connected.
+    public func client(_ name: String) -> Client? { members.with { $0[name] } }
+
+    /// Adds a server and connects to it.
+    @discardableResult
+    public func add(_ name: String, _ target: Target) async throws -> Client {
+        let target = target.json(heard: options.of(name).onStderr != nil)
+        try join(name, nil) { source in try core.add(name: name, source: source, target: target.description) }
+        return try await reconnect(name)
+    }
+
+    /// Adds a server of this process and connects to it, through memory.
+    @discardableResult
+    public func add(_ name: String, _ server: Server) async throws -> Client {
+        try join(name, server)
+        return try await reconnect(name)
+    }
+
+    fileprivate func join(_ name: String, _ server: Server) throws {
+        try server.check()
+        try join(name, server) { source in try core.addServer(name: name, source: source, server: server.core) }
+    }
+
+    /// Connects to a server of the group anew.
+    @discardableResult
+    public func reconnect(_ name: String) async throws -> Client {
+        guard let client = client(name) else {
+            throw TricornError.misuse("the group has no server \"\(name)\"")
+        }
+        client.opened(try await perform { [core] op in try core.reconnect(op: op, name: name) })
+        return client
+    }
+
+    /// Takes a server out of the group and closes its connection. False when there is none of that name.
+    @discardableResult
+    public func remove(_ name: String) async throws -> Bool {
+        let wasThere = try await perform { [core] op in try core.remove(op: op, name: name) }
+        let before = members.with { $0.removeValue(forKey: name) }
+        _ = before
+        return wasThere.boolValue ?? false
+    }
+
+    /// Closes all connections.
+    public func close() async {
+        _ = try? await perform { [core] op in try core.close(op: op) }
+    }
+
+    // MARK: - what they have
+
+    private func list<Definition>(
+        _ kind: Server.Kind, _ options: RequestOptions, _ entry: (JSONValue) -> Definition
+    ) async throws -> GroupListing<Definition> {
+        let text = options.json
+        let settled = try await perform { [core] op in
+            try core.list(op: op, kind: kind.rawValue, options: text)
+        }
+        let entries = (settled["entries"]?.arrayValue ?? []).map { json in
+            GroupListing<Definition>.Entry(
+                server: json["server"]?.stringValue ?? "", name: json["name"]?.stringValue ?? "",
+                definition: entry(json["definition"] ?? [:]))
+        }
+        return GroupListing(entries: entries, failures: Self.failures(settled["failures"]))
+    }
+
+    /// The tools of all servers.
+    public func listTools(_ options: RequestOptions = .init()) async throws -> GroupListing<Tool> {
+        try await list(.tool, options) { Tool(json: $0) }
+    }
+
+    /// The resources of all servers.
+    public func listResources(_ options: RequestOptions = .init()) async throws -> GroupListing<Resource> {
+        try await list(.resource, options) { Resource(checked: $0) }
+    }
+
+    /// The resource templates of all servers.
+    public func listResourceTemplates(
+        _ options: RequestOptions = .init()
+    ) async throws -> GroupListing<ResourceTemplate> {
+        try await list(.resourceTemplate, options) { ResourceTemplate(checked: $0) }
+    }
+
+    /// The prompts of all servers.
+    public func listPrompts(_ options: RequestOptions = .init()) async throws -> GroupListing<Prompt> {
+        try await list(.prompt, options) { Prompt(checked: $0) }
+    }
+
+    /// Whose client a public name belongs to, and what it is called there. Throws an error that names what is near when
+    /// there is none, and one that names the servers when several have it.
+    private func route(_ kind: Server.Kind, _ name: String) async throws -> (client: Client, name: String) {
+        let route = try await perform { [core] op in try core.route(op: op, kind: kind.rawValue, name: name) }
+        guard let server = route["server"]?.stringValue, let client = client(server) else {
+            throw TricornError.misuse("the group has no server for \"\(name)\"")
+        }
+        return (client, route["name"]?.stringValue ?? name)
+    }
+
+    /// Calls the tool of this public name, with `arguments` that encode to a JSON object.
+    public func callTool(
+        _ name: String, _ arguments: some Encodable, _ options: RequestOptions = .init()
+    ) async throws -> CallToolResult {
+        let (client, name) = try await route(.tool, name)
+        return try await client.callTool(name, arguments, options)
+    }
+
+    /// Calls the tool of this public name: `try await group.callTool("add", ["a": 1, "b": 2])`.
+    public func callTool(
+        _ name: String, _ arguments: JSONValue = [:], _ options: RequestOptions = .init()
+    ) async throws -> CallToolResult {
+        let (client, name) = try await route(.tool, name)
+        return try await client.callTool(name, arguments, options)
+    }
+
+    /// Reads a resource of the server that lists it, or has a template for it.
+    public func readResource(_ uri: String, _ options: RequestOptions = .init()) async throws -> ReadResourceResult {
+        let (client, uri) = try await route(.resource, uri)
+        return try await client.readResource(uri, options)
+    }
+
+    /// Asks to be told when a resource changes: by the `onResourceUpdated` of its server's client.
+    public func subscribe(_ uri: String, _ options: RequestOptions = .init()) async throws {
+        let (client, uri) = try await route(.resource, uri)
+        try await client.subscribe(uri, options)
+    }
+
+    /// No longer asks for it.
+    public func unsubscribe(_ uri: String, _ options: RequestOptions = .init()) async throws {
+        let (client, uri) = try await route(.resource, uri)
+        try await client.unsubscribe(uri, options)
+    }
+
+    /// Gets the prompt of this public name.
+    public func getPrompt(
+        _ name: String, _ arguments: [String: String] = [:], _ options: RequestOptions = .init()
+    ) async throws -> GetPromptResult {
+        let (client, name) = try await route(.prompt, name)
+        return try await client.getPrompt(name, arguments, options)
+    }
+
+    /// Gets the prompt of this public name with arguments that encode to a JSON object; what of it is no text is sent as
+    /// its JSON text.
+    public func getPrompt(
+        _ name: String, _ arguments: some Encodable, _ options: RequestOptions = .init()
+    ) async throws -> GetPromptResult {
+        let (client, name) = try await route(.prompt, name)
+        return try await client.getPrompt(name, arguments, options)
+    }
+
+    /// Completes an argument of a prompt of this public name, or a variable of a resource template.
+    public func complete(
+        _ reference: CompletionReference, argument: String, value: String, arguments: [String: String] = [:],
+        _ options: RequestOptions = .init()
+    ) async throws -> Completion {
+        let client: Client, own: CompletionReference
+        switch reference {
+        case .prompt(let name):
+            let route = try await route(.prompt, name)
+            (client, own) = (route.client, .prompt(route.name))
+        case .resource(let uriTemplate):
+            let route = try await route(.resourceTemplate, uriTemplate)
+            (client, own) = (route.client, .resource(route.name))
+        }
+        return try await client.complete(own, argument: argument, value: value, arguments: arguments, options)
+    }
+
+    /// Asks all servers that log, now and later, for messages of at least this level. Says which have refused.
+    @discardableResult
+    public func setLogLevel(_ level: Context.LogLevel) async throws -> [String: TricornError] {
+        let settled = try await perform { [core] op in try core.setLogLevel(op: op, level: level.rawValue) }
+        return Self.failures(settled["failures"])
+    }
+
+    /// The servers may look at these folders and files from now on; see `Client.setRoots`.
+    public func setRoots(_ roots: [Root]) throws {
+        for client in members.with({ Array($0.values) }) { try client.setRoots(roots) }
+    }
+}
+
+/// Connects to all servers of a host's configuration file, `{"mcpServers": {name: …}}`; entries with `"disabled": true`
+/// are left out. That some fail is no error: see `ClientGroup.failures`.
+public func connectMany(_ file: String, _ options: GroupOptions = .init()) async throws -> ClientGroup {
+    try await ClientGroup(options.heard(["file": .string(file)]), options).connected()
+}
+
+/// Connects to all servers of a configuration that is a JSON value.
+public func connectMany(configuration: JSONValue, _ options: GroupOptions = .init()) async throws -> ClientGroup {
+    try await ClientGroup(options.heard(configuration), options).connected()
+}
+
+/// Connects to all of these: `connectMany(["time": .command("uvx", arguments: ["mcp-server-time"]), …])`.
+public func connectMany(
+    _ servers: KeyValuePairs<String, Target>, _ options: GroupOptions = .init()
+) async throws -> ClientGroup {
+    let pairs = servers.map { name, target -> JSONValue in
+        [.string(name), target.json(heard: options.of(name).onStderr != nil)]
+    }
+    return try await ClientGroup(.array(pairs), options).connected()
+}
+
+/// Connects to all of these servers of this process, through memory.
+public func connectMany(
+    to servers: KeyValuePairs<String, Server>, _ options: GroupOptions = .init()
+) async throws -> ClientGroup {
+    let group = try ClientGroup([], options)
+    for (name, server) in servers {
+        try group.join(name, server)
+        // Why one fails is in `failures`.
+        _ = try? await group.reconnect(name)
+        try Task.checkCancellation()
+    }
+    return group
+}
