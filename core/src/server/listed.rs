@@ -87,15 +87,27 @@ impl Listed {
     }
 }
 
-impl Listed {
-    /// Appends the definition as a revision carries it.
-    fn write(&self, out: &mut String, revision: Revision) {
-        out.push_str(self.text(revision).get());
+/// Where on a page the sizes of files belong, which are looked up when no lock is held any more.
+#[derive(Default)]
+pub(super) struct Sizes {
+    #[cfg(feature = "files")]
+    places: Vec<(usize, Arc<super::files::File>)>,
+}
+
+impl Sizes {
+    /// The definition of this was appended.
+    fn note(&mut self, page: &str, listed: &Listed) {
         #[cfg(feature = "files")]
-        if let Some(size) = self.file.as_ref().and_then(|file| file.size()) {
-            out.pop();
-            shape::push_member(out, "size", &size.to_string());
-            out.push('}');
+        self.places.extend(listed.file.iter().map(|file| (page.len() - 1, file.clone())));
+    }
+
+    /// Puts them in.
+    pub(super) fn fill(&self, page: &mut String) {
+        #[cfg(feature = "files")]
+        for (place, file) in self.places.iter().rev() {
+            if let Some(size) = file.size() {
+                page.insert_str(*place, &format!(",\"size\":{size}"));
+            }
         }
     }
 }
@@ -159,7 +171,7 @@ impl<E: Entry> Table<E> {
 }
 
 /// One page of a list, from a server's own entries and those of one session, as `{"tools": […], "nextCursor"?}` without
-/// the closing brace; and whether it is the last. A cursor names the last entry seen, so it survives changes.
+/// the closing brace; whether it is the last; and what is to be put into it. A cursor names the last entry seen, so it survives changes.
 ///
 /// # Errors
 /// −32602 for a cursor that was never given out.
@@ -170,14 +182,14 @@ pub(super) fn page<E: Entry>(
     revision: Revision,
     cursor: Option<&str>,
     page_size: usize,
-) -> Result<(String, bool)> {
+) -> Result<(String, bool, Sizes)> {
     let after = match cursor {
         None | Some("") => 0,
         Some(cursor) => read_cursor(kind, cursor, &tables)?,
     };
     let [mut ours, mut own] = tables.map(|table| table.after(after));
     let mut text = format!("{{{:?}:[", kind.list_member());
-    let (mut count, mut last) = (0, 0);
+    let (mut count, mut last, mut sizes) = (0, 0, Sizes::default());
     loop {
         let next = match (ours.first(), own.first()) {
             (Some(a), Some(b)) if a.listed().serial < b.listed().serial => &mut ours,
@@ -195,16 +207,17 @@ pub(super) fn page<E: Entry>(
         }
         if count == page_size {
             text.push_str(&format!("],\"nextCursor\":\"{}-{last:x}\"", kind.letter()));
-            return Ok((text, false));
+            return Ok((text, false, sizes));
         }
         if count > 0 {
             text.push(',');
         }
-        entry.listed().write(&mut text, revision);
+        text.push_str(entry.listed().text(revision).get());
+        sizes.note(&text, entry.listed());
         (count, last) = (count + 1, entry.listed().serial);
     }
     text.push(']');
-    Ok((text, true))
+    Ok((text, true, sizes))
 }
 
 /// Whether an entry is this table's.

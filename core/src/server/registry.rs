@@ -2,7 +2,7 @@ use std::any::Any;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::listed::{Entry, Kind, Listed, Table, page};
+use super::listed::{Entry, Kind, Listed, Sizes, Table, page};
 use super::prompts::PromptEntry;
 use super::resources::{ResourceEntry, TemplateEntry};
 use super::tools::ToolEntry;
@@ -202,18 +202,18 @@ impl Registry {
             .map(|(_, entry)| entry)
     }
 
-    /// One page of a list without its closing brace, and whether it is the last.
+    /// One page of a list without its closing brace, whether it is the last, and the sizes to be put into it.
     ///
     /// # Errors
     /// −32602 for a cursor that was never given out.
-    pub(crate) fn list(
+    pub(super) fn list(
         &self,
         kind: Kind,
         revision: Revision,
         cursor: Option<&str>,
         page_size: usize,
         changes: Option<&Changes>,
-    ) -> Result<(String, bool)> {
+    ) -> Result<(String, bool, Sizes)> {
         let nothing = Self::default();
         let own = changes.map_or(&nothing, |changes| &changes.own);
         let shown = |listed: &Listed, own: bool| self.sees(kind, listed.name(), own, changes);

@@ -132,10 +132,11 @@ impl Router {
         let page = self.look(link, &call, |registry, changes| {
             registry.list(kind, revision, params.cursor.as_deref(), page_size, changes)
         });
-        let (mut text, last) = match page {
+        let (mut text, last, sizes) = match page {
             Ok(page) => page,
             Err(error) => return fail(link, &call, error),
         };
+        sizes.fill(&mut text);
         #[cfg(feature = "files")]
         if last && kind == Kind::Resource && self.look(link, &call, |registry, _| !registry.directories.is_empty()) {
             if text.ends_with(":[]") {
