@@ -7,7 +7,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tricorn::Events;
 use tricorn::jsonrpc::RawJson;
 use tricorn::prelude::*;
-use tricorn::server::{Action, IntoHandler};
+use tricorn::server::{ElicitAction, IntoHandler};
 
 #[derive(Deserialize, JsonSchema)]
 struct Booking {
@@ -42,7 +42,7 @@ fn server() -> Server {
         .tool("sign_in", "Sign in at a page that the client does not see", |_: Nothing, ctx: Context| async move {
             let action = ctx.elicit_url("Please sign in", "https://example.com/login?id=7", "7").await?;
             ctx.elicitation_complete("7")?; // as a rule later, when the page says so
-            Ok(if action == Action::Accept { "accept" } else { "not accepted" })
+            Ok(if action == ElicitAction::Accept { "accept" } else { "not accepted" })
         })
         .tool("pay", "Needs a visit before it can even begin", || async {
             let page = json!({"mode": "url", "message": "Please pay", "url": "https://example.com/pay",

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tricorn::http::HttpOptions;
 use tricorn::prelude::*;
 use tricorn::protocol::revision::Revision;
-use tricorn::server::{Action, IntoHandler};
+use tricorn::server::{ElicitAction, IntoHandler};
 
 #[derive(Deserialize, JsonSchema)]
 struct Add {
@@ -21,7 +21,7 @@ fn server() -> Server {
         "Ask before something happens",
         |_: Nothing, ctx: Context| async move {
             let answer = ctx.elicit("Really?", &json!({"type": "object", "properties": {}})).await?;
-            Ok(if answer.action == Action::Accept { "sure" } else { "no" })
+            Ok(if answer.action == ElicitAction::Accept { "sure" } else { "no" })
         },
     )
 }
