@@ -91,6 +91,11 @@ class RequestInfo:
         return self.raw.get("meta") or {}
 
     @property
+    def task_id(self) -> str | None:
+        """The task that the request runs as (2025-11-25)."""
+        return self.raw.get("taskId")
+
+    @property
     def transport(self) -> Literal["stdio", "http", "memory"]:
         """How the request came."""
         return self.raw["transport"]  # type: ignore[no-any-return]
@@ -134,7 +139,7 @@ class RequestContext:
         host, key = CURRENT.get(None) or (None, 0)
         if host is None:
             raise MisuseError(f"there is no call: {cls.__name__}.current() works in handlers and what they call")
-        if issubclass(cls, Context) and not host.serves:
+        if Context in cls.__mro__ and not host.serves:
             raise MisuseError(
                 "this is a client's handler, which has no client to talk to: use RequestContext.current()"
             )
@@ -229,6 +234,10 @@ class Context(RequestContext, Generic[State]):
         `data` is any value that JSON has; of anything else its text is sent.
         """
         return self._host.bridge.log(self._key, level, logger, _loggable(data))
+
+    def set_status(self, message: str) -> bool:
+        """Says what the call is doing, for who looks at its task; False when the call is over."""
+        return self._host.bridge.set_status(self._key, message)
 
     def require(self, capability: str) -> None:
         """Refuses the call when the client did not declare a capability, like `"sampling"` or `"elicitation.url"`.

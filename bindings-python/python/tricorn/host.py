@@ -359,6 +359,10 @@ class Host:
                 task.cancel()
         self._tasks.clear()
 
+    def warn(self, message: str) -> None:
+        """Writes a warning to the log."""
+        log.warning("%s", message)
+
     def report(self, error: Exception, name: str, what: object = None) -> None:
         """Tells `on_error`, or the log, that a function of the user failed."""
         try:
