@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .host import Host
     from .prompts import Message, Said
     from .requests import RequestOptions
+    from .session import Session
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
@@ -245,6 +246,13 @@ class Context(RequestContext, Generic[State]):
         The error (an `RpcError`) is the one the protocol prescribes; let it pass.
         """
         self._host.bridge.require(self._key, capability)
+
+    @property
+    def session(self) -> Session:
+        """What this client's session has besides, to add tools, resources and prompts for it alone."""
+        from .session import Session
+
+        return Session(self._host, self._key)
 
     def set_enabled(self, kind: Kind, name: str, enabled: bool) -> bool:
         """Shows or hides something from this client alone, for as long as its session lasts.

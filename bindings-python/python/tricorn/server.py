@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, overload
 
 import msgspec
 
@@ -84,6 +84,9 @@ class ServerOptions(Identity, total=False):
     """Seconds without a message of a legacy client after which it is asked for a sign of life; 0, which is never."""
     ping_timeout: float
     """Seconds after which a client that does not answer that is taken for lost, and its session ends; 20."""
+    capabilities: Sequence[Literal["completions", "prompts", "resources"]]
+    """What is declared to clients though there is none of it yet; nothing. What a client was not told of as it
+    connected it never asks for."""
     tasks: TaskOptions | bool
     """Runs tool calls as tasks, where client and tool want that (2025-11-25, experimental); no."""
 
@@ -175,7 +178,7 @@ class Server(Offer):
         self.name = name or own_name
         self.version = version or own_version
         self._host = Host(True, called("on_error", on_error))
-        self._threads = Threads(max_threads)
+        self._threads = self._host.threads = Threads(max_threads)
         self._body_limit = int(options.get("max_message_bytes", BODY_LIMIT))
         settings: dict[str, Any] = {"name": self.name, "version": self.version, **options}
         switched(settings)
