@@ -317,6 +317,16 @@ impl Bridge {
         guarded(|| Ok(self.inner.get()?.close_stream(key)))
     }
 
+    /// Adds something for the client of a running call alone, as `Server.add`.
+    fn session_add(&self, key: u64, kind: &str, definition: &str, options: &str, handler: u32) -> PyResult<()> {
+        guarded(|| error::checked(self.inner.get()?.session_add(key, kind, definition, options, handler)))
+    }
+
+    /// Removes what was added for the client of a running call alone; False when there is none.
+    fn session_remove(&self, key: u64, kind: &str, name: &str) -> PyResult<bool> {
+        guarded(|| error::checked(self.inner.get()?.session_remove(key, kind, name)))
+    }
+
     /// Shows or hides something from the client of a running call alone; False when that changed nothing.
     fn set_enabled(&self, key: u64, kind: &str, name: &str, yes: bool) -> PyResult<bool> {
         guarded(|| error::checked(self.inner.get()?.set_enabled(key, kind, name, yes)))

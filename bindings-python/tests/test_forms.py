@@ -215,6 +215,10 @@ async def test_pages_that_have_to_be_visited_first(app: Server) -> None:
         raise UrlElicitationRequiredError(page)
 
     async with testing.connect(app, revision=LEGACY) as client:
+        with pytest.raises(RpcError, match="visit a page") as other:  # it declares no elicitation.url
+            await client.call_tool("tool")
+        assert other.value.code == -32603
+    async with testing.connect(app, revision=LEGACY, elicitation_url=lambda: True) as client:
         with pytest.raises(UrlElicitationRequiredError) as caught:
             await client.call_tool("tool")
         assert (caught.value.code, caught.value.elicitations) == (-32042, [page])

@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx
 import pytest
 
-from tricorn import Client, Context, MisuseError, RpcError, Server, connect, testing
+from tricorn import Client, Context, MisuseError, Server, connect, testing
 
-from .conftest import LEGACY, Program
+from .conftest import INITIALIZE, LEGACY, Program
+from .test_asgi import post
 
 
 @dataclass
@@ -81,16 +81,23 @@ def test_with_a_synchronous_client() -> None:
 
 async def test_mounted() -> None:
     log: list[str] = []
-    application = counting(log).asgi(allowed_hosts=["test"])
-    body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-    headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": LEGACY}
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://test") as client:
-        await client.post("/", json=body, headers=headers)
-        assert log == ["start life"]
-        await application.close()
-        assert log == ["start life", "stop"]
-        await client.post("/", json=body, headers=headers)
-        await application.close()
+    application = counting(log).asgi(allowed_hosts=["localhost"])
+    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE["params"]}
+    await post(application, message)
+    assert log == ["start life"]
+    await application.close()
+    assert log == ["start life", "stop"]
+    told: asyncio.Queue[Any] = asyncio.Queue()
+    for kind in ("startup", "shutdown"):
+        told.put_nowait({"type": f"lifespan.{kind}"})
+    await post(application, message)
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message["type"])
+
+    await application({"type": "lifespan"}, told.get, send)
+    assert sent == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
     assert log == ["start life", "stop"] * 2
 
 
@@ -142,7 +149,7 @@ async def test_a_plain_state(app: Server) -> None:
         return ctx.state.count
 
     async with testing.connect(app) as client:
-        assert (await client.call_tool("tool")).text == "tool \"tool\" failed: MisuseError"
+        assert (await client.call_tool("tool")).text == 'tool "tool" failed: MisuseError'
     other = Server("x", state=State(7))
 
     @other.resource("test://count")

@@ -21,6 +21,7 @@ from tricorn import (
     TimeoutError,  # noqa: A004 - this package's
     ToolError,
     UnsupportedError,
+    host,
     testing,
 )
 from tricorn.middleware import Result, concurrency_limit, rate_limit, timing
@@ -373,7 +374,7 @@ async def test_a_clients_middleware_raises_to_the_caller(app: Server) -> None:
         assert caught.value.args == ("inner", "outer")
         with pytest.raises(ToolError, match="mine"):
             await client.call_tool("fail")
-        assert not client._host._raised
+        assert not host._raised
     async with testing.connect(app, revision="2026-07-28", middleware=[outer]) as client:
         # What goes wrong on the way keeps its kind.
         with pytest.raises(UnsupportedError):

@@ -66,24 +66,28 @@ from .logs import LogHandler
 from .middleware import Next, Request
 from .prompts import GetPromptResult, Message, Prompt, PromptArgument, PromptOptions, assistant, user
 from .resources import ReadResourceResult, Resource, ResourceOptions, ResourceTemplate
-from .server import HttpOptions, Server, ServerOptions
+from .server import HttpOptions, Server, ServerOptions, TaskOptions
 from .tool import ToolOptions
 
 if TYPE_CHECKING:
     from .client import AsyncClient, ClientOptions, connect
+    from .group import AsyncClientGroup, ClientGroup, GroupOptions, connect_many
     from .requests import RequestOptions
     from .sync import Client
+    from .tasks import AsyncTaskHandle, Task, TaskHandle
 
 __version__ = version()
 
 __all__ = [
     "Annotations",
     "AsyncClient",
+    "AsyncClientGroup",
     "Audio",
     "AuthError",
     "CallToolResult",
     "CancelledError",
     "Client",
+    "ClientGroup",
     "ClientOptions",
     "ClosedError",
     "Completion",
@@ -94,6 +98,7 @@ __all__ = [
     "EmbeddedResource",
     "Error",
     "GetPromptResult",
+    "GroupOptions",
     "HttpOptions",
     "Icon",
     "Image",
@@ -122,6 +127,10 @@ __all__ = [
     "RpcError",
     "Server",
     "ServerOptions",
+    "AsyncTaskHandle",
+    "Task",
+    "TaskHandle",
+    "TaskOptions",
     "Text",
     "TimeoutError",
     "Tool",
@@ -134,6 +143,7 @@ __all__ = [
     "UrlElicitationRequiredError",
     "assistant",
     "connect",
+    "connect_many",
     "user",
     "__version__",
 ]
@@ -143,7 +153,14 @@ _CLIENT = {
     "Client": "sync",
     "ClientOptions": "client",
     "RequestOptions": "requests",
+    "AsyncClientGroup": "group",
+    "AsyncTaskHandle": "tasks",
+    "ClientGroup": "group",
+    "GroupOptions": "group",
+    "Task": "tasks",
+    "TaskHandle": "tasks",
     "connect": "client",
+    "connect_many": "group",
 }
 
 

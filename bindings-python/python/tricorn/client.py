@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from . import _core
+from .connection import Connection
 from .content import CallToolResult, Implementation, member
 from .context import RequestContext
 from .errors import ClosedError, MisuseError
@@ -31,10 +31,10 @@ from .requests import (
     with_meta,
     written,
 )
-from .server import Identity, Server, caller
+from .server import Identity, Server, TaskOptions, caller, switched
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Unpack
 
 T = TypeVar("T")
 Target = str | Server | Mapping[str, Any] | Sequence[str] | os.PathLike[str]
@@ -69,6 +69,8 @@ class ClientOptions(Identity, Handlers, total=False):
     """Seconds without a message of the server after which it is asked for a sign of life; 0, which is never."""
     ping_timeout: float
     """Seconds after which a server that does not answer that is taken for lost, and the connection ends; 20."""
+    tasks: TaskOptions | bool
+    """Runs `sampling` and `elicitation` as tasks, where the server wants that (2025-11-25, experimental); no."""
     capabilities: Mapping[str, Any]
     """What the server is told this client can do besides, such as `{"experimental": {}}`; nothing."""
     server: str
@@ -109,86 +111,64 @@ def introduce(options: ClientOptions, module: Mapping[str, Any]) -> None:
         options.setdefault("version", version)
 
 
-class AsyncClient(AsyncFeatures):
+class Given:
+    """A client's options, sorted by who needs them."""
+
+    def __init__(self, what: str, options: Mapping[str, Any], known: type) -> None:
+        known_options(what, options, known)
+        self.settings: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
+        if "request_timeout" in options:
+            self.settings["request_timeout"] = limit(options["request_timeout"]) or 0
+        switched(self.settings)
+        take = self.settings.pop
+        self.callbacks = {name: called(name, take(name)) for name in CALLBACKS if name in self.settings}
+        self.questions = {name: take(name) for name in QUESTIONS if name in self.settings}
+        self.middleware: object = take("middleware", ())
+        self.on_error: OnError | None = called("on_error", take("on_error", None))
+
+    def plus(self, what: str, more: Mapping[str, Any]) -> Given:
+        """The same with other callbacks and answers in place."""
+        added = Given(what, more, Handlers)
+        both = Given(what, {}, Handlers)
+        both.callbacks = {**self.callbacks, **added.callbacks}
+        both.questions = {**self.questions, **added.questions}
+        both.middleware = self.middleware
+        return both
+
+
+class AsyncClient(Connection, AsyncFeatures):
     """A connection to one server, for asyncio. It belongs to no task: `close` works from anywhere."""
 
     def __init__(self, target: Target, **options: Unpack[ClientOptions]) -> None:
         introduce(options, sys._getframe(1).f_globals)
-        known_options("client", options, ClientOptions)
-        settings: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
-        if "request_timeout" in options:
-            settings["request_timeout"] = limit(options["request_timeout"]) or 0
-        which = settings.pop("server", None)
-        self._callbacks = {name: called(name, settings.pop(name)) for name in CALLBACKS if name in settings}
-        questions = {name: settings.pop(name) for name in QUESTIONS if name in settings}
-        around = settings.pop("middleware", ())
-        self._host = Host(False, called("on_error", settings.pop("on_error", None)))
-        self._peer = target if isinstance(target, Server) else None
-        self._info: dict[str, Any] | None = None
-        self._closing: asyncio.Task[None] | None = None
-        self._user: object = None
-        self._lent: object = None
+        given = Given("client", options, ClientOptions)
+        which = given.settings.pop("server", None)
+        self._prepare(Host(False, given.on_error), [target] if isinstance(target, Server) else [], given)
         source = self._host.source(self._event)
-        text = encode(settings).decode()
+        text = encode(given.settings).decode()
         if isinstance(target, Server):
-            self._core = _core.Client.in_memory(self._host.bridge, source, target._core, text)
+            core = _core.Client.in_memory(self._host.bridge, source, target._core, text)
         else:
             where = resolve(target, which, "on_stderr" in self._callbacks)
-            self._core = _core.Client(self._host.bridge, source, encode(where).decode(), text)
-        self._has_roots = offer(self._core, self._host, questions)
-        wrap_all(self._core, self._host, around)
+            core = _core.Client(self._host.bridge, source, encode(where).decode(), text)
+        self._offer(core, given)
 
-    # -- life
+    def _prepare(self, host: Host, peers: Iterable[Server], given: Given) -> None:
+        self._begin(host, peers)
+        self._callbacks = given.callbacks
+        self._info: dict[str, Any] | None = None
 
-    async def connect(self) -> Self:
-        """Starts or reaches the server and agrees on a protocol revision."""
-        if self._info is not None or self._closing is not None:
-            raise MisuseError("this client was connected before; make a new one")
-        self._user = self._host.attach()
-        try:
-            if self._peer is not None:
-                self._lent = self._peer._host.lend()
-            self._info = cast("dict[str, Any]", msgspec.json.decode(await self._host.wait(self._core.connect)))
-        except BaseException:
-            await self.close()
-            raise
-        return self
+    def _offer(self, core: _core.Client, given: Given) -> None:
+        self._core = core
+        self._has_roots = offer(core, self._host, given.questions)
+        wrap_all(core, self._host, given.middleware)
 
-    async def close(self) -> None:
-        """Ends the connection, and the child process if there is one; waiting calls raise `ClosedError`."""
-        loop, here = self._host.loop, asyncio.get_running_loop()
-        if loop is None:
-            self._host.bridge.close()
-            return
-        if loop is not here:
-            if loop.is_running():
-                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.close(), loop))
-                return
-            # That loop was stopped or closed under the client: nothing there would bring this to its end.
-            self._user = self._host.attach()
-            self._closing = None
-        if self._closing is None:
-            self._closing = here.create_task(self._shut())
-        await asyncio.shield(self._closing)
+    @property
+    def _native(self) -> _core.Client:
+        return self._core
 
-    async def _shut(self) -> None:
-        try:
-            await self._host.wait(self._core.close)
-        finally:
-            if self._peer is not None:
-                await self._peer._release(self._lent)
-            self._host.cancel_tasks()
-            self._host.detach(self._user)
-            self._host.bridge.close()
-
-    async def __aenter__(self) -> Self:
-        return await self.connect()
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    def __await__(self) -> Generator[Any, None, Self]:
-        return self.connect().__await__()
+    def _opened(self, agreed: dict[str, Any]) -> None:
+        self._info = agreed
 
     # -- what was agreed
 
@@ -252,18 +232,20 @@ class AsyncClient(AsyncFeatures):
         max_timeout: float | None = None,
         on_progress: OnProgress | None = None,
         idempotent: bool = False,
+        task: float | bool = False,
         meta: Mapping[str, Any] | None = None,
     ) -> CallToolResult:
         """Calls a tool. A tool that fails is a result with `is_error`, not an exception.
 
         `timeout` is in seconds without progress (default: the client's `request_timeout`; None or 0: no limit),
         `max_timeout` with. `on_progress` is called on the event loop. Cancelling the task cancels the call.
-        `idempotent`: after a lost session it may be sent again.
+        `idempotent`: after a lost session it may be sent again. `task` runs it as a task of the server, which keeps it
+        for so many seconds (True: as long as it likes), and waits for the result.
         """
         start = self._start(
             "tools/call",
             call_params(name, arguments, meta),
-            request_options(timeout, max_timeout, on_progress, idempotent),
+            request_options(timeout, max_timeout, on_progress, idempotent, task),
         )
         progress = None if on_progress is None else progress_of({"on_progress": on_progress}, self._host)
         return CallToolResult.from_wire(await self._host.wait(start, progress))

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+TaskSupport = Literal["forbidden", "optional", "required"]
+
+
 class _Record(msgspec.Struct, omit_defaults=True, rename={"mime_type": "mimeType", "meta": "_meta"}):
     pass
 
@@ -282,10 +285,12 @@ class CallToolResult(WireResult):
 class Definition:
     """Something as a server lists it. `raw` is the definition without any loss."""
 
-    __slots__ = ("raw",)
+    __slots__ = ("raw", "server")
 
     def __init__(self, raw: dict[str, Any]) -> None:
         self.raw = raw
+        self.server: str | None = None
+        """Which server of a group has it."""
 
     @property
     def name(self) -> str:
@@ -350,6 +355,12 @@ class Tool(Definition):
     def output_schema(self) -> dict[str, Any] | None:
         """JSON Schema of the structured content."""
         return self.raw.get("outputSchema")
+
+    @property
+    def task_support(self) -> TaskSupport:
+        """Whether it may or must be called as a task."""
+        execution = cast("dict[str, Any]", self.raw.get("execution") or {})
+        return cast(Any, execution.get("taskSupport") or "forbidden")  # type: ignore[no-any-return]
 
     @property
     def annotations(self) -> ToolAnnotations | None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .host import Host
     from .prompts import Message, Said
     from .requests import RequestOptions
+    from .session import Session
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
@@ -91,6 +92,11 @@ class RequestInfo:
         return self.raw.get("meta") or {}
 
     @property
+    def task_id(self) -> str | None:
+        """The task that the request runs as (2025-11-25)."""
+        return self.raw.get("taskId")
+
+    @property
     def transport(self) -> Literal["stdio", "http", "memory"]:
         """How the request came."""
         return self.raw["transport"]  # type: ignore[no-any-return]
@@ -134,7 +140,7 @@ class RequestContext:
         host, key = CURRENT.get(None) or (None, 0)
         if host is None:
             raise MisuseError(f"there is no call: {cls.__name__}.current() works in handlers and what they call")
-        if issubclass(cls, Context) and not host.serves:
+        if Context in cls.__mro__ and not host.serves:
             raise MisuseError(
                 "this is a client's handler, which has no client to talk to: use RequestContext.current()"
             )
@@ -230,12 +236,23 @@ class Context(RequestContext, Generic[State]):
         """
         return self._host.bridge.log(self._key, level, logger, _loggable(data))
 
+    def set_status(self, message: str) -> bool:
+        """Says what the call is doing, for who looks at its task; False when the call is over."""
+        return self._host.bridge.set_status(self._key, message)
+
     def require(self, capability: str) -> None:
         """Refuses the call when the client did not declare a capability, like `"sampling"` or `"elicitation.url"`.
 
         The error (an `RpcError`) is the one the protocol prescribes; let it pass.
         """
         self._host.bridge.require(self._key, capability)
+
+    @property
+    def session(self) -> Session:
+        """What this client's session has besides, to add tools, resources and prompts for it alone."""
+        from .session import Session
+
+        return Session(self._host, self._key)
 
     def set_enabled(self, kind: Kind, name: str, enabled: bool) -> bool:
         """Shows or hides something from this client alone, for as long as its session lasts.

@@ -79,7 +79,8 @@ class UrlElicitation(msgspec.Struct, rename={"elicitation_id": "elicitationId"},
 class UrlElicitationRequiredError(RpcError):
     """The user has to visit pages first: `raise UrlElicitationRequiredError(UrlElicitation("Sign in", url, "1"))`.
 
-    Revision 2025-11-25 only (-32042). The client shows the pages, and sends its request again when they are done.
+    Revision 2025-11-25 only (-32042), and only for clients that declare `elicitation.url`; others get -32603 with the
+    message. The client shows the pages, and sends its request again when they are done.
     """
 
     def __init__(self, *elicitations: UrlElicitation, message: str = "the user has to visit a page first") -> None:

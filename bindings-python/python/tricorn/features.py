@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import requests
 from .completion import Completion
-from .content import Definition, Tool
+from .content import Tool
 from .context import Level
 from .prompts import GetPromptResult, Prompt
 from .requests import PROMPTS, RESOURCE_TEMPLATES, RESOURCES, TOOLS, Listing, Request, RequestOptions
 from .resources import ReadResourceResult, Resource, ResourceTemplate
+from .tasks import AsyncTaskHandle, Task, TaskHandle, create
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+TASKS = Listing("tasks/list", "tasks", Task)
 T = TypeVar("T")
-D = TypeVar("D", bound=Definition)
+D = TypeVar("D")
 Reference = str | Prompt | ResourceTemplate | Mapping[str, Any]
 """What is completed: a prompt, a template, a prompt's name, a URI template (it has a `{`), or the schema's object."""
 
@@ -132,6 +134,38 @@ class AsyncFeatures:
         """Wants log messages of this level and more severe ones, for the session; legacy revisions only."""
         await self._do(requests.set_log_level(level), options)
 
+    async def call_tool_task(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        ttl: float | None = None,
+        **options: Unpack[RequestOptions],
+    ) -> AsyncTaskHandle:
+        """Calls a tool as a task, which goes on after this has returned; `handle.result()` waits for what it gives.
+
+        `ttl` is how many seconds the server shall keep it; the server has the last word. Experimental, 2025-11-25 only;
+        `UnsupportedError` where there are no tasks. `call_tool(..., task=True)` waits for the result at once.
+        """
+        return AsyncTaskHandle(self, (await self._do(create(name, arguments, ttl), options)).id)
+
+    def task(self, id: str) -> AsyncTaskHandle:  # noqa: A002 - its name
+        """Comes back to a task of this session by its id."""
+        return AsyncTaskHandle(self, id)
+
+    async def list_tasks(self, **options: Unpack[RequestOptions]) -> list[Task]:
+        """All tasks of this session that the server still keeps."""
+        return [entry async for entry in self._each(TASKS, options)]
+
+    async def list_tasks_page(
+        self, cursor: str | None = None, **options: Unpack[RequestOptions]
+    ) -> tuple[list[Task], str | None]:
+        """One page of tasks and the cursor of the next, None after the last."""
+        return await self._do(TASKS.page(cursor), options)
+
+    def tasks(self, **options: Unpack[RequestOptions]) -> AsyncIterator[Task]:
+        """All tasks, page by page as needed: `async for task in client.tasks()`."""
+        return self._each(TASKS, options)
+
     async def ping(self, **options: Unpack[RequestOptions]) -> None:
         """Asks for a sign of life."""
         await self._do(requests.ping(), options)
@@ -245,6 +279,38 @@ class Features:
     def set_log_level(self, level: Level, **options: Unpack[RequestOptions]) -> None:
         """Wants log messages of this level and more severe ones, for the session; legacy revisions only."""
         self._do(requests.set_log_level(level), options)
+
+    def call_tool_task(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        ttl: float | None = None,
+        **options: Unpack[RequestOptions],
+    ) -> TaskHandle:
+        """Calls a tool as a task, which goes on after this has returned; `handle.result()` waits for what it gives.
+
+        `ttl` is how many seconds the server shall keep it; the server has the last word. Experimental, 2025-11-25 only;
+        `UnsupportedError` where there are no tasks. `call_tool(..., task=True)` waits for the result at once.
+        """
+        return TaskHandle(self, (self._do(create(name, arguments, ttl), options)).id)
+
+    def task(self, id: str) -> TaskHandle:  # noqa: A002 - its name
+        """Comes back to a task of this session by its id."""
+        return TaskHandle(self, id)
+
+    def list_tasks(self, **options: Unpack[RequestOptions]) -> list[Task]:
+        """All tasks of this session that the server still keeps."""
+        return list(self._each(TASKS, options))
+
+    def list_tasks_page(
+        self, cursor: str | None = None, **options: Unpack[RequestOptions]
+    ) -> tuple[list[Task], str | None]:
+        """One page of tasks and the cursor of the next, None after the last."""
+        return self._do(TASKS.page(cursor), options)
+
+    def tasks(self, **options: Unpack[RequestOptions]) -> Iterator[Task]:
+        """All tasks, page by page as needed: `for task in client.tasks()`."""
+        return self._each(TASKS, options)
 
     def ping(self, **options: Unpack[RequestOptions]) -> None:
         """Asks for a sign of life."""

@@ -7,6 +7,7 @@ everything here then happens on that loop's thread.
 from __future__ import annotations
 
 import asyncio
+import collections
 import inspect
 import itertools
 import json
@@ -81,6 +82,8 @@ class Host:
         self.on_error = on_error
         self.table = Table(self._gone)
         self.state: Any = NO_STATE
+        self.threads: Threads | None = None
+        self.kept: collections.deque[int] = collections.deque()
         self.values: dict[int, dict[Any, Any]] = {}
         self.running: dict[int, asyncio.Task[None] | ThreadCall] = {}
         self.cancelled: set[int] = set()
@@ -358,6 +361,10 @@ class Host:
             for task in list(self._tasks):
                 task.cancel()
         self._tasks.clear()
+
+    def warn(self, message: str) -> None:
+        """Writes a warning to the log."""
+        log.warning("%s", message)
 
     def report(self, error: Exception, name: str, what: object = None) -> None:
         """Tells `on_error`, or the log, that a function of the user failed."""

@@ -34,6 +34,7 @@ class Life:
         self._host = host
         self._over = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._stopping: asyncio.Task[Any] | None = None
 
     def numbers(self) -> tuple[int, int]:
         """The entries of the handler table that start and stop it."""
@@ -50,6 +51,7 @@ class Life:
     async def _start(self) -> None:
         loop = asyncio.get_running_loop()
         started: asyncio.Future[None] = loop.create_future()
+        self._stopping = None
         self._over = over = asyncio.Event()
         self._task = task = loop.create_task(self._run(started, over), name="lifespan")
         try:
@@ -77,6 +79,7 @@ class Life:
             self._host.state = NO_STATE
 
     async def _stop(self) -> None:
+        self._stopping = asyncio.current_task()
         self._over.set()
         await self._ended()
 
@@ -92,4 +95,7 @@ class Life:
             return
         done, _ = await asyncio.wait([task], timeout=PATIENCE)
         if not done:
-            await self._stop()
+            self._over.set()
+            await asyncio.wait([task])
+        if self._stopping is not None:  # the engine waits for its answer
+            await asyncio.wait([self._stopping])

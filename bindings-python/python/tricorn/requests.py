@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from .completion import Completion
-from .content import Definition, Progress, Tool
+from .content import Progress, Tool
 from .errors import MisuseError, PeerMisbehavedError
 from .handler import encode
 from .host import Host
@@ -19,7 +19,7 @@ from .prompts import GetPromptResult, Prompt
 from .resources import ReadResourceResult, Resource, ResourceTemplate
 
 T = TypeVar("T")
-D = TypeVar("D", bound=Definition)
+D = TypeVar("D")
 
 OnProgress = Callable[[Progress], object]
 
@@ -41,6 +41,9 @@ class RequestOptions(TypedDict, total=False):
     """Called with the progress that the peer reports; nobody."""
     meta: Mapping[str, Any]
     """The request's `_meta`; none."""
+    task: float | bool
+    """Runs it as a task of the peer, where it can (2025-11-25), and waits for its result: the seconds that the peer
+    keeps it, or True for as long as it likes; no."""
 
 
 _OPTIONS = frozenset(RequestOptions.__annotations__)
@@ -60,7 +63,7 @@ class Request(Generic[T]):
 class Listing(Generic[D]):
     """One of the lists that come in pages."""
 
-    def __init__(self, method: str, member: str, cls: type[D]) -> None:
+    def __init__(self, method: str, member: str, cls: Callable[[dict[str, Any]], D]) -> None:
         self.method = method
         self.member = member
         self.cls = cls
@@ -173,6 +176,7 @@ def request_options(
     max_timeout: float | None = None,
     on_progress: OnProgress | None = None,
     idempotent: bool = False,
+    task: float | bool = False,
 ) -> str:
     """The options of one request for the engine; empty when there are none."""
     options: dict[str, Any] = {}
@@ -184,6 +188,10 @@ def request_options(
         options["progress"] = True
     if idempotent:
         options["idempotent"] = True
+    if task is True:
+        options["task"] = {}
+    elif task is not False:
+        options["task"] = {"ttl": round(task * 1000)}
     return json.dumps(options) if options else ""
 
 
@@ -198,6 +206,7 @@ def written(method: str, options: RequestOptions) -> str:
         options.get("max_timeout"),
         options.get("on_progress"),
         options.get("idempotent", False),
+        options.get("task", False),
     )
 
 

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, overload
 
 import msgspec
 
@@ -48,6 +48,23 @@ class Identity(TypedDict, total=False):
     """Images for user interfaces, such as `Icon("https://example.com/i.png", "image/png", ["48x48"])`."""
 
 
+class TaskOptions(TypedDict, total=False):
+    """Bounds of the tasks that a server, or a client, runs; times in seconds."""
+
+    max_tasks: int
+    """Kept of all sessions; 1,000. The longest finished make room."""
+    max_session_tasks: int
+    """Kept of one session; 250."""
+    max_task_bytes: int
+    """Bytes of all results kept; 16 MiB."""
+    task_ttl: float
+    """How long a task lives when its request does not say; 3600."""
+    max_task_ttl: float
+    """The longest that a task lives, whatever its request says; 86400."""
+    task_poll_interval: float
+    """How often whoever waits should look; 1."""
+
+
 class ServerOptions(Identity, total=False):
     """Options of a server; sizes in bytes, every limit has a safe default."""
 
@@ -67,6 +84,17 @@ class ServerOptions(Identity, total=False):
     """Seconds without a message of a legacy client after which it is asked for a sign of life; 0, which is never."""
     ping_timeout: float
     """Seconds after which a client that does not answer that is taken for lost, and its session ends; 20."""
+    capabilities: Sequence[Literal["completions", "prompts", "resources"]]
+    """What is declared to clients though there is none of it yet; nothing. What a client was not told of as it
+    connected it never asks for."""
+    tasks: TaskOptions | bool
+    """Runs tool calls as tasks, where client and tool want that (2025-11-25, experimental); no."""
+
+
+def switched(settings: dict[str, Any]) -> None:
+    """Writes the option `tasks` as the engine takes it, where it is just switched on or off."""
+    if isinstance(settings.get("tasks"), bool):
+        settings["tasks"] = {} if settings["tasks"] else None
 
 
 class HttpOptions(TypedDict, total=False):
@@ -150,9 +178,10 @@ class Server(Offer):
         self.name = name or own_name
         self.version = version or own_version
         self._host = Host(True, called("on_error", on_error))
-        self._threads = Threads(max_threads)
+        self._threads = self._host.threads = Threads(max_threads)
         self._body_limit = int(options.get("max_message_bytes", BODY_LIMIT))
-        settings = {"name": self.name, "version": self.version, **options}
+        settings: dict[str, Any] = {"name": self.name, "version": self.version, **options}
+        switched(settings)
         source = self._host.source(self._event)
         self._core = _core.Server(self._host.bridge, source, encode(settings).decode())
         self._life: Life | None = None

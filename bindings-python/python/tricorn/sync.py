@@ -12,7 +12,7 @@ import threading
 import weakref
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent import futures
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -32,7 +32,6 @@ from .requests import (
     with_meta,
     written,
 )
-from .server import Server
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -43,12 +42,19 @@ GLANCE = 0.25
 """Seconds until a blocked main thread notices Ctrl-C at the latest."""
 
 
+class Closing(Protocol):
+    """What is closed when the process ends, if it was not before."""
+
+    def close(self) -> None:
+        """Ends it in order."""
+
+
 class _Background:
     """One daemon thread with an event loop, shared by all synchronous clients of the process."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
-        self.clients: weakref.WeakSet[Client] = weakref.WeakSet()
+        self.clients: weakref.WeakSet[Closing] = weakref.WeakSet()
         self.thread = threading.Thread(target=self.loop.run_forever, name="tricorn-clients", daemon=True)
         self.thread.start()
         atexit.register(self.close_all)
@@ -74,7 +80,9 @@ _background: _Background | None = None
 _lock = threading.Lock()
 
 
-def _the_background() -> _Background:
+def the_background() -> _Background:
+    """The thread that all synchronous clients share; refuses to be waited for in itself."""
+    _must_not_block()
     global _background
     with _lock:
         if _background is None:
@@ -152,14 +160,20 @@ class Client(Features):
     def __init__(self, target: Target, **options: Unpack[ClientOptions]) -> None:
         introduce(options, sys._getframe(1).f_globals)
         self._async = AsyncClient(target, **options)
-        self._peer = target if isinstance(target, Server) else None
+
+    @classmethod
+    def of(cls, client: AsyncClient) -> Client:
+        """The synchronous face of a client of the library's own thread."""
+        self = cls.__new__(cls)
+        self._async = client
+        return self
 
     def connect(self) -> Self:
         """Starts or reaches the server and agrees on a protocol revision."""
         _must_not_block()
-        if self._peer is not None:
-            self._peer._host.must_not_block()
-        background = _the_background()
+        for peer in self._async._peers:
+            peer._host.must_not_block()
+        background = the_background()
         background.run(self._async.connect())
         background.clients.add(self)
         return self
@@ -167,7 +181,7 @@ class Client(Features):
     def close(self) -> None:
         """Ends the connection, and the child process if there is one; waiting calls raise `ClosedError`."""
         _must_not_block()
-        background = _the_background()
+        background = the_background()
         background.clients.discard(self)
         background.run(self._async.close())
 
@@ -225,15 +239,17 @@ class Client(Features):
         max_timeout: float | None = None,
         on_progress: OnProgress | None = None,
         idempotent: bool = False,
+        task: float | bool = False,
         meta: Mapping[str, Any] | None = None,
     ) -> CallToolResult:
         """Calls a tool. A tool that fails is a result with `is_error`, not an exception.
 
         `timeout` is in seconds without progress (default: the client's `request_timeout`; None or 0: no limit),
         `max_timeout` with. `on_progress` is called in this thread. Ctrl-C cancels the call at the server.
-        `idempotent`: after a lost session it may be sent again.
+        `idempotent`: after a lost session it may be sent again. `task` runs it as a task of the server, which keeps it
+        for so many seconds (True: as long as it likes), and waits for the result.
         """
-        options = request_options(timeout, max_timeout, on_progress, idempotent)
+        options = request_options(timeout, max_timeout, on_progress, idempotent, task)
         answer = self._wait("tools/call", call_params(name, arguments, meta), options, on_progress)
         return CallToolResult.from_wire(answer)
 
@@ -263,8 +279,8 @@ class Client(Features):
         start = self._async._start(method, params, options)
         host = self._async._host
         _must_not_block()
-        if self._peer is not None:
-            self._peer._host.must_not_block()
+        for peer in self._async._peers:
+            peer._host.must_not_block()
         answer = _Answer()
         op = host.begin(answer, None if on_progress is None else answer.progress)
         try:

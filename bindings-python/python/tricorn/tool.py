@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict, cast
 
 from . import schema
-from .content import BLOCKS, CallToolResult, Icon, Text, ToolAnnotations
+from .content import BLOCKS, CallToolResult, Icon, TaskSupport, Text, ToolAnnotations
 from .errors import MisuseError
 from .handler import Answer, encode
 from .host import Host
@@ -83,6 +83,8 @@ class ToolOptions(TypedDict, total=False):
     """JSON Schema of the structured content, instead of the one of the return type; None for a tool without."""
     definition: Mapping[str, Any]
     """The whole Tool object as clients shall see it; nothing is read off the function then."""
+    task_support: TaskSupport
+    """Whether clients may or must call it as a task, where the server has `tasks` (2025-11-25); `"forbidden"`."""
     run_in_thread: bool
     """For plain functions; False runs them on the event loop, which is faster but must never block. True."""
     enabled: bool
@@ -104,6 +106,7 @@ def define(
         "inputSchema": options.get("input_schema", made),
         "outputSchema": output,
         "annotations": options.get("annotations"),
+        "execution": {"taskSupport": options["task_support"]} if "task_support" in options else None,
         "icons": options.get("icons"),
         "_meta": options.get("meta"),
     }

@@ -1,0 +1,104 @@
+"""How a connection, or a group of them, begins and ends on an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator, Iterable
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from .errors import MisuseError
+from .host import Host
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from .server import Server
+
+
+class Core(Protocol):
+    """The native object that is connected."""
+
+    def connect(self, op: int) -> None:
+        """`op` settles with what was agreed."""
+
+    def close(self, op: int) -> None:
+        """`op` settles when everything has ended."""
+
+
+class Connection:
+    """It belongs to no task: `close` works from anywhere."""
+
+    def _begin(self, host: Host, peers: Iterable[Server]) -> None:
+        self._host = host
+        self._peers = list(peers)
+        self._lent: list[tuple[Server, object]] = []
+        self._closing: asyncio.Task[None] | None = None
+        self._user: object = None
+        self._began = False
+
+    @property
+    def _native(self) -> Core:
+        raise NotImplementedError
+
+    def _opened(self, agreed: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    async def connect(self) -> Self:
+        """Starts or reaches the server and agrees on a protocol revision."""
+        if self._began or self._closing is not None:
+            raise MisuseError("this client was connected before; make a new one")
+        self._began = True
+        self._user = self._host.attach()
+        try:
+            for peer in self._peers:
+                self._borrow(peer)
+            self._opened(msgspec.json.decode(await self._host.wait(self._native.connect)))
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    def _borrow(self, peer: Server) -> None:
+        """A server of this process works on this loop, unless it has one that runs."""
+        self._lent.append((peer, peer._host.lend()))
+
+    async def close(self) -> None:
+        """Ends the connection, and the child process if there is one; waiting calls raise `ClosedError`."""
+        loop, here = self._host.loop, asyncio.get_running_loop()
+        if loop is None:
+            self._host.bridge.close()
+            return
+        if loop is not here:
+            if loop.is_running():
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.close(), loop))
+                return
+            # That loop was stopped or closed under the client: nothing there would bring this to its end.
+            self._user = self._host.attach()
+            self._closing = None
+        if self._closing is None:
+            self._closing = here.create_task(self._shut())
+        await asyncio.shield(self._closing)
+
+    async def _shut(self) -> None:
+        try:
+            await self._host.wait(self._native.close)
+        finally:
+            try:
+                while self._lent:
+                    peer, user = self._lent.pop()
+                    await peer._release(user)
+            finally:
+                self._host.cancel_tasks()
+                self._host.detach(self._user)
+                self._host.bridge.close()
+
+    async def __aenter__(self) -> Self:
+        return await self.connect()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        return self.connect().__await__()

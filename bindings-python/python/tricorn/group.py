@@ -1,0 +1,356 @@
+"""Many servers as one: connected at once, listed together, each thing under a name of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+
+import msgspec
+
+from . import _core
+from .client import AsyncClient, ClientOptions, Given, Target, introduce, resolve
+from .connection import Connection
+from .content import CallToolResult, Definition
+from .context import Kind, Level
+from .errors import Error, MisuseError, from_core
+from .features import AsyncFeatures, Features
+from .handler import encode
+from .handlers import Handlers
+from .host import Host
+from .requests import PROMPTS, RESOURCE_TEMPLATES, RESOURCES, TOOLS, Listing, Request, RequestOptions, written
+from .server import Server
+from .sync import Client, the_background
+from .tasks import AsyncTaskHandle, TaskHandle
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+T = TypeVar("T")
+Servers = str | os.PathLike[str] | Mapping[str, Any]
+"""The path of an `mcp.json`, what such a file holds, `{"mcpServers": {...}}`, or targets as `connect` takes them, by
+name."""
+
+_LISTS: dict[str, tuple[Kind, Listing[Any]]] = {
+    "tools/list": ("tool", TOOLS),
+    "resources/list": ("resource", RESOURCES),
+    "resources/templates/list": ("resource_template", RESOURCE_TEMPLATES),
+    "prompts/list": ("prompt", PROMPTS),
+}
+_NAMED: dict[str, tuple[Kind, str]] = {
+    "prompts/get": ("prompt", "name"),
+    "resources/read": ("resource", "uri"),
+    "resources/subscribe": ("resource", "uri"),
+    "resources/unsubscribe": ("resource", "uri"),
+}
+
+
+class GroupOptions(ClientOptions, total=False):
+    """Options of a group: those of every client in it, and what the group does; times in seconds."""
+
+    connect_timeout: float
+    """How long a server may take to connect; 30, and 0 for no limit."""
+    prefix: Literal["clash", "always"]
+    """Whether the server's name comes before names that several servers have (`"clash"`), or before all."""
+    each: Callable[[str], Handlers]
+    """What the client of one server does besides, by the server's name: callbacks, answers to questions; nothing."""
+
+
+def connect_many(servers: Servers, **options: Unpack[GroupOptions]) -> AsyncClientGroup:
+    """A client of many servers: `async with connect_many("mcp.json") as group: ...`.
+
+    A server that fails is among `group.failures` and stops nothing.
+    """
+    introduce(options, sys._getframe(1).f_globals)
+    return AsyncClientGroup(servers, **options)
+
+
+class _Member(AsyncClient):
+    """The client of one server of a group, which connects it."""
+
+    def __init__(self, group: AsyncClientGroup, name: str, given: Given) -> None:
+        self._group = group
+        self._name = name
+        self._prepare(group._host, (), given)
+
+    async def connect(self) -> Self:
+        await self._group.reconnect(self._name)
+        return self
+
+    async def close(self) -> None:
+        if self._info is not None:
+            self._info = None
+            await self._host.wait(self._core.close)
+
+    def _refuse(self) -> None:
+        raise self._group.failures.get(self._name) or MisuseError(f"{self._name} is not connected")
+
+
+class AsyncClientGroup(Connection, AsyncFeatures):
+    """Several servers as one client: what they list comes under names that are unique in the group.
+
+    A name that several servers have gets the server's name before it, `files_read`. Every entry says its `server`;
+    `group["files"]` is the client of one server.
+    """
+
+    def __init__(self, servers: Servers, **options: Unpack[GroupOptions]) -> None:
+        introduce(options, sys._getframe(1).f_globals)
+        self._given = given = Given("group", options, GroupOptions)
+        self._of_each: Callable[[str], Handlers] | None = given.settings.pop("each", None)
+        targets: dict[str, Server] = {}
+        others: object = servers
+        if isinstance(servers, Mapping) and "mcpServers" not in servers:
+            heard = "on_stderr" in given.callbacks
+            several = cast("Mapping[str, Target]", servers)
+            targets = {name: target for name, target in several.items() if isinstance(target, Server)}
+            others = [[name, resolve(target, None, heard)] for name, target in several.items() if name not in targets]
+        elif isinstance(servers, os.PathLike):
+            others = os.fspath(servers)
+        self._begin(Host(False, given.on_error), targets.values())
+        text = encode(given.settings).decode()
+        self._core = _core.ClientGroup(self._host.bridge, encode(others).decode(), text)
+        self._clients: dict[str, _Member] = {}
+        for name in self._core.names():
+            self._seat(name, partial(self._core.client, name))
+        for name, server in targets.items():
+            self._seat(name, self._adding(name, server))
+
+    def _adding(self, name: str, server: Server) -> Callable[[int], _core.Client]:
+        return lambda source: self._core.add_server(name, source, server._core)
+
+    def _seat(self, name: str, make: Callable[[int], _core.Client | None]) -> _Member:
+        given = self._given
+        if self._of_each is not None:
+            given = given.plus("each", dict(self._of_each(name)))
+        member = _Member(self, name, given)
+        core = make(self._host.source(member._event))
+        if core is None:
+            raise MisuseError(f"the group has no server {name!r}")
+        member._offer(core, given)
+        self._clients[name] = member
+        return member
+
+    @property
+    def _native(self) -> _core.ClientGroup:
+        return self._core
+
+    def _opened(self, agreed: dict[str, Any]) -> None:
+        for name, info in agreed["servers"].items():
+            self._clients[name]._info = info
+
+    # -- the servers
+
+    @property
+    def names(self) -> list[str]:
+        """The servers' names in their order."""
+        return self._core.names()
+
+    @property
+    def failures(self) -> dict[str, Error]:
+        """Why servers are not connected, by name."""
+        return {name: _error(raw) for name, raw in msgspec.json.decode(self._core.failures()).items()}
+
+    def __getitem__(self, name: str) -> AsyncClient:
+        """The client of one server. Closing it leaves the others alone; `connect` connects it anew."""
+        try:
+            return self._clients[name]
+        except KeyError:
+            raise MisuseError(f"the group has no server {name!r}; there are {', '.join(self._clients)}") from None
+
+    async def add(self, name: str, target: Target) -> AsyncClient:
+        """Adds a server and connects it."""
+        if isinstance(target, Server):
+            self._seat(name, self._adding(name, target))
+            self._borrow(target)
+        else:
+            where = encode(resolve(target, None, "on_stderr" in self._given.callbacks)).decode()
+            self._seat(name, lambda source: self._core.add(name, source, where))
+        return await self.reconnect(name)
+
+    async def remove(self, name: str) -> bool:
+        """Takes a server out of the group and ends its connection; False when there is none."""
+        removed = await self._host.wait(lambda op: self._core.remove(op, name))
+        member = self._clients.pop(name, None)
+        if member is not None:
+            member._info = None
+        return cast(bool, msgspec.json.decode(removed))
+
+    async def reconnect(self, name: str) -> AsyncClient:
+        """Connects a server anew."""
+        member = self[name]
+        member._info = msgspec.json.decode(await self._host.wait(lambda op: self._core.reconnect(op, name)))
+        return member
+
+    # -- requests
+
+    async def call_tool(
+        self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[RequestOptions]
+    ) -> CallToolResult:
+        """Calls the tool of this public name, as `AsyncClient.call_tool`."""
+        client, own = await self._route("tool", name)
+        return await client.call_tool(own, arguments, **options)
+
+    async def call_tool_task(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        ttl: float | None = None,
+        **options: Unpack[RequestOptions],
+    ) -> AsyncTaskHandle:
+        """As `AsyncClient.call_tool_task`."""
+        client, own = await self._route("tool", name)
+        return await client.call_tool_task(own, arguments, ttl, **options)
+
+    async def set_log_level(self, level: Level, **options: Unpack[RequestOptions]) -> None:
+        """Wants log messages of this level and more severe ones of all servers that log, now and later."""
+        written("logging/setLevel", options)
+        answer = await self._host.wait(lambda op: self._core.set_log_level(op, level))
+        self._warn("logging/setLevel", answer)
+
+    async def ping(self, **options: Unpack[RequestOptions]) -> None:
+        """Asks all servers that are connected for a sign of life."""
+        clients = [client for client in self._clients.values() if client._info is not None]
+        await asyncio.gather(*(client.ping(**options) for client in clients))
+
+    async def _route(self, kind: Kind, name: str) -> tuple[AsyncClient, str]:
+        found = msgspec.json.decode(await self._host.wait(lambda op: self._core.route(op, kind, name)))
+        return self[found["server"]], found["name"]
+
+    async def _do(self, request: Request[T], options: RequestOptions) -> T:
+        method, params = request.method, request.params or {}
+        if method in _LISTS:
+            return cast(T, (await self._list(method, options), None))
+        if method == "completion/complete":
+            ref: Mapping[str, Any] = params["ref"]
+            kind: Kind = "prompt" if ref.get("type") == "ref/prompt" else "resource_template"
+            key = "name" if kind == "prompt" else "uri"
+            client, own = await self._route(kind, ref[key])
+            params = {**params, "ref": {**ref, key: own}}
+        elif method in _NAMED:
+            kind, key = _NAMED[method]
+            client, own = await self._route(kind, params[key])
+            params = {**params, key: own}
+        else:
+            raise MisuseError(f'{method}: ask one of the servers, as in group["{next(iter(self._clients), "name")}"]')
+        return await client._do(Request(method, params, request.read), options)
+
+    async def _list(self, method: str, options: RequestOptions) -> list[Definition]:
+        kind, listing = _LISTS[method]
+        settings = written(method, options)
+        answer = await self._host.wait(lambda op: self._core.listing(op, kind, settings))
+        self._warn(method, answer)
+        found: list[Definition] = []
+        for entry in msgspec.json.decode(answer)["entries"]:
+            raw: dict[str, Any] = entry["definition"]
+            if kind in ("tool", "prompt"):
+                raw["name"] = entry["name"]
+            definition: Definition = listing.cls(raw)
+            definition.server = entry["server"]
+            found.append(definition)
+        return found
+
+    def _warn(self, method: str, answer: bytes) -> None:
+        for name, raw in msgspec.json.decode(answer)["failures"].items():
+            self._host.warn(f"{method} of {name}: {_error(raw)}")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {', '.join(self._clients)}>"
+
+
+def _error(raw: dict[str, Any]) -> Error:
+    data = None if raw.get("data") is None else msgspec.json.encode(raw["data"])
+    return from_core(raw["kind"], raw["message"], raw.get("code"), data)
+
+
+class ClientGroup(Features):
+    """Several servers as one client, for code without asyncio: `with ClientGroup("mcp.json") as group: ...`.
+
+    As `AsyncClientGroup`; callbacks are called in a thread of the library's own, `on_progress` too.
+    """
+
+    def __init__(self, servers: Servers, **options: Unpack[GroupOptions]) -> None:
+        introduce(options, sys._getframe(1).f_globals)
+        self._async = AsyncClientGroup(servers, **options)
+
+    def connect(self) -> Self:
+        """Connects to all servers; those that cannot be are among `failures`."""
+        for peer in self._async._peers:
+            peer._host.must_not_block()
+        background = the_background()
+        background.run(self._async.connect())
+        background.clients.add(self)
+        return self
+
+    def close(self) -> None:
+        """Ends all connections."""
+        background = the_background()
+        background.clients.discard(self)
+        background.run(self._async.close())
+
+    def __enter__(self) -> Self:
+        return self.connect()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def names(self) -> list[str]:
+        """The servers' names in their order."""
+        return self._async.names
+
+    @property
+    def failures(self) -> dict[str, Error]:
+        """Why servers are not connected, by name."""
+        return self._async.failures
+
+    def __getitem__(self, name: str) -> Client:
+        """The client of one server. Closing it leaves the others alone; `connect` connects it anew."""
+        return Client.of(self._async[name])
+
+    def add(self, name: str, target: Target) -> Client:
+        """Adds a server and connects it."""
+        the_background().run(self._async.add(name, target))
+        return self[name]
+
+    def remove(self, name: str) -> bool:
+        """Takes a server out of the group and ends its connection; False when there is none."""
+        return the_background().run(self._async.remove(name))
+
+    def reconnect(self, name: str) -> Client:
+        """Connects a server anew."""
+        the_background().run(self._async.reconnect(name))
+        return self[name]
+
+    def call_tool(
+        self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[RequestOptions]
+    ) -> CallToolResult:
+        """Calls the tool of this public name, as `Client.call_tool`."""
+        return the_background().run(self._async.call_tool(name, arguments, **options))
+
+    def call_tool_task(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        ttl: float | None = None,
+        **options: Unpack[RequestOptions],
+    ) -> TaskHandle:
+        """As `Client.call_tool_task`."""
+        client, own = the_background().run(self._async._route("tool", name))
+        return Client.of(client).call_tool_task(own, arguments, ttl, **options)
+
+    def set_log_level(self, level: Level, **options: Unpack[RequestOptions]) -> None:
+        """Wants log messages of this level and more severe ones of all servers that log, now and later."""
+        the_background().run(self._async.set_log_level(level, **options))
+
+    def ping(self, **options: Unpack[RequestOptions]) -> None:
+        """Asks all servers that are connected for a sign of life."""
+        the_background().run(self._async.ping(**options))
+
+    def _do(self, request: Request[T], options: RequestOptions) -> T:
+        return the_background().run(self._async._do(request, options))
+
+    def __repr__(self) -> str:
+        return repr(self._async).replace("AsyncClient", "Client")

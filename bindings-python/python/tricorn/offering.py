@@ -1,0 +1,234 @@
+"""What can be offered, to all clients or to one: tools, resources, prompts, by functions or values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
+
+from . import completion, prompts, resources, schema, tool
+from .completion import Complete
+from .context import Kind
+from .errors import MisuseError
+from .handler import Subject, encode, handler
+from .host import Handler, Host, Threads
+from .prompts import PromptOptions
+from .resources import ResourceOptions
+from .tool import ToolOptions
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Offering:
+    """What can be offered: to all clients of a server, or to one."""
+
+    _host: Host
+    _threads: Threads
+
+    # -- tools
+
+    @overload
+    def tool(self, function: F, /) -> F: ...
+
+    @overload
+    def tool(self, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
+
+    def tool(self, function: F | None = None, /, **options: Unpack[ToolOptions]) -> F | Callable[[F], F]:
+        """Makes a function a tool: `@app.tool`, or `@app.tool(title="Add", ...)` with any of `ToolOptions`.
+
+        The name, description and schemas come from the function: its docstring describes it, `Annotated[int,
+        msgspec.Meta(description=...)]`, pydantic's `Field` or an `Args:` section describe the parameters. A parameter
+        annotated `Context` receives the call's context. What it returns is the answer: a plain value, content blocks
+        (`Text`, `Image`, ...), a list of them, or a whole `CallToolResult`. `ToolError` tells the model what went
+        wrong, `RpcError` answers with a protocol error; of any other exception the model sees the type only, the
+        server's `on_error` all.
+
+        Plain functions run in worker threads, `async def` on the event loop.
+        """
+        if function is not None:
+            self.add_tool(function, **options)
+            return function
+
+        def register(function: F) -> F:
+            self.add_tool(function, **options)
+            return function
+
+        return register
+
+    def add_tool(self, function: Callable[..., Any], /, **options: Unpack[ToolOptions]) -> None:
+        """Makes a function a tool; the same as `tool` for functions that exist already."""
+        _known("tool", options, ToolOptions)
+        signature = schema.read(function)
+        given = options.get("definition")
+        returns, output = schema.result(signature.hint)
+        made, make = schema.arguments(signature)
+        definition = tool.define(function, signature, options, made, output) if given is None else dict(given)
+        if "outputSchema" not in definition and returns == "value":
+            returns = "any"
+        answer = tool.answering(self._host, returns, "outputSchema" in definition)
+        subject = Subject("tool", str(definition.get("name")), for_model=True)
+        threads = self._where(options)
+        entry = handler(self._host, subject, signature, make, answer, threads)
+        self._add("tool", definition, {}, entry, {}, options.get("enabled", True))
+
+    def remove_tool(self, name: str) -> bool:
+        """Removes a tool; False when there is none of that name."""
+        return self._remove("tool", name)
+
+    # -- resources
+
+    def resource(self, uri: str, /, **options: Unpack[ResourceOptions]) -> Callable[[F], F]:
+        """Makes a function what is read at a URI: `@app.resource("notes://today", mime_type="text/plain")`.
+
+        A URI with `{...}` is a template (RFC 6570), and the variables are the function's parameters, typed: with
+        `@app.resource("notes://{number}")` and `number: int` the engine refuses what is no integer. A parameter
+        annotated `Context` receives the call's context; where there are no variables, `uri: str` is the URI. What the
+        function returns is the answer: text, bytes, `ResourceContents` or a list of them, a `ReadResourceResult`, or
+        any other value, which is read as JSON. `ResourceNotFoundError` says that there is none.
+        """
+        if callable(uri):
+            raise MisuseError('resource: say where it is: @app.resource("notes://today")')
+
+        def register(function: F) -> F:
+            self.add_resource(uri, function, **options)
+            return function
+
+        return register
+
+    def add_resource(self, uri: str, content: Any, /, **options: Unpack[ResourceOptions]) -> None:
+        """As `resource` for a function that exists already, or for a plain value: text, bytes, anything JSON has."""
+        _known("resource", options, ResourceOptions)
+        template = "{" in uri
+        kind: Literal["resource", "resource_template"] = "resource_template" if template else "resource"
+        subject = Subject("resource template" if template else "resource", uri)
+        parameters: dict[str, Any] = {}
+        function: Callable[..., Any] | None = None
+        description: str | None = None
+        if callable(content):
+            function = cast("Callable[..., Any]", content)
+            signature = schema.read(function)
+            description = signature.description
+            resources.check_parameters(uri, signature)
+            made, make = schema.arguments(signature)
+            answer = resources.answering(self._host, schema.is_result(signature.hint, "ReadResourceResult"))
+            entry = handler(self._host, subject, signature, make, answer, self._where(options))
+            if template:
+                parameters["parameters"] = made
+        elif template:
+            raise MisuseError(f"{subject}: expected a function of the variables, got {content!r}")
+        else:
+            entry = self._constant(content)
+        definition = resources.define(kind, uri, function, description, options)
+        complete = options.get("complete", {})
+        if complete and not template:
+            raise MisuseError(f"{subject}: complete: the URI has no variables")
+        self._add(kind, definition, parameters, entry, complete, options.get("enabled", True))
+
+    def _constant(self, content: Any) -> Handler:
+        answer = resources.answering(self._host)
+
+        def entry(_params: bytes, key: int) -> None:
+            answer(key, content)
+
+        return entry
+
+    def remove_resource(self, uri: str) -> bool:
+        """Removes a resource; False when there is none of that URI."""
+        return self._remove("resource", uri)
+
+    def remove_resource_template(self, uri_template: str) -> bool:
+        """Removes a resource template; False when there is none like that."""
+        return self._remove("resource_template", uri_template)
+
+    # -- prompts
+
+    @overload
+    def prompt(self, function: F, /) -> F: ...
+
+    @overload
+    def prompt(self, /, **options: Unpack[PromptOptions]) -> Callable[[F], F]: ...
+
+    def prompt(self, function: F | None = None, /, **options: Unpack[PromptOptions]) -> F | Callable[[F], F]:
+        """Makes a function a prompt: `@app.prompt`, or `@app.prompt(title="Review", ...)` with any of `PromptOptions`.
+
+        Its parameters are the prompt's arguments. They come as text; with `lines: int` the engine reads and checks a
+        number. What it returns is the answer: text, which the user says; messages, made by `user(...)` and
+        `assistant(...)`; content blocks; a list of these; or a `GetPromptResult`.
+        """
+        if function is not None:
+            self.add_prompt(function, **options)
+            return function
+
+        def register(function: F) -> F:
+            self.add_prompt(function, **options)
+            return function
+
+        return register
+
+    def add_prompt(self, function: Callable[..., Any], /, **options: Unpack[PromptOptions]) -> None:
+        """Makes a function a prompt; the same as `prompt` for functions that exist already."""
+        _known("prompt", options, PromptOptions)
+        signature = schema.read(function)
+        definition = prompts.define(function, signature.description, options)
+        made, make = schema.arguments(signature)
+        answer = prompts.answering(self._host, schema.is_result(signature.hint, "GetPromptResult"))
+        subject = Subject("prompt", definition["name"])
+        entry = handler(self._host, subject, signature, make, answer, self._where(options))
+        complete, enabled = options.get("complete", {}), options.get("enabled", True)
+        self._add("prompt", definition, {"parameters": made}, entry, complete, enabled)
+
+    def remove_prompt(self, name: str) -> bool:
+        """Removes a prompt; False when there is none of that name."""
+        return self._remove("prompt", name)
+
+    def _where(self, options: Any) -> Threads | None:
+        return self._threads if options.get("run_in_thread", True) else None
+
+    def _add(
+        self,
+        kind: Kind,
+        definition: dict[str, Any],
+        settings: dict[str, Any],
+        entry: Handler,
+        complete: Mapping[str, Complete],
+        enabled: bool,
+    ) -> None:
+        name = str(definition.get({"resource": "uri", "resource_template": "uriTemplate"}.get(kind, "name")))
+        of = f"{kind.replace('_', ' ')} {json.dumps(name)}"
+        host = self._host
+        numbers = [host.add(entry)]
+        try:
+            completions: dict[str, int] = {}
+            for argument, function in complete.items():
+                numbers.append(host.add(completion.completer(host, of, argument, function, self._threads)))
+                completions[argument] = numbers[-1]
+            if completions:
+                settings["completions"] = completions
+            if not enabled:
+                settings["enabled"] = False
+            text = encode(settings).decode() if settings else ""
+            self._tell(kind, encode(definition).decode(), text, numbers[0])
+        except BaseException:
+            for number in numbers:
+                host.drop(number)
+            raise
+        self._keep(kind, name, numbers)
+
+    def _tell(self, kind: Kind, definition: str, options: str, number: int) -> None:
+        raise NotImplementedError
+
+    def _keep(self, kind: Kind, name: str, numbers: list[int]) -> None:
+        raise NotImplementedError
+
+    def _remove(self, kind: Kind, name: str) -> bool:
+        raise NotImplementedError
+
+
+def _known(what: str, options: Any, known: type) -> None:
+    unknown = options.keys() - known.__annotations__.keys()
+    if unknown:
+        there = ", ".join(known.__annotations__)
+        raise MisuseError(f"{what}: no option {unknown.pop()!r}; there are {there}")

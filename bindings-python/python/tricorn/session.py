@@ -1,0 +1,47 @@
+"""What one client's session has besides what the server offers to all."""
+
+from __future__ import annotations
+
+from .context import Context, Kind
+from .errors import Error, MisuseError
+from .host import Host
+from .offering import Offering
+
+MAX_HANDLERS = 10_000
+"""Functions that sessions of one server were given; the oldest goes, and with it what is still offered by it."""
+
+
+class Session(Offering):
+    """The session of the client that a call came from: `ctx.session.add_tool(function)` is for this client alone.
+
+    It lasts as long as the client's session, and the client is told of the change. Revisions without sessions raise
+    `UnsupportedError`, and so does what the client was not told of when it connected: see `capabilities` of the server.
+    """
+
+    def __init__(self, host: Host, key: int) -> None:
+        if host.threads is None:
+            raise MisuseError("only the handlers of a server have a session to add to")
+        self._host = host
+        self._threads = host.threads
+        self._key = key
+
+    def set_enabled(self, kind: Kind, name: str, enabled: bool) -> bool:
+        """Shows or hides something from this client alone; as `ctx.set_enabled`."""
+        return Context[object](self._host, self._key).set_enabled(kind, name, enabled)
+
+    def _tell(self, kind: Kind, definition: str, options: str, number: int) -> None:
+        try:
+            self._host.bridge.session_add(self._key, kind, definition, options, number)
+        except Error as error:
+            error.asked = (self._host, self._key)
+            raise
+
+    def _keep(self, kind: Kind, name: str, numbers: list[int]) -> None:
+        # The engine does not say when a session ends, so its functions go by their number.
+        kept = self._host.kept
+        kept.extend(numbers)
+        while len(kept) > MAX_HANDLERS:
+            self._host.drop(kept.popleft())
+
+    def _remove(self, kind: Kind, name: str) -> bool:
+        return self._host.bridge.session_remove(self._key, kind, name)

@@ -1,0 +1,212 @@
+"""Tasks: calls that go on after their answer (specification 2025-11-25, tasks, experimental)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Generator, Mapping
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import msgspec
+
+from .content import CallToolResult, member
+from .errors import PeerMisbehavedError
+from .requests import Request, RequestOptions
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .features import AsyncFeatures, Features
+
+TaskStatus = Literal["working", "input_required", "completed", "failed", "cancelled"]
+
+POLL_INTERVAL = 1.0
+"""Seconds between two looks, unless the server says otherwise."""
+
+
+class Task:
+    """The state of a task, as the server tells it. `raw` is everything it said."""
+
+    __slots__ = ("raw",)
+
+    def __init__(self, raw: dict[str, Any]) -> None:
+        self.raw = raw
+
+    @property
+    def id(self) -> str:
+        """What to ask for it by."""
+        value = self.raw.get("taskId")
+        if not isinstance(value, str):
+            raise PeerMisbehavedError("Task.taskId: expected a string")
+        return value
+
+    @property
+    def status(self) -> TaskStatus:
+        """`"working"`, `"input_required"` while it asks its client, then `"completed"`, `"failed"` or `"cancelled"`."""
+        return cast(TaskStatus, self.raw.get("status"))
+
+    @property
+    def status_message(self) -> str | None:
+        """What it is doing, or why it failed, for people."""
+        return self.raw.get("statusMessage")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is a result, or an error, or never will be."""
+        return self.status in ("completed", "failed", "cancelled")
+
+    @property
+    def created_at(self) -> str:
+        """When it began (ISO 8601)."""
+        return cast(str, self.raw.get("createdAt"))
+
+    @property
+    def last_updated_at(self) -> str:
+        """When its status last changed (ISO 8601)."""
+        return cast(str, self.raw.get("lastUpdatedAt"))
+
+    @property
+    def ttl(self) -> float | None:
+        """Seconds that it lives from its creation; None for ever."""
+        value = member("Task.ttl", self.raw.get("ttl"), float)
+        return None if value is None else value / 1000
+
+    @property
+    def poll_interval(self) -> float:
+        """Seconds to wait between two looks."""
+        value = member("Task.pollInterval", self.raw.get("pollInterval"), float)
+        return POLL_INTERVAL if value is None else value / 1000
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Task) and other.raw == self.raw
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Task({self.raw!r})"
+
+
+def _read(answer: bytes) -> Task:
+    return Task(cast("dict[str, Any]", msgspec.json.decode(answer)))
+
+
+def _read_created(answer: bytes) -> Task:
+    task: Any = msgspec.json.decode(answer).get("task")
+    if not isinstance(task, dict):
+        raise PeerMisbehavedError("tools/call: the server did not make a task of it")
+    return Task(cast("dict[str, Any]", task))
+
+
+def create(name: str, arguments: Mapping[str, Any] | None, ttl: float | None) -> Request[Task]:
+    """Calls a tool as a task, whose state is the answer."""
+    task = {} if ttl is None else {"ttl": round(ttl * 1000)}
+    params = {"name": name, "arguments": {} if arguments is None else arguments, "task": task}
+    return Request("tools/call", params, _read_created)
+
+
+def _get(task: str) -> Request[Task]:
+    return Request("tasks/get", {"taskId": task}, _read)
+
+
+def _cancel(task: str) -> Request[Task]:
+    return Request("tasks/cancel", {"taskId": task}, _read)
+
+
+def _result(task: str) -> Request[CallToolResult]:
+    return Request("tasks/result", {"taskId": task}, CallToolResult.from_wire)
+
+
+class _Handle:
+    __slots__ = ("id",)
+
+    def __init__(self, id: str) -> None:  # noqa: A002 - its name
+        self.id = id
+        """`client.task(id)` comes back to it with this, for as long as the session lives."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.id!r})"
+
+
+class AsyncTaskHandle(_Handle):
+    """A tool's call that goes on at the server. Letting go of this does not end it; `cancel` does."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, client: AsyncFeatures, id: str) -> None:  # noqa: A002 - its name
+        super().__init__(id)
+        self._client = client
+
+    async def status(self, **options: Unpack[RequestOptions]) -> Task:
+        """How it is. `RpcError` (-32602) when it is gone."""
+        return await self._client._do(_get(self.id), options)
+
+    async def changes(self, **options: Unpack[RequestOptions]) -> AsyncGenerator[Task]:
+        """How it is now and whenever that changed, until it is over: `async for task in handle.changes()`."""
+        before: Task | None = None
+        while before is None or not before.is_over:
+            task = await self.status(**options)
+            if task != before:
+                yield task
+            before = task
+            if not task.is_over:
+                await asyncio.sleep(task.poll_interval)
+
+    async def wait(self, **options: Unpack[RequestOptions]) -> Task:
+        """Waits until it is over, however it ends."""
+        async for task in self.changes(**options):
+            if task.is_over:
+                return task
+        raise AssertionError
+
+    async def result(self, **options: Unpack[RequestOptions]) -> CallToolResult:
+        """Waits for the tool's result, without a time limit unless `timeout` is given; `RpcError` when it has none.
+
+        Cancelling the wait does not cancel the task.
+        """
+        options.setdefault("timeout", None)
+        return await self._client._do(_result(self.id), options)
+
+    async def cancel(self, **options: Unpack[RequestOptions]) -> Task:
+        """Ends it. `RpcError` (-32602) when it is over already."""
+        return await self._client._do(_cancel(self.id), options)
+
+
+class TaskHandle(_Handle):
+    """A tool's call that goes on at the server. Letting go of this does not end it; `cancel` does."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, client: Features, id: str) -> None:  # noqa: A002 - its name
+        super().__init__(id)
+        self._client = client
+
+    def status(self, **options: Unpack[RequestOptions]) -> Task:
+        """How it is. `RpcError` (-32602) when it is gone."""
+        return self._client._do(_get(self.id), options)
+
+    def changes(self, **options: Unpack[RequestOptions]) -> Generator[Task]:
+        """How it is now and whenever that changed, until it is over: `for task in handle.changes()`."""
+        before: Task | None = None
+        while before is None or not before.is_over:
+            task = self.status(**options)
+            if task != before:
+                yield task
+            before = task
+            if not task.is_over:
+                time.sleep(task.poll_interval)
+
+    def wait(self, **options: Unpack[RequestOptions]) -> Task:
+        """Waits until it is over, however it ends."""
+        for task in self.changes(**options):
+            if task.is_over:
+                return task
+        raise AssertionError
+
+    def result(self, **options: Unpack[RequestOptions]) -> CallToolResult:
+        """Waits for the tool's result, without a time limit unless `timeout` is given; `RpcError` when it has none."""
+        options.setdefault("timeout", None)
+        return self._client._do(_result(self.id), options)
+
+    def cancel(self, **options: Unpack[RequestOptions]) -> Task:
+        """Ends it. `RpcError` (-32602) when it is over already."""
+        return self._client._do(_cancel(self.id), options)

@@ -1,0 +1,109 @@
+"""What one client's session has besides what the server offers to all."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tricorn import Context, MisuseError, RpcError, Server, UnsupportedError, session, testing
+
+from .conftest import LEGACY
+
+
+def secret(word: str) -> str:
+    return f"secret {word}"
+
+
+@pytest.fixture
+def app() -> Server:
+    app = Server("x", capabilities=["resources", "prompts", "completions"])
+
+    @app.tool
+    async def grow(ctx: Context) -> None:
+        ctx.session.add_tool(secret, title="Secret")
+
+        @ctx.session.tool
+        def own(ctx: Context) -> str:
+            return str(ctx.request.protocol_version)
+
+        ctx.session.add_resource("test://own", "text")
+        ctx.session.add_resource("test://own/{number}", lambda number: number)
+        ctx.session.add_prompt(secret, name="say", complete={"word": ["a", "b"]})
+
+    @app.tool
+    def shrink(ctx: Context) -> list[bool]:
+        it = ctx.session
+        removed = [
+            it.remove_tool("own"),
+            it.remove_resource("test://own"),
+            it.remove_resource_template("test://own/{number}"),
+            it.remove_prompt("say"),
+            it.remove_tool("own"),
+        ]
+        return [*removed, it.set_enabled("tool", "grow", False)]
+
+    return app
+
+
+async def test_adding_for_one_client(app: Server) -> None:
+    changed: asyncio.Queue[Any] = asyncio.Queue()
+    async with (
+        testing.connect(app, revision=LEGACY, on_list_changed=changed.put_nowait) as one,
+        testing.connect(app, revision=LEGACY) as two,
+    ):
+        assert not (await one.call_tool("grow")).is_error
+        assert await asyncio.wait_for(changed.get(), 10) == "tool"
+        assert {tool.name for tool in await one.list_tools()} == {"grow", "shrink", "secret", "own"}
+        assert {tool.name for tool in await two.list_tools()} == {"grow", "shrink"}
+        assert (await one.call_tool("secret", {"word": "x"})).text == "secret x"
+        assert (await one.call_tool("secret", {"word": 5})).text == 'argument "word": expected string, got 5'
+        assert (await one.call_tool("own")).text == LEGACY
+        assert (await one.read_resource("test://own")).text == "text"
+        assert (await one.read_resource("test://own/7")).text == "7"
+        assert (await one.get_prompt("say", {"word": "x"})).text == "secret x"
+        assert (await one.complete("say", "word", "")).values == ["a", "b"]
+        for attempt in (two.call_tool("own"), two.read_resource("test://own"), two.get_prompt("say")):
+            with pytest.raises(RpcError):
+                await attempt
+        assert (await one.call_tool("shrink")).to(list[bool]) == [True, True, True, True, False, True]
+        assert {tool.name for tool in await one.list_tools()} == {"shrink", "secret"}
+
+
+async def test_where_it_cannot_be() -> None:
+    app = Server("x")
+    errors: list[Any] = []
+
+    @app.tool
+    async def grow(ctx: Context) -> None:
+        for add in (
+            lambda: ctx.session.add_tool(secret),
+            lambda: ctx.session.add_resource("test://own", "text"),
+            lambda: ctx.session.add_tool(5),  # type: ignore[arg-type]
+        ):
+            try:
+                add()
+            except Exception as error:  # noqa: BLE001 - the test looks at it
+                errors.append(error)
+
+    for revision in ("2026-07-28", LEGACY):
+        async with testing.connect(app, revision=revision) as client:
+            await client.call_tool("grow")
+    assert [isinstance(error, UnsupportedError) for error in errors] == [True, True, False, True, False]
+    size = len(app._host.table)
+    async with testing.connect(app, revision="2026-07-28") as client:
+        await client.call_tool("grow")
+    assert len(app._host.table) == size
+
+
+async def test_functions_of_sessions_are_bounded(app: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "MAX_HANDLERS", 12)
+    size = len(app._host.table)
+    for _ in range(5):
+        async with testing.connect(app, revision=LEGACY) as client:
+            await client.call_tool("grow")
+            assert (await client.call_tool("secret", {"word": "x"})).text == "secret x"
+    assert len(app._host.table) == size + 12
+    with pytest.raises(MisuseError, match="a server"):
+        session.Session(client._host, 1)
