@@ -27,6 +27,8 @@ export declare class Bridge {
   notify(key: number, method: string, params?: string | undefined | null): boolean;
   closeStream(key: number): boolean;
   setEnabled(key: number, kind: string, name: string, enabled: boolean): boolean;
+  sessionAdd(key: number, kind: string, definition: string, options: string, handler: number): void;
+  sessionRemove(key: number, kind: string, name: string): boolean;
   settle(op: number): void;
   close(): void;
   metrics(): string;

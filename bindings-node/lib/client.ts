@@ -112,6 +112,7 @@ export class Client {
   /** Whether the roots are a list, which can be changed. */
   readonly #listed: boolean;
   readonly #news = new News();
+  readonly #hear: (name: string, params: ClientEvent) => void;
   #connected: Connected | undefined;
   #closing: Promise<void> | undefined;
 
@@ -133,7 +134,7 @@ export class Client {
     const around = middleware.flatMap((one: Middleware) => wrap(engine, one, home, logs, true));
     this.#answers = [...answerWith(engine, options, home), ...around];
     this.#listed = Array.isArray(options.roots);
-    listen(this.#source, (name: string, params: ClientEvent) => {
+    this.#hear = (name: string, params: ClientEvent) => {
       if (name === "notification") {
         if (params.method === "notifications/tasks/status") this.#news.tell(params.params?.taskId ?? "");
         heard(options, params.method, params.params);
@@ -144,7 +145,8 @@ export class Client {
         this.#forget();
         if (!this.#closing) onClose?.(params.reason);
       }
-    });
+    };
+    listen(this.#source, this.#hear);
   }
 
   /** The protocol revision in force. */
@@ -437,6 +439,9 @@ export class Client {
 
   #open(info: Connected, server: Server | undefined): void {
     this.#connected = info;
+    // A group connects a client again that was closed, or lost its server.
+    this.#closing = undefined;
+    listen(this.#source, this.#hear);
     if (open.size === 0) process.on("beforeExit", closeAll);
     open.set(this, [server, this.#answers]);
   }

@@ -2,8 +2,7 @@
 
 import type { AnyState, Context } from "./context.js";
 import { MisuseError } from "./errors.js";
-import { type Home, Values } from "./handler.js";
-import { register } from "./host.js";
+import { type Home, type Runner, Values } from "./handler.js";
 import type { CompleteRequestParams, CompleteResult } from "./types.js";
 
 /** Suggestions, best first; at most a hundred are sent. The longer form says how many there are in all. */
@@ -41,24 +40,19 @@ export type Fallback<State = unknown> = (
 /** What a client gets: at most a hundred values, best first. */
 export type Suggestions = CompleteResult["completion"];
 
-/** Registers completion functions: their numbers by argument, and what keeps them alive. */
-export function registerCompleters(
+/** The completion functions by argument, ready to be registered. */
+export function completersOf(
   completers: Readonly<Record<string, Completes<AnyState> | undefined>> | undefined,
   home: Home,
-): { readonly numbers: Record<string, number> | undefined; readonly kept: readonly object[] } {
-  if (!completers) return { numbers: undefined, kept: [] };
-  const numbers: Record<string, number> = {};
-  const kept: object[] = [];
-  for (const [argument, complete] of Object.entries(completers)) {
-    if (complete === undefined) continue;
+): readonly (readonly [argument: string, completer: Runner])[] {
+  const given = Object.entries(completers ?? {});
+  return given.flatMap(([argument, complete]) => {
+    if (complete === undefined) return [];
     const suggest = suggesting(argument, complete);
     const call = ({ argument: asked, context }: CompleteRequestParams, ctx: Context): unknown =>
       suggest(asked.value, context?.arguments ?? {}, ctx);
-    const runner = new Values(argument, `the completion of "${argument}"`, call, home);
-    numbers[argument] = register(runner);
-    kept.push(runner);
-  }
-  return { numbers, kept };
+    return [[argument, new Values(argument, `the completion of "${argument}"`, call, home)] as const];
+  });
 }
 
 function suggesting(argument: string, complete: Completes<AnyState>): Completer {

@@ -10,6 +10,7 @@ import {
 } from "./ask.js";
 import { native, PeerMisbehavedError } from "./errors.js";
 import { formOf } from "./form.js";
+import type { Home } from "./handler.js";
 import { bridge } from "./host.js";
 import type { Kind } from "./kind.js";
 import { type Logger, loggable, logger } from "./logger.js";
@@ -17,6 +18,7 @@ import { valuesOf } from "./passing.js";
 import { own } from "./received.js";
 import { type RequestOptions, requested } from "./requesting.js";
 import type { Schema } from "./schema.js";
+import type { Session } from "./session.js";
 import type { Arguments } from "./tool.js";
 import type {
   ClientCapabilities,
@@ -161,15 +163,22 @@ export class RequestContext {
  */
 export class Context<State = unknown> extends RequestContext {
   readonly #key: number;
+  readonly #home: Home;
   /** What the server's lifespan started, or its option `state`. */
   readonly state: State;
   #logger: Logger | undefined;
 
   /** @internal */
-  constructor(key: number, state: State) {
+  constructor(key: number, home: Home) {
     super(key);
     this.#key = key;
-    this.state = state;
+    this.#home = home;
+    this.state = home.state as State;
+  }
+
+  /** What this client has that others have not: tools, resources and prompts of its session alone. */
+  get session(): Session<State> {
+    return this.#home.session?.(this.#key) as Session<State>;
   }
 
   /**

@@ -19,6 +19,10 @@ export interface Home {
   running: number;
   /** What the functions share: {@link Context.state}. */
   state?: unknown;
+  /** Makes {@link Context.session}. */
+  session?: (key: number) => unknown;
+  /** Whether an endpoint is mounted somewhere: there nobody here hears why it cannot answer. */
+  mounted?: boolean;
   /** What starts or stops that. */
   ending?: Promise<void>;
   /** Whether a function of the user stands around requests. */
@@ -82,7 +86,7 @@ export abstract class Runner implements Handler {
 
   /** What the function gets as its second argument. */
   protected context(key: number): RequestContext {
-    return new Context(key, this.#home.state);
+    return new Context(key, this.#home);
   }
 
   /** Answers with what the function returned. */
@@ -168,7 +172,7 @@ function isAboutQuestion(error: unknown): error is Error {
 }
 
 /** What the peer learns of an error that is none of its business. */
-function typeName(error: unknown): string {
+export function typeName(error: unknown): string {
   if (!(error instanceof Error)) return typeof error;
   return error.name === "Error" ? error.constructor.name : error.name;
 }

@@ -57,6 +57,9 @@ type Delivery =
   | readonly [kind: 4, source: number, name: string, params: never]
   | readonly [kind: 5, op: number, params: never];
 
+/** The source of events that are about the bridge itself. */
+const OWN = 0;
+
 /** After this many batches in a row the rest of the program gets a turn. */
 const BATCHES_PER_TURN = 16;
 
@@ -99,6 +102,16 @@ export function register(handler: Handler): number {
   const id = ++lastHandler;
   handlers.set(id, new WeakRef(handler));
   forgotten.register(handler, id);
+  return id;
+}
+
+/** Handlers of sessions, which nobody else keeps. */
+const held = new Map<number, Handler>();
+
+/** As {@link register}, and keeps it until the engine releases it. */
+export function keep(handler: Handler): number {
+  const id = register(handler);
+  held.set(id, handler);
   return id;
 }
 
@@ -219,6 +232,10 @@ function deliver(delivery: Delivery): void {
       return;
     case 4: {
       const params = delivery[3] as { readonly op?: number };
+      if (delivery[1] === OWN) {
+        if (delivery[2] === "released") held.delete((params as { readonly handler: number }).handler);
+        return;
+      }
       const listener = params.op === undefined ? sources.get(delivery[1]) : ops.get(params.op)?.listener;
       if (listener) listener(delivery[2], delivery[3]);
       else if (delivery[2] === "warning") warn((params as { message?: string }).message ?? "");

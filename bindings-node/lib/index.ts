@@ -94,6 +94,7 @@ export {
 } from "./schema.js";
 export { Server } from "./server.js";
 export type { Metrics, ServerOptions } from "./serving.js";
+export type { Session } from "./session.js";
 export type { Source } from "./source.js";
 export type { CommandTarget, ConfigTarget, HttpTarget, Target } from "./target.js";
 export { TaskHandle, type TaskOptions, type TaskSupport } from "./tasks.js";

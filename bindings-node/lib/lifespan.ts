@@ -2,7 +2,7 @@
 
 import type * as Addon from "./addon.js";
 import { MisuseError } from "./errors.js";
-import type { Home } from "./handler.js";
+import { type Home, typeName } from "./handler.js";
 import { addon, type Handler, handle, register, thrownHere } from "./host.js";
 
 /** Starts and stops what the functions of a server share. */
@@ -33,8 +33,9 @@ class End implements Handler {
     this.#home.ending = begun().then(
       () => void addon.answerResult(handle, key, "{}"),
       (error: unknown) => {
-        const message = String((error as Partial<Error> | null | undefined)?.message ?? error);
-        addon.answerError(handle, key, -32603, `the server could not start: ${message}`, thrownHere(error));
+        // Who serves or connects gets the error itself; the client of a mounted endpoint learns the type only.
+        if (this.#home.mounted) this.#home.onError(error, "lifespan", "the start of the lifespan");
+        addon.answerError(handle, key, -32603, `the server could not start: ${typeName(error)}`, thrownHere(error));
       },
     );
   }

@@ -2,33 +2,22 @@
 
 import { AsyncResource } from "node:async_hooks";
 import type * as Addon from "./addon.js";
-import { type Completes, type Fallback, registerCompleters } from "./completion.js";
+import type { Fallback } from "./completion.js";
 import type { AnyState, Context } from "./context.js";
 import { MisuseError, native } from "./errors.js";
-import { type AnyFunction, addOptions, type Home, logError, type Runner, Values } from "./handler.js";
+import { type AnyFunction, type Home, logError, type Runner, Values } from "./handler.js";
 import { addon, bridge, newSource, register, wait } from "./host.js";
 import { type HttpMount, type HttpOptions, type MountOptions, mount, type NodeListener } from "./http.js";
 import type { Kind } from "./kind.js";
 import { liveBy } from "./lifespan.js";
 import { type BuiltinMiddleware, type Middleware, wrap } from "./middleware.js";
+import { Offer } from "./offer.js";
 import { checkFunctions, toEngine, withOptions } from "./options.js";
 import { userPackage } from "./package.js";
-import { type AnyPromptOptions, definePrompt, Prompt, type PromptHandler, type PromptOptions } from "./prompts.js";
-import {
-  type AnyResourceOptions,
-  defineResource,
-  isTemplate,
-  Resource,
-  type ResourceArguments,
-  type ResourceHandler,
-  type ResourceOptions,
-  type ResourceValue,
-} from "./resources.js";
 import { address, askedFor, closeOnSignal, guardStdout } from "./running.js";
-import { type Schema, toJsonSchema } from "./schema.js";
 import { forgotten, type Heard, hear, type Metrics, type ServerOptions } from "./serving.js";
+import { Session } from "./session.js";
 import { type Source, sourceOf } from "./source.js";
-import { type AnyOptions, define, Tool, type ToolHandler, type ToolOptions } from "./tool.js";
 
 /** Servers that serve refer to themselves: nobody else need. */
 const serving = new Set<Server<AnyState>>();
@@ -45,13 +34,13 @@ export let nativeServer: (server: Server<AnyState>) => Addon.Server;
  * await app.run();
  * ```
  */
-export class Server<State = unknown> {
+export class Server<State = unknown> extends Offer<State> {
   /** As clients see it. */
   readonly name: string;
   readonly #native: Addon.Server;
-  readonly #source = newSource();
+  readonly #source: number;
   /** The engine refers to handlers weakly: this keeps them, by kind and name. */
-  readonly #kept = new Map<string, readonly object[]>();
+  readonly #kept: Map<string, readonly object[]>;
   readonly #middleware: object[] = [];
   readonly #heard: Heard = { logs: [], onListening: undefined };
   readonly #home: Home;
@@ -71,109 +60,34 @@ export class Server<State = unknown> {
     const { onError, lifespan, state, ...rest } = options;
     checkFunctions(options, ["onError"]);
     const user = userPackage();
-    this.name = name ?? user.name ?? "server";
-    this.#home = { scope: undefined, running: 0, onError: onError ?? logError, state };
+    const known = name ?? user.name ?? "server";
+    const home: Home = { scope: undefined, running: 0, onError: onError ?? logError, state };
+    const settings = toEngine({ version: user.version ?? "0.0.0", ...rest, name: known });
+    const source = newSource();
+    const engine = withOptions(() => new addon.Server(bridge, source, settings), ["onError", "lifespan", "state"]);
+    const kept = new Map<string, readonly object[]>();
+    super(home, {
+      add: (kind, name, definition, more, runners) => {
+        const [runner] = runners;
+        engine.add(kind, definition, more(register), register(runner));
+        kept.set(`${kind} ${name}`, runners);
+      },
+      remove: (kind, name) => {
+        kept.delete(`${kind} ${name}`);
+        return engine.remove(kind, name);
+      },
+    });
+    this.name = known;
+    home.session = (key) => new Session<State>(key, home);
+    this.#home = home;
+    this.#source = source;
+    this.#native = engine;
+    this.#kept = kept;
     this.#maxMessageBytes = options.maxMessageBytes ?? 4 << 20;
-    const engine = toEngine({ version: user.version ?? "0.0.0", ...rest, name: this.name });
-    this.#native = withOptions(() => new addon.Server(bridge, this.#source, engine), ["onError", "lifespan", "state"]);
     if (lifespan && state !== undefined) throw new MisuseError("lifespan makes the state: leave out one of them");
     if (lifespan) this.#kept.set("lifespan", liveBy(this.#native, lifespan, this.#home));
     hear(this.#source, this.#heard);
     forgotten.register(this, this.#source);
-  }
-
-  /**
-   * Adds a tool.
-   *
-   * Arguments are validated before the handler runs. It returns a plain value (text for a string,
-   * otherwise JSON, structured for an object), content blocks such as `image(…)`, or a whole `result(…)`.
-   * It throws `ToolError` to tell the model what went wrong.
-   *
-   * @throws {MisuseError} for a schema that cannot be JSON Schema or a name that cannot be used
-   */
-  tool<const Input extends Schema | undefined = undefined, const Output extends Schema | undefined = undefined>(
-    name: string,
-    options: ToolOptions<Input, Output>,
-    handler: ToolHandler<Input, Output, State>,
-  ): this;
-  /** Adds a tool that takes any object and says nothing about itself. */
-  tool(name: string, handler: ToolHandler<undefined, undefined, State>): this;
-  tool(name: string, first: AnyOptions | AnyFunction, second?: AnyFunction): this {
-    const [options, run] = typeof first === "function" ? [{} as AnyOptions, first] : [first, second];
-    if (typeof run !== "function") {
-      throw new MisuseError(`tool "${name}": the last argument must be the function that runs it`);
-    }
-    const { enabled } = options;
-    return this.#add("tool", name, define(name, options), new Tool(name, options, run, this.#home), { enabled });
-  }
-
-  /**
-   * Adds a resource, or, when the URI has `{variables}`, a template of resources (RFC 6570).
-   *
-   * ```ts
-   * app.resource("config://app", { mimeType: "application/json" }, () => ({ debug: true }));
-   * app.resource("notes://{day}", ({ day }) => notes.get(day) ?? "nothing");
-   * ```
-   *
-   * The function gets the variables, else `{ uri }`. It returns text, bytes, `{ text | blob, mimeType }`, several of
-   * those, or anything that is JSON. It throws `ResourceNotFoundError` where there is nothing. What does not change
-   * may stand in place of the function. Variables are what a client says: check them before they become a path.
-   *
-   * @throws {MisuseError} for a URI that is taken, or none
-   */
-  resource<const Uri extends string, const Input extends Schema | undefined = undefined>(
-    uri: Uri,
-    options: ResourceOptions<Input, keyof ResourceArguments<Uri, Input> & string, State>,
-    body: ResourceHandler<ResourceArguments<Uri, Input>, State> | ResourceValue,
-  ): this;
-  /** Adds a resource that says nothing about itself. */
-  resource<const Uri extends string>(
-    uri: Uri,
-    body: ResourceHandler<ResourceArguments<Uri, undefined>, State> | string | Uint8Array,
-  ): this;
-  resource(uri: string, ...rest: [unknown, unknown?]): this {
-    const [options, body] = rest.length === 2 ? (rest as [AnyResourceOptions, unknown]) : [{}, rest[0]];
-    if (body === undefined || (rest.length === 1 && !isBody(body))) {
-      throw new MisuseError(
-        `resource "${uri}": the last argument must be the function that reads it, or what it holds`,
-      );
-    }
-    const definition = defineResource(uri, options, body);
-    const kind = isTemplate(uri) ? "resource_template" : "resource";
-    return this.#add(kind, uri, definition, new Resource(uri, options, body, this.#home), options);
-  }
-
-  /**
-   * Adds a prompt.
-   *
-   * ```ts
-   * app.prompt("greet", { input: z.object({ name: z.string() }) }, ({ name }) => `Greet ${name}.`);
-   * ```
-   *
-   * It returns text, which the user says, messages made by `user(…)` and `assistant(…)`, content blocks, or a whole
-   * `GetPromptResult`.
-   *
-   * @throws {MisuseError} for a name that is taken or a schema that cannot be JSON Schema
-   */
-  prompt<const Input extends Schema | undefined = undefined>(
-    name: string,
-    options: PromptOptions<Input, State>,
-    handler: PromptHandler<Input, State>,
-  ): this;
-  /** Adds a prompt that says nothing about itself. */
-  prompt(name: string, handler: PromptHandler<undefined, State>): this;
-  prompt(name: string, first: AnyPromptOptions | AnyFunction, second?: AnyFunction): this {
-    const [options, run] = typeof first === "function" ? [{} as AnyPromptOptions, first] : [first, second];
-    if (typeof run !== "function") {
-      throw new MisuseError(`prompt "${name}": the last argument must be the function that makes it`);
-    }
-    const definition = definePrompt(name, options);
-    return this.#add("prompt", name, definition, new Prompt(name, options, run, this.#home), options);
-  }
-
-  /** Removes a tool. Returns false when there is none of that name. */
-  removeTool(name: string): boolean {
-    return this.#remove("tool", name);
   }
 
   /**
@@ -183,7 +97,7 @@ export class Server<State = unknown> {
    * @throws {MisuseError} when there is no such file, or the URI is none or is taken
    */
   addFile(path: string, uri: string, options: { readonly maxBytes?: number } = {}): void {
-    withOptions(() => this.#native.addFiles(toEngine({ path, uri, ...options })));
+    withOptions(() => this.#native.addFiles(toEngine({ path, uri, directory: false, ...options })));
   }
 
   /**
@@ -200,22 +114,7 @@ export class Server<State = unknown> {
     uri: string,
     options: { readonly hidden?: boolean; readonly maxFiles?: number; readonly maxBytes?: number } = {},
   ): void {
-    withOptions(() => this.#native.addFiles(toEngine({ path, uri, ...options })));
-  }
-
-  /** Removes a resource. Returns false when there is none of that URI. */
-  removeResource(uri: string): boolean {
-    return this.#remove("resource", uri);
-  }
-
-  /** Removes a resource template. Returns false when there is none. */
-  removeResourceTemplate(uriTemplate: string): boolean {
-    return this.#remove("resource_template", uriTemplate);
-  }
-
-  /** Removes a prompt. Returns false when there is none of that name. */
-  removePrompt(name: string): boolean {
-    return this.#remove("prompt", name);
+    withOptions(() => this.#native.addFiles(toEngine({ path, uri, directory: true, ...options })));
   }
 
   /**
@@ -327,6 +226,7 @@ export class Server<State = unknown> {
   /** An HTTP endpoint without a socket, to be mounted in a server you already have, at any path. */
   http(options: MountOptions = {}): HttpMount {
     this.#capture();
+    this.#home.mounted = true;
     const endpoint = withOptions(() => this.#native.http(toEngine(options)));
     return mount(endpoint, this.#maxMessageBytes, this);
   }
@@ -372,21 +272,6 @@ export class Server<State = unknown> {
     }
   }
 
-  #add(kind: Kind, name: string, definition: string, runner: Runner, options: Added): this {
-    const { numbers, kept } = registerCompleters(options.complete, this.#home);
-    const schema = options.inputSchema ?? options.input;
-    const parameters = schema && toJsonSchema(schema, "input", `${kind.replace("_", " ")} "${name}" input`);
-    const more = addOptions({ parameters, completions: numbers, enabled: options.enabled });
-    native(() => this.#native.add(kind, definition, more, register(runner)));
-    this.#kept.set(`${kind} ${name}`, [runner, ...kept]);
-    return this;
-  }
-
-  #remove(kind: Kind, name: string): boolean {
-    this.#kept.delete(`${kind} ${name}`);
-    return native(() => this.#native.remove(kind, name));
-  }
-
   #hook(name: "complete" | "subscribe", runner: Runner): this {
     native(() => this.#native.setHook(name, register(runner)));
     this.#kept.set(`hook ${name}`, [runner]);
@@ -396,17 +281,4 @@ export class Server<State = unknown> {
   #capture(): void {
     this.#home.scope ??= new AsyncResource("tricorn.Server");
   }
-}
-
-/** What the engine is told beside a definition. */
-interface Added {
-  readonly enabled?: boolean | undefined;
-  readonly input?: Schema | undefined;
-  readonly inputSchema?: Schema | undefined;
-  readonly complete?: Readonly<Record<string, Completes<AnyState> | undefined>> | undefined;
-}
-
-/** Whether something without options is what a resource holds, and not options without a function. */
-function isBody(value: unknown): boolean {
-  return typeof value === "function" || typeof value === "string" || value instanceof Uint8Array;
 }

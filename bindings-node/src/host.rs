@@ -108,6 +108,17 @@ impl Bridge {
         self.inner.set_enabled(key as u64, &kind, &name, enabled).map_err(raise)
     }
 
+    /// Adds something for the client of call `key` alone; as `Server.add`.
+    #[napi(catch_unwind)]
+    pub fn session_add(&self, key: i64, kind: String, definition: String, options: String, handler: u32) -> Result<()> {
+        self.inner.session_add(key as u64, &kind, &definition, &options, handler).map_err(raise)
+    }
+
+    #[napi(catch_unwind)]
+    pub fn session_remove(&self, key: i64, kind: String, name: String) -> Result<bool> {
+        self.inner.session_remove(key as u64, &kind, &name).map_err(raise)
+    }
+
     /// Gives up operation `op`: an unanswered request is cancelled at the peer.
     #[napi(catch_unwind)]
     pub fn settle(&self, op: i64) {

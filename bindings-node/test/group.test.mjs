@@ -80,13 +80,20 @@ test("a server that fails stops nothing", async () => {
 });
 
 test("servers come and go", async (t) => {
-  const group = await opened(t, {});
+  const heard = deferred();
+  const group = await opened(t, {}, { ...legacy, onListChanged: heard.resolve });
   assert.deepEqual(await group.listTools(), []);
-  const client = await group.add("files", files());
+  const app = files();
+  const client = await group.add("files", app);
   assert.equal((await client.callTool("find")).text, "a file");
   assert.equal((await group.callTool("find")).text, "a file");
   await assert.rejects(group.add("files", files()), MisuseError);
   assert.equal(await (await group.reconnect("files")).callTool("find").then(({ text }) => text), "a file");
+  app.tool("late", () => "");
+  assert.equal(await within(heard.promise, "the change"), "tool");
+  await client.close();
+  await assert.rejects(client.ping());
+  assert.equal((await (await group.reconnect("files")).callTool("find")).text, "a file");
   assert.equal(await group.remove("files"), true);
   assert.equal(await group.remove("files"), false);
   assert.deepEqual([group.names, group.client("files")], [[], undefined]);

@@ -5,6 +5,8 @@ import { connect, MisuseError, Server } from "tricorn";
 import { withClient } from "tricorn/testing";
 import { both, deferred, start, within } from "./program.mjs";
 
+const accepts = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+
 /** A server whose lifespan writes down what happens. */
 function counted(options = {}) {
   const events = [];
@@ -102,9 +104,22 @@ test("mounted it begins with the first request", async () => {
   app.tool("tool", (_, ctx) => ctx.state.name);
   assert.deepEqual(events, []);
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
-  const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
-  await app.fetch(new Request("http://127.0.0.1/mcp", { method: "POST", headers, body }));
+  await app.fetch(new Request("http://127.0.0.1/mcp", { method: "POST", headers: accepts, body }));
   assert.deepEqual(events, ["start"]);
+});
+
+test("mounted it says no more than that it could not start", async () => {
+  const heard = [];
+  const start = () => {
+    throw new RangeError("the password is 7");
+  };
+  const app = new Server("down", { lifespan: { start }, onError: (error, name) => heard.push([error.message, name]) });
+  const response = await app.fetch(
+    new Request("http://127.0.0.1/mcp", { method: "POST", headers: accepts, body: "{}" }),
+  );
+  assert.equal(response.status, 503);
+  assert.match(await response.text(), /could not start: RangeError/);
+  assert.deepEqual(heard, [["the password is 7", "lifespan"]]);
 });
 
 test("Ctrl-C and the end of input stop it once", async (t) => {

@@ -91,3 +91,16 @@ async function tasks(): Promise<void> {
   await client.callTool("slow", {}, { task: 1000 });
 }
 void tasks;
+
+// Sessions.
+app.tool("unlock", (_, ctx) => {
+  ctx.session.tool("own", { input: z.object({ a: z.int() }) }, ({ a }, inner) => {
+    same<typeof inner, Context<Pool>>(true);
+    return a + inner.state.size;
+  });
+  ctx.session.resource("own://{id}", ({ id }) => id).prompt("own", () => "");
+  same<ReturnType<typeof ctx.session.removeTool>, boolean>(true);
+});
+new Server("ahead", { capabilities: ["prompts"] });
+// @ts-expect-error: a client's capability
+new Server("ahead", { capabilities: ["sampling"] });

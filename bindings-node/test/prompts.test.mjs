@@ -81,10 +81,10 @@ test("arguments are listed, converted and checked", async () => {
         assert.deepEqual([error.code, error.message], [-32602, message]);
         return true;
       });
-    await wrong({}, 'argument "name": missing');
+    await wrong({}, 'argument "name": missing (required)');
     await wrong({ name: "A", times: "x" }, 'argument "times": expected integer, got "x"');
     await wrong({ name: "A", even: "3" }, 'argument "even": must be even');
-    await wrong({}, 'argument "a": missing', "listed");
+    await wrong({}, 'argument "a": missing (required)', "listed");
     await wrong({}, 'unknown prompt "unknown"', "unknown");
   });
 });

@@ -74,9 +74,9 @@ pub enum Delivery {
     },
     /// Something happened to an object of the host.
     Event {
-        /// The object, by the number that the host gave it.
+        /// The object, by the number that the host gave it; 0 is the bridge.
         source: u32,
-        /// `notification`, `stderr`, `closed`, `listening`, `warning`, `http_head`, `http_chunk`.
+        /// `notification`, `stderr`, `closed`, `listening`, `warning`, `http_head`, `http_chunk`, `released`.
         name: &'static str,
         /// What happened.
         params: RawJson,

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::middleware::timing_of;
 use super::{Bridge, HostHandler};
-use crate::call::Handler;
+use crate::call::{Context, Handler, Reply};
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::middleware::Timing;
@@ -77,8 +77,13 @@ pub(super) fn add(
     handler: u32,
 ) -> Result<()> {
     let kind = kind_of(kind)?;
-    let Added { parameters, enabled } = parameters(bridge, options)?;
-    let handler = host_handler(bridge, handler);
+    let host = |handler| match place {
+        Place::Server(_) => host_handler(bridge, handler),
+        Place::Session(_) => Arc::new(SessionHandler(HostHandler { bridge: bridge.clone(), handler })),
+    };
+    // First, so that the host hears of it whatever is wrong with the rest.
+    let handler = host(handler);
+    let Added { parameters, enabled } = parameters(&host, options)?;
     let name = match kind {
         Kind::Tool => {
             let tool = Tool::parse(definition)?;
@@ -130,11 +135,31 @@ fn host_handler(bridge: &Bridge, handler: u32) -> Arc<dyn Handler> {
     Arc::new(HostHandler { bridge: bridge.clone(), handler })
 }
 
-fn parameters(bridge: &Bridge, options: &str) -> Result<Added> {
+/// A handler that one session has. When that has ended, or it was removed, the host hears that it can forget it.
+struct SessionHandler(HostHandler);
+
+impl Handler for SessionHandler {
+    fn call(&self, cx: Context, params: RawJson, reply: Reply) {
+        self.0.call(cx, params, reply);
+    }
+
+    fn cancel(&self, cx: &Context, reason: Option<&str>) {
+        self.0.cancel(cx, reason);
+    }
+}
+
+impl Drop for SessionHandler {
+    fn drop(&mut self) {
+        let HostHandler { bridge, handler } = &self.0;
+        bridge.event(0, "released", RawJson::from_value(&json!({"handler": handler})));
+    }
+}
+
+fn parameters(host: &dyn Fn(u32) -> Arc<dyn Handler>, options: &str) -> Result<Added> {
     let options: AddOptions = crate::options::read("options", options)?;
     let mut parameters = Parameters::of(options.parameters);
     for (name, handler) in options.completions {
-        parameters.completions.push((name, host_handler(bridge, handler)));
+        parameters.completions.push((name, host(handler)));
     }
     Ok(Added { parameters, enabled: options.enabled.unwrap_or(true) })
 }

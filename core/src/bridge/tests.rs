@@ -426,7 +426,16 @@ async fn a_session_has_entries_of_its_own() {
     let refused = it.bridge.session_add(key, "prompt", r#"{"name": "p"}"#, "", 9).expect_err("not declared");
     assert_eq!(refused.kind(), ErrorKind::Unsupported);
     assert_eq!(client.list_tools().await.expect("listed").len(), 2);
+    let released = |delivery: &Delivery| match delivery {
+        Delivery::Event { source: 0, name: "released", params } => Some(text(params)["handler"].clone()),
+        _ => None,
+    };
+    let mut refused = 0;
+    while refused < 2 {
+        refused += it.next().await.iter().filter(|delivery| released(delivery).is_some()).count();
+    }
     assert!(it.bridge.session_remove(key, "tool", "own").expect("removed"));
+    assert_eq!(it.find(released).await, 9);
     assert!(!it.bridge.session_remove(key, "tool", "own").expect("removed"));
     assert_eq!(client.list_tools().await.expect("listed").len(), 1);
     assert!(it.bridge.session_remove(key + 1, "tool", "own").is_err(), "no such call");

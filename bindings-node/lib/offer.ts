@@ -1,0 +1,186 @@
+/** What is offered to clients, of a whole server or in one session. */
+
+import { type Completes, completersOf } from "./completion.js";
+import type { AnyState } from "./context.js";
+import { MisuseError, native } from "./errors.js";
+import { type AnyFunction, addOptions, type Home, type Runner } from "./handler.js";
+import type { Handler } from "./host.js";
+import type { Kind } from "./kind.js";
+import { type AnyPromptOptions, definePrompt, Prompt, type PromptHandler, type PromptOptions } from "./prompts.js";
+import {
+  type AnyResourceOptions,
+  defineResource,
+  isTemplate,
+  Resource,
+  type ResourceArguments,
+  type ResourceHandler,
+  type ResourceOptions,
+  type ResourceValue,
+} from "./resources.js";
+import { type Schema, toJsonSchema } from "./schema.js";
+import { type AnyOptions, define, Tool, type ToolHandler, type ToolOptions } from "./tool.js";
+
+/** Where things are added. */
+export interface Place {
+  /** `more` makes the options beside the definition, once its completion functions are registered. */
+  add(
+    kind: Kind,
+    name: string,
+    definition: string,
+    more: (register: (handler: Handler) => number) => string,
+    runners: readonly [Runner, ...Runner[]],
+  ): void;
+  remove(kind: Kind, name: string): boolean;
+}
+
+/** Tools, resources and prompts that come and go. */
+export abstract class Offer<State> {
+  readonly #home: Home;
+  readonly #place: Place;
+
+  /** @internal */
+  constructor(home: Home, place: Place) {
+    this.#home = home;
+    this.#place = place;
+  }
+
+  /**
+   * Adds a tool.
+   *
+   * Arguments are validated before the handler runs. It returns a plain value (text for a string,
+   * otherwise JSON, structured for an object), content blocks such as `image(…)`, or a whole `result(…)`.
+   * It throws `ToolError` to tell the model what went wrong.
+   *
+   * @throws {MisuseError} for a schema that cannot be JSON Schema or a name that cannot be used
+   */
+  tool<const Input extends Schema | undefined = undefined, const Output extends Schema | undefined = undefined>(
+    name: string,
+    options: ToolOptions<Input, Output>,
+    handler: ToolHandler<Input, Output, State>,
+  ): this;
+  /** Adds a tool that takes any object and says nothing about itself. */
+  tool(name: string, handler: ToolHandler<undefined, undefined, State>): this;
+  tool(name: string, first: AnyOptions | AnyFunction, second?: AnyFunction): this {
+    const [options, run] = typeof first === "function" ? [{} as AnyOptions, first] : [first, second];
+    if (typeof run !== "function") {
+      throw new MisuseError(`tool "${name}": the last argument must be the function that runs it`);
+    }
+    const { enabled } = options;
+    return this.#add("tool", name, define(name, options), new Tool(name, options, run, this.#home), { enabled });
+  }
+
+  /**
+   * Adds a resource, or, when the URI has `{variables}`, a template of resources (RFC 6570).
+   *
+   * ```ts
+   * app.resource("config://app", { mimeType: "application/json" }, () => ({ debug: true }));
+   * app.resource("notes://{day}", ({ day }) => notes.get(day) ?? "nothing");
+   * ```
+   *
+   * The function gets the variables, else `{ uri }`. It returns text, bytes, `{ text | blob, mimeType }`, several of
+   * those, or anything that is JSON. It throws `ResourceNotFoundError` where there is nothing. What does not change
+   * may stand in place of the function. Variables are what a client says: check them before they become a path.
+   *
+   * @throws {MisuseError} for a URI that is taken, or none
+   */
+  resource<const Uri extends string, const Input extends Schema | undefined = undefined>(
+    uri: Uri,
+    options: ResourceOptions<Input, keyof ResourceArguments<Uri, Input> & string, State>,
+    body: ResourceHandler<ResourceArguments<Uri, Input>, State> | ResourceValue,
+  ): this;
+  /** Adds a resource that says nothing about itself. */
+  resource<const Uri extends string>(
+    uri: Uri,
+    body: ResourceHandler<ResourceArguments<Uri, undefined>, State> | string | Uint8Array,
+  ): this;
+  resource(uri: string, ...rest: [unknown, unknown?]): this {
+    const [options, body] = rest.length === 2 ? (rest as [AnyResourceOptions, unknown]) : [{}, rest[0]];
+    if (body === undefined || (rest.length === 1 && !isBody(body))) {
+      throw new MisuseError(
+        `resource "${uri}": the last argument must be the function that reads it, or what it holds`,
+      );
+    }
+    const definition = defineResource(uri, options, body);
+    const kind = isTemplate(uri) ? "resource_template" : "resource";
+    return this.#add(kind, uri, definition, new Resource(uri, options, body, this.#home), options);
+  }
+
+  /**
+   * Adds a prompt.
+   *
+   * ```ts
+   * app.prompt("greet", { input: z.object({ name: z.string() }) }, ({ name }) => `Greet ${name}.`);
+   * ```
+   *
+   * It returns text, which the user says, messages made by `user(…)` and `assistant(…)`, content blocks, or a whole
+   * `GetPromptResult`.
+   *
+   * @throws {MisuseError} for a name that is taken or a schema that cannot be JSON Schema
+   */
+  prompt<const Input extends Schema | undefined = undefined>(
+    name: string,
+    options: PromptOptions<Input, State>,
+    handler: PromptHandler<Input, State>,
+  ): this;
+  /** Adds a prompt that says nothing about itself. */
+  prompt(name: string, handler: PromptHandler<undefined, State>): this;
+  prompt(name: string, first: AnyPromptOptions | AnyFunction, second?: AnyFunction): this {
+    const [options, run] = typeof first === "function" ? [{} as AnyPromptOptions, first] : [first, second];
+    if (typeof run !== "function") {
+      throw new MisuseError(`prompt "${name}": the last argument must be the function that makes it`);
+    }
+    const definition = definePrompt(name, options);
+    return this.#add("prompt", name, definition, new Prompt(name, options, run, this.#home), options);
+  }
+
+  /** Removes a tool. Returns false when there is none of that name. */
+  removeTool(name: string): boolean {
+    return this.#remove("tool", name);
+  }
+
+  /** Removes a resource. Returns false when there is none of that URI. */
+  removeResource(uri: string): boolean {
+    return this.#remove("resource", uri);
+  }
+
+  /** Removes a resource template. Returns false when there is none. */
+  removeResourceTemplate(uriTemplate: string): boolean {
+    return this.#remove("resource_template", uriTemplate);
+  }
+
+  /** Removes a prompt. Returns false when there is none of that name. */
+  removePrompt(name: string): boolean {
+    return this.#remove("prompt", name);
+  }
+
+  #add(kind: Kind, name: string, definition: string, runner: Runner, options: Added): this {
+    const completers = completersOf(options.complete, this.#home);
+    const schema = options.inputSchema ?? options.input;
+    const parameters = schema && toJsonSchema(schema, "input", `${kind.replace("_", " ")} "${name}" input`);
+    const more = (register: (handler: Handler) => number): string => {
+      const numbers = completers.map(([argument, completer]) => [argument, register(completer)]);
+      const completions = numbers.length > 0 ? (Object.fromEntries(numbers) as Record<string, number>) : undefined;
+      return addOptions({ parameters, completions, enabled: options.enabled });
+    };
+    const runners = [runner, ...completers.map(([, completer]) => completer)] as const;
+    native(() => this.#place.add(kind, name, definition, more, runners));
+    return this;
+  }
+
+  #remove(kind: Kind, name: string): boolean {
+    return native(() => this.#place.remove(kind, name));
+  }
+}
+
+/** What the engine is told beside a definition. */
+interface Added {
+  readonly enabled?: boolean | undefined;
+  readonly input?: Schema | undefined;
+  readonly inputSchema?: Schema | undefined;
+  readonly complete?: Readonly<Record<string, Completes<AnyState> | undefined>> | undefined;
+}
+
+/** Whether something without options is what a resource holds, and not options without a function. */
+function isBody(value: unknown): boolean {
+  return typeof value === "function" || typeof value === "string" || value instanceof Uint8Array;
+}

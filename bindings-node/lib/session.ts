@@ -1,0 +1,40 @@
+/** What the client of one session has that others have not. */
+
+import { native } from "./errors.js";
+import type { Home } from "./handler.js";
+import { bridge, keep } from "./host.js";
+import type { Kind } from "./kind.js";
+import { Offer } from "./offer.js";
+
+/**
+ * The session that a call belongs to: what is added here only its client sees, for as long as the session lives. Its
+ * list is told to have changed.
+ *
+ * All of it throws `UnsupportedError` in revisions without sessions, and for what the client was not told of as it
+ * connected: see {@link ServerOptions.capabilities}. It can be used as long as the call runs.
+ */
+export class Session<State = unknown> extends Offer<State> {
+  readonly #key: number;
+
+  /** @internal */
+  constructor(key: number, home: Home) {
+    super(home, {
+      add: (kind, _name, definition, more, [runner]) => {
+        // Kept until the engine says that nothing calls them any more, also when this fails.
+        bridge.sessionAdd(key, kind, definition, more(keep), keep(runner));
+      },
+      remove: (kind, name) => bridge.sessionRemove(key, kind, name),
+    });
+    this.#key = key;
+  }
+
+  /**
+   * Shows or hides something from this client alone.
+   *
+   * @param name the name; of a resource the URI, of a template the URI template
+   * @returns whether that changed anything
+   */
+  setEnabled(kind: Kind, name: string, enabled: boolean): boolean {
+    return native(() => bridge.setEnabled(this.#key, kind, name, enabled));
+  }
+}
