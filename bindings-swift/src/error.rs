@@ -24,7 +24,7 @@ impl From<Error> for CoreError {
 
 /// The other way, for what passes through Swift.
 impl TryFrom<CoreError> for Error {
-    type Error = Error;
+    type Error = Self;
 
     fn try_from(error: CoreError) -> Result<Self, Self> {
         let CoreError::Failed { kind, message, code, data } = error;
