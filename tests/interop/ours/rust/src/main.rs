@@ -62,7 +62,7 @@ fn handlers(answers: &Value, heard: &Arc<Heard>) -> Result<Handlers> {
     let form = answers["elicitation"].clone();
     let sampling = Answer(|params: Value| {
         let last = params["messages"].as_array().and_then(|m| m.last()).cloned().unwrap_or_default();
-        let text = last["content"]["text"].as_str().or(last["content"][0]["text"].as_str()).unwrap_or_default();
+        let text = last["content"]["text"].as_str().or_else(|| last["content"][0]["text"].as_str()).unwrap_or_default();
         json!(format!("heard {text}"))
     });
     let roots = Roots::new(answers["roots"].as_array().cloned().unwrap_or_default())?;
