@@ -160,6 +160,25 @@ def test_a_synchronous_group() -> None:
             group.get_prompt("one_say")
 
 
+async def test_the_end_of_one_connection_is_told(command: list[str]) -> None:
+    told: asyncio.Queue[str] = asyncio.Queue()
+
+    def each(name: str) -> Any:
+        return {"on_close": lambda reason: told.put_nowait(name)}
+
+    async with connect_many({"dies": command, "stays": command, "goes": command}, each=each) as group:
+        with pytest.raises(Exception, match=r"."):
+            await group["dies"].call_tool("die")
+        assert await asyncio.wait_for(told.get(), 10) == "dies"
+        await group.remove("goes")
+        await group["stays"].close()
+        await group["stays"].connect()
+        assert (await group.call_tool("add", {"a": 1, "b": 2})).text == "3"
+        assert list(group.failures) == ["dies"]
+    await asyncio.sleep(0.05)
+    assert told.empty()
+
+
 @pytest.mark.parametrize(
     ("servers", "options", "says"),
     [

@@ -18,9 +18,15 @@ PROGRAM = """
 
     from msgspec import Meta
 
+    from collections.abc import AsyncGenerator
+    from contextlib import asynccontextmanager
     from dataclasses import dataclass
 
-    from tricorn import CallToolResult, Client, Completion, Context, Image, Message, Server, assistant, connect, user
+    from tricorn import (
+        CallToolResult, Client, ClientGroup, Completion, Context, Image, Message, Next, Request, RequestContext, Server,
+        assistant, connect, connect_many, user,
+    )
+    from tricorn.middleware import Result, rate_limit, timing
     from tricorn.types import CreateMessageRequestParams
 
     app = Server("demo", page_size=10, title="Demo")
@@ -56,7 +62,7 @@ PROGRAM = """
         return [value, *arguments]
 
 
-    async def model(params: CreateMessageRequestParams, ctx: Context) -> str:
+    async def model(params: CreateMessageRequestParams, ctx: RequestContext) -> str:
         ctx.progress(1)
         return f"{len(params['messages'])} messages"
 
@@ -99,6 +105,53 @@ PROGRAM = """
             await client.set_log_level("loud")  # type: ignore[arg-type]
         app.set_source("tool", list=client.list_tools_page, get=client.call_tool)
         app.set_enabled("toool", "x", False)  # type: ignore[arg-type]
+
+
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncGenerator[Person]:
+        yield Person(server.name)
+
+
+    alive = Server("alive", lifespan=lifespan, tasks=True)
+
+
+    @alive.tool(task_support="optional")
+    async def who(ctx: Context[Person]) -> str:
+        ctx.set_status("looking")
+        ctx.session.add_tool(picture)
+        name: str = ctx.state.name
+        return name + str(ctx.state.nam)  # type: ignore[attr-defined]
+
+
+    @alive.middleware
+    async def around(request: Request, context: Context, next: Next) -> Result:
+        context.values["name"] = request.params.get("name")
+        return await next(request, context)
+
+
+    async def outward(request: Request, context: RequestContext, next: Next) -> Result:
+        return await next(request, context)
+
+
+    async def heard(level: str, logger: str | None, data: object) -> None:
+        print(level, logger, data)
+
+
+    alive.middleware(rate_limit(5, burst=10))
+    alive.middleware(5)  # type: ignore[call-overload]
+
+
+    async def many() -> None:
+        async with connect_many({"a": app, "b": "https://x"}, on_log=heard, middleware=[outward, timing()]) as group:
+            async for tool in group.tools():
+                print(tool.server, tool.task_support)
+            print((await group.call_tool("x", {}, task=5)).text, (await group["a"].list_tools())[0].name)
+            handle = await group.call_tool_task("x", ttl=60)
+            async for task in handle.changes():
+                print(task.status, task.status_message)
+            print((await handle.result()).text, {name: error.kind for name, error in group.failures.items()})
+        with ClientGroup("mcp.json", prefix="always") as sync:
+            print(sync.call_tool_task("x").wait().is_over, sync["a"].list_prompts(meta={"a/b": 1}))
 
 
     async def main() -> int:

@@ -79,19 +79,6 @@ class ClientOptions(Identity, Handlers, total=False):
     """What stands around every request that is sent, the first outermost; nothing. See `Server.middleware`."""
     on_error: OnError
     """Called with what a handler or a callback raised, and its name; by default the logger `tricorn` gets it."""
-    on_notification: Callable[[str, dict[str, Any]], object]
-    """Called with method and parameters of every notification from the server.
-
-    This and the other callbacks run on the event loop, those of a `Client` in a thread of the library's own, where any
-    `Client` raises `MisuseError`. They must not block; asynchronous ones are awaited, up to 256 at once.
-    """
-    on_stderr: Callable[[str], object]
-    """Called with every line a child process writes to standard error, which otherwise goes to this process's.
-
-    An entry of an `mcp.json`, or a dictionary, that says where its `stderr` goes is left alone.
-    """
-    on_close: Callable[[str], object]
-    """Called with the reason when the connection ended, but not by `close`."""
 
 
 def connect(target: Target, **options: Unpack[ClientOptions]) -> AsyncClient:

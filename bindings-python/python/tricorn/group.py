@@ -85,6 +85,10 @@ class _Member(AsyncClient):
             self._info = None
             await self._host.wait(self._core.close)
 
+    def _event(self, name: str, params: bytes) -> None:
+        if name != "closed" or (self._info is not None and self._group._closing is None):
+            super()._event(name, params)
+
     def _refuse(self) -> None:
         raise self._group.failures.get(self._name) or MisuseError(f"{self._name} is not connected")
 
@@ -103,10 +107,13 @@ class AsyncClientGroup(Connection, AsyncFeatures):
         targets: dict[str, Server] = {}
         others: object = servers
         if isinstance(servers, Mapping) and "mcpServers" not in servers:
-            heard = "on_stderr" in given.callbacks
             several = cast("Mapping[str, Target]", servers)
             targets = {name: target for name, target in several.items() if isinstance(target, Server)}
-            others = [[name, resolve(target, None, heard)] for name, target in several.items() if name not in targets]
+            others = [
+                [name, resolve(target, None, self._hears(name))]
+                for name, target in several.items()
+                if name not in targets
+            ]
         elif isinstance(servers, os.PathLike):
             others = os.fspath(servers)
         self._begin(Host(False, given.on_error), targets.values())
@@ -121,10 +128,14 @@ class AsyncClientGroup(Connection, AsyncFeatures):
     def _adding(self, name: str, server: Server) -> Callable[[int], _core.Client]:
         return lambda source: self._core.add_server(name, source, server._core)
 
+    def _given_for(self, name: str) -> Given:
+        return self._given if self._of_each is None else self._given.plus("each", dict(self._of_each(name)))
+
+    def _hears(self, name: str) -> bool:
+        return "on_stderr" in self._given_for(name).callbacks
+
     def _seat(self, name: str, make: Callable[[int], _core.Client | None]) -> _Member:
-        given = self._given
-        if self._of_each is not None:
-            given = given.plus("each", dict(self._of_each(name)))
+        given = self._given_for(name)
         member = _Member(self, name, given)
         core = make(self._host.source(member._event))
         if core is None:
@@ -166,17 +177,16 @@ class AsyncClientGroup(Connection, AsyncFeatures):
             self._seat(name, self._adding(name, target))
             self._borrow(target)
         else:
-            where = encode(resolve(target, None, "on_stderr" in self._given.callbacks)).decode()
+            where = encode(resolve(target, None, self._hears(name))).decode()
             self._seat(name, lambda source: self._core.add(name, source, where))
         return await self.reconnect(name)
 
     async def remove(self, name: str) -> bool:
         """Takes a server out of the group and ends its connection; False when there is none."""
-        removed = await self._host.wait(lambda op: self._core.remove(op, name))
         member = self._clients.pop(name, None)
         if member is not None:
             member._info = None
-        return cast(bool, msgspec.json.decode(removed))
+        return cast(bool, msgspec.json.decode(await self._host.wait(lambda op: self._core.remove(op, name))))
 
     async def reconnect(self, name: str) -> AsyncClient:
         """Connects a server anew."""

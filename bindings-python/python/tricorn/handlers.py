@@ -50,6 +50,19 @@ class Handlers(TypedDict, total=False):
     """The folders and files that the server may work on, or a function that says which."""
     sampling_context: bool
     """True declares that `sampling` knows what to do with `params["includeContext"]`."""
+    on_notification: Callable[[str, dict[str, Any]], object]
+    """Called with method and parameters of every notification from the server.
+
+    This and the other callbacks run on the event loop, those of a `Client` in a thread of the library's own, where any
+    `Client` raises `MisuseError`. They must not block; asynchronous ones are awaited, up to 256 at once.
+    """
+    on_stderr: Callable[[str], object]
+    """Called with every line a child process writes to standard error, which otherwise goes to this process's.
+
+    An entry of an `mcp.json`, or a dictionary, that says where its `stderr` goes is left alone.
+    """
+    on_close: Callable[[str], object]
+    """Called with the reason when the connection ended, but not by `close`."""
     on_log: Callable[[str, str | None, Any], object]
     """Called with level, logger and data of every log message."""
     on_resource_updated: Callable[[str], object]
