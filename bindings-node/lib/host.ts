@@ -115,6 +115,11 @@ export function keep(handler: Handler): number {
   return id;
 }
 
+/** Keeps it no more. */
+export function letGo(id: number): void {
+  held.delete(id);
+}
+
 /**
  * Starts an operation of the engine and waits for its outcome.
  *
@@ -233,7 +238,7 @@ function deliver(delivery: Delivery): void {
     case 4: {
       const params = delivery[3] as { readonly op?: number };
       if (delivery[1] === OWN) {
-        if (delivery[2] === "released") held.delete((params as { readonly handler: number }).handler);
+        if (delivery[2] === "released") letGo((params as { readonly handler: number }).handler);
         return;
       }
       const listener = params.op === undefined ? sources.get(delivery[1]) : ops.get(params.op)?.listener;

@@ -1,7 +1,7 @@
 /** What stands around every request: a server's on their way to a handler, a client's on their way out. */
 
 import { type AnyState, type Context, keyOf, RequestContext } from "./context.js";
-import { MisuseError } from "./errors.js";
+import { MisuseError, ToolError } from "./errors.js";
 import { type Home, Runner, toJson } from "./handler.js";
 import { addon, bridge, handle, register, thrownHere, wait } from "./host.js";
 import { toEngine, withOptions } from "./options.js";
@@ -163,6 +163,13 @@ class Around<C extends RequestContext> extends Runner {
       throw new TypeError("middleware must return a result object: that of next, or another one");
     }
     addon.answerResult(handle, key, toJson(raw));
+  }
+
+  protected override fail(key: number, ctx: RequestContext, error: unknown): void {
+    if (error instanceof ToolError && !ctx.cancelled && ctx.request.method === "tools/call") {
+      // For the model, as from the tool itself.
+      addon.answerResult(handle, key, toJson({ content: [{ type: "text", text: error.message }], isError: true }));
+    } else super.fail(key, ctx, error);
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { native } from "./errors.js";
 import type { Home } from "./handler.js";
-import { bridge, keep } from "./host.js";
+import { bridge, type Handler, keep, letGo } from "./host.js";
 import type { Kind } from "./kind.js";
 import { Offer } from "./offer.js";
 
@@ -20,8 +20,19 @@ export class Session<State = unknown> extends Offer<State> {
   constructor(key: number, home: Home) {
     super(home, {
       add: (kind, _name, definition, more, [runner]) => {
-        // Kept until the engine says that nothing calls them any more, also when this fails.
-        bridge.sessionAdd(key, kind, definition, more(keep), keep(runner));
+        // Kept until the engine says that nothing calls them any more.
+        const kept: number[] = [];
+        const register = (handler: Handler): number => {
+          const id = keep(handler);
+          kept.push(id);
+          return id;
+        };
+        try {
+          bridge.sessionAdd(key, kind, definition, more(register), register(runner));
+        } catch (error) {
+          for (const id of kept) letGo(id);
+          throw error;
+        }
       },
       remove: (kind, name) => bridge.sessionRemove(key, kind, name),
     });

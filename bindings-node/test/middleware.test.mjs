@@ -98,7 +98,8 @@ test("middleware need not go on", async () => {
   const errors = [];
   const app = new Server("stop", { onError: (error, name) => errors.push([error.message, name]) })
     .middleware(async function guard(request, context, next) {
-      const { name } = request.params ?? {};
+      const { name, uri } = request.params ?? {};
+      if (uri === "test://guarded") throw new ToolError("ask somebody else");
       if (name === "own") return { content: [{ type: "text", text: "from the cache" }] };
       if (name === "object") return new CallToolResult({ content: [], isError: true });
       if (name === "rpc") throw new RpcError(-32001, "not today", { when: "tomorrow" });
@@ -107,6 +108,7 @@ test("middleware need not go on", async () => {
       if (name === "nothing") return undefined;
       return next(request, context);
     })
+    .resource("test://guarded", "secret")
     .tool("real", () => "real");
   await both(app, async (client) => {
     errors.length = 0;
@@ -116,7 +118,9 @@ test("middleware need not go on", async () => {
       assert.deepEqual([error.code, error.message, error.data], [-32001, "not today", { when: "tomorrow" }]);
       return error instanceof RpcError;
     });
-    await assert.rejects(client.callTool("tool"), { code: -32603, message: "ask somebody else" });
+    const failed = await client.callTool("tool");
+    assert.deepEqual([failed.isError, failed.text], [true, "ask somebody else"]);
+    await assert.rejects(client.readResource("test://guarded"), { code: -32603, message: "ask somebody else" });
     for (const name of ["bug", "nothing"]) {
       await assert.rejects(client.callTool(name), { code: -32603, message: 'middleware "guard" failed: TypeError' });
     }

@@ -106,12 +106,19 @@ test("what cannot be added is refused", async () => {
 
 test("what a session had is let go with it", async () => {
   const kept = [];
-  const app = new Server("gone").tool("add", (_, ctx) => {
+  const add = (session, name) => {
     const big = () => "big";
     kept.push(new WeakRef(big));
-    ctx.session.tool("big", big);
+    session.tool(name, big);
+  };
+  let last;
+  const app = new Server("gone").tool("add", (_, ctx) => {
+    last = ctx.session;
+    add(last, "big");
+    assert.throws(() => add(last, "big"), MisuseError);
   });
   for (let round = 0; round < 3; round++) await withClient(app, (client) => client.callTool("add"), legacy);
+  assert.throws(() => add(last, "late"), /not running any more/);
   const gone = async () => {
     for (gc(); kept.some((ref) => ref.deref()); gc()) await turn();
   };
