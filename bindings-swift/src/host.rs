@@ -162,6 +162,10 @@ impl CoreBridge {
         Ok(self.0.notify(key, &method, params(json))?)
     }
 
+    pub fn set_status(&self, key: u64, message: String) -> Result<bool, CoreError> {
+        Ok(self.0.set_status(key, &message))
+    }
+
     pub fn next(&self, key: u64, op: u64, json: &[u8]) -> Result<(), CoreError> {
         self.0.next(key, op, params(json));
         Ok(())

@@ -489,6 +489,11 @@ void uniffi_tricorn_swift_fn_method_corebridge_require(uint64_t ptr, uint64_t ke
 int8_t uniffi_tricorn_swift_fn_method_corebridge_set_enabled(uint64_t ptr, uint64_t key, RustBuffer kind, RustBuffer name, int8_t yes, RustCallStatus *_Nonnull out_status
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_SET_STATUS
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_SET_STATUS
+int8_t uniffi_tricorn_swift_fn_method_corebridge_set_status(uint64_t ptr, uint64_t key, RustBuffer message, RustCallStatus *_Nonnull out_status
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_SETTLE
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_SETTLE
 void uniffi_tricorn_swift_fn_method_corebridge_settle(uint64_t ptr, uint64_t op, RustCallStatus *_Nonnull out_status
@@ -1150,6 +1155,12 @@ uint16_t uniffi_tricorn_swift_checksum_method_corebridge_require(void
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_SET_ENABLED
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_SET_ENABLED
 uint16_t uniffi_tricorn_swift_checksum_method_corebridge_set_enabled(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_SET_STATUS
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_SET_STATUS
+uint16_t uniffi_tricorn_swift_checksum_method_corebridge_set_status(void
 
 );
 #endif

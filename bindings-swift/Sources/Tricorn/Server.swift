@@ -52,6 +52,7 @@ public final class Server: Sendable {
     ///   - maxQueuedNotifications: notifications waiting for a slow peer (256).
     ///   - pingInterval: without a message of a legacy client for so long, it is asked for a sign of life (never).
     ///   - pingTimeout: a client that does not answer that for so long is taken for lost, and its session ends (20 s).
+    ///   - tasks: runs tool calls as tasks, where client and tool (`taskSupport`) want that (2025-11-25, experimental).
     ///   - lifespan: starts and stops what handlers share.
     ///   - state: what handlers share that needs neither, as `Context.state`.
     ///   - onError: hears what handlers throw, other than `ToolError` and `TricornError.rpc`, and the name of the tool or
@@ -63,7 +64,7 @@ public final class Server: Sendable {
         websiteURL: String? = nil, icons: [JSONValue]? = nil, instructions: String? = nil, pageSize: Int? = nil,
         maxMessageBytes: Int? = nil, maxNesting: Int? = nil, maxInFlight: Int? = nil,
         maxQueuedNotifications: Int? = nil, pingInterval: Duration? = nil, pingTimeout: Duration? = nil,
-        lifespan: Lifespan? = nil, state: (any Sendable)? = nil,
+        tasks: TaskOptions? = nil, lifespan: Lifespan? = nil, state: (any Sendable)? = nil,
         onError: (@Sendable (any Error, String) -> Void)? = nil,
         onWarning: @escaping @Sendable (String) -> Void = { StandardError.write("\($0)\n") }
     ) {
@@ -80,6 +81,7 @@ public final class Server: Sendable {
         options.set("max_nesting", number: maxNesting)
         options.set("max_in_flight", number: maxInFlight)
         options.set("max_queued_notifications", number: maxQueuedNotifications)
+        options.set("tasks", tasks?.json)
         options.set("ping_interval", duration: pingInterval)
         options.set("ping_timeout", duration: pingTimeout)
         report = { error, name, subject in

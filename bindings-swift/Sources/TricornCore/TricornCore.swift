@@ -663,6 +663,8 @@ public protocol CoreBridgeProtocol: AnyObject, Sendable {
 
     func setEnabled(key: UInt64, kind: String, name: String, yes: Bool) throws  -> Bool
 
+    func setStatus(key: UInt64, message: String) throws  -> Bool
+
     func settle(op: UInt64) throws
 
     /**
@@ -917,6 +919,17 @@ open func setEnabled(key: UInt64, kind: String, name: String, yes: Bool)throws  
         FfiConverterString.lower(kind),
         FfiConverterString.lower(name),
         FfiConverterBool.lower(yes),uniffiCallStatus
+    )
+})
+}
+
+open func setStatus(key: UInt64, message: String)throws  -> Bool  {
+    return try  FfiConverterBool.lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_corebridge_set_status(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(key),
+        FfiConverterString.lower(message),uniffiCallStatus
     )
 })
 }
@@ -2854,6 +2867,9 @@ private let initializationResult: InitializationResult = {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_corebridge_set_enabled() != 36451) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_corebridge_set_status() != 47402) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_corebridge_settle() != 10432) {
