@@ -175,6 +175,21 @@ impl CoreBridge {
         Ok(self.0.close_stream(key))
     }
 
+    pub fn session_add(
+        &self,
+        key: u64,
+        kind: String,
+        definition: String,
+        options: String,
+        handler: u32,
+    ) -> Result<(), CoreError> {
+        Ok(self.0.session_add(key, &kind, &definition, &options, handler)?)
+    }
+
+    pub fn session_remove(&self, key: u64, kind: String, name: String) -> Result<bool, CoreError> {
+        Ok(self.0.session_remove(key, &kind, &name)?)
+    }
+
     pub fn set_enabled(&self, key: u64, kind: String, name: String, yes: bool) -> Result<bool, CoreError> {
         Ok(self.0.set_enabled(key, &kind, &name, yes)?)
     }

@@ -61,7 +61,7 @@ private struct ToolOptions: Sendable {
     }
 }
 
-extension Server {
+extension Offering {
     /// Adds a tool whose arguments decode to `Input` and whose result is what the handler returns.
     ///
     /// - Parameters:

@@ -661,6 +661,10 @@ public protocol CoreBridgeProtocol: AnyObject, Sendable {
 
     func require(key: UInt64, capability: String) throws
 
+    func sessionAdd(key: UInt64, kind: String, definition: String, options: String, handler: UInt32) throws
+
+    func sessionRemove(key: UInt64, kind: String, name: String) throws  -> Bool
+
     func setEnabled(key: UInt64, kind: String, name: String, yes: Bool) throws  -> Bool
 
     func setStatus(key: UInt64, message: String) throws  -> Bool
@@ -908,6 +912,31 @@ open func require(key: UInt64, capability: String)throws   {try rustCallWithErro
         FfiConverterString.lower(capability),uniffiCallStatus
     )
 }
+}
+
+open func sessionAdd(key: UInt64, kind: String, definition: String, options: String, handler: UInt32)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_corebridge_session_add(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(key),
+        FfiConverterString.lower(kind),
+        FfiConverterString.lower(definition),
+        FfiConverterString.lower(options),
+        FfiConverterUInt32.lower(handler),uniffiCallStatus
+    )
+}
+}
+
+open func sessionRemove(key: UInt64, kind: String, name: String)throws  -> Bool  {
+    return try  FfiConverterBool.lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_corebridge_session_remove(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(key),
+        FfiConverterString.lower(kind),
+        FfiConverterString.lower(name),uniffiCallStatus
+    )
+})
 }
 
 open func setEnabled(key: UInt64, kind: String, name: String, yes: Bool)throws  -> Bool  {
@@ -2864,6 +2893,12 @@ private let initializationResult: InitializationResult = {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_corebridge_require() != 11854) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_corebridge_session_add() != 44429) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_corebridge_session_remove() != 26055) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_corebridge_set_enabled() != 36451) {
