@@ -162,6 +162,10 @@ impl CoreBridge {
         Ok(self.0.notify(key, &method, params(json))?)
     }
 
+    pub fn set_status(&self, key: u64, message: String) -> Result<bool, CoreError> {
+        Ok(self.0.set_status(key, &message))
+    }
+
     pub fn next(&self, key: u64, op: u64, json: &[u8]) -> Result<(), CoreError> {
         self.0.next(key, op, params(json));
         Ok(())
@@ -169,6 +173,21 @@ impl CoreBridge {
 
     pub fn close_stream(&self, key: u64) -> Result<bool, CoreError> {
         Ok(self.0.close_stream(key))
+    }
+
+    pub fn session_add(
+        &self,
+        key: u64,
+        kind: String,
+        definition: String,
+        options: String,
+        handler: u32,
+    ) -> Result<(), CoreError> {
+        Ok(self.0.session_add(key, &kind, &definition, &options, handler)?)
+    }
+
+    pub fn session_remove(&self, key: u64, kind: String, name: String) -> Result<bool, CoreError> {
+        Ok(self.0.session_remove(key, &kind, &name)?)
     }
 
     pub fn set_enabled(&self, key: u64, kind: String, name: String, yes: bool) -> Result<bool, CoreError> {

@@ -484,9 +484,24 @@ int8_t uniffi_tricorn_swift_fn_method_corebridge_progress(uint64_t ptr, uint64_t
 void uniffi_tricorn_swift_fn_method_corebridge_require(uint64_t ptr, uint64_t key, RustBuffer capability, RustCallStatus *_Nonnull out_status
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_SESSION_ADD
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_SESSION_ADD
+void uniffi_tricorn_swift_fn_method_corebridge_session_add(uint64_t ptr, uint64_t key, RustBuffer kind, RustBuffer definition, RustBuffer options, uint32_t handler, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_SESSION_REMOVE
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_SESSION_REMOVE
+int8_t uniffi_tricorn_swift_fn_method_corebridge_session_remove(uint64_t ptr, uint64_t key, RustBuffer kind, RustBuffer name, RustCallStatus *_Nonnull out_status
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_SET_ENABLED
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_SET_ENABLED
 int8_t uniffi_tricorn_swift_fn_method_corebridge_set_enabled(uint64_t ptr, uint64_t key, RustBuffer kind, RustBuffer name, int8_t yes, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_SET_STATUS
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_SET_STATUS
+int8_t uniffi_tricorn_swift_fn_method_corebridge_set_status(uint64_t ptr, uint64_t key, RustBuffer message, RustCallStatus *_Nonnull out_status
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_SETTLE
@@ -1147,9 +1162,27 @@ uint16_t uniffi_tricorn_swift_checksum_method_corebridge_require(void
 
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_SESSION_ADD
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_SESSION_ADD
+uint16_t uniffi_tricorn_swift_checksum_method_corebridge_session_add(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_SESSION_REMOVE
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_SESSION_REMOVE
+uint16_t uniffi_tricorn_swift_checksum_method_corebridge_session_remove(void
+
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_SET_ENABLED
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_SET_ENABLED
 uint16_t uniffi_tricorn_swift_checksum_method_corebridge_set_enabled(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_SET_STATUS
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_SET_STATUS
+uint16_t uniffi_tricorn_swift_checksum_method_corebridge_set_status(void
 
 );
 #endif

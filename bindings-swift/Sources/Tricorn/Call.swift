@@ -34,8 +34,7 @@ struct Subject: Sendable {
 final class Call: Sendable {
     let key: UInt64
     let side: Side
-    /// Of the server whose function it is.
-    let state: ServerState?
+    let subject: Subject
     private let kept = Locked(Kept())
 
     /// The one that runs in this task.
@@ -63,10 +62,10 @@ final class Call: Sendable {
     /// The most errors whose origin is kept.
     private static let most = 64
 
-    init(key: UInt64, side: Side, state: ServerState?) {
+    init(key: UInt64, side: Side, subject: Subject) {
         self.key = key
         self.side = side
-        self.state = state
+        self.subject = subject
     }
 
     /// What middleware and handlers of this request share.
@@ -147,7 +146,8 @@ final class Call: Sendable {
             case .error(let error): _ = try bridge.completeError(key: key, error: error.core)
             }
         } catch {
-            _ = try? bridge.completeError(key: key, error: TricornError.rpc(code: -32603, message: "internal error").core)
+            let error = TricornError.rpc(code: -32603, message: "internal error")
+            _ = try? bridge.completeError(key: key, error: error.core)
         }
     }
 }

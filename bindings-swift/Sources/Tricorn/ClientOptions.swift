@@ -49,6 +49,8 @@ public struct ClientOptions: Sendable {
     public var elicitationModes: Set<ElicitationQuestion.Mode> = [.form]
     /// The folders and files that the server may look at: `["/srv/notes"]`. Declares `roots`.
     public var roots: Roots?
+    /// Runs `sampling` and `elicitation` as tasks, where the server wants that (2025-11-25, experimental).
+    public var tasks: TaskOptions?
     /// Stands around every request that the client sends: `[.timing, .init { request, context, next in … }]`.
     public var middleware: [Middleware<ClientContext>] = []
     /// Told why the connection ended, once, when that was not by `Client.close`.
@@ -92,6 +94,7 @@ public struct ClientOptions: Sendable {
         options.set("ping_interval", duration: pingInterval)
         options.set("ping_timeout", duration: pingTimeout)
         options.set("capabilities", capabilities)
+        options.set("tasks", tasks?.json)
         return options
     }
 }
@@ -108,18 +111,22 @@ public struct RequestOptions: Sendable {
     public var idempotent: Bool
     /// Sent as the request's `_meta`, beside what the call itself puts there; of members of the same name, these count.
     public var meta: JSONObject?
+    /// It is to run as a task of the peer, of which the result is waited for (2025-11-25, experimental): a tool's call, or
+    /// sampling and elicitation of a handler. Cancelling the call cancels the task.
+    public var task: TaskRequest?
     /// Called with progress reports, in order, before the request returns; the newest 1024 wait for a slow callback.
     public var onProgress: (@Sendable (Progress) -> Void)?
 
     /// Every option has its default.
     public init(
         timeout: Duration? = nil, maxTimeout: Duration? = nil, idempotent: Bool = false,
-        meta: JSONObject? = nil, onProgress: (@Sendable (Progress) -> Void)? = nil
+        meta: JSONObject? = nil, task: TaskRequest? = nil, onProgress: (@Sendable (Progress) -> Void)? = nil
     ) {
         self.timeout = timeout
         self.maxTimeout = maxTimeout
         self.idempotent = idempotent
         self.meta = meta
+        self.task = task
         self.onProgress = onProgress
     }
 
@@ -135,7 +142,7 @@ public struct RequestOptions: Sendable {
 
     /// Empty when every option is the default.
     var json: String {
-        if timeout == nil, maxTimeout == nil, onProgress == nil, !idempotent { return "" }
+        if timeout == nil, maxTimeout == nil, onProgress == nil, task == nil, !idempotent { return "" }
         var options = OptionsText()
         options.set("timeout", duration: timeout)
         // In the core's words, zero is at once and null is never.
@@ -143,6 +150,7 @@ public struct RequestOptions: Sendable {
         if maxTimeout != .zero { options.set("max_timeout", duration: maxTimeout) }
         if idempotent { options.set("idempotent", true) }
         if onProgress != nil { options.set("progress", true) }
+        options.set("task", task?.json)
         return options.json.description
     }
 }

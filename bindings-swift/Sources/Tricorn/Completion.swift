@@ -55,18 +55,20 @@ public enum CompletionReference: Sendable, Hashable {
 extension Server {
     /// Completes what has no completion of its own.
     public func onComplete(_ complete: @escaping Completer) {
-        setHook("complete", "the completion", completing(complete))
+        setHook("complete", "the completion", Offer.completing(complete))
     }
+}
 
+extension Offer {
     /// The completers of what is offered; a list completes what begins like one of it, in whatever case.
-    func completers(_ complete: [String: Completer], _ choices: [String: [String]]) -> [String: Completer] {
+    static func completers(_ complete: [String: Completer], _ choices: [String: [String]]) -> [String: Completer] {
         let lists = choices.mapValues { list -> Completer in
             { value, _ in list.filter { $0.lowercased().hasPrefix(value.lowercased()) } }
         }
         return lists.merging(complete) { $1 }
     }
 
-    func completing(_ complete: @escaping Completer) -> Body {
+    static func completing(_ complete: @escaping Completer) -> Body {
         { payload, context in
             let params = JSONValue(try JSONText(payload), 0)
             let value = params["argument"]?["value"]?.stringValue ?? ""

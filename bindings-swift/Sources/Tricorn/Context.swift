@@ -134,6 +134,8 @@ public struct RequestInfo: Sendable, Hashable {
     public var logLevel: Context.LogLevel? { json["logLevel"]?.stringValue.flatMap(Context.LogLevel.init) }
     /// The request's `_meta`.
     public var meta: JSONValue? { json["meta"] }
+    /// Names the task that the request runs as, if it does.
+    public var taskID: String? { json["taskId"]?.stringValue }
     /// `stdio`, `http` or `memory`.
     public var transport: String { json["transport"]?.stringValue ?? "" }
     /// The `Mcp-Session-Id` of a legacy HTTP connection.

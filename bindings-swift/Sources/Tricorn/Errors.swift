@@ -127,6 +127,12 @@ extension TricornError {
                 code: json["code"]?.intValue.map { Int64($0) }, data: json["data"]?.description))
     }
 
+    /// This error, of a declaration, with what it is about in front.
+    func about(_ subject: String) -> TricornError {
+        guard case .misuse(let message) = self, !message.hasPrefix(subject) else { return self }
+        return .misuse("\(subject): \(message)")
+    }
+
     /// This error in the core's words.
     var core: CoreError {
         .Failed(kind: kind, message: message, code: code.map { Int64($0) }, data: data?.description)

@@ -67,6 +67,9 @@ final class Host: Sendable {
                 expected?.settled(.failure(error.map { TricornError($0) } ?? .misuse("settled with nothing")))
             }
         case .progress(let op, let params): tables.with { $0.operations[op] }?.progress?(params)
+        case .event(0, "released", let params):
+            let handler = (try? JSONText(params)).flatMap { JSONValue($0, 0)["handler"]?.intValue }
+            removeHandlers(handler.map { [UInt32($0)] } ?? [])
         case .event(let source, let name, let params): tables.with { $0.listeners[source] }?(name, params)
         }
     }
@@ -99,7 +102,7 @@ final class Host: Sendable {
     /// Adds a function that answers with what `run` comes to.
     func add(_ subject: Subject, _ side: Call.Side, _ run: @escaping CallBody) -> UInt32 {
         add { [self] key, params in
-            let call = Call(key: key, side: side, state: subject.state)
+            let call = Call(key: key, side: side, subject: subject)
             if subject.isMiddleware { calls.with { $0[key] = call } }
             let answer = await Call.$current.withValue(call) {
                 await Answer.of(subject, call) { try await run(params, call) }

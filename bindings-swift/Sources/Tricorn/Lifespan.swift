@@ -112,7 +112,7 @@ final class ServerState: Sendable {
 extension Context {
     /// What the server's lifespan made, or its `state`. Throws `TricornError.misuse` when that is no `State`.
     public func state<State>(_ type: State.Type = State.self) throws -> State {
-        guard let value = call.state?.value else {
+        guard let value = call.subject.state?.value else {
             throw TricornError.misuse("the server has no state: give it `state` or `lifespan`")
         }
         guard let state = value as? State else {

@@ -45,11 +45,12 @@ extension Server {
         return true
     }
 
-    /// Adds a file as a resource, read when it is asked for; one of more than `maxBytes`, 2 MiB, is refused. Throws
-    /// `TricornError.misuse` when there is none, or the URI is none or is taken.
+    /// Adds a file as a resource, read when it is asked for; it need not exist yet, and one of more than `maxBytes`, 2 MiB,
+    /// is refused. Throws `TricornError.misuse` for a directory, or when the URI is none or is taken.
     public func addFile(_ path: String, uri: String, maxBytes: Int? = nil) throws {
         var options = OptionsText()
         options.set("path", text: path)
+        options.set("directory", flag: false)
         options.set("uri", text: uri)
         options.set("max_bytes", number: maxBytes)
         try Tricorn.core { try core.addFiles(options: options.json.description) }
@@ -64,6 +65,7 @@ extension Server {
     ) throws {
         var options = OptionsText()
         options.set("path", text: path)
+        options.set("directory", flag: true)
         options.set("uri", text: uri)
         if hidden { options.set("hidden", flag: true) }
         options.set("max_files", number: maxFiles)

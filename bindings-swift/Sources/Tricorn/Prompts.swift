@@ -1,6 +1,6 @@
 internal import TricornCore
 
-extension Server {
+extension Offering {
     /// Adds a prompt, whose arguments decode to `Input`.
     ///
     /// ```swift
@@ -40,7 +40,7 @@ extension Server {
                 prompt.set("_meta", meta)
                 return Offer(
                     definition: prompt.json, parameters: try Arguments<Input>.schema(parameters),
-                    completers: completers(complete, choices), enabled: enabled)
+                    completers: Offer.completers(complete, choices), enabled: enabled)
             },
             run: { params, context in
                 try encode(try await handler(try Arguments<Input>.parameters(params), context))

@@ -5,7 +5,7 @@ import Foundation
 #endif
 internal import TricornCore
 
-extension Server {
+extension Offering {
     /// Adds a resource, or with `{` in its URI a resource template (RFC 6570), whose variables decode to `Variables`.
     ///
     /// ```swift
@@ -41,7 +41,7 @@ extension Server {
             {
                 var resource = OptionsText()
                 resource.set(isTemplate ? "uriTemplate" : "uri", text: uri)
-                resource.set("name", text: name ?? Self.name(of: uri))
+                resource.set("name", text: name ?? lastPart(of: uri))
                 resource.set("title", text: title)
                 resource.set("description", text: description)
                 resource.set("mimeType", text: mimeType)
@@ -56,7 +56,7 @@ extension Server {
                 }
                 return Offer(
                     definition: resource.json, parameters: isTemplate ? schema : nil,
-                    completers: completers(complete, choices), enabled: enabled)
+                    completers: Offer.completers(complete, choices), enabled: enabled)
             },
             run: { params, context in
                 try encode(try await handler(try Arguments<Variables>.parameters(params), context))
@@ -102,11 +102,12 @@ extension Server {
         ) { value }
     }
 
-    /// The last part of a URI, or all of it when it has no parts.
-    private static func name(of uri: String) -> String {
-        let parts = uri.split { ":/?#{}&,;".contains($0) }
-        return parts.last.map(String.init) ?? uri
-    }
+}
+
+/// The last part of a URI, or all of it when it has no parts.
+private func lastPart(of uri: String) -> String {
+    let parts = uri.split { ":/?#{}&,;".contains($0) }
+    return parts.last.map(String.init) ?? uri
 }
 
 extension Arguments {

@@ -15,7 +15,7 @@ internal import TricornCore
 /// try await app.run()
 /// ```
 /// One server serves any number of connections, also of different kinds at once, and may be used from any task.
-public final class Server: Sendable {
+public final class Server: Offering {
     let core: CoreServer
     let source: UInt32
     private let registered = Locked(Registered())
@@ -41,6 +41,11 @@ public final class Server: Sendable {
         case middleware(UInt32)
     }
 
+    /// What can be declared before there is any of it.
+    public enum Capability: String, Sendable, Hashable, CaseIterable {
+        case completions, prompts, resources
+    }
+
     /// A server called `name`.
     ///
     /// - Parameters:
@@ -50,8 +55,11 @@ public final class Server: Sendable {
     ///   - maxNesting: depth of its JSON (128).
     ///   - maxInFlight: requests at work for one connection (256); more wait.
     ///   - maxQueuedNotifications: notifications waiting for a slow peer (256).
+    ///   - capabilities: declared though there is none of it yet; what a client was not told of as it connected it never
+    ///     asks for. Tools are always declared.
     ///   - pingInterval: without a message of a legacy client for so long, it is asked for a sign of life (never).
     ///   - pingTimeout: a client that does not answer that for so long is taken for lost, and its session ends (20 s).
+    ///   - tasks: runs tool calls as tasks, where client and tool (`taskSupport`) want that (2025-11-25, experimental).
     ///   - lifespan: starts and stops what handlers share.
     ///   - state: what handlers share that needs neither, as `Context.state`.
     ///   - onError: hears what handlers throw, other than `ToolError` and `TricornError.rpc`, and the name of the tool or
@@ -62,8 +70,9 @@ public final class Server: Sendable {
         _ name: String, version: String? = nil, title: String? = nil, description: String? = nil,
         websiteURL: String? = nil, icons: [JSONValue]? = nil, instructions: String? = nil, pageSize: Int? = nil,
         maxMessageBytes: Int? = nil, maxNesting: Int? = nil, maxInFlight: Int? = nil,
-        maxQueuedNotifications: Int? = nil, pingInterval: Duration? = nil, pingTimeout: Duration? = nil,
-        lifespan: Lifespan? = nil, state: (any Sendable)? = nil,
+        maxQueuedNotifications: Int? = nil, capabilities: Set<Capability> = [], pingInterval: Duration? = nil,
+        pingTimeout: Duration? = nil, tasks: TaskOptions? = nil, lifespan: Lifespan? = nil,
+        state: (any Sendable)? = nil,
         onError: (@Sendable (any Error, String) -> Void)? = nil,
         onWarning: @escaping @Sendable (String) -> Void = { StandardError.write("\($0)\n") }
     ) {
@@ -80,6 +89,8 @@ public final class Server: Sendable {
         options.set("max_nesting", number: maxNesting)
         options.set("max_in_flight", number: maxInFlight)
         options.set("max_queued_notifications", number: maxQueuedNotifications)
+        if !capabilities.isEmpty { options.set("capabilities", texts: capabilities.map(\.rawValue).sorted()) }
+        options.set("tasks", tasks?.json)
         options.set("ping_interval", duration: pingInterval)
         options.set("ping_timeout", duration: pingTimeout)
         report = { error, name, subject in
@@ -139,41 +150,30 @@ public final class Server: Sendable {
     /// Adds what is offered; something of the same kind and name is an error. Errors are thrown by `run` and the other
     /// ways to serve.
     func add(_ kind: Kind, _ name: String, _ make: () throws -> Offer, run: @escaping Body) {
-        let subject = "\(kind.word) \"\(name)\""
-        var numbers: [UInt32] = []
+        let text = "\(kind.word) \"\(name)\""
         do {
-            let offer = try make()
-            let handler = handler(name, subject, run)
-            numbers.append(handler)
-            var completions = OptionsText()
-            for (argument, complete) in offer.completers {
-                let number = self.handler(name, "the completion of \(subject)", completing(complete))
-                numbers.append(number)
-                completions.set(argument, number: Int(number))
+            let numbers = try make().register(text, run) { what, run in
+                handler(name, what, run)
+            } add: { definition, options, handler in
+                try Tricorn.core {
+                    try core.add(kind: kind.rawValue, definition: definition, options: options, handler: handler)
+                }
             }
-            var options = OptionsText()
-            options.set("parameters", offer.parameters)
-            if !completions.members.isEmpty { options.set("completions", completions.json) }
-            if !offer.enabled { options.set("enabled", false) }
-            try Tricorn.core {
-                try core.add(
-                    kind: kind.rawValue, definition: offer.definition.description, options: options.json.description,
-                    handler: handler)
-            }
-            registered.with { [numbers] in $0.handlers[.offered(kind, name)] = numbers }
+            registered.with { $0.handlers[.offered(kind, name)] = numbers }
         } catch {
-            Host.shared.removeHandlers(numbers)
-            fail(error, subject)
+            fail(error, text)
         }
+    }
+
+    /// Adds to the server.
+    public var place: OfferPlace {
+        OfferPlace { [self] kind, name, make, run in add(kind, name, make, run: run) }
     }
 
     /// Keeps what was wrong with a declaration, for `check`.
     func fail(_ error: any Error, _ subject: String) {
-        var failure = TricornError.from(error)
-        if case .misuse(let message) = failure, !message.hasPrefix(subject) {
-            failure = .misuse("\(subject): \(message)")
-        }
-        registered.with { [failure] in $0.failure = $0.failure ?? failure }
+        let failure = TricornError.from(error).about(subject)
+        registered.with { $0.failure = $0.failure ?? failure }
     }
 
     /// Registers a handler, which is to be `keep`t.

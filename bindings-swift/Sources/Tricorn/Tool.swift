@@ -44,6 +44,7 @@ private struct ToolOptions: Sendable {
     var annotations: ToolAnnotations?
     var icons: [JSONValue]?
     var meta: JSONValue?
+    var taskSupport: TaskSupport?
 
     func definition(input: JSONValue, output: JSONValue?) -> JSONValue {
         var tool = OptionsText()
@@ -55,16 +56,18 @@ private struct ToolOptions: Sendable {
         tool.set("annotations", annotations.flatMap { try? JSONValue(encoding: $0) })
         tool.set("icons", list: icons)
         tool.set("_meta", meta)
+        if let taskSupport { tool.set("execution", ["taskSupport": taskSupport.json]) }
         return tool.json
     }
 }
 
-extension Server {
+extension Offering {
     /// Adds a tool whose arguments decode to `Input` and whose result is what the handler returns.
     ///
     /// - Parameters:
     ///   - description: what the tool does, for the model.
     ///   - enabled: false hides it until `setEnabled`.
+    ///   - taskSupport: whether it may, or must, be called as a task, of a server with `tasks`; it must not when nil.
     ///   - inputSchema: derived from `Input` when nil; see `SchemaProviding` for what can be.
     ///   - outputSchema: derived from `Output` when nil and possible; there is none for text and content blocks.
     ///   - handler: runs in a task of its own, which is cancelled when the client cancels the call. It returns a
@@ -73,14 +76,15 @@ extension Server {
     ///     error; `TricornError.rpc` becomes a JSON-RPC error.
     public func tool<Input: Decodable & Sendable, Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
-        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true, inputSchema: JSONValue? = nil,
-        outputSchema: JSONValue? = nil,
+        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true,
+        taskSupport: TaskSupport? = nil, inputSchema: JSONValue? = nil, outputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable (Input, Context) async throws -> Output
     ) {
         let decode = Arguments<Input>.decoder
         let encode = Outcome<Output>.encoder
         let options = ToolOptions(
-            name: name, description: description, title: title, annotations: annotations, icons: icons, meta: meta)
+            name: name, description: description, title: title, annotations: annotations, icons: icons, meta: meta,
+            taskSupport: taskSupport)
         add(
             .tool, name,
             {
@@ -96,38 +100,39 @@ extension Server {
     /// Adds a tool that does not look at its context.
     public func tool<Input: Decodable & Sendable, Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
-        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true, inputSchema: JSONValue? = nil,
-        outputSchema: JSONValue? = nil,
+        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true,
+        taskSupport: TaskSupport? = nil, inputSchema: JSONValue? = nil, outputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable (Input) async throws -> Output
     ) {
         tool(
             name, description, title: title, annotations: annotations, icons: icons, meta: meta,
-            enabled: enabled, inputSchema: inputSchema, outputSchema: outputSchema
+            enabled: enabled, taskSupport: taskSupport, inputSchema: inputSchema, outputSchema: outputSchema
         ) { (input: Input, _) in try await handler(input) }
     }
 
     /// Adds a tool without arguments.
     public func tool<Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
-        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true, inputSchema: JSONValue? = nil,
-        outputSchema: JSONValue? = nil,
+        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true,
+        taskSupport: TaskSupport? = nil, inputSchema: JSONValue? = nil, outputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable () async throws -> Output
     ) {
         tool(
             name, description, title: title, annotations: annotations, icons: icons, meta: meta,
-            enabled: enabled, inputSchema: inputSchema, outputSchema: outputSchema
+            enabled: enabled, taskSupport: taskSupport, inputSchema: inputSchema, outputSchema: outputSchema
         ) { (_: NoArguments, _) in try await handler() }
     }
 
     /// Adds a tool that returns nothing.
     public func tool<Input: Decodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
-        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true, inputSchema: JSONValue? = nil,
+        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true,
+        taskSupport: TaskSupport? = nil, inputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable (Input, Context) async throws -> Void
     ) {
         tool(
             name, description, title: title, annotations: annotations, icons: icons, meta: meta,
-            enabled: enabled, inputSchema: inputSchema
+            enabled: enabled, taskSupport: taskSupport, inputSchema: inputSchema
         ) { (input: Input, context) -> [Content] in
             try await handler(input, context)
             return []

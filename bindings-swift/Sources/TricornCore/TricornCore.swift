@@ -661,7 +661,13 @@ public protocol CoreBridgeProtocol: AnyObject, Sendable {
 
     func require(key: UInt64, capability: String) throws
 
+    func sessionAdd(key: UInt64, kind: String, definition: String, options: String, handler: UInt32) throws
+
+    func sessionRemove(key: UInt64, kind: String, name: String) throws  -> Bool
+
     func setEnabled(key: UInt64, kind: String, name: String, yes: Bool) throws  -> Bool
+
+    func setStatus(key: UInt64, message: String) throws  -> Bool
 
     func settle(op: UInt64) throws
 
@@ -908,6 +914,31 @@ open func require(key: UInt64, capability: String)throws   {try rustCallWithErro
 }
 }
 
+open func sessionAdd(key: UInt64, kind: String, definition: String, options: String, handler: UInt32)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_corebridge_session_add(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(key),
+        FfiConverterString.lower(kind),
+        FfiConverterString.lower(definition),
+        FfiConverterString.lower(options),
+        FfiConverterUInt32.lower(handler),uniffiCallStatus
+    )
+}
+}
+
+open func sessionRemove(key: UInt64, kind: String, name: String)throws  -> Bool  {
+    return try  FfiConverterBool.lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_corebridge_session_remove(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(key),
+        FfiConverterString.lower(kind),
+        FfiConverterString.lower(name),uniffiCallStatus
+    )
+})
+}
+
 open func setEnabled(key: UInt64, kind: String, name: String, yes: Bool)throws  -> Bool  {
     return try  FfiConverterBool.lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
         uniffiCallStatus in
@@ -917,6 +948,17 @@ open func setEnabled(key: UInt64, kind: String, name: String, yes: Bool)throws  
         FfiConverterString.lower(kind),
         FfiConverterString.lower(name),
         FfiConverterBool.lower(yes),uniffiCallStatus
+    )
+})
+}
+
+open func setStatus(key: UInt64, message: String)throws  -> Bool  {
+    return try  FfiConverterBool.lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_corebridge_set_status(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(key),
+        FfiConverterString.lower(message),uniffiCallStatus
     )
 })
 }
@@ -2853,7 +2895,16 @@ private let initializationResult: InitializationResult = {
     if (uniffi_tricorn_swift_checksum_method_corebridge_require() != 11854) {
         return InitializationResult.apiChecksumMismatch
     }
+    if (uniffi_tricorn_swift_checksum_method_corebridge_session_add() != 44429) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_corebridge_session_remove() != 26055) {
+        return InitializationResult.apiChecksumMismatch
+    }
     if (uniffi_tricorn_swift_checksum_method_corebridge_set_enabled() != 36451) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_corebridge_set_status() != 47402) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_corebridge_settle() != 10432) {

@@ -3,6 +3,8 @@ import Testing
 
 @testable import Tricorn
 
+private final class Held: Sendable {}
+
 /// What changes while it is served, and for whom; logging.
 @Suite struct DynamicTests {
     private func options(_ heard: Locked<[String]>) -> ClientOptions {
@@ -87,6 +89,45 @@ import Testing
         try await withClient(of: modern, ClientOptions(revision: "2026-07-28")) { client in
             expect(try await client.callTool("unlock").text, "unsupported")
         }
+    }
+
+    @Test func aSessionMayHaveItsOwn() async throws {
+        let app = Server("test", capabilities: [.resources, .prompts, .completions], onError: { _, _ in })
+        app.tool("own") { (_: NoArguments, context) in
+            try context.addToSession { session in
+                session.tool("mine") { (input: Add, _) in input.a + input.b }
+                session.resource("mine://{n}") { (variables: [String: String]) in variables["n"] ?? "" }
+                session.prompt("mine") { "for you" }
+            }
+        }
+        app.tool("again") { (_: NoArguments, context) in try context.addToSession { $0.tool("mine") { "x" } } }
+        let held = Locked<Held?>(Held())
+        app.tool("hold") { (_: NoArguments, context) in
+            let object = held.with { $0 }
+            try context.addToSession { $0.tool("held") { "\(object == nil)" } }
+        }
+        app.tool("disown") { (_: NoArguments, context) in
+            [try context.removeFromSession(.prompt, "none"), try context.removeFromSession(.prompt, "mine")]
+        }
+        weak var object = held.with { $0 }
+        try await withClient(of: app, ClientOptions(revision: "2025-11-25")) { client in
+            _ = try await client.callTool("own").orThrow()
+            _ = try await client.callTool("hold").orThrow()
+            held.with { $0 = nil }
+            expect(try await client.callTool("held").text, "false")
+            #expect(object != nil)
+            expect(try await client.callTool("mine", ["a": 1, "b": 2]).decode(as: Int.self), 3)
+            expect(try await client.readResource("mine://7").text, "7")
+            expect(try await client.getPrompt("mine").messages.first?.text, "for you")
+            expect(try await client.callTool("again").isError, true)
+            expect(try await client.callTool("disown").decode(as: [Bool].self), [false, true])
+            try await withClient(of: app, ClientOptions(revision: "2025-11-25")) { other in
+                expect(try await other.listTools().map(\.name), ["own", "again", "hold", "disown"])
+            }
+        }
+        // What the session had is gone with it.
+        for _ in 0..<1000 where object != nil { try await Task.sleep(for: .milliseconds(10)) }
+        #expect(object == nil)
     }
 
     @Test(arguments: eras) func sourcesFollowWhatWasAdded(revision: String) async throws {

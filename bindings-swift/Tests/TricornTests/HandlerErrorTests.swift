@@ -27,7 +27,10 @@ private let legacy = "2025-11-25"
         }
         try await withClient(of: app, options) { client in
             for (tool, part) in [
-                ("ask", #""sampling/createMessage" was not sent: the client does not declare the capability "sampling""#),
+                (
+                    "ask",
+                    #""sampling/createMessage" was not sent: the client does not declare the capability "sampling""#
+                ),
                 ("slow", "roots/list"),
             ] {
                 let result = try await client.callTool(tool)

@@ -48,6 +48,16 @@ import Testing
         }
     }
 
+    @Test(arguments: eras) func variablesMayBeLists(revision: String) async throws {
+        struct Lists: Codable, Sendable { var l: [Int]? }
+        let app = Server("test")
+        app.resource("list://x{?l*}") { (lists: Lists) in "\(lists.l?.reduce(0, +) ?? -1)" }
+        try await withClient(of: app, ClientOptions(revision: revision)) { client in
+            expect(try await client.readResource("list://x?l=1&l=2").text, "3")
+            expect(try await client.readResource("list://x").text, "-1")
+        }
+    }
+
     @Test(arguments: eras) func listsComplete(revision: String) async throws {
         let app = Server("test")
         let sizes = ["small", "medium", "Mini"]
@@ -108,7 +118,9 @@ import Testing
             ).text
         }
         var options = ClientOptions(revision: "2025-11-25")
-        options.sampling = { request, _ in "\(request.includeContext?.rawValue ?? "none") \(request.json["_meta"] ?? .null)" }
+        options.sampling = { request, _ in
+            "\(request.includeContext?.rawValue ?? "none") \(request.json["_meta"] ?? .null)"
+        }
         try await withClient(of: app, options) { client in
             let text = try await client.callTool("ask").text
             #expect(text.contains("sampling.context"), "\(text)")

@@ -143,7 +143,10 @@ let eras = ["2025-11-25", "2026-07-28"]
         let app = Server("test")
         try app.addFile(folder.appendingPathComponent("one.txt").path, uri: "file://one")
         try app.addDirectory(folder.path, uri: "dir://all/")
-        #expect(throws: TricornError.self) { try app.addFile(folder.path + "/none", uri: "file://none") }
+        #expect(throws: TricornError.self) { try app.addFile(folder.path, uri: "file://folder") }
+        #expect(throws: TricornError.self) {
+            try app.addDirectory(folder.appendingPathComponent("one.txt").path, uri: "dir://one/")
+        }
         try await withClient(of: app, ClientOptions(revision: revision)) { client in
             let uris = try await client.listResources().map(\.uri)
             #expect(uris == ["file://one", "dir://all/one.txt"])

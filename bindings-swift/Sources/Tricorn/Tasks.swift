@@ -1,0 +1,276 @@
+internal import TricornCore
+
+// Tasks (2025-11-25, experimental): requests whose result is fetched when it is there.
+
+/// Whether a tool may (`.optional`), must (`.required`) or must not (`.forbidden`) be called as a task.
+public typealias TaskSupport = Types.ToolExecution.TaskSupport
+
+/// What a side that runs requests as tasks will bear; what is nil has the core's default.
+public struct TaskOptions: Sendable, Hashable {
+    /// Tasks kept, of all sessions (1000). The longest finished make room; when all are being worked on, a request that
+    /// is to become one is refused.
+    public var maxTasks: Int?
+    /// Tasks kept of one session (250).
+    public var maxSessionTasks: Int?
+    /// Bytes of all results kept (16 MiB).
+    public var maxTaskBytes: Int?
+    /// How long a task lives when its request does not say (1 h).
+    public var taskTTL: Duration?
+    /// The longest that a task lives, whatever its request says (24 h).
+    public var maxTaskTTL: Duration?
+    /// How often whoever waits should look (1 s).
+    public var taskPollInterval: Duration?
+
+    /// What is nil has the core's default.
+    public init(
+        maxTasks: Int? = nil, maxSessionTasks: Int? = nil, maxTaskBytes: Int? = nil, taskTTL: Duration? = nil,
+        maxTaskTTL: Duration? = nil, taskPollInterval: Duration? = nil
+    ) {
+        self.maxTasks = maxTasks
+        self.maxSessionTasks = maxSessionTasks
+        self.maxTaskBytes = maxTaskBytes
+        self.taskTTL = taskTTL
+        self.maxTaskTTL = maxTaskTTL
+        self.taskPollInterval = taskPollInterval
+    }
+
+    var json: JSONValue {
+        var options = OptionsText()
+        options.set("max_tasks", number: maxTasks)
+        options.set("max_session_tasks", number: maxSessionTasks)
+        options.set("max_task_bytes", number: maxTaskBytes)
+        options.set("task_ttl", duration: taskTTL)
+        options.set("max_task_ttl", duration: maxTaskTTL)
+        options.set("task_poll_interval", duration: taskPollInterval)
+        return options.json
+    }
+}
+
+/// That a request is to run as a task.
+public struct TaskRequest: Sendable, Hashable {
+    /// How long the task and its result are wanted, from now on; the peer may decide otherwise, and does when nil.
+    public var ttl: Duration?
+
+    /// A task that lives for so long.
+    public init(ttl: Duration? = nil) { self.ttl = ttl }
+
+    /// In milliseconds, as the protocol has it.
+    var json: JSONValue {
+        guard let (seconds, attoseconds) = ttl?.components else { return [:] }
+        return ["ttl": .int(Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000))]
+    }
+}
+
+extension Types.TaskStatus {
+    /// Whether nothing will change any more.
+    public var isFinal: Bool { [.completed, .failed, .cancelled].contains(self) }
+}
+
+extension Types.Task {
+    /// How long to wait before the next look.
+    fileprivate var pause: Duration { .milliseconds(pollInterval ?? 1000) }
+}
+
+extension Context {
+    /// Says what the call is doing, for who looks at its task; nothing when it runs as none.
+    public func setStatus(_ message: String) { _ = try? Host.shared.bridge.setStatus(key: key, message: message) }
+}
+
+// MARK: - clients
+
+extension Client {
+    /// Calls a tool as a task, which is there when this returns: its result can be had later.
+    ///
+    /// To wait for the result at once, and cancel the task with the call: `callTool` with `RequestOptions.task`. A tool
+    /// that was listed as one that must be a task is called so by `callTool` in any case.
+    ///
+    /// - Parameter ttl: how long the task and its result are wanted; the server may decide otherwise.
+    ///
+    /// Throws `TricornError.unsupported`, and sends nothing, when the server has no tasks.
+    public func callToolTask(
+        _ name: String, _ arguments: some Encodable, ttl: Duration? = nil, _ options: RequestOptions = .init()
+    ) async throws -> TaskHandle {
+        try await callToolTask(name, try JSONValue(encoding: arguments), ttl: ttl, options)
+    }
+
+    /// Calls a tool as a task, which is there when this returns: its result can be had later.
+    public func callToolTask(
+        _ name: String, _ arguments: JSONValue = [:], ttl: Duration? = nil, _ options: RequestOptions = .init()
+    ) async throws -> TaskHandle {
+        let capability = "tasks.requests.tools.call"
+        guard capabilities["tasks"]?["requests"]?["tools"]?["call"] != nil else {
+            throw TricornError.unsupported(
+                "\"tools/call\" as a task: the server does not declare the capability \"\(capability)\"")
+        }
+        var options = options
+        let wanted = ttl.map { TaskRequest(ttl: $0) } ?? options.task ?? TaskRequest()
+        options.task = nil
+        let params: JSONValue = ["name": .string(name), "arguments": arguments, "task": wanted.json]
+        let result = try await request("tools/call", params, options)
+        guard let id = result["task"]?["taskId"]?.stringValue else {
+            throw TricornError.peerMisbehaved("the server declares tasks, and answered the call without one")
+        }
+        return task(id)
+    }
+
+    /// A task by its id, to come back to it. Nothing is sent.
+    public func task(_ id: String) -> TaskHandle { TaskHandle(client: self, id: id) }
+
+    /// All tasks that the server keeps of this session; as many requests as the listing has pages.
+    public func listTasks(_ options: RequestOptions = .init()) async throws -> [Types.Task] {
+        try await tasks(options).collect()
+    }
+
+    /// The tasks, page by page as they are asked for.
+    public func tasks(_ options: RequestOptions = .init()) -> Listing<Types.Task> {
+        Listing(client: self, method: "tasks/list", member: "tasks", options: options) { Types.Task(checked: $0) }
+    }
+}
+
+/// A task of the server. Letting it go does nothing to the task.
+public struct TaskHandle: Sendable {
+    let client: Client
+    /// `Client.task` comes back to it with this, for as long as the session lives.
+    public let id: String
+
+    /// How often to see that the server is alive while its answer is waited for.
+    private static let alive = Duration.seconds(10)
+
+    private func ask(_ method: String, _ options: RequestOptions) async throws -> JSONValue {
+        try await client.request(method, ["taskId": .string(id)], options)
+    }
+
+    private func task(_ method: String, _ options: RequestOptions) async throws -> Types.Task {
+        let result = try await ask(method, options)
+        do {
+            return try Types.Task(json: result)
+        } catch let error as DecodingError {
+            throw TricornError.peerMisbehaved("the result of \(method): \(error.text(subject: "member"))")
+        }
+    }
+
+    /// How it is. `TricornError.rpc` with −32602 when it has expired, here and below.
+    public func status(_ options: RequestOptions = .init()) async throws -> Types.Task {
+        try await task("tasks/get", options)
+    }
+
+    /// Cancels it. `TricornError.rpc` with −32602 when it is finished, too.
+    @discardableResult
+    public func cancel(_ options: RequestOptions = .init()) async throws -> Types.Task {
+        try await task("tasks/cancel", options)
+    }
+
+    /// Its result, when it is there. Cancelling the wait does not cancel the task.
+    ///
+    /// Throws the error that the call would have had, and `TricornError.cancelled` when the task was.
+    public func result(_ options: RequestOptions = .init()) async throws -> CallToolResult {
+        var last = try await status(options)
+        while true {
+            do {
+                return try await patiently(last)
+            } catch let error as TricornError {
+                switch error {
+                case .rpc:
+                    if try await status(options).status == .cancelled {
+                        throw TricornError.cancelled("the task was cancelled")
+                    }
+                    throw error
+                // A stream that broke off is nothing to the task.
+                case .transport where !last.status.isFinal, .timeout where !last.status.isFinal:
+                    try await Task.sleep(for: last.pause)
+                    last = try await status(options)
+                default: throw error
+                }
+            }
+        }
+    }
+
+    /// The answer to `tasks/result`, for as long as the server says how the task is.
+    private func patiently(_ last: Types.Task) async throws -> CallToolResult {
+        try await withThrowingTaskGroup(of: CallToolResult?.self) { group in
+            group.addTask {
+                let params = JSONWriter()
+                params.append(["taskId": .string(id)])
+                return CallToolResult(try await client.perform("tasks/result", params, .init(timeout: .zero)))
+            }
+            group.addTask {
+                while true {
+                    try await Task.sleep(for: max(last.pause, Self.alive))
+                    _ = try await status()
+                }
+            }
+            defer { group.cancelAll() }
+            guard let result = try await group.next(), let result else { throw CancellationError() }
+            return result
+        }
+    }
+
+    /// Waits until it is finished.
+    public func wait() async throws -> Types.Task {
+        for try await task in changes() where task.status.isFinal { return task }
+        return try await status()
+    }
+
+    /// How it is now, and each change that is noticed until it is finished. Looks as often as the server says, and at once
+    /// when the server tells of a change.
+    public func changes() -> TaskChanges { TaskChanges(handle: self) }
+}
+
+/// The changes of a task.
+public struct TaskChanges: AsyncSequence, Sendable {
+    /// How the task is.
+    public typealias Element = Types.Task
+
+    let handle: TaskHandle
+
+    /// From how the task is now.
+    public func makeAsyncIterator() -> Iterator { Iterator(handle: handle) }
+
+    /// Goes through the changes.
+    public struct Iterator: AsyncIteratorProtocol {
+        private let handle: TaskHandle
+        private var last: Types.Task?
+        /// Since before the last look, or a change right after it would be missed.
+        private var news: AsyncStream<PeerNotification>?
+
+        init(handle: TaskHandle) { self.handle = handle }
+
+        /// The next change; nil after the end of the task.
+        public mutating func next() async throws -> Types.Task? {
+            while true {
+                if let last {
+                    if last.status.isFinal { return nil }
+                    await Self.wait(for: news, of: handle.id, at: last.pause)
+                    try Task.checkCancellation()
+                }
+                news = handle.client.notifications()
+                let task = try await handle.status()
+                if task != last {
+                    last = task
+                    return task
+                }
+            }
+        }
+
+        /// Until the server tells something of the task, or this time is over.
+        private static func wait(for news: AsyncStream<PeerNotification>?, of id: String, at most: Duration) async {
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask { try? await Task.sleep(for: most) }
+                if let news {
+                    group.addTask {
+                        for await note in news
+                        where note.method == "notifications/tasks/status"
+                            && note.params?["taskId"]?.stringValue == id
+                        {
+                            return
+                        }
+                        // The connection is over: what is left is the other wait.
+                        try? await Task.sleep(for: most)
+                    }
+                }
+                await group.next()
+                group.cancelAll()
+            }
+        }
+    }
+}
