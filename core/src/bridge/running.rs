@@ -125,8 +125,8 @@ impl Bridge {
     }
 
     /// Adds a tool, a resource, a resource template or a prompt for the client of a running call alone; the arguments are
-    /// those of [`Server::add`](super::Server::add). Of each handler the host is told by the event `released`
-    /// `{"handler"}` of source 0 when nothing will call it any more, also when this fails.
+    /// those of [`Server::add`](super::Server::add). When nothing will call a handler any more that was taken, the host is
+    /// told by the event `released` `{"handler"}` of source 0. When this fails, none will be called.
     ///
     /// # Errors
     /// As [`Server::add`](super::Server::add); [`Unsupported`](crate::ErrorKind::Unsupported) in revisions without
