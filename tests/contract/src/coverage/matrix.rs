@@ -135,3 +135,46 @@ impl Row {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    const MUST: &str = "[{id: X1, feature: f, side: both, level: must, since: 2024-11-05, until: 2025-03-26}]";
+    const MAY: &str = "[{id: X1, feature: f, side: server, level: may, since: 2025-11-25, until: 2025-11-25}]";
+
+    /// What is wrong, all of it.
+    fn wrong(rows: &str, entries: &[String]) -> String {
+        let matrix = Matrix(serde_yaml_ng::from_str(rows).unwrap());
+        let entries: Vec<Entry> = entries.iter().map(|entry| serde_yaml_ng::from_str(entry).unwrap()).collect();
+        let outcomes = matrix.check(&entries).into_iter();
+        outcomes.filter_map(|(_, outcome)| outcome.err()).collect::<Vec<_>>().join("; ")
+    }
+
+    fn entry(side: &str, since: &str, more: &str) -> String {
+        format!("{{id: e, side: {side}, rows: [X1], source: s, behaviour: b, since: {since}{more}}}")
+    }
+
+    #[test]
+    fn every_side_and_revision_has_a_requirement() {
+        assert_eq!(wrong(MUST, &[entry("both", "2024-11-05", "")]), "");
+        assert_eq!(wrong(MUST, &[entry("server", "2024-11-05", ""), entry("client", "2024-11-05", "")]), "");
+        assert_eq!(wrong(MUST, &[entry("server", "2024-11-05", "")]), "no requirement for the client in 2024-11-05");
+        assert_eq!(wrong(MUST, &[entry("both", "2025-03-26", "")]), "no requirement for the server in 2024-11-05");
+        let ends = entry("both", "2024-11-05", ", until: 2024-11-05");
+        assert_eq!(wrong(MUST, &[ends]), "no requirement for the server in 2025-03-26");
+        assert_eq!(wrong(MAY, &[entry("server", "2026-07-28", "")]), "no requirement for the server in 2025-11-25");
+    }
+
+    #[test]
+    fn reasons_are_few_and_none_for_a_must() {
+        let deferred = |reason: usize| entry("both", "2024-11-05", &format!(", deferred: r{reason}"));
+        assert_eq!(wrong(MUST, &[deferred(0)]), "a must, but e has a reason instead of tests");
+        let gap = entry("both", "2024-11-05", ", gaps: {swift: r}");
+        assert_eq!(wrong(MUST, &[gap]), "a must, but e has a reason instead of tests");
+        assert_eq!(wrong(MAY, &(0..5).map(deferred).collect::<Vec<_>>()), "");
+        assert!(wrong(MAY, &(0..6).map(deferred).collect::<Vec<_>>()).starts_with("6 different ones, at most 5"));
+        assert_eq!(wrong(MAY, &(0..6).map(|_| deferred(1)).collect::<Vec<_>>()), "", "the same reason again");
+    }
+}
