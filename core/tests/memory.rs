@@ -187,3 +187,18 @@ async fn a_clients_handler_notifies_as_a_client() {
     let said = client.call_tool("ask", json!({})).await.expect("a result").text();
     assert!(said.contains("true misuse") && said.contains("no notification of a client"), "{said}");
 }
+
+#[tokio::test]
+async fn a_tool_may_have_any_name() {
+    let names = ["a/b c!", "é☃", "_", &"long".repeat(60)];
+    let server = names.iter().fold(Server::new("memory"), |server, name| {
+        let said = (*name).to_owned();
+        server.tool(name, "", move |_: Nothing| std::future::ready(Ok(said.clone())))
+    });
+    let client = Client::in_memory(&server, &ClientOptions::default()).await.expect("connected");
+    let listed = client.list_tools().await.expect("a list");
+    assert_eq!(listed.iter().map(|tool| &tool["name"]).collect::<Vec<_>>(), names);
+    for name in names {
+        assert_eq!(client.call_tool(name, json!({})).await.expect("a result").text(), name);
+    }
+}

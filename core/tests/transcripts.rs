@@ -20,9 +20,13 @@ use tricorn::protocol::revision::Revision;
 use tricorn::protocol::{Action, Call, CallId, Connection, Facts, Input, Payload, Role, Structured, Transport};
 
 /// About listing, describing and checking tools, or about what a program prints.
-const NOT_THE_ENGINES: [&str; 21] = [
+const NOT_THE_ENGINES: [&str; 29] = [
+    "2024-11-05/no-elicitation",
     "2025-06-18/elicitation",
+    "2025-06-18/elicitation-forms",
     "2025-11-25/elicitation",
+    "2025-11-25/elicitation-forms",
+    "2025-11-25/elicitation-sessions",
     "all/completion",
     "all/context",
     "all/print",
@@ -37,8 +41,12 @@ const NOT_THE_ENGINES: [&str; 21] = [
     "all/tools-list-schema",
     "bad/numbers",
     "bad/params-wrong",
+    "legacy/capabilities",
     "legacy/log-level",
+    "legacy/meta-keys",
+    "legacy/resource-updates",
     "legacy/resources-params",
+    "legacy/roots",
     "legacy/sampling",
     "legacy/subscriptions",
     "legacy/undeclared",

@@ -108,12 +108,16 @@ fn number(value: f64) -> String {
 
 /// Declared capabilities as `rules` know them.
 pub(crate) fn capabilities<'a>(rules: &Rules, declared: &'a RawJson) -> Cow<'a, str> {
-    if rules.tasks || !has(declared.get(), "\"tasks\"") {
+    let unknown = [("tasks", rules.tasks), ("completions", rules.completions_declared)];
+    let unknown = unknown.into_iter().filter(|(_, known)| !known).map(|(key, _)| key);
+    if !unknown.clone().any(|key| has(declared.get(), key)) {
         return Cow::Borrowed(declared.get());
     }
     let mut out = String::from("{");
-    for (key, value) in members(declared.get()).into_iter().filter(|(key, _)| key != "tasks") {
-        push_member(&mut out, &key, value.get());
+    for (key, value) in members(declared.get()) {
+        if !unknown.clone().any(|unknown| key == unknown) {
+            push_member(&mut out, &key, value.get());
+        }
     }
     out.push('}');
     Cow::Owned(out)

@@ -1,9 +1,10 @@
 // The case runner of Node: does what each line says, with the public client, and reports what came of it.
 import { createInterface } from "node:readline";
-import { connect, TricornError } from "tricorn";
+import { connect, RpcError, TricornError } from "tricorn";
 
 const clients = new Map();
 const notifications = new Map();
+const questions = new Map();
 const running = new Map();
 
 const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
@@ -33,14 +34,41 @@ const info = (key, client) => ({
   instructions: client.instructions,
   sessionId: client.sessionId,
   notifications: notifications.get(key),
+  asked: questions.get(key),
 });
 
+/** What answers the server: what the case says, written down before. */
+function handlers({ roots, sampling, sampling_tools, elicitation, elicitation_url }, asked) {
+  const says = (answer, question) => (params) => {
+    asked.push(question(params));
+    if (answer?.error) throw new RpcError(answer.error.code, answer.error.message);
+    return answer;
+  };
+  const form = elicitation && says(elicitation, ({ message, requestedSchema }) => ({ form: requestedSchema, message }));
+  const page = ({ url, message, elicitationId }) => ({ url, message, elicitationId });
+  const url = elicitation_url && says(elicitation_url, page);
+  const model = sampling && { answer: says(sampling, (params) => ({ sampling: params })), tools: sampling_tools };
+  return {
+    ...(roots && { roots }),
+    ...(model && { sampling: model }),
+    ...((form || url) && { elicitation: { ...(form && { form }), ...(url && { url }) } }),
+  };
+}
+
+const LISTS = {
+  resources: (client) => client.listResources(),
+  resource_templates: (client) => client.listResourceTemplates(),
+  prompts: (client) => client.listPrompts(),
+};
+
 const commands = {
-  async connect({ client: key, target, options }) {
+  async connect({ client: key, target, options, answers = {} }) {
     const heard = [];
+    const asked = [];
+    questions.set(key, asked);
     notifications.set(key, heard);
     const onNotification = (method, params) => heard.push({ method, params });
-    const client = await connect(target, { ...ours(options), onNotification });
+    const client = await connect(target, { ...ours(options), ...handlers(answers, asked), onNotification });
     clients.set(key, client);
     return info(key, client);
   },
@@ -63,6 +91,29 @@ const commands = {
     const result = await clients.get(key).callTool(name, args, options);
     const { text, structured, isError, content, meta: resultMeta } = result;
     return { text, structured, is_error: isError, content, meta: resultMeta };
+  },
+  list: ({ client: key, what }) => LISTS[what](clients.get(key)),
+  read_resource: async ({ client: key, uri }) => (await clients.get(key).readResource(uri)).raw.contents,
+  async subscribe({ client: key, uri }) {
+    await clients.get(key).subscribe(uri);
+    return {};
+  },
+  async unsubscribe({ client: key, uri }) {
+    await clients.get(key).unsubscribe(uri);
+    return {};
+  },
+  get_prompt: ({ client: key, name, arguments: args }) => clients.get(key).getPrompt(name, args),
+  complete({ client: key, prompt, template, argument, value, context }) {
+    const ref = prompt ? { type: "ref/prompt", name: prompt } : { type: "ref/resource", uri: template };
+    return clients.get(key).complete(ref, argument, value, context);
+  },
+  async set_log_level({ client: key, level }) {
+    await clients.get(key).setLogLevel(level);
+    return {};
+  },
+  set_roots({ client: key, roots }) {
+    clients.get(key).setRoots(roots);
+    return {};
   },
   async ping({ client: key }) {
     await clients.get(key).ping();

@@ -27,10 +27,95 @@ def failure(error: BaseException) -> Json:
     return {"kind": "exception", "message": f"{type(error).__name__}: {error}"}
 
 
+def known(facts: Json) -> Json:
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def handlers(answers: Json, asked: list[Json]) -> Json:
+    """What answers the server: what the case says, written down before."""
+
+    def answer(name: str) -> Any:
+        given = answers[name]
+        if isinstance(given, dict) and "error" in given:
+            raise tricorn.RpcError(given["error"]["code"], given["error"]["message"])
+        return given
+
+    def sampling(params: Json) -> Any:
+        asked.append({"sampling": params})
+        return answer("sampling")
+
+    def form(message: str, schema: Json) -> Any:
+        asked.append({"form": schema, "message": message})
+        return answer("elicitation")
+
+    def page(message: str, url: str, elicitation_id: str | None) -> Any:
+        asked.append(known({"url": url, "message": message, "elicitationId": elicitation_id}))
+        return answer("elicitation_url")
+
+    functions = {"sampling": sampling, "elicitation": form, "elicitation_url": page}
+    return {name: functions.get(name, value) for name, value in answers.items()}
+
+
+async def listed(client: tricorn.AsyncClient, command: Json) -> Any:
+    what = command["what"]
+    if what == "resources":
+        return [resource.raw for resource in await client.list_resources()]
+    if what == "resource_templates":
+        return [template.raw for template in await client.list_resource_templates()]
+    return [prompt.raw for prompt in await client.list_prompts()]
+
+
+async def read_resource(client: tricorn.AsyncClient, command: Json) -> Any:
+    return (await client.read_resource(command["uri"])).raw["contents"]
+
+
+async def subscribe(client: tricorn.AsyncClient, command: Json) -> Any:
+    await client.subscribe(command["uri"])
+    return {}
+
+
+async def unsubscribe(client: tricorn.AsyncClient, command: Json) -> Any:
+    await client.unsubscribe(command["uri"])
+    return {}
+
+
+async def get_prompt(client: tricorn.AsyncClient, command: Json) -> Any:
+    return (await client.get_prompt(command["name"], command.get("arguments"))).raw
+
+
+async def complete(client: tricorn.AsyncClient, command: Json) -> Any:
+    ref = command.get("prompt") or command["template"]
+    found = await client.complete(ref, command["argument"], command["value"], command.get("context"))
+    return known({"values": found.values, "total": found.total, "hasMore": found.has_more})
+
+
+async def set_log_level(client: tricorn.AsyncClient, command: Json) -> Any:
+    await client.set_log_level(command["level"])
+    return {}
+
+
+async def set_roots(client: tricorn.AsyncClient, command: Json) -> Any:
+    client.set_roots(command["roots"])
+    return {}
+
+
+FEATURES = {
+    "list": listed,
+    "read_resource": read_resource,
+    "subscribe": subscribe,
+    "unsubscribe": unsubscribe,
+    "get_prompt": get_prompt,
+    "complete": complete,
+    "set_log_level": set_log_level,
+    "set_roots": set_roots,
+}
+
+
 class Runner:
     def __init__(self) -> None:
         self.clients: dict[int, tricorn.AsyncClient] = {}
         self.notifications: dict[int, list[Json]] = {}
+        self.asked: dict[int, list[Json]] = {}
         self.running: dict[int, asyncio.Task[None]] = {}
 
     def take(self, line: str) -> None:
@@ -49,7 +134,7 @@ class Runner:
     async def perform(self, command: Json) -> Any:
         what, key = command["do"], command["client"]
         if what == "connect":
-            return await self.connect(key, command["target"], command["options"])
+            return await self.connect(key, command)
         if what == "cancel":
             self.running[command["call"]].cancel()
             return {}
@@ -72,6 +157,8 @@ class Runner:
         if what == "ping":
             await client.ping()
             return {}
+        if what in FEATURES:
+            return await FEATURES[what](client, command)
         if what == "request":
             return await client.request(command["method"], command.get("params"))
         if what == "notify":
@@ -81,14 +168,16 @@ class Runner:
             return client.metrics()
         raise ValueError(what)
 
-    async def connect(self, key: int, target: Json, options: Json) -> Json:
+    async def connect(self, key: int, command: Json) -> Json:
         heard: list[Json] = []
         self.notifications[key] = heard
+        self.asked[key] = []
+        answers = handlers(command.get("answers", {}), self.asked[key])
 
         def hear(method: str, params: Json) -> None:
             heard.append({"method": method, "params": params})
 
-        client = await tricorn.connect(target, on_notification=hear, **options)
+        client = await tricorn.connect(command["target"], on_notification=hear, **answers, **command["options"])
         self.clients[key] = client
         return self.info(key, client)
 
@@ -102,8 +191,9 @@ class Runner:
             "instructions": client.instructions,
             "sessionId": client.session_id,
             "notifications": self.notifications[key],
+            "asked": self.asked[key],
         }
-        return {name: value for name, value in facts.items() if value is not None}
+        return known(facts)
 
     async def call_tool(self, client: tricorn.AsyncClient, command: Json) -> Json:
         options = {name: command[name] for name in ("timeout", "max_timeout", "meta") if name in command}
@@ -111,8 +201,7 @@ class Runner:
 
             def report(progress: tricorn.Progress) -> None:
                 facts = {"progress": progress.progress, "total": progress.total, "message": progress.message}
-                known = {name: value for name, value in facts.items() if value is not None}
-                say({"id": command["id"], "progress": known})
+                say({"id": command["id"], "progress": known(facts)})
 
             options["on_progress"] = report
         result = await client.call_tool(command["name"], command.get("arguments"), **options)

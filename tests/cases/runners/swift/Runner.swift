@@ -7,6 +7,19 @@ func known(_ members: [(String, JSONValue?)]) -> JSONValue {
     .object(JSONObject(members.compactMap { name, value in value.map { (key: name, value: $0) } }))
 }
 
+/// What the functions were given that answer a server.
+actor Asked {
+    private(set) var all: [JSONValue] = []
+
+    func add(_ question: JSONValue) { all.append(question) }
+}
+
+/// The answer that the case says, or its error.
+func said(_ answer: JSONValue) throws -> JSONValue {
+    guard let error = answer["error"] else { return answer }
+    throw TricornError.rpc(code: error["code"]?.intValue ?? 0, message: error["message"]?.stringValue ?? "")
+}
+
 /// One line on standard output, whole.
 actor Output {
     func say(_ line: JSONValue) {
@@ -18,6 +31,7 @@ actor Runner {
     private let output = Output()
     private var clients: [Int: Client] = [:]
     private var heard: [Int: [JSONValue]] = [:]
+    private var asked: [Int: Asked] = [:]
     private var running: [Int: Task<Void, Never>] = [:]
 
     func take(_ line: String) {
@@ -48,14 +62,14 @@ actor Runner {
         let key = command["client"]?.intValue ?? 0
         let params = command["params"]
         switch command["do"]?.stringValue ?? "" {
-        case "connect": return try await connect(key, command["target"] ?? [:], command["options"] ?? [:])
+        case "connect": return try await connect(key, command)
         case "cancel":
             running[command["call"]?.intValue ?? 0]?.cancel()
             return [:]
         case "close":
             await clients.removeValue(forKey: key)?.close()
             return [:]
-        case "info": return info(key, try client(key))
+        case "info": return await info(key, try client(key))
         case "list_tools": return .array(try await client(key).listTools().map(\.json))
         case "list_tools_page": return try await client(key).listToolsPage(cursor: command["cursor"]?.stringValue).json
         case "call_tool": return try await call(id, try client(key), command)
@@ -67,7 +81,40 @@ actor Runner {
             try client(key).notify(command["method"]?.stringValue ?? "", params)
             return [:]
         case "metrics": return try client(key).metrics
-        case let other: throw ToolError("what is \(other)?")
+        case let other: return try await feature(other, try client(key), command)
+        }
+    }
+
+    private func feature(_ name: String, _ client: Client, _ command: JSONValue) async throws -> JSONValue {
+        func text(_ name: String) -> String { command[name]?.stringValue ?? "" }
+        switch name {
+        case "list":
+            switch text("what") {
+            case "resources": return .array(try await client.listResources().map(\.json))
+            case "resource_templates": return .array(try await client.listResourceTemplates().map(\.json))
+            default: return .array(try await client.listPrompts().map(\.json))
+            }
+        case "read_resource": return try await client.readResource(text("uri")).json["contents"] ?? nil
+        case "subscribe": try await client.subscribe(text("uri"))
+        case "unsubscribe": try await client.unsubscribe(text("uri"))
+        case "get_prompt":
+            return try await client.getPrompt(text("name"), texts(command["arguments"]?.objectValue ?? [:])).json
+        case "complete":
+            let template = command["template"]?.stringValue.map(CompletionReference.resource)
+            return try await client.complete(
+                template ?? .prompt(text("prompt")), argument: text("argument"), value: text("value"),
+                arguments: texts(command["context"]?.objectValue ?? [:])
+            ).json
+        case "set_log_level": try await client.setLogLevel(.init(rawValue: text("level")) ?? .info)
+        case "set_roots": try client.setRoots(roots(command["roots"]))
+        default: throw ToolError("what is \(name)?")
+        }
+        return [:]
+    }
+
+    private func roots(_ list: JSONValue?) -> [Root] {
+        (list?.arrayValue ?? []).map { root in
+            Root(uri: root.stringValue ?? root["uri"]?.stringValue ?? "", name: root["name"]?.stringValue)
         }
     }
 
@@ -76,8 +123,12 @@ actor Runner {
         return client
     }
 
-    private func connect(_ key: Int, _ target: JSONValue, _ options: JSONValue) async throws -> JSONValue {
-        let client = try await Tricorn.connect(place(target), clientOptions(options))
+    private func connect(_ key: Int, _ command: JSONValue) async throws -> JSONValue {
+        var options = try clientOptions(command["options"] ?? [:])
+        let questions = Asked()
+        asked[key] = questions
+        answer(command["answers"] ?? [:], &options, questions)
+        let client = try await Tricorn.connect(place(command["target"] ?? [:]), options)
         clients[key] = client
         heard[key] = []
         let notifications = client.notifications()
@@ -86,7 +137,38 @@ actor Runner {
                 hear(key, ["method": .string(notification.method), "params": notification.params ?? nil])
             }
         }
-        return info(key, client)
+        return await info(key, client)
+    }
+
+    /// What answers the server: what the case says, written down before.
+    private func answer(_ answers: JSONValue, _ options: inout ClientOptions, _ asked: Asked) {
+        if let list = answers["roots"] { options.roots = .list(roots(list)) }
+        options.samplingTools = answers["sampling_tools"] == true
+        if let sampled = answers["sampling"] {
+            options.sampling = { request, _ in
+                await asked.add(["sampling": request.json])
+                let answer = try said(sampled)
+                return try answer.stringValue ?? Types.CreateMessageResult(json: answer)
+            }
+        }
+        let (form, page) = (answers["elicitation"], answers["elicitation_url"])
+        guard form != nil || page != nil else { return }
+        options.elicitationModes = Set((form == nil ? [] : [.form]) + (page == nil ? [] : [.url]))
+        options.elicitation = { question, _ in
+            let isPage = question.mode == .url
+            await asked.add(
+                isPage
+                    ? known([
+                        ("url", question.url.map(JSONValue.string)), ("message", .string(question.message)),
+                        ("elicitationId", question.elicitationID.map(JSONValue.string)),
+                    ]) : known([("form", question.schema), ("message", .string(question.message))]))
+            let answer = try said((isPage ? page : form) ?? nil)
+            switch answer["action"]?.stringValue {
+            case "accept": return .accept(answer["content"]?.objectValue)
+            case "cancel": return .cancel
+            default: return .decline
+            }
+        }
     }
 
     private func hear(_ key: Int, _ notification: JSONValue) { heard[key, default: []].append(notification) }
@@ -106,6 +188,9 @@ actor Runner {
             switch name {
             case "name": options.name = value.stringValue
             case "version": options.version = value.stringValue
+            case "title": options.title = value.stringValue
+            case "description": options.description = value.stringValue
+            case "website_url": options.websiteURL = value.stringValue
             case "revision": options.revision = value.stringValue
             case "request_timeout": options.requestTimeout = seconds(value)
             case "probe_timeout": options.probeTimeout = seconds(value)
@@ -127,12 +212,14 @@ actor Runner {
 
     private func seconds(_ value: JSONValue?) -> Duration? { value?.doubleValue.map { .seconds($0) } }
 
-    private func info(_ key: Int, _ client: Client) -> JSONValue {
-        known([
+    private func info(_ key: Int, _ client: Client) async -> JSONValue {
+        let questions = await asked[key]?.all ?? []
+        return known([
             ("protocolVersion", .string(client.protocolVersion)), ("era", .string(client.era)),
             ("serverInfo", client.serverInfo), ("capabilities", client.capabilities),
             ("instructions", client.instructions.map(JSONValue.string)),
             ("sessionId", client.sessionID.map(JSONValue.string)), ("notifications", .array(heard[key] ?? [])),
+            ("asked", .array(questions)),
         ])
     }
 

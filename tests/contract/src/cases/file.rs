@@ -57,12 +57,20 @@ impl Step {
 }
 
 /// The commands of the steps; `wait` and `progress` never reach the runner.
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 21] = [
     "connect",
     "info",
     "list_tools",
     "list_tools_page",
+    "list",
     "call_tool",
+    "read_resource",
+    "subscribe",
+    "unsubscribe",
+    "get_prompt",
+    "complete",
+    "set_log_level",
+    "set_roots",
     "ping",
     "request",
     "notify",

@@ -1,5 +1,6 @@
 //! Every requirement is proved in every language, or says why not.
 
+mod matrix;
 mod sources;
 
 use crate::launch;
@@ -7,6 +8,7 @@ use crate::options::{LANGUAGES, Options};
 use crate::report::Report;
 use crate::script::REVISIONS;
 use crate::{Failure, Outcome};
+use matrix::Matrix;
 use serde::Deserialize;
 use sources::Sources;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,8 +19,10 @@ use std::fmt::Write as _;
 #[serde(deny_unknown_fields)]
 struct Entry {
     id: String,
-    #[expect(dead_code, reason = "for readers; that it is one of three is checked")]
     side: Side,
+    /// The rows of the feature matrix that it is about.
+    #[serde(default)]
+    rows: Vec<String>,
     source: String,
     behaviour: String,
     since: String,
@@ -30,12 +34,41 @@ struct Entry {
     gaps: BTreeMap<String, String>,
 }
 
-#[derive(Deserialize)]
+impl Entry {
+    fn is_in_force(&self, revision: &str) -> bool {
+        self.since.as_str() <= revision && self.until.as_deref().is_none_or(|until| revision <= until)
+    }
+
+    /// What is said instead of tests.
+    fn reasons(&self) -> impl Iterator<Item = &str> {
+        self.deferred.iter().chain(self.gaps.values()).map(String::as_str)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Side {
     Server,
     Client,
     Both,
+}
+
+impl Side {
+    fn each(self) -> &'static [Self] {
+        match self {
+            Self::Server => &[Self::Server],
+            Self::Client => &[Self::Client],
+            Self::Both => &[Self::Server, Self::Client],
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Client => "client",
+            Self::Both => "both",
+        }
+    }
 }
 
 /// Check `tests/requirements.yaml` and that the table of the documentation says the same; `write` writes that.
@@ -59,7 +92,13 @@ pub fn run(options: &Options, report: &mut Report) -> Outcome {
         });
         report.record(&format!("requirement {id}"), outcome);
     }
-    let page = format!("{HEAD}{}", table(&rows));
+    let matrix = Matrix::read(&root)?;
+    for (name, outcome) in matrix.check(&entries) {
+        report.record(&name, outcome);
+    }
+    // By row; what the specification has no row for comes last.
+    rows.sort_by_key(|row| row.at);
+    let page = format!("{HEAD}{}{MIDDLE}{}", matrix.table(&entries, &sources), table(&rows));
     let file = root.join(PARITY);
     if options.words.iter().any(|word| word == "write") {
         std::fs::write(&file, &page).map_err(|error| format!("{PARITY}: {error}"))?;
@@ -74,11 +113,25 @@ const PARITY: &str = "docs/parity.md";
 const WRITE: &str = "cargo run --release -p contract -- coverage write";
 const HEAD: &str = "# Parity
 
-What is required, and how many tests prove it in each language. Made by `cargo run --release -p contract -- coverage write` from `tests/requirements.yaml`; the numbers count transcripts, API cases, scenarios of the official suite, and test functions. Tests of the engine count for every language, because all of them run on it.
+What is required, and how many tests prove it in each language. Made by `cargo run --release -p contract -- coverage write` from `tests/matrix.yaml` and `tests/requirements.yaml`; the numbers count transcripts, API cases, scenarios of the official suite, and test functions. Tests of the engine count for every language, because all of them run on it.
+
+## The revisions opened by `initialize`, row by row
+
+Tests for the server / for the client; – where that side has no part in it. Authorization is not in the table.
+
+";
+const MIDDLE: &str = "
+## Requirements
+
+In all revisions, by row; what has no row comes last.
 
 ";
 
 struct Row {
+    /// Where it stands in the table: the place of its first row.
+    at: (u8, u32),
+    rows: String,
+    side: &'static str,
     id: String,
     behaviour: String,
     window: String,
@@ -95,6 +148,7 @@ fn check(entry: &Entry, sources: &Sources) -> Outcome<Row> {
             return Err(format!("{edge}: unknown revision {unknown:?}"));
         }
     }
+    let places = entry.rows.iter().map(|row| place(row)).collect::<Outcome<Vec<_>>>()?;
     if let Some(unknown) = entry.gaps.keys().find(|l| !LANGUAGES.contains(&l.as_str())) {
         return Err(format!("gaps: unknown language {unknown:?}"));
     }
@@ -113,17 +167,33 @@ fn check(entry: &Entry, sources: &Sources) -> Outcome<Row> {
     if !deferred.is_empty() && !entry.tests.is_empty() {
         return Err("deferred, but there are tests".into());
     }
-    let since = &entry.since;
     Ok(Row {
+        at: places.first().copied().unwrap_or((u8::MAX, 0)),
+        rows: entry.rows.join(" "),
+        side: entry.side.name(),
         id: entry.id.clone(),
         behaviour: entry.behaviour.clone(),
-        window: match &entry.until {
-            None => format!("{since} –"),
-            Some(until) if until == since => until.clone(),
-            Some(until) => format!("{since} – {until}"),
-        },
+        window: window(&entry.since, entry.until.as_deref()),
         cells,
     })
+}
+
+/// From which revision to which.
+fn window(since: &str, until: Option<&str>) -> String {
+    match until {
+        None => format!("{since} –"),
+        Some(until) if until == since => until.to_owned(),
+        Some(until) => format!("{since} – {until}"),
+    }
+}
+
+/// The place of a row such as `B12` in the matrix.
+fn place(row: &str) -> Outcome<(u8, u32)> {
+    let (letter, number) = (row.bytes().next().unwrap_or_default(), row.get(1..).and_then(|n| n.parse().ok()));
+    match number {
+        Some(number) if letter.is_ascii_uppercase() => Ok((letter, number)),
+        _ => Err(format!("rows: {row:?} is no row such as A1")),
+    }
 }
 
 fn cell(language: &str, count: usize, deferred: &str, gap: Option<&str>) -> Outcome<String> {
@@ -138,15 +208,20 @@ fn cell(language: &str, count: usize, deferred: &str, gap: Option<&str>) -> Outc
 }
 
 fn table(rows: &[Row]) -> String {
-    let mut text =
-        String::from("| requirement | revisions | rust | python | node | swift |\n|---|---|---|---|---|---|\n");
+    let mut text = String::from(
+        "| row | side | requirement | revisions | rust | python | node | swift |\n|---|---|---|---|---|---|---|---|\n",
+    );
     for row in rows {
         let same = row.cells.iter().all(|cell| *cell == row.cells[0]);
         let cells = match row.cells.first() {
             Some(first) if same && first.starts_with("later") => format!("{first} | | |"),
             _ => row.cells.join(" | "),
         };
-        let _ = writeln!(text, "| `{}`: {} | {} | {cells} |", row.id, row.behaviour, row.window);
+        let _ = writeln!(
+            text,
+            "| {} | {} | `{}`: {} | {} | {cells} |",
+            row.rows, row.side, row.id, row.behaviour, row.window
+        );
     }
     text
 }

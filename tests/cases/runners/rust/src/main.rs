@@ -9,25 +9,103 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tricorn::jsonrpc::RawJson;
 use tricorn::prelude::*;
+use tricorn::protocol::{Kind, LogLevel};
 use tricorn::{Events, Result};
 
 type Shared<T> = Arc<Mutex<HashMap<u64, T>>>;
 
 #[derive(Clone, Default)]
 struct Runner {
-    clients: Shared<(Client, Arc<Heard>)>,
+    clients: Shared<Connected>,
     running: Shared<Arc<Notify>>,
 }
 
-/// The server's notifications.
+const LEVELS: [LogLevel; 8] = [
+    LogLevel::Debug,
+    LogLevel::Info,
+    LogLevel::Notice,
+    LogLevel::Warning,
+    LogLevel::Error,
+    LogLevel::Critical,
+    LogLevel::Alert,
+    LogLevel::Emergency,
+];
+
+/// The server's notifications, and its questions.
 #[derive(Default)]
-struct Heard(Mutex<Vec<Value>>);
+struct Heard {
+    notifications: Mutex<Vec<Value>>,
+    asked: Mutex<Vec<Value>>,
+}
 
 impl Events for Heard {
     fn notification(&self, method: &str, params: Option<&RawJson>) {
         let params = params.map_or(Value::Null, read);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(json!({"method": method, "params": params}));
+        locked(&self.notifications).push(json!({"method": method, "params": params}));
     }
+}
+
+/// Answers the server with what the case says.
+struct Said {
+    heard: Arc<Heard>,
+    /// By the name that the case has for it.
+    answers: Value,
+}
+
+impl tricorn::Handler for Said {
+    fn call(&self, _: Context, params: RawJson, reply: tricorn::Reply) {
+        let params = read(&params);
+        let (name, question) = match &params {
+            page if page["mode"] == "url" => {
+                let mut page = page.clone();
+                page.as_object_mut().into_iter().for_each(|members| drop(members.shift_remove("mode")));
+                ("elicitation_url", page)
+            }
+            form if form.get("requestedSchema").is_some() => {
+                ("elicitation", json!({"form": form["requestedSchema"], "message": form["message"]}))
+            }
+            sampling => ("sampling", json!({"sampling": sampling})),
+        };
+        locked(&self.heard.asked).push(question);
+        let answer = &self.answers[name];
+        match answer.get("error") {
+            Some(error) => {
+                let (code, message) = (error["code"].as_i64(), error["message"].as_str());
+                reply.error(Error::rpc(code.unwrap_or_default(), message.unwrap_or_default()));
+            }
+            None => reply.value(RawJson::from_value(answer)),
+        }
+    }
+}
+
+fn handlers(answers: &Value, heard: &Arc<Heard>) -> Result<(Handlers, Option<Roots>)> {
+    let said = || Arc::new(Said { heard: heard.clone(), answers: answers.clone() });
+    let mut handlers = Handlers::new().events(heard.clone());
+    if answers.get("sampling").is_some() {
+        let tools = answers["sampling_tools"] == true;
+        handlers = if tools { handlers.sampling_with_tools(said()) } else { handlers.sampling(said()) };
+    }
+    let modes: serde_json::Map<String, Value> = [("elicitation", "form"), ("elicitation_url", "url")]
+        .into_iter()
+        .filter(|(name, _)| answers.get(name).is_some())
+        .map(|(_, mode)| (mode.to_owned(), json!({})))
+        .collect();
+    if !modes.is_empty() {
+        handlers = handlers.answer("elicitation/create", said(), modes.into());
+    }
+    let roots = answers.get("roots").and_then(Value::as_array).cloned().map(Roots::new).transpose()?;
+    if let Some(roots) = &roots {
+        handlers = handlers.roots(roots);
+    }
+    Ok((handlers, roots))
+}
+
+/// A client, and what belongs to it.
+#[derive(Clone)]
+struct Connected {
+    client: Client,
+    heard: Arc<Heard>,
+    roots: Option<Roots>,
 }
 
 fn locked<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -60,7 +138,8 @@ fn info(client: &Client, heard: &Heard) -> Value {
         "protocolVersion": revision.as_str(),
         "era": revision.era().as_str(),
         "capabilities": read(client.capabilities().raw()),
-        "notifications": locked(&heard.0).clone(),
+        "notifications": locked(&heard.notifications).clone(),
+        "asked": locked(&heard.asked).clone(),
     });
     if let Some(info) = client.server_info() {
         facts["serverInfo"] = read(info);
@@ -87,16 +166,16 @@ impl Runner {
                 return Ok(json!({}));
             }
             "close" => {
-                let client = locked(&self.clients).remove(&key);
-                if let Some((client, _)) = client {
-                    client.close().await;
+                let known = locked(&self.clients).remove(&key);
+                if let Some(known) = known {
+                    known.client.close().await;
                 }
                 return Ok(json!({}));
             }
             _ => {}
         }
         let known = locked(&self.clients).get(&key).cloned();
-        let (client, heard) = known.ok_or_else(|| Error::misuse("no such client"))?;
+        let Connected { client, heard, roots } = known.ok_or_else(|| Error::misuse("no such client"))?;
         let params = command.get("params").map(RawJson::from_value);
         Ok(match command["do"].as_str().unwrap_or_default() {
             "info" => info(&client, &heard),
@@ -116,7 +195,12 @@ impl Runner {
                 json!({})
             }
             "metrics" => json!({"awaited": client.awaited()}),
-            other => return Err(Error::misuse(format!("what is {other:?}?"))),
+            "set_roots" => {
+                let roots = roots.ok_or_else(|| Error::misuse("a client without roots"))?;
+                roots.set(command["roots"].as_array().cloned().unwrap_or_default())?;
+                json!({})
+            }
+            other => feature(&client, other, command).await?,
         })
     }
 
@@ -124,9 +208,10 @@ impl Runner {
         let target = Target::parse(&command["target"].to_string())?;
         let options = ClientOptions::parse(&command["options"].to_string())?;
         let heard = Arc::new(Heard::default());
-        let client = Client::connect_with(&target, &options, &Handlers::new().events(heard.clone())).await?;
+        let (handlers, roots) = handlers(&command["answers"], &heard)?;
+        let client = Client::connect_with(&target, &options, &handlers).await?;
         let facts = info(&client, &heard);
-        locked(&self.clients).insert(key, (client, heard));
+        locked(&self.clients).insert(key, Connected { client, heard, roots });
         Ok(facts)
     }
 
@@ -145,6 +230,38 @@ impl Runner {
         println!("{line}");
         locked(&self.running).remove(&id);
     }
+}
+
+async fn feature(client: &Client, name: &str, command: &Value) -> Result<Value> {
+    let text = |name: &str| command[name].as_str().unwrap_or_default();
+    Ok(match name {
+        "list" => {
+            let all = match text("what") {
+                "resources" => client.list_resources().await?,
+                "resource_templates" => client.list_resource_templates().await?,
+                _ => client.list_prompts().await?,
+            };
+            all.into_iter().map(Value::Object).collect()
+        }
+        "read_resource" => client.read_resource(text("uri")).await?.into_iter().map(Value::Object).collect(),
+        "subscribe" => client.subscribe(text("uri")).await.map(|()| json!({}))?,
+        "unsubscribe" => client.unsubscribe(text("uri")).await.map(|()| json!({}))?,
+        "get_prompt" => Value::Object(client.get_prompt(text("name"), &command["arguments"]).await?),
+        "complete" => {
+            let (kind, of) = match command.get("template").and_then(Value::as_str) {
+                Some(template) => (Kind::ResourceTemplate, template),
+                None => (Kind::Prompt, text("prompt")),
+            };
+            let context = command["context"].as_object();
+            Value::Object(client.complete(kind, of, text("argument"), text("value"), context).await?)
+        }
+        "set_log_level" => {
+            let known = LEVELS.into_iter().find(|level| json!(level) == command["level"]);
+            let level = known.ok_or_else(|| Error::misuse("no such level"))?;
+            client.set_log_level(level).await.map(|()| json!({}))?
+        }
+        other => return Err(Error::misuse(format!("what is {other:?}?"))),
+    })
 }
 
 async fn call_tool(client: &Client, command: &Value) -> Result<Value> {
@@ -194,7 +311,7 @@ async fn main() {
         locked(&runner.running).insert(number(&command, "id"), cancelled.clone());
         tokio::spawn(runner.clone().answer(command, cancelled));
     }
-    let open: Vec<_> = locked(&runner.clients).drain().map(|(_, (client, _))| client).collect();
+    let open: Vec<_> = locked(&runner.clients).drain().map(|(_, known)| known.client).collect();
     for client in open {
         client.close().await;
     }
