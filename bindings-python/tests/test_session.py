@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
@@ -100,10 +101,29 @@ async def test_where_it_cannot_be() -> None:
 async def test_functions_of_sessions_are_bounded(app: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "MAX_HANDLERS", 12)
     size = len(app._host.table)
-    for _ in range(5):
-        async with testing.connect(app, revision=LEGACY) as client:
+    async with contextlib.AsyncExitStack() as stack:
+        for _ in range(5):
+            client = await stack.enter_async_context(testing.connect(app, revision=LEGACY))
             await client.call_tool("grow")
             assert (await client.call_tool("secret", {"word": "x"})).text == "secret x"
-    assert len(app._host.table) == size + 12
-    with pytest.raises(MisuseError, match="a server"):
-        session.Session(client._host, 1)
+        assert len(app._host.table) == size + 12
+        with pytest.raises(MisuseError, match="a server"):
+            session.Session(client._host, 1)
+
+
+async def test_functions_of_a_session_end_with_it(app: Server) -> None:
+    size = len(app._host.table)
+
+    async def released(left: int) -> None:
+        while len(app._host.table) > size + left:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+
+    async with testing.connect(app, revision=LEGACY) as other:
+        async with testing.connect(app, revision=LEGACY) as client:
+            await client.call_tool("grow")
+            assert len(app._host.table) == size + 6
+            await client.call_tool("shrink")
+            await asyncio.wait_for(released(1), 10)
+        await asyncio.wait_for(released(0), 10)
+        assert not app._host.kept
+        await other.ping()

@@ -7,7 +7,6 @@ everything here then happens on that loop's thread.
 from __future__ import annotations
 
 import asyncio
-import collections
 import inspect
 import itertools
 import json
@@ -83,7 +82,7 @@ class Host:
         self.table = Table(self._gone)
         self.state: Any = NO_STATE
         self.threads: Threads | None = None
-        self.kept: collections.deque[int] = collections.deque()
+        self.kept: dict[int, None] = {}
         self.values: dict[int, dict[Any, Any]] = {}
         self.running: dict[int, asyncio.Task[None] | ThreadCall] = {}
         self.cancelled: set[int] = set()
@@ -233,6 +232,10 @@ class Host:
     def _event(self, source: int, name: str, params: bytes) -> None:
         if name == "warning":
             log.warning("%s", msgspec.json.decode(params).get("message"))
+        elif name == "released":  # a session's handler, which nothing calls any more
+            number = msgspec.json.decode(params)["handler"]
+            self.kept.pop(number, None)
+            self.drop(number)
         elif name == "request":
             _log_request(msgspec.json.decode(params))
         sink = self.sinks.get(source)

@@ -8,7 +8,7 @@ from .host import Host
 from .offering import Offering
 
 MAX_HANDLERS = 10_000
-"""Functions that sessions of one server were given; the oldest goes, and with it what is still offered by it."""
+"""Functions that the sessions of one server have; the oldest goes, and with it what is still offered by it."""
 
 
 class Session(Offering):
@@ -37,11 +37,13 @@ class Session(Offering):
             raise
 
     def _keep(self, kind: Kind, name: str, numbers: list[int]) -> None:
-        # The engine does not say when a session ends, so its functions go by their number.
+        # The engine says when they are needed no more.
         kept = self._host.kept
-        kept.extend(numbers)
+        kept.update(dict.fromkeys(numbers))
         while len(kept) > MAX_HANDLERS:
-            self._host.drop(kept.popleft())
+            oldest = next(iter(kept))
+            del kept[oldest]
+            self._host.drop(oldest)
 
     def _remove(self, kind: Kind, name: str) -> bool:
         return self._host.bridge.session_remove(self._key, kind, name)
