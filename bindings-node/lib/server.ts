@@ -160,6 +160,14 @@ export class Server<State = unknown> extends Offer<State> {
     return this.#hook("subscribe", new Values("subscription", "the subscription", call, this.#home));
   }
 
+  /** Hears that a client's roots have changed. The context belongs to no request, and can ask: `ctx.listRoots()`. */
+  onRootsChanged(heard: (ctx: Context<State>) => unknown): this {
+    const call: AnyFunction = async (_, ctx) => {
+      await heard(ctx);
+    };
+    return this.#hook("roots_changed", new Values("roots_changed", "what hears of roots", call, this.#home));
+  }
+
   /**
    * Puts a function around every request that a handler answers, or what the engine has: `logging()`, `timing()`,
    * `rateLimit(5)`, `concurrencyLimit(10)`. The first is the outermost.

@@ -78,6 +78,19 @@ test("sampling: everything that can be said", async () => {
   assert.deepEqual([text.text, text.role, text.model], ["short", "assistant", "m"]);
 });
 
+test("a server hears that roots have changed", async () => {
+  const heard = deferred();
+  const app = new Server("roots").onRootsChanged(async (ctx) => heard.resolve(await ctx.listRoots()));
+  await withClient(
+    app,
+    async (client) => {
+      client.setRoots(["file:///b"]);
+      assert.deepEqual(await within(heard.promise, "the change"), [{ uri: "file:///b" }]);
+    },
+    { ...legacy, roots: ["file:///a"] },
+  );
+});
+
 test("roots: a list that changes, and a function", async () => {
   let changes = 0;
   const list = async (_, ctx) => ctx.listRoots();

@@ -172,6 +172,19 @@ async def test_roots_that_change() -> None:
                 client.set_roots(["/x"])
 
 
+async def test_a_server_hears_that_roots_have_changed() -> None:
+    app = Server("x", state="state")
+    heard: asyncio.Queue[tuple[list[str], object]] = asyncio.Queue()
+
+    @app.on_roots_changed
+    async def changed(ctx: Context) -> None:
+        heard.put_nowait(([root.path for root in await ctx.list_roots()], ctx.state))
+
+    async with testing.connect(app, revision=LEGACY, roots=["/a"]) as client:
+        client.set_roots(["/b"])
+        assert await asyncio.wait_for(heard.get(), 20) == (["/b"], "state")
+
+
 # -- what goes wrong
 
 

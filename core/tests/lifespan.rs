@@ -148,5 +148,6 @@ async fn a_mounted_endpoint_is_a_use_from_its_first_request() {
     let response = endpoint.handle(request.body(Full::new(Bytes::new())).unwrap()).await;
     assert_eq!(response.status(), 503);
     let text = http_body_util::BodyExt::collect(response.into_body()).await.unwrap().to_bytes();
-    assert!(String::from_utf8_lossy(&text).contains("the server could not start: no database"));
+    let text = String::from_utf8_lossy(&text);
+    assert!(text.contains("the server could not start") && !text.contains("no database"), "{text}");
 }

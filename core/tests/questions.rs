@@ -1,4 +1,4 @@
-//! Pages that a client's user has to visit.
+//! Pages that a client's user has to visit, and roots that change.
 #![cfg(feature = "runtime")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -76,7 +76,63 @@ async fn pages_that_have_to_be_visited_first_are_named() {
         let error = Error::url_elicitation_required(&pages);
         async move { Err::<(), HandlerError>(error.into()) }
     });
-    let error = connected(&server, &Handlers::new()).await.call_tool("late", json!({})).await.unwrap_err();
+    let handlers = Handlers::new().elicitation_with_url(Arc::new(Visitor::default()));
+    let error = connected(&server, &handlers).await.call_tool("late", json!({})).await.unwrap_err();
     assert_eq!(error.code(), Some(-32042));
     assert_eq!(error.data().unwrap().to::<Value>().unwrap(), json!({"elicitations": [page]}));
+    // Who cannot visit pages is not sent to any.
+    let error = connected(&server, &Handlers::new()).await.call_tool("late", json!({})).await.unwrap_err();
+    assert_eq!((error.code(), error.data()), (Some(-32603), None));
+}
+
+#[tokio::test]
+async fn a_server_hears_that_roots_have_changed_and_asks_for_them() {
+    for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        let (sender, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        let server = Server::new("roots").state(7_u8).on_roots_changed(move |_: Nothing, cx: Context| {
+            let sender = sender.clone();
+            async move {
+                let roots: Vec<String> = cx.list_roots().await?.into_iter().map(|root| root.uri).collect();
+                sender.send((roots, cx.state::<u8>().map(|state| *state)))?;
+                Ok(())
+            }
+        });
+        let roots = tricorn::client::Roots::new([json!("file:///a")]).unwrap();
+        let mut options = ClientOptions::default();
+        options.revision = Some(revision.into());
+        let client = Client::in_memory_with(&server, &options, &Handlers::new().roots(&roots)).await.unwrap();
+        roots.set([json!("file:///b"), json!("file:///c")]).unwrap();
+        let told = tokio::time::timeout(Duration::from_secs(20), heard.recv()).await.unwrap();
+        assert_eq!(told, Some((vec!["file:///b".to_owned(), "file:///c".to_owned()], Some(7))), "{revision}");
+        client.close().await;
+    }
+}
+
+#[tokio::test]
+async fn roots_that_change_all_the_time_are_told_one_after_the_other() {
+    let (sender, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let running = Arc::new(Mutex::new((0_usize, 0_usize)));
+    let counted = running.clone();
+    let server = Server::new("roots").on_roots_changed(move |_: Nothing, cx: Context| {
+        let (sender, counted) = (sender.clone(), counted.clone());
+        async move {
+            {
+                let mut counted = counted.lock().unwrap();
+                *counted = (counted.0 + 1, counted.1.max(counted.0 + 1));
+            }
+            let roots = cx.list_roots().await?;
+            counted.lock().unwrap().0 -= 1;
+            sender.send(roots[0].uri.clone())?;
+            Ok(())
+        }
+    });
+    let roots = tricorn::client::Roots::new([json!("file:///0")]).unwrap();
+    let client = connected(&server, &Handlers::new().roots(&roots)).await;
+    for n in 1..=1000 {
+        roots.set([json!(format!("file:///{n}"))]).unwrap();
+    }
+    let last = async { while heard.recv().await != Some("file:///1000".to_owned()) {} };
+    tokio::time::timeout(Duration::from_secs(20), last).await.unwrap();
+    assert_eq!(running.lock().unwrap().1, 1, "never two at once");
+    client.close().await;
 }

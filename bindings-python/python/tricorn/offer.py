@@ -116,6 +116,23 @@ class Offer(Offering):
         self._hook("subscribe", entry)
         return function
 
+    def on_roots_changed(self, function: F, /) -> F:
+        """Hears that a client's roots have changed: `@app.on_roots_changed`.
+
+        The function may take a `Context`, which belongs to no request and can ask for them: `await ctx.list_roots()`.
+        """
+        bridge = self._host.bridge
+        entry = hook_handler(
+            self._host,
+            Subject("what hears of roots", ""),
+            hook(function, 0, "on_roots_changed"),
+            lambda _: (),
+            lambda key, _: bridge.result(key, b"{}"),
+            self._threads,
+        )
+        self._hook("roots_changed", entry)
+        return function
+
     def _hook(self, name: str, entry: Handler) -> None:
         number = self._host.add(entry)
         self._core.set_hook(name, number)

@@ -136,6 +136,14 @@ extension Server {
         }
     }
 
+    /// Hears that a client's roots have changed. The context belongs to no request, and can ask: `context.listRoots()`.
+    public func onRootsChanged(_ hear: @escaping @Sendable (_ context: Context) async throws -> Void) {
+        setHook("roots_changed", "what hears of roots") { _, context in
+            try await hear(context)
+            return try .of(value: JSONValue.object([:]))
+        }
+    }
+
     func setHook(_ name: String, _ subject: String, _ run: @escaping Body) {
         let number = handler(name, subject, run)
         try? core.setHook(name: name, handler: number)

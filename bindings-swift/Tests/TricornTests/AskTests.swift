@@ -213,6 +213,18 @@ private let legacy = "2025-11-25"
         }
     }
 
+    @Test func aServerHearsThatRootsHaveChanged() async throws {
+        let heard = Event()
+        let app = Server("test")
+        app.onRootsChanged { context in
+            await heard.set(try await context.listRoots().map(\.uri).joined(separator: " "))
+        }
+        try await withClient(of: app, options(roots: ["/a"])) { client in
+            try client.setRoots(["/b", "/c"])
+            #expect(await heard.value() == "file:///b file:///c")
+        }
+    }
+
     @Test func rootsAreListedAndChange() async throws {
         let changed = Event()
         let app = Server("test")

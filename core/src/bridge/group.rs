@@ -120,10 +120,11 @@ impl ClientGroup {
 
     /// Takes a server out of the group and ends its connection; settles whether there was one.
     pub fn remove(&self, op: u64, name: &str) {
-        let (group, seats, name) = (self.group.clone(), self.seats.clone(), name.to_owned());
+        let (group, name) = (self.group.clone(), name.to_owned());
+        // Before the end is waited for: a server that is added meanwhile has a seat of its own.
+        let seat = lock(&self.seats).remove(&name);
         self.bridge.spawn(op, async move {
             let there_was = group.remove(&name).await;
-            let seat = lock(&seats).remove(&name);
             drop(seat);
             Ok(RawJson::from_value(&there_was))
         });
@@ -174,10 +175,9 @@ impl ClientGroup {
 
     /// Ends all connections; settles `{}`.
     pub fn close(&self, op: u64) {
-        let (group, seats) = (self.group.clone(), self.seats.clone());
+        let (group, seats) = (self.group.clone(), std::mem::take(&mut *lock(&self.seats)));
         self.bridge.spawn(op, async move {
             group.close().await;
-            let seats = std::mem::take(&mut *lock(&seats));
             drop(seats);
             Ok(RawJson::empty_object())
         });

@@ -30,7 +30,7 @@ impl Lifespan for HostLifespan {
         let stopping = handled(&alone(&self.stop), &self.stop, RawJson::empty_object());
         Box::pin(async move {
             if let Err(error) = stopping.await {
-                eprintln!("tricorn: the server could not stop: {error}");
+                crate::report::say(format_args!("the server could not stop: {error}"));
             }
         })
     }

@@ -251,8 +251,8 @@ impl Server {
         Ok(())
     }
 
-    /// A host's function for `complete` (the parameters of `completion/complete`, where nothing else completes) or
-    /// `subscribe` (`{"uri", "subscribed"}`).
+    /// A host's function for `complete` (the parameters of `completion/complete`, where nothing else completes),
+    /// `subscribe` (`{"uri", "subscribed"}`) or `roots_changed` (`{}`, in a call that belongs to no request).
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) for another name.
@@ -260,8 +260,11 @@ impl Server {
         match name {
             "complete" => self.server.set_completion(self.handler(handler)),
             "subscribe" => self.server.set_subscription(self.handler(handler)),
+            "roots_changed" => self.server.set_roots_changed(self.handler(handler)),
             other => {
-                return Err(Error::misuse(format!("hook {other:?}: expected \"complete\" or \"subscribe\"")));
+                return Err(Error::misuse(format!(
+                    "hook {other:?}: expected \"complete\", \"subscribe\" or \"roots_changed\""
+                )));
             }
         }
         Ok(())

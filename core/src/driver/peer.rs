@@ -45,6 +45,8 @@ pub(crate) trait Service: Send + Sync {
     fn unsubscribed(&self, _peer: &Arc<Peer>, _context: RequestContext, _uris: Vec<Box<str>>) {}
     /// Something is wrong that is no reason to fail.
     fn warning(&self, _message: &str) {}
+    /// The client's roots are others now.
+    fn roots_changed(&self, _peer: &Arc<Peer>, _context: RequestContext) {}
     /// The negotiation of a client succeeded.
     fn opened(&self, _peer: &Arc<Peer>, _opening: Opening) {}
     /// The connection ended.
@@ -334,6 +336,7 @@ impl Peer {
                 Action::Abandon(id) => rest.push(Work::Abandon(id)),
                 Action::Unanswered(route) => rest.push(Work::Unanswered(route)),
                 Action::Unsubscribed(context, uris) => rest.push(Work::Unsubscribed(context, uris)),
+                Action::RootsChanged(context) => rest.push(Work::RootsChanged(context)),
                 Action::Opened(opening) => rest.push(Work::Opened(opening)),
                 Action::SessionLost => rest.push(Work::SessionLost),
                 Action::Warn(message) => rest.push(Work::Warn(message)),
@@ -367,6 +370,7 @@ impl Peer {
             Work::Abandon(id) => self.sink.abandon(&id),
             Work::Unanswered(route) => self.sink.unanswered(route),
             Work::Unsubscribed(context, uris) => self.service.unsubscribed(self, *context, uris),
+            Work::RootsChanged(context) => self.service.roots_changed(self, *context),
             Work::Opened(opening) => self.service.opened(self, opening),
             Work::SessionLost => self.service.session_lost(self),
             Work::Warn(message) => self.service.warning(&message),
@@ -456,6 +460,7 @@ enum Work {
     Abandon(Id),
     Unanswered(Route),
     Unsubscribed(Box<RequestContext>, Vec<Box<str>>),
+    RootsChanged(Box<RequestContext>),
     Opened(Opening),
     SessionLost,
     Warn(String),

@@ -18,6 +18,11 @@ impl Service for Router {
         }
     }
 
+    fn roots_changed(&self, peer: &Arc<Peer>, context: RequestContext) {
+        let link: Arc<dyn Link> = peer.clone();
+        Self::roots_changed(self, &link, context);
+    }
+
     fn unsubscribed(&self, peer: &Arc<Peer>, context: RequestContext, uris: Vec<Box<str>>) {
         let link: Arc<dyn Link> = peer.clone();
         Self::unsubscribed(self, &link, &context, &uris);

@@ -293,6 +293,8 @@ pub enum Action {
     /// The client is gone, and with it its subscriptions to these resources. The context is what a request of its
     /// session would have had.
     Unsubscribed(Box<RequestContext>, Vec<Box<str>>),
+    /// The client of a legacy session says that its roots have changed.
+    RootsChanged(Box<RequestContext>),
     /// The client's negotiation succeeded.
     Opened(Opening),
     /// The server has lost the session; what belonged to it is over, and a new one begins.

@@ -166,6 +166,14 @@ impl Server {
         self
     }
 
+    /// Hears that a client's roots have changed (`notifications/roots/list_changed`); its context belongs to no request,
+    /// and can ask for them: [`Context::list_roots`](crate::Context::list_roots).
+    #[must_use]
+    pub fn on_roots_changed<M, F: IntoHandler<M>>(self, function: F) -> Self {
+        self.set_roots_changed(function.into_handler());
+        self
+    }
+
     // ---- while it runs ----------------------------------------------------------------------------------------
 
     /// What `change` gives back is dropped by its caller, after the lock.
@@ -284,6 +292,11 @@ impl Server {
     /// Hears of subscriptions.
     pub fn set_subscription(&self, handler: Arc<dyn Handler>) {
         drop(self.with(|registry| registry.subscription.replace(handler)));
+    }
+
+    /// Hears that a client's roots have changed.
+    pub fn set_roots_changed(&self, handler: Arc<dyn Handler>) {
+        drop(self.with(|registry| registry.roots_changed.replace(handler)));
     }
 
     /// Tells those who subscribed to `uri`, or to something that it is a part of, that it has changed.

@@ -40,6 +40,8 @@ pub(crate) struct Registry {
     pub(crate) completion: Option<Arc<dyn Handler>>,
     /// Hears of subscriptions.
     pub(crate) subscription: Option<Arc<dyn Handler>>,
+    /// Hears that a client's roots have changed.
+    pub(crate) roots_changed: Option<Arc<dyn Handler>>,
 }
 
 /// What one session sees otherwise than the others.
@@ -230,4 +232,38 @@ impl Registry {
 pub(crate) struct Overlay {
     pub(crate) router: Arc<super::Router>,
     pub(crate) changes: std::sync::OnceLock<std::sync::RwLock<Changes>>,
+    pub(crate) roots: RootsNews,
+}
+
+impl Overlay {
+    pub(crate) fn new(router: Arc<super::Router>) -> Self {
+        Self { router, changes: std::sync::OnceLock::new(), roots: RootsNews::default() }
+    }
+}
+
+/// Whether a session's hook is being told that roots have changed: one run at a time, and one more when they have
+/// changed again meanwhile.
+#[derive(Default)]
+pub(crate) struct RootsNews(std::sync::Mutex<(bool, bool)>);
+
+impl RootsNews {
+    fn lock(&self) -> std::sync::MutexGuard<'_, (bool, bool)> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Whether a run is to begin.
+    pub(crate) fn begin(&self) -> bool {
+        let mut state = self.lock();
+        let begins = !state.0;
+        *state = (true, !begins);
+        begins
+    }
+
+    /// A run has ended. Whether another is to begin.
+    pub(crate) fn end(&self) -> bool {
+        let mut state = self.lock();
+        let again = state.1;
+        *state = (again, false);
+        again
+    }
 }

@@ -41,13 +41,19 @@ pub(crate) struct Router {
 
 impl Router {
     pub(crate) fn dispatch(&self, link: &Arc<dyn Link>, mut call: Call) {
-        call.context.states = self.states.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(state) = &*self.lifespan_state.read().unwrap_or_else(PoisonError::into_inner) {
-            call.context.states = call.context.states.and(state.clone());
-        }
+        call.context.states = self.all_states();
         match (self.middleware.all(), self.this.upgrade()) {
             (Some(all), Some(router)) => all.incoming(link, call, move |link, call| router.route(link, call)),
             _ => self.route(link, call),
+        }
+    }
+
+    /// What every request may use.
+    fn all_states(&self) -> States {
+        let states = self.states.read().unwrap_or_else(PoisonError::into_inner).clone();
+        match &*self.lifespan_state.read().unwrap_or_else(PoisonError::into_inner) {
+            Some(state) => states.and(state.clone()),
+            None => states,
         }
     }
 
@@ -343,7 +349,7 @@ impl Router {
         let Some(hook) = hook else { return };
         for uri in uris {
             let mut request = context.clone();
-            request.states = self.states.read().unwrap_or_else(PoisonError::into_inner).clone();
+            request.states = self.all_states();
             let params = RawJson::from_value(&json!({"uri": uri, "subscribed": false}));
             // Nobody waits for the answer.
             let cx = Context::new(CallId(0), request, link.clone(), hook.clone());
@@ -352,6 +358,19 @@ impl Router {
             let reply = Reply::new(cx.clone(), Some(Arc::new(shaper)));
             report::guarded("the subscription", || hook.call(cx, params, reply));
         }
+    }
+
+    /// The client's roots are others now.
+    pub(crate) fn roots_changed(&self, link: &Arc<dyn Link>, mut context: RequestContext) {
+        let hook = self.registry.read().unwrap_or_else(PoisonError::into_inner).roots_changed.clone();
+        let (Some(hook), Some(router)) = (hook, self.this.upgrade()) else { return };
+        let slot = link.session().get_or_init(|| Arc::new(Overlay::new(router)));
+        let Ok(overlay) = slot.clone().downcast::<Overlay>() else { return };
+        if !overlay.roots.begin() {
+            return;
+        }
+        context.states = self.all_states();
+        Told { overlay, link: link.clone(), context, hook }.tell();
     }
 
     // ---- prompts and completion -------------------------------------------------------------------------------
@@ -420,6 +439,53 @@ fn covers(_: &Registry, _: &str) -> bool {
 pub(super) fn uri_of(cx: &Context) -> String {
     let name = cx.request().name.as_ref();
     name.and_then(|name| jsonrpc::unquoted(name.get())).map(Cow::into_owned).unwrap_or_default()
+}
+
+/// A hook that is told of changed roots. Nobody hears what it answers; dropped, its run has ended.
+#[derive(Clone)]
+struct Told {
+    overlay: Arc<Overlay>,
+    link: Arc<dyn Link>,
+    context: RequestContext,
+    hook: Arc<dyn Handler>,
+}
+
+impl Told {
+    fn tell(self) {
+        let (hook, link) = (self.hook.clone(), self.link.clone());
+        let cx = Context::new(CallId(0), self.context.clone(), link, hook.clone());
+        let reply = Reply::new(cx.clone(), Some(Arc::new(Run(self))));
+        report::guarded("what hears of roots", || hook.call(cx, RawJson::empty_object(), reply));
+    }
+}
+
+/// One run of it.
+struct Run(Told);
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if self.0.overlay.roots.end() {
+            self.0.clone().tell();
+        }
+    }
+}
+
+impl Shaper for Run {
+    fn shape(&self, payload: Payload, _: crate::protocol::revision::Revision) -> Result<Payload> {
+        Ok(payload)
+    }
+
+    fn subject(&self) -> String {
+        "what hears of roots".into()
+    }
+
+    fn name(&self) -> &str {
+        "roots_changed"
+    }
+
+    fn failures(&self) -> &crate::call::Failures {
+        &self.0.overlay.router.common.failures
+    }
 }
 
 /// A subscription that its hook was asked about: it holds when the hook does not refuse.

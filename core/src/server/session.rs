@@ -1,6 +1,6 @@
 //! One legacy client's view of a server.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use super::listed::{Common, Kind};
 use super::offer::{Parameters, tool_entry};
@@ -51,7 +51,7 @@ impl Links {
 impl super::builder::Shared {
     /// A connection is served from now on.
     pub(crate) fn join(&self, link: &Arc<dyn Link>) {
-        let overlay = Overlay { router: self.router.clone(), changes: OnceLock::new() };
+        let overlay = Overlay::new(self.router.clone());
         let _ = link.session().set(Arc::new(overlay));
         self.links.add(link);
     }

@@ -10,13 +10,17 @@ const person = {
   required: ["username", "email"],
 };
 
-const defaults = z.object({
-  name: z.string().default("John Doe"),
-  age: z.int().default(30),
-  score: z.number().default(95.5),
-  status: z.enum(["active", "inactive", "pending"]).default("active"),
-  verified: z.boolean().default(true),
-});
+// As it stands: a schema library would fill in the defaults where the client has left them out.
+const defaults = {
+  type: "object",
+  properties: {
+    name: { type: "string", default: "John Doe" },
+    age: { type: "integer", default: 30 },
+    score: { type: "number", default: 95.5 },
+    status: { type: "string", enum: ["active", "inactive", "pending"], default: "active" },
+    verified: { type: "boolean", default: true },
+  },
+};
 
 const options = ["option1", "option2", "option3"];
 const titled = [

@@ -21,6 +21,9 @@ use crate::signal::Signal;
 const ALIVE: Duration = Duration::from_secs(10);
 /// Between two looks when the peer does not say.
 const POLL: Duration = Duration::from_secs(1);
+/// The shortest and the longest that a receiver may want.
+const SHORTEST: Duration = Duration::from_millis(10);
+const LONGEST: Duration = Duration::from_secs(60);
 /// For telling the peer that nobody wants the task any more.
 const CANCEL: Duration = Duration::from_secs(10);
 
@@ -117,6 +120,11 @@ pub(crate) fn check(revision: Revision, capabilities: &crate::model::Capabilitie
     Ok(())
 }
 
+/// How long to wait between two looks at a task: what its receiver says, within reason.
+fn interval_of(task: &Task) -> Duration {
+    task.poll_interval.map_or(POLL, Duration::from_millis).clamp(SHORTEST, LONGEST)
+}
+
 impl Requestor {
     /// Sends a request as a task, and finishes with its result. Dropping what is returned cancels the task.
     pub(crate) fn start(
@@ -197,7 +205,7 @@ impl Requestor {
     pub(crate) async fn result(&self, task: &Task, options: &CallOptions) -> Result<RawJson> {
         let patient = CallOptions { timeout: Some(Duration::ZERO), ..CallOptions::default() };
         let (id, clock) = (&task.task_id, self.link.clock());
-        let interval = task.poll_interval.map_or(POLL, Duration::from_millis);
+        let interval = interval_of(task);
         let mut last = task.status;
         loop {
             let mut answer = pin!((self.ask)("tasks/result", named(id), &patient));
@@ -226,7 +234,7 @@ impl Requestor {
 
     /// Waits until it is time to look at a task again, or something was heard of it.
     pub(crate) async fn pause(&self, task: &Task, news: &Signal) {
-        let interval = task.poll_interval.map_or(POLL, Duration::from_millis);
+        let interval = interval_of(task);
         let clock = self.link.clock();
         first(pin!(news.wait()), pin!(sleep(&*clock, interval))).await;
     }

@@ -295,6 +295,7 @@ impl Connection {
                 }
             }
             "notifications/initialized" => self.ready(now),
+            "notifications/roots/list_changed" => self.roots_changed(out),
             _ => out.push(Action::Notified(method, params)),
         }
     }

@@ -124,14 +124,27 @@ impl Connection {
         if uris.is_empty() {
             return;
         }
-        let kind = transport.kind;
-        let mut context = RequestContext::of_own(session.revision, "resources/unsubscribe", session.peer.clone(), kind);
-        context.transport = transport;
+        let context = without_request(session, transport, "resources/unsubscribe");
         out.push(Action::Unsubscribed(Box::new(context), uris.into_iter().collect()));
+    }
+
+    /// The client's roots are others now.
+    pub(super) fn roots_changed(&self, out: &mut Vec<Action>) {
+        if let (Role::Server, Phase::Legacy(session)) = (self.facts.role, &self.phase) {
+            let context = without_request(session, self.transport.clone(), "notifications/roots/list_changed");
+            out.push(Action::RootsChanged(Box::new(context)));
+        }
     }
 
     /// Whether this is a client that works on a request of its server.
     pub(super) fn is_asked(&self) -> bool {
         self.facts.role == Role::Client && self.incoming.len() > 0
     }
+}
+
+/// The facts of what a handler is told without a request.
+fn without_request(session: &Session, transport: Arc<Transport>, method: &'static str) -> RequestContext {
+    let mut context = RequestContext::of_own(session.revision, method, session.peer.clone(), transport.kind);
+    context.transport = transport;
+    context
 }

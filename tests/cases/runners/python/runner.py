@@ -35,10 +35,11 @@ def handlers(answers: Json, asked: list[Json]) -> Json:
     """What answers the server: what the case says, written down before."""
 
     def answer(name: str) -> Any:
-        given = answers[name]
+        given: Any = answers[name]
         if isinstance(given, dict) and "error" in given:
-            raise tricorn.RpcError(given["error"]["code"], given["error"]["message"])
-        return given
+            error: Json = answers[name]["error"]
+            raise tricorn.RpcError(error["code"], error["message"])
+        return answers[name]
 
     def sampling(params: Json) -> Any:
         asked.append({"sampling": params})
