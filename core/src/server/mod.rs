@@ -22,6 +22,7 @@ mod router;
 #[cfg(feature = "files")]
 mod serving_files;
 mod session;
+mod telling;
 mod tools;
 mod usage;
 mod validate;

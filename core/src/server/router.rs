@@ -20,8 +20,7 @@ use crate::call::{self, BoxFuture, Chain, Context, Handler, Link, Ran, Reply, Sc
 use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{self, RawJson, code};
 use crate::protocol::revision::Era;
-use crate::protocol::{Call, CallId, Payload, RequestContext, States};
-use crate::report;
+use crate::protocol::{Call, Payload, States};
 
 /// Finds what a request asks for and runs it.
 pub(crate) struct Router {
@@ -49,7 +48,7 @@ impl Router {
     }
 
     /// What every request may use.
-    fn all_states(&self) -> States {
+    pub(super) fn all_states(&self) -> States {
         let states = self.states.read().unwrap_or_else(PoisonError::into_inner).clone();
         match &*self.lifespan_state.read().unwrap_or_else(PoisonError::into_inner) {
             Some(state) => states.and(state.clone()),
@@ -308,71 +307,6 @@ impl Router {
         }
     }
 
-    fn subscribe(&self, link: &Arc<dyn Link>, call: Call, begins: bool) {
-        let uri = match named(&call, "uri", "the URI of a resource") {
-            Ok(uri) => uri.into_owned(),
-            Err(error) => return fail(link, &call, error),
-        };
-        let (known, hook) = self.look(link, &call, |registry, changes| {
-            let known = registry.find(|r| &r.resources, &uri, changes).is_some()
-                || registry.visible(|r| &r.templates, changes).any(|entry| entry.template.matches(&uri).is_some())
-                || covers(registry, &uri)
-                || registry.source(Kind::Resource).list.is_some()
-                || registry.source(Kind::Resource).get.is_some();
-            (known, registry.subscription.clone())
-        });
-        // What was there once may be unsubscribed from.
-        if begins && !known {
-            return fail(link, &call, not_found(&uri));
-        }
-        // Only what changes something is asked about.
-        let hook = match link.subscription(&uri, begins) {
-            Ok(changes) => hook.filter(|_| changes),
-            Err(error) => return fail(link, &call, error),
-        };
-        match hook {
-            None => {
-                let outcome = link.subscribe(&uri, begins).map(|()| Payload::Object(RawJson::empty_object()));
-                link.clone().complete(call.id, outcome);
-            }
-            Some(hook) => {
-                let params = RawJson::from_value(&json!({"uri": uri, "subscribed": begins}));
-                let shaper = Arc::new(Subscribed { link: link.clone(), uri, begins, common: self.common.clone() });
-                start(link, call, hook, Some(shaper), params);
-            }
-        }
-    }
-
-    /// Tells the hook of the subscriptions that ended with their client's session.
-    pub(crate) fn unsubscribed(&self, link: &Arc<dyn Link>, context: &RequestContext, uris: &[Box<str>]) {
-        let hook = self.registry.read().unwrap_or_else(PoisonError::into_inner).subscription.clone();
-        let Some(hook) = hook else { return };
-        for uri in uris {
-            let mut request = context.clone();
-            request.states = self.all_states();
-            let params = RawJson::from_value(&json!({"uri": uri, "subscribed": false}));
-            // Nobody waits for the answer.
-            let cx = Context::new(CallId(0), request, link.clone(), hook.clone());
-            let (link, uri) = (link.clone(), uri.to_string());
-            let shaper = Subscribed { link, uri, begins: false, common: self.common.clone() };
-            let reply = Reply::new(cx.clone(), Some(Arc::new(shaper)));
-            report::guarded("the subscription", || hook.call(cx, params, reply));
-        }
-    }
-
-    /// The client's roots are others now.
-    pub(crate) fn roots_changed(&self, link: &Arc<dyn Link>, mut context: RequestContext) {
-        let hook = self.registry.read().unwrap_or_else(PoisonError::into_inner).roots_changed.clone();
-        let (Some(hook), Some(router)) = (hook, self.this.upgrade()) else { return };
-        let slot = link.session().get_or_init(|| Arc::new(Overlay::new(router)));
-        let Ok(overlay) = slot.clone().downcast::<Overlay>() else { return };
-        if !overlay.roots.begin() {
-            return;
-        }
-        context.states = self.all_states();
-        Told { overlay, link: link.clone(), context, hook }.tell();
-    }
-
     // ---- prompts and completion -------------------------------------------------------------------------------
 
     fn get_prompt(&self, link: &Arc<dyn Link>, call: Call) {
@@ -425,12 +359,12 @@ impl Router {
 }
 
 #[cfg(feature = "files")]
-fn covers(registry: &Registry, uri: &str) -> bool {
+pub(super) fn covers(registry: &Registry, uri: &str) -> bool {
     registry.directories.iter().any(|(_, directory)| directory.covers(uri))
 }
 
 #[cfg(not(feature = "files"))]
-fn covers(_: &Registry, _: &str) -> bool {
+pub(super) fn covers(_: &Registry, _: &str) -> bool {
     false
 }
 
@@ -441,91 +375,12 @@ pub(super) fn uri_of(cx: &Context) -> String {
     name.and_then(|name| jsonrpc::unquoted(name.get())).map(Cow::into_owned).unwrap_or_default()
 }
 
-/// A hook that is told of changed roots. Nobody hears what it answers; dropped, its run has ended.
-#[derive(Clone)]
-struct Told {
-    overlay: Arc<Overlay>,
-    link: Arc<dyn Link>,
-    context: RequestContext,
-    hook: Arc<dyn Handler>,
-}
-
-impl Told {
-    fn tell(self) {
-        let (hook, link) = (self.hook.clone(), self.link.clone());
-        let cx = Context::new(CallId(0), self.context.clone(), link, hook.clone());
-        let reply = Reply::new(cx.clone(), Some(Arc::new(Run(self))));
-        report::guarded("what hears of roots", || hook.call(cx, RawJson::empty_object(), reply));
-    }
-}
-
-/// One run of it.
-struct Run(Told);
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        if self.0.overlay.roots.end() {
-            self.0.clone().tell();
-        }
-    }
-}
-
-impl Shaper for Run {
-    fn shape(&self, payload: Payload, _: crate::protocol::revision::Revision) -> Result<Payload> {
-        Ok(payload)
-    }
-
-    fn subject(&self) -> String {
-        "what hears of roots".into()
-    }
-
-    fn name(&self) -> &str {
-        "roots_changed"
-    }
-
-    fn failures(&self) -> &crate::call::Failures {
-        &self.0.overlay.router.common.failures
-    }
-}
-
-/// A subscription that its hook was asked about: it holds when the hook does not refuse.
-struct Subscribed {
-    link: Arc<dyn Link>,
-    uri: String,
-    begins: bool,
-    common: Arc<Common>,
-}
-
-impl Shaper for Subscribed {
-    fn shape(&self, payload: Payload, _: crate::protocol::revision::Revision) -> Result<Payload> {
-        match payload {
-            Payload::Failed(text) => Err(Error::rpc(code::INTERNAL_ERROR, text)),
-            _ => {
-                self.link.subscribe(&self.uri, self.begins)?;
-                Ok(Payload::Object(RawJson::empty_object()))
-            }
-        }
-    }
-
-    fn subject(&self) -> String {
-        "the subscription".into()
-    }
-
-    fn name(&self) -> &str {
-        "subscription"
-    }
-
-    fn failures(&self) -> &crate::call::Failures {
-        &self.common.failures
-    }
-}
-
-fn fail(link: &Arc<dyn Link>, call: &Call, error: Error) {
+pub(super) fn fail(link: &Arc<dyn Link>, call: &Call, error: Error) {
     link.clone().complete(call.id, Err(error));
 }
 
 /// Runs a handler.
-fn start(
+pub(super) fn start(
     link: &Arc<dyn Link>,
     call: Call,
     handler: Arc<dyn Handler>,
@@ -543,7 +398,7 @@ fn start(
 }
 
 /// The member of the parameters that says what the request is about.
-fn named<'a>(call: &'a Call, key: &str, what: &str) -> Result<Cow<'a, str>> {
+pub(super) fn named<'a>(call: &'a Call, key: &str, what: &str) -> Result<Cow<'a, str>> {
     let Some(name) = &call.name else {
         return Err(Error::invalid_params(format!("{key:?}: missing, expected {what}")));
     };

@@ -22,7 +22,7 @@ use super::pair::Pairs;
 use super::reply::{self, Refusal};
 use super::sessions::Sessions;
 use super::{cors, legacy, modern, pair};
-use crate::driver::{Peer, Use, now, runtime};
+use crate::driver::{Peer, now, runtime};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{self, Decoded, Limits, Message, code};
 use crate::protocol::Head;
@@ -53,7 +53,7 @@ pub(super) struct Inner {
     pub(super) pairs: Pairs,
     allowed: Allowed,
     /// What is listened on has a path; what is mounted is reached wherever its host has put it.
-    mounted: bool,
+    pub(super) mounted: bool,
     /// The stateless requests that wait for their handlers.
     open: Mutex<Waiting>,
     last: AtomicUsize,
@@ -62,9 +62,9 @@ pub(super) struct Inner {
     closed: AtomicBool,
     kept: AtomicBool,
     /// A mounted endpoint uses the server from its first request on.
-    begun: tokio::sync::OnceCell<()>,
+    pub(super) begun: tokio::sync::OnceCell<()>,
     /// Set when the endpoint is dropped.
-    gone: Arc<Signal>,
+    pub(super) gone: Arc<Signal>,
 }
 
 impl Server {
@@ -179,41 +179,6 @@ enum Verb {
 }
 
 impl Inner {
-    /// The use of the server begins, unless it has. A start goes on when the request that was first is given up.
-    async fn begin(self: &Arc<Self>) -> Result<(), Refusal> {
-        if !self.mounted || self.begun.initialized() {
-            return Ok(());
-        }
-        let inner = self.clone();
-        let started = runtime::spawn(async move { inner.begun.get_or_try_init(|| inner.used()).await.is_ok() });
-        match started.await {
-            Ok(true) => Ok(()),
-            // Why is not for the client.
-            _ => Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the server could not start")),
-        }
-    }
-
-    /// Begins a use that ends with the server or the endpoint.
-    async fn used(&self) -> Result<()> {
-        let uses = match Use::begin(&self.server).await {
-            Ok(uses) => uses,
-            Err(error) => {
-                let failures = &self.server.shared.router.common.failures;
-                failures.report("lifespan", "the lifespan", "the server did not start", &error);
-                return Err(error);
-            }
-        };
-        let (server, gone) = (self.server.clone(), self.gone.clone());
-        runtime::spawn(async move {
-            tokio::select! {
-                () = server.shared.stop.wait() => {}
-                () = gone.wait() => {}
-            }
-            uses.end().await;
-        });
-        Ok(())
-    }
-
     /// The origin of the page that asks, if the options name it.
     fn page<'a>(&self, headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
         headers.get(http::header::ORIGIN).filter(|origin| origin.to_str().is_ok_and(|o| self.allowed.names(o)))

@@ -19,6 +19,7 @@ mod reply;
 mod serve;
 mod sessions;
 mod sse;
+mod uses;
 
 pub use body::Body;
 pub use endpoint::Endpoint;

@@ -1,0 +1,162 @@
+//! What a client tells its server of subscriptions and roots, and who hears of it.
+
+use std::sync::{Arc, PoisonError};
+
+use serde_json::json;
+
+use super::Router;
+use super::listed::{Common, Kind};
+use super::registry::Overlay;
+use super::resources::not_found;
+use super::router::{covers, fail, named, start};
+use crate::call::{Context, Handler, Link, Reply, Shaper};
+use crate::error::{Error, Result};
+use crate::jsonrpc::{RawJson, code};
+use crate::protocol::{Call, CallId, Payload, RequestContext};
+use crate::report;
+
+impl Router {
+    pub(super) fn subscribe(&self, link: &Arc<dyn Link>, call: Call, begins: bool) {
+        let uri = match named(&call, "uri", "the URI of a resource") {
+            Ok(uri) => uri.into_owned(),
+            Err(error) => return fail(link, &call, error),
+        };
+        let (known, hook) = self.look(link, &call, |registry, changes| {
+            let known = registry.find(|r| &r.resources, &uri, changes).is_some()
+                || registry.visible(|r| &r.templates, changes).any(|entry| entry.template.matches(&uri).is_some())
+                || covers(registry, &uri)
+                || registry.source(Kind::Resource).list.is_some()
+                || registry.source(Kind::Resource).get.is_some();
+            (known, registry.subscription.clone())
+        });
+        // What was there once may be unsubscribed from.
+        if begins && !known {
+            return fail(link, &call, not_found(&uri));
+        }
+        // Only what changes something is asked about.
+        let hook = match link.subscription(&uri, begins) {
+            Ok(changes) => hook.filter(|_| changes),
+            Err(error) => return fail(link, &call, error),
+        };
+        match hook {
+            None => {
+                let outcome = link.subscribe(&uri, begins).map(|()| Payload::Object(RawJson::empty_object()));
+                link.clone().complete(call.id, outcome);
+            }
+            Some(hook) => {
+                let params = RawJson::from_value(&json!({"uri": uri, "subscribed": begins}));
+                let shaper = Arc::new(Subscribed { link: link.clone(), uri, begins, common: self.common.clone() });
+                start(link, call, hook, Some(shaper), params);
+            }
+        }
+    }
+
+    /// Tells the hook of the subscriptions that ended with their client's session.
+    pub(crate) fn unsubscribed(&self, link: &Arc<dyn Link>, context: &RequestContext, uris: &[Box<str>]) {
+        let hook = self.registry.read().unwrap_or_else(PoisonError::into_inner).subscription.clone();
+        let Some(hook) = hook else { return };
+        for uri in uris {
+            let mut request = context.clone();
+            request.states = self.all_states();
+            let params = RawJson::from_value(&json!({"uri": uri, "subscribed": false}));
+            // Nobody waits for the answer.
+            let cx = Context::new(CallId(0), request, link.clone(), hook.clone());
+            let (link, uri) = (link.clone(), uri.to_string());
+            let shaper = Subscribed { link, uri, begins: false, common: self.common.clone() };
+            let reply = Reply::new(cx.clone(), Some(Arc::new(shaper)));
+            report::guarded("the subscription", || hook.call(cx, params, reply));
+        }
+    }
+
+    /// The client's roots are others now.
+    pub(crate) fn roots_changed(&self, link: &Arc<dyn Link>, mut context: RequestContext) {
+        let hook = self.registry.read().unwrap_or_else(PoisonError::into_inner).roots_changed.clone();
+        let (Some(hook), Some(router)) = (hook, self.this.upgrade()) else { return };
+        let slot = link.session().get_or_init(|| Arc::new(Overlay::new(router)));
+        let Ok(overlay) = slot.clone().downcast::<Overlay>() else { return };
+        if !overlay.roots.begin() {
+            return;
+        }
+        context.states = self.all_states();
+        Told { overlay, link: link.clone(), context, hook }.tell();
+    }
+}
+
+/// A hook that is told of changed roots. Nobody hears what it answers; dropped, its run has ended.
+#[derive(Clone)]
+struct Told {
+    overlay: Arc<Overlay>,
+    link: Arc<dyn Link>,
+    context: RequestContext,
+    hook: Arc<dyn Handler>,
+}
+
+impl Told {
+    fn tell(self) {
+        let (hook, link) = (self.hook.clone(), self.link.clone());
+        let cx = Context::new(CallId(0), self.context.clone(), link, hook.clone());
+        let reply = Reply::new(cx.clone(), Some(Arc::new(Run(self))));
+        report::guarded("what hears of roots", || hook.call(cx, RawJson::empty_object(), reply));
+    }
+}
+
+/// One run of it.
+struct Run(Told);
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if self.0.overlay.roots.end() {
+            self.0.clone().tell();
+        }
+    }
+}
+
+impl Shaper for Run {
+    fn shape(&self, payload: Payload, _: crate::protocol::revision::Revision) -> Result<Payload> {
+        Ok(payload)
+    }
+
+    fn subject(&self) -> String {
+        "what hears of roots".into()
+    }
+
+    fn name(&self) -> &str {
+        "roots_changed"
+    }
+
+    fn failures(&self) -> &crate::call::Failures {
+        &self.0.overlay.router.common.failures
+    }
+}
+
+/// A subscription that its hook was asked about: it holds when the hook does not refuse.
+struct Subscribed {
+    link: Arc<dyn Link>,
+    uri: String,
+    begins: bool,
+    common: Arc<Common>,
+}
+
+impl Shaper for Subscribed {
+    fn shape(&self, payload: Payload, _: crate::protocol::revision::Revision) -> Result<Payload> {
+        match payload {
+            Payload::Failed(text) => Err(Error::rpc(code::INTERNAL_ERROR, text)),
+            _ => {
+                self.link.subscribe(&self.uri, self.begins)?;
+                Ok(Payload::Object(RawJson::empty_object()))
+            }
+        }
+    }
+
+    fn subject(&self) -> String {
+        "the subscription".into()
+    }
+
+    fn name(&self) -> &str {
+        "subscription"
+    }
+
+    fn failures(&self) -> &crate::call::Failures {
+        &self.common.failures
+    }
+}
