@@ -9,6 +9,7 @@ mod errors;
 mod http_sse;
 mod json_schema;
 mod log_messages;
+mod middleware;
 mod pagination;
 mod ping;
 mod progress_and_cancellation;
@@ -32,6 +33,7 @@ fn main() -> tricorn::Result<()> {
         Some("http-sse") => http_sse::main(),
         Some("json-schema") => json_schema::main(),
         Some("log-messages") => log_messages::main(),
+        Some("middleware") => middleware::main(),
         Some("pagination") => pagination::main(),
         Some("ping") => ping::main(),
         Some("progress-and-cancellation") => progress_and_cancellation::main(),

@@ -12,6 +12,7 @@ import Tricorn
         case "http-sse": try await HttpSseExample.main()
         case "json-schema": try await JsonSchemaExample.main()
         case "log-messages": try await LogMessagesExample.main()
+        case "middleware": try await MiddlewareExample.main()
         case "pagination": try await PaginationExample.main()
         case "ping": try await PingExample.main()
         case "progress-and-cancellation": try await ProgressAndCancellationExample.main()
