@@ -8,6 +8,7 @@ mod elicitation;
 mod errors;
 mod http_sse;
 mod json_schema;
+mod lifespan;
 mod log_messages;
 mod middleware;
 mod pagination;
@@ -32,6 +33,7 @@ fn main() -> tricorn::Result<()> {
         Some("errors") => errors::main(),
         Some("http-sse") => http_sse::main(),
         Some("json-schema") => json_schema::main(),
+        Some("lifespan") => lifespan::main(),
         Some("log-messages") => log_messages::main(),
         Some("middleware") => middleware::main(),
         Some("pagination") => pagination::main(),

@@ -11,6 +11,7 @@ import Tricorn
         case "errors": try await ErrorsExample.main()
         case "http-sse": try await HttpSseExample.main()
         case "json-schema": try await JsonSchemaExample.main()
+        case "lifespan": try await LifespanExample.main()
         case "log-messages": try await LogMessagesExample.main()
         case "middleware": try await MiddlewareExample.main()
         case "pagination": try await PaginationExample.main()
