@@ -21,6 +21,7 @@ mod roots;
 mod sampling;
 mod stdio;
 mod streamable_http;
+mod tasks;
 mod testing;
 mod tools;
 
@@ -46,6 +47,7 @@ fn main() -> tricorn::Result<()> {
         Some("sampling") => sampling::main(),
         Some("stdio") => stdio::main(),
         Some("streamable-http") => streamable_http::main(),
+        Some("tasks") => tasks::main(),
         Some("testing") => testing::main(),
         Some("tools") => tools::main(),
         other => Err(tricorn::Error::misuse(format!("no topic {other:?}"))),

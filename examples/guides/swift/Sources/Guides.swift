@@ -24,6 +24,7 @@ import Tricorn
         case "sampling": try await SamplingExample.main()
         case "stdio": try await StdioExample.main()
         case "streamable-http": try await StreamableHttpExample.main()
+        case "tasks": try await TasksExample.main()
         case "testing": try await TestingExample.main()
         case "tools": try await ToolsExample.main()
         case let other: throw TricornError.misuse("no topic \(other ?? "")")
