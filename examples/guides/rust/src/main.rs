@@ -10,6 +10,7 @@ mod http_sse;
 mod json_schema;
 mod lifespan;
 mod log_messages;
+mod many_servers;
 mod middleware;
 mod pagination;
 mod ping;
@@ -36,6 +37,7 @@ fn main() -> tricorn::Result<()> {
         Some("json-schema") => json_schema::main(),
         Some("lifespan") => lifespan::main(),
         Some("log-messages") => log_messages::main(),
+        Some("many-servers") => many_servers::main(),
         Some("middleware") => middleware::main(),
         Some("pagination") => pagination::main(),
         Some("ping") => ping::main(),

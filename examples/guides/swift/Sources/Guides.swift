@@ -13,6 +13,7 @@ import Tricorn
         case "json-schema": try await JsonSchemaExample.main()
         case "lifespan": try await LifespanExample.main()
         case "log-messages": try await LogMessagesExample.main()
+        case "many-servers": try await ManyServersExample.main()
         case "middleware": try await MiddlewareExample.main()
         case "pagination": try await PaginationExample.main()
         case "ping": try await PingExample.main()
