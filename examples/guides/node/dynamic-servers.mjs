@@ -4,8 +4,9 @@ import { connect, RpcError, Server } from "tricorn";
 
 const app = new Server("dynamic");
 
-app.tool("unlock", { description: "Show the vault to this client" }, (_, ctx) => {
-  ctx.setEnabled("tool", "vault", true);
+app.tool("unlock", { description: "Show the vault to this client, and give it a key" }, (_, ctx) => {
+  ctx.session.setEnabled("tool", "vault", true);
+  ctx.session.tool("key", { description: "What this client alone has" }, () => "brass");
   return "open";
 });
 app.tool("vault", { description: "What is in the vault", enabled: false }, () => "gold");
@@ -49,6 +50,7 @@ try {
 
 console.log("for this client:", await change(() => client.callTool("unlock")));
 console.log("tools:", await tools());
+console.log("key:", (await client.callTool("key")).text);
 console.log("other client:", await tools(other));
 
 // What is registered nowhere comes from a source, such as a database.

@@ -10,8 +10,9 @@ app.add_resource("note://first", "1")
 
 @app.tool
 def unlock(ctx: Context) -> str:
-    """Show the vault to this client"""
-    ctx.set_enabled("tool", "vault", True)
+    """Show the vault to this client, and give it a key"""
+    ctx.session.set_enabled("tool", "vault", True)
+    ctx.session.add_tool(key)
     return "open"
 
 
@@ -19,6 +20,11 @@ def unlock(ctx: Context) -> str:
 def vault() -> str:
     """What is in the vault"""
     return "gold"
+
+
+def key() -> str:
+    """What this client alone has"""
+    return "brass"
 
 
 @app.prompt
@@ -73,6 +79,7 @@ async def main() -> None:
         await client.call_tool("unlock")
         print("for this client:", await changes.get())
         print("tools:", ", ".join([tool.name for tool in await client.list_tools()]))
+        print("key:", (await client.call_tool("key")).text)
         print("other client:", ", ".join([tool.name for tool in await other.list_tools()]))
 
         # What is registered nowhere comes from a source, such as a database.

@@ -17,8 +17,11 @@ struct Wanted {
 
 fn server() -> Server {
     let app = Server::new("dynamic")
-        .tool("unlock", "Show the vault to this client", |_: Nothing, ctx: Context| async move {
-            ctx.session()?.set_enabled(Kind::Tool, "vault", true)?;
+        .tool("unlock", "Show the vault to this client, and give it a key", |_: Nothing, ctx: Context| async move {
+            let session = ctx.session()?;
+            session.set_enabled(Kind::Tool, "vault", true)?;
+            let key = Tool::new("key", "What this client alone has");
+            session.add_tool(key, (|| async { Ok("brass") }).into_handler())?;
             Ok("open")
         })
         .tool("vault", "What is in the vault", || async { Ok("gold") })
@@ -78,6 +81,7 @@ pub(crate) async fn main() -> tricorn::Result<()> {
     client.call_tool("unlock", json!({})).await?;
     println!("for this client: {}", changes.recv().await.unwrap_or_default());
     println!("tools: {}", names(&client, Kind::Tool, "name").await?);
+    println!("key: {}", client.call_tool("key", json!({})).await?.text());
     println!("other client: {}", names(&other, Kind::Tool, "name").await?);
 
     // What is registered nowhere comes from a source, such as a database.

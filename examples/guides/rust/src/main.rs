@@ -8,7 +8,10 @@ mod elicitation;
 mod errors;
 mod http_sse;
 mod json_schema;
+mod lifespan;
 mod log_messages;
+mod many_servers;
+mod middleware;
 mod pagination;
 mod ping;
 mod progress_and_cancellation;
@@ -19,6 +22,7 @@ mod roots;
 mod sampling;
 mod stdio;
 mod streamable_http;
+mod tasks;
 mod testing;
 mod tools;
 
@@ -31,7 +35,10 @@ fn main() -> tricorn::Result<()> {
         Some("errors") => errors::main(),
         Some("http-sse") => http_sse::main(),
         Some("json-schema") => json_schema::main(),
+        Some("lifespan") => lifespan::main(),
         Some("log-messages") => log_messages::main(),
+        Some("many-servers") => many_servers::main(),
+        Some("middleware") => middleware::main(),
         Some("pagination") => pagination::main(),
         Some("ping") => ping::main(),
         Some("progress-and-cancellation") => progress_and_cancellation::main(),
@@ -42,6 +49,7 @@ fn main() -> tricorn::Result<()> {
         Some("sampling") => sampling::main(),
         Some("stdio") => stdio::main(),
         Some("streamable-http") => streamable_http::main(),
+        Some("tasks") => tasks::main(),
         Some("testing") => testing::main(),
         Some("tools") => tools::main(),
         other => Err(tricorn::Error::misuse(format!("no topic {other:?}"))),

@@ -4,8 +4,9 @@ import Tricorn
 
 private func server() -> Server {
     let app = Server("dynamic")
-    app.tool("unlock", "Show the vault to this client") { (_: NoArguments, context) in
+    app.tool("unlock", "Show the vault to this client, and give it a key") { (_: NoArguments, context) in
         try context.setEnabled(.tool, "vault", true)
+        try context.addToSession { $0.tool("key", "What this client alone has") { "brass" } }
         return "open"
     }
     app.tool("vault", "What is in the vault", enabled: false) { "gold" }
@@ -49,6 +50,7 @@ enum DynamicServersExample {
         _ = try await client.callTool("unlock")
         print("for this client:", await changes.next() ?? "")
         print("tools:", try await tools(client))
+        print("key:", try await client.callTool("key").text)
         print("other client:", try await tools(other))
 
         // What is registered nowhere comes from a source, such as a database.
