@@ -280,7 +280,7 @@ export class Server<State = unknown> extends Offer<State> {
     }
   }
 
-  #hook(name: "complete" | "subscribe", runner: Runner): this {
+  #hook(name: "complete" | "subscribe" | "roots_changed", runner: Runner): this {
     native(() => this.#native.setHook(name, register(runner)));
     this.#kept.set(`hook ${name}`, [runner]);
     return this;
