@@ -5,8 +5,6 @@ mod links;
 mod watching;
 
 use std::future::Future;
-#[cfg(feature = "runtime")]
-use std::sync::LazyLock;
 use std::sync::{Arc, PoisonError, RwLock};
 
 #[cfg(feature = "runtime")]
@@ -18,13 +16,9 @@ use self::links::{Caught, Outward};
 use super::handler::{BoxFuture, Ran, run};
 use super::request::{Done, Guard};
 use super::{Answer, Context, Handler, Link, Reply};
-#[cfg(feature = "runtime")]
-use super::{Failures, Shaper};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
 use crate::protocol::{Call, CallId, RequestContext};
-#[cfg(feature = "runtime")]
-use crate::protocol::{Payload, revision::Revision};
 
 /// A request on its way to what answers it.
 #[derive(Debug, Clone)]
@@ -205,30 +199,6 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Leaves to the way back what an answer means.
-#[cfg(feature = "runtime")]
-struct AsIs;
-
-#[cfg(feature = "runtime")]
-impl Shaper for AsIs {
-    fn shape(&self, payload: Payload, _: Revision) -> Result<Payload> {
-        Ok(payload)
-    }
-
-    fn subject(&self) -> String {
-        "middleware".into()
-    }
-
-    fn name(&self) -> &str {
-        "middleware"
-    }
-
-    fn failures(&self) -> &Failures {
-        static FAILURES: LazyLock<Failures> = LazyLock::new(Failures::default);
-        &FAILURES
-    }
-}
-
 /// Runs a handler within a request that is running already, such as a host's middleware. Dropping the answer cancels it.
 #[cfg(feature = "runtime")]
 pub(crate) fn handled(context: &Context, handler: &Arc<dyn Handler>, params: RawJson) -> Answer {
@@ -238,7 +208,7 @@ pub(crate) fn handled(context: &Context, handler: &Arc<dyn Handler>, params: Raw
         request.states = context.states().clone();
         let own = Context::new(context.call(), request, caught.clone(), handler.clone());
         if caught.started(&own) {
-            let reply = Reply::new(own.clone(), Some(Arc::new(AsIs)));
+            let reply = Reply::new(own.clone(), None);
             let run = || handler.call(own, params, reply);
             // A panic that gets here has dropped the reply, which has answered.
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));

@@ -1,7 +1,7 @@
 """Lifespan: what a server starts with its first use and stops with its last."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -10,11 +10,11 @@ from tricorn import Context, Server, connect
 
 @dataclass
 class Database:
-    rows: list[str] = field(default_factory=list)
+    rows: list[str] = field(default_factory=list[str])
 
 
 @asynccontextmanager
-async def lifespan(_: Server) -> AsyncIterator[Database]:
+async def lifespan(_: Server) -> AsyncGenerator[Database]:
     database = Database()
     print("open")
     try:
