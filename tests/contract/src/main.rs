@@ -9,13 +9,15 @@ use contract::{Outcome, bad, cases, coverage, launchers, leaks, peer};
 use std::process::ExitCode;
 
 const USAGE: &str =
-    "contract transcripts|bad-input|launchers|leaks|cases --lang rust|python|node|swift [--transport stdio|http]
+    "contract transcripts|bad-input|launchers|leaks|cases|cuts --lang rust|python|node|swift [--transport stdio|http]
          [--only GLOB] [--server COMMAND] [--timeout SECONDS] [--verbose]
   transcripts   replay tests/transcripts against the fixture server
   bad-input     tests/transcripts/bad and broken HTTP: an error each, and life goes on
   launchers     servers start with a ready line and end on EOF and SIGTERM
   leaks         [--calls N --cancels N --sessions N --kills N --orphans N]
   cases         tests/cases against a runner of the language [--against LANG]
+  cuts          the cases with a proxy that breaks connections: the language's client with a server
+                in Rust, a client in Rust with the language's server
 contract coverage [write]
   tests/requirements.yaml: every requirement proved in every language, or a reason; docs/parity.md says the same
 contract peer SCRIPT --stdio | --http HOST:PORT
@@ -42,7 +44,7 @@ fn dispatch(command: &str, arguments: impl Iterator<Item = String>) -> Outcome<E
         "peer" => return peer::main(arguments),
         "proxy" => return proxy::main(arguments),
         "victim" => return leaks::victim::main(arguments),
-        "transcripts" | "bad-input" | "launchers" | "coverage" => &[],
+        "transcripts" | "bad-input" | "launchers" | "cuts" | "coverage" => &[],
         _ => return Err(format!("what to do?\n{USAGE}")),
     };
     let options = Options::parse(arguments, own)?;
@@ -53,6 +55,7 @@ fn dispatch(command: &str, arguments: impl Iterator<Item = String>) -> Outcome<E
         "launchers" => launchers::run(&options, &mut report)?,
         "leaks" => leaks::run(&options, &mut report)?,
         "cases" => cases::run(&options, &mut report)?,
+        "cuts" => cases::run_cuts(&options, &mut report)?,
         _ => coverage::run(&options, &mut report)?,
     }
     Ok(report.finish())

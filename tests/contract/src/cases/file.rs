@@ -14,6 +14,10 @@ pub(super) struct Case {
     pub(super) environment: Vec<(String, String)>,
     pub(super) options: Map<String, Value>,
     pub(super) peer: Option<String>,
+    /// The rules of a proxy in between.
+    pub(super) proxy: Option<Value>,
+    /// The path of the server's URL, instead of the one it announced.
+    pub(super) path: Option<String>,
     pub(super) skips: Vec<(String, String)>,
     pub(super) steps: Vec<Step>,
 }
@@ -113,7 +117,7 @@ fn read(file: &str, text: &str) -> Outcome<Vec<Case>> {
 }
 
 fn one(file: &str, name: &str, whole: &Value, case: &Value) -> Outcome<Case> {
-    only(case, &["name", "about", "on", "environment", "options", "peer", "skip", "steps"])?;
+    only(case, &["name", "about", "on", "environment", "options", "peer", "proxy", "path", "skip", "steps"])?;
     let both = |key: &str| case.get(key).or_else(|| whole.get(key));
     let mut options = whole.get("options").and_then(Value::as_object).cloned().unwrap_or_default();
     options.extend(case.get("options").and_then(Value::as_object).cloned().unwrap_or_default());
@@ -125,10 +129,16 @@ fn one(file: &str, name: &str, whole: &Value, case: &Value) -> Outcome<Case> {
             .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()))
             .collect::<Vec<_>>()
     };
+    let text = |key: &str| case.get(key).and_then(Value::as_str).map(str::to_owned);
+    let on = both("on").and_then(Value::as_str);
+    let by_url = ["proxy", "path"].into_iter().find(|key| case.get(key).is_some());
+    if let Some(key) = by_url.filter(|_| on != Some("http") || case.get("peer").is_some()) {
+        return Err(format!("{key:?} needs a fixture server over HTTP"));
+    }
     Ok(Case {
         file: file.to_owned(),
         name: name.to_owned(),
-        transports: match both("on").and_then(Value::as_str) {
+        transports: match on {
             None => vec![Transport::Stdio, Transport::Http],
             Some("stdio") => vec![Transport::Stdio],
             Some("http") => vec![Transport::Http],
@@ -136,7 +146,9 @@ fn one(file: &str, name: &str, whole: &Value, case: &Value) -> Outcome<Case> {
         },
         environment: pairs(both("environment")),
         options,
-        peer: case.get("peer").and_then(Value::as_str).map(str::to_owned),
+        peer: text("peer"),
+        proxy: case.get("proxy").cloned(),
+        path: text("path"),
         skips: pairs(case.get("skip")),
         steps: case
             .get("steps")

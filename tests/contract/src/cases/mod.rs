@@ -1,5 +1,5 @@
-//! API cases: a client of one language, told step by step what to do, against a fixture server
-//! or a scripted one. What it reports is compared here, so that the runners stay tiny and all
+//! API cases: a client of one language, told step by step what to do, against a fixture server, one behind a proxy that
+//! breaks connections, or a scripted one. What it reports is compared here, so that the runners stay tiny and all
 //! languages are held to the same words.
 
 mod file;
@@ -9,6 +9,7 @@ use crate::launch::{self, Listening};
 use crate::options::Options;
 use crate::pattern::{self, Captures, Strictness, brief};
 use crate::peer::{self, over_http::Serving};
+use crate::proxy::Proxy;
 use crate::report::Report;
 use crate::script::Transport;
 use crate::{Failure, Outcome};
@@ -19,15 +20,48 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Run every case on every transport it is for.
+/// Run every case that has no proxy, on every transport it is for.
 pub fn run(options: &Options, report: &mut Report) -> Outcome {
+    let command = match &options.server {
+        Some(line) => words(line),
+        None => launch::fixture(options.get("against").unwrap_or(&options.language))?,
+    };
+    meet(options, &options.language, (&options.language, command), |case| case.proxy.is_none(), report)
+}
+
+/// Run every case that has a proxy: the language's client against the fixture server in Rust, then a client in Rust
+/// against the language's fixture server.
+pub fn run_cuts(options: &Options, report: &mut Report) -> Outcome {
+    let language = options.language.as_str();
+    let is_cut = |case: &Case| case.proxy.is_some();
+    if let Some(line) = &options.server {
+        return meet(options, language, (language, words(line)), is_cut, report);
+    }
+    meet(options, &format!("{language} client"), (language, launch::fixture("rust")?), is_cut, report)?;
+    if language == "rust" {
+        return Ok(());
+    }
+    meet(options, &format!("{language} server"), ("rust", launch::fixture(language)?), is_cut, report)
+}
+
+fn words(line: &str) -> Vec<String> {
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Run the cases that are wanted with one language's runner against one server; their names begin with `title`.
+fn meet(
+    options: &Options,
+    title: &str,
+    (client, command): (&str, Vec<String>),
+    is_meant: impl Fn(&Case) -> bool,
+    report: &mut Report,
+) -> Outcome {
     let folder = launch::root()?.join("tests/cases");
     let mut world = World {
         runner: None,
-        command: match &options.server {
-            Some(line) => line.split_whitespace().map(str::to_owned).collect(),
-            None => launch::fixture(options.get("against").unwrap_or(&options.language))?,
-        },
+        client,
+        title,
+        command,
         servers: BTreeMap::new(),
         folder: folder.clone(),
         scratch: std::env::temp_dir().join(format!("contract-cases-{}", std::process::id())),
@@ -36,14 +70,14 @@ pub fn run(options: &Options, report: &mut Report) -> Outcome {
     };
     std::fs::create_dir_all(&world.scratch).map_err(|error| error.to_string())?;
     let outcome = file::read_all(&folder).and_then(|cases| {
-        for case in cases {
-            world.run(&case, report)?;
+        for case in cases.iter().filter(|case| is_meant(case)) {
+            world.run(case, report)?;
         }
         Ok(())
     });
     let _ = std::fs::remove_dir_all(&world.scratch);
     if let Some(runner) = world.runner.take() {
-        report.record(&format!("{} runner ends by itself", options.language), runner.finish());
+        report.record(&format!("{title} runner ends by itself"), runner.finish());
     }
     outcome
 }
@@ -58,6 +92,11 @@ pub fn names(folder: &Path) -> Outcome<Vec<Named>> {
 
 struct World<'a> {
     runner: Option<Runner>,
+    /// The runner's language.
+    client: &'a str,
+    /// What the names in the report begin with.
+    title: &'a str,
+    /// The fixture server.
     command: Vec<String>,
     servers: BTreeMap<Vec<(String, String)>, Listening>,
     folder: PathBuf,
@@ -69,6 +108,7 @@ struct World<'a> {
 /// The server's side of one case.
 enum Peer {
     Fixture,
+    Proxy(Proxy),
     Http(Serving),
     Stdio(PathBuf),
 }
@@ -79,7 +119,7 @@ impl World<'_> {
             if self.options.transport.is_some_and(|only| only != *transport) {
                 continue;
             }
-            let name = format!("{} {} {} {}", self.options.language, transport.name(), case.file, case.name);
+            let name = format!("{} {} {} {}", self.title, transport.name(), case.file, case.name);
             if !self.options.wants(&name) {
                 continue;
             }
@@ -90,7 +130,7 @@ impl World<'_> {
             }
             // A runner that died fails one case, not all that follow.
             if self.runner.as_mut().is_none_or(|runner| !runner.alive()) {
-                self.runner = Some(Runner::start(&self.options.language, self.options.timeout)?);
+                self.runner = Some(Runner::start(self.client, self.options.timeout)?);
             }
             let outcome = self.attempt(case, *transport);
             if outcome.is_err()
@@ -115,6 +155,7 @@ impl World<'_> {
         // What the peer saw explains what the client reports: it comes first.
         match peer {
             Peer::Fixture => outcome.and(closed),
+            Peer::Proxy(proxy) => both(proxy.finish(), outcome.and(closed)),
             Peer::Http(serving) => both(serving.finish(), outcome.and(closed)),
             Peer::Stdio(path) => {
                 let seen = wait_for_report(
@@ -140,7 +181,16 @@ impl World<'_> {
                 let server = Listening::start(&self.command, &case.environment)?;
                 self.servers.insert(case.environment.clone(), server);
             }
-            return Ok((json!({"url": self.servers[&case.environment].url}), Peer::Fixture));
+            let server = &self.servers[&case.environment];
+            let url = match &case.path {
+                Some(path) => format!("http://{}{path}", server.endpoint.authority),
+                None => server.url.clone(),
+            };
+            let Some(rules) = &case.proxy else {
+                return Ok((json!({"url": url}), Peer::Fixture));
+            };
+            let (proxy, url) = Proxy::in_front_of(&url, rules)?;
+            return Ok((json!({"url": url}), Peer::Proxy(proxy)));
         };
         let path = self.folder.join(script);
         if transport == Transport::Http {

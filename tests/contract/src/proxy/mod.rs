@@ -9,8 +9,9 @@ mod rule;
 use crate::Outcome;
 use crate::pattern::brief;
 use pump::Pump;
-use rule::Rule;
+use rule::{Act, Rule};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,16 +44,16 @@ struct State {
     /// With how often each is still to be applied.
     rules: Vec<Rule>,
     sockets: Vec<TcpStream>,
-    /// Texts that somebody waits for on another connection than this one, and whether they have come.
+    /// What the rules that hold something wait for, from the start: it may pass before there is anything to hold.
     awaited: Vec<Awaited>,
     wrong: Option<String>,
 }
 
 #[derive(Debug)]
 struct Awaited {
-    connection: usize,
     text: String,
-    seen: bool,
+    /// The connections on which it has passed.
+    on: BTreeSet<usize>,
 }
 
 impl Proxy {
@@ -61,7 +62,12 @@ impl Proxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| error.to_string())?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         let rules = rule::read(rules)?;
-        let state = State { rules, sockets: Vec::new(), awaited: Vec::new(), wrong: None };
+        let awaited = rules.iter().filter_map(|rule| match &rule.act {
+            Act::Hold(text) => Some(Awaited { text: text.clone(), on: BTreeSet::new() }),
+            _ => None,
+        });
+        let awaited = awaited.collect();
+        let state = State { rules, sockets: Vec::new(), awaited, wrong: None };
         let shared = Arc::new(Shared {
             upstream,
             stopped: AtomicBool::new(false),
@@ -143,19 +149,18 @@ impl Shared {
     /// Something passed on a connection: those who wait for it elsewhere go on.
     fn passed(&self, connection: usize, text: &[u8]) {
         let mut state = self.lock();
-        for awaited in state.awaited.iter_mut().filter(|a| a.connection != connection && !a.seen) {
-            awaited.seen = rule::find(text, &awaited.text).is_some();
+        for awaited in state.awaited.iter_mut().filter(|awaited| rule::find(text, &awaited.text).is_some()) {
+            awaited.on.insert(connection);
         }
         drop(state);
         self.changed.notify_all();
     }
 
-    /// Waits until a text passes on another connection.
+    /// Waits until a text has passed on another connection.
     fn hold(&self, connection: usize, text: &str) {
         let mut state = self.lock();
-        state.awaited.push(Awaited { connection, text: text.to_owned(), seen: false });
         let deadline = Instant::now() + HOLD_LIMIT;
-        while !state.awaited.iter().any(|a| a.connection == connection && a.text == text && a.seen) {
+        while !state.awaited.iter().any(|a| a.text == text && a.on.iter().any(|other| *other != connection)) {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() || self.stopped.load(Ordering::Relaxed) {
                 state.wrong.get_or_insert_with(|| format!("held in vain for {text:?}"));
