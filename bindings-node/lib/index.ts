@@ -11,6 +11,7 @@ export type {
   Sampled,
   SamplingHandler,
 } from "./answering.js";
+export { Form } from "./form.js";
 export { CreateMessageResult, type Elicited, type SampleMessage, type SampleOptions } from "./ask.js";
 export { type CallOptions, Client, type ClientMetrics, connect } from "./client.js";
 export type { Completer, Completes, Completion, Fallback, Suggestions } from "./completion.js";

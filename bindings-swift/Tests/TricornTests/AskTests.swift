@@ -125,6 +125,27 @@ private let legacy = "2025-11-25"
         #expect(schema["properties"]?["at"]?["format"] == "date-time")
     }
 
+    @Test func aFormIsMadeBeforeAnybodyIsAsked() async throws {
+        struct Size: Codable, Equatable { var size: String; var count: Int }
+        let form = try Form(Size.self)
+        let app = Server("test")
+        app.tool("ask") { (_: NoArguments, context) in
+            try await context.elicit("?", form).content == Size(size: "S", count: 2) ? "as filled in" : "not"
+        }
+        try await withClient(of: app, options { _, _ in .accept(["size": "S", "count": 2]) }) { client in
+            expect(try await client.callTool("ask").text, "as filled in")
+        }
+        let object: JSONValue = ["type": "object", "properties": ["home": ["type": "object"]]]
+        for refused in [{ _ = try Form(Nested.self) }, { _ = try Form(JSONObject.self, schema: object) }] {
+            do {
+                try refused()
+                Issue.record("a form that cannot be shown")
+            } catch TricornError.misuse(let message) {
+                #expect(message.contains("property \"inner\"") || message.contains("property \"home\""), "\(message)")
+            }
+        }
+    }
+
     @Test func pagesAreForThoseWhoCan() async throws {
         let app = Server("test", onError: { _, _ in })
         app.tool("login") { (_: NoArguments, context) in
