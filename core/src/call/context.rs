@@ -72,6 +72,8 @@ pub(crate) trait Link: Send + Sync {
     fn number(&self) -> u64;
     /// Whether what belongs to no request goes out at once, and does not wait for a stream.
     fn is_heard(&self) -> bool;
+    /// Whether somebody reads what goes out before the answer to this request.
+    fn is_read(&self, call: CallId) -> bool;
     /// What waits for a stream may go out with the answer to this request.
     fn take_up(&self, call: CallId);
     /// The handler waits for an answer of the peer until this is dropped.

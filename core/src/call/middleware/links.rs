@@ -155,6 +155,10 @@ impl Link for Caught {
         self.link.is_heard()
     }
 
+    fn is_read(&self, call: CallId) -> bool {
+        self.link.is_read(call)
+    }
+
     fn take_up(&self, call: CallId) {
         self.link.take_up(call);
     }
@@ -249,6 +253,10 @@ impl Link for Outward {
 
     fn is_heard(&self) -> bool {
         self.0.is_heard()
+    }
+
+    fn is_read(&self, call: CallId) -> bool {
+        self.0.is_read(call)
     }
 
     fn take_up(&self, call: CallId) {
