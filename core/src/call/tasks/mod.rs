@@ -159,6 +159,13 @@ impl Tasks {
         if let Err(error) = self.admit(&owner, &id, task, &context) {
             return link.clone().complete(request, Err(error));
         }
+        let (tasks, own) = (Arc::downgrade(self), (owner.clone(), id.clone()));
+        let stop = move || {
+            if let Some(tasks) = tasks.upgrade() {
+                tasks.forget(&own.0, &own.1);
+            }
+        };
+        link.created(&id, Box::new(stop));
         link.clone().complete(request, Ok(Payload::Object(answer)));
         if context.is_cancelled() {
             // Nobody was told of it: unless it was cancelled as a task, it never was.
