@@ -8,5 +8,7 @@ mod client;
 mod fixture;
 #[path = "tasks/http.rs"]
 mod http;
+#[path = "tasks/middleware.rs"]
+mod middleware;
 #[path = "tasks/server.rs"]
 mod server;

@@ -119,6 +119,10 @@ impl Link for Nowhere {
         false
     }
 
+    fn is_read(&self, _: CallId) -> bool {
+        false
+    }
+
     fn take_up(&self, _: CallId) {}
 }
 

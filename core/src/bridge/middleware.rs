@@ -52,7 +52,7 @@ impl Bridge {
     /// its result. Settling `op` early cancels what runs. It may be done again, to try once more.
     pub fn next(&self, key: u64, op: u64, params: Option<RawJson>) {
         let found = lock(&self.0.calls).get(&key).and_then(|running| {
-            let (request, next) = running.next.clone()?;
+            let (request, next) = running.next.clone().filter(|_| !running.context.is_cancelled())?;
             Some((running.context.clone(), request, next))
         });
         self.spawn(op, async move {

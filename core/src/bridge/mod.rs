@@ -76,7 +76,8 @@ pub enum Delivery {
     Event {
         /// The object, by the number that the host gave it; 0 is the bridge.
         source: u32,
-        /// `notification`, `stderr`, `closed`, `listening`, `warning`, `http_head`, `http_chunk`, `released`.
+        /// `notification`, `stderr`, `closed`, `listening`, `warning`, `http_head`, `http_chunk`, `released`, `request`,
+        /// `failed`.
         name: &'static str,
         /// What happened.
         params: RawJson,
@@ -114,7 +115,7 @@ impl Delivery {
     fn is_offered(&self) -> bool {
         match self {
             Self::Progress { .. } => true,
-            Self::Event { name, .. } => matches!(*name, "notification" | "stderr" | "warning"),
+            Self::Event { name, .. } => matches!(*name, "notification" | "stderr" | "warning" | "request" | "failed"),
             _ => false,
         }
     }

@@ -165,18 +165,20 @@ fn parameters(host: &dyn Fn(u32) -> Arc<dyn Handler>, options: &str) -> Result<A
 }
 
 impl Server {
-    /// A server; `source` is the number under which its events arrive, `options` are [`ServerOptions`] as JSON.
+    /// A server; `source` is the number under which its events arrive, `options` are [`ServerOptions`] as JSON. The event
+    /// `failed` `{"name", "message"}` says what failed although no function of the host's did, and what the client is not
+    /// told: a tool whose result does not fit its output schema, a file that cannot be read.
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) naming the option that is unknown or wrong.
     pub fn new(bridge: &Bridge, source: u32, options: &str) -> Result<Self> {
-        let options = ServerOptions::parse(options)?;
-        Ok(Self {
-            bridge: bridge.clone(),
-            source,
-            server: server::Server::with_options(options),
-            timing: Timing::new(),
-        })
+        let server = server::Server::with_options(ServerOptions::parse(options)?);
+        let told = bridge.clone();
+        server.hears_of_errors(move |error, name, kind| {
+            let message = format!("{kind}: {error}");
+            told.offer_event(source, "failed", RawJson::from_value(&json!({"name": name, "message": message})));
+        });
+        Ok(Self { bridge: bridge.clone(), source, server, timing: Timing::new() })
     }
 
     fn handler(&self, handler: u32) -> Arc<dyn Handler> {

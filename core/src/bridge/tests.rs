@@ -59,11 +59,18 @@ impl Fixture {
 
     /// Starts a call of the tool through memory.
     async fn call(&self) -> (crate::client::Client, crate::call::Guard, oneshot::Receiver<Result<RawJson>>) {
+        self.call_of("t").await
+    }
+
+    async fn call_of(
+        &self,
+        tool: &str,
+    ) -> (crate::client::Client, crate::call::Guard, oneshot::Receiver<Result<RawJson>>) {
         let options = ClientOptions::default();
         let client = crate::client::Client::in_memory(&self.server.server, &options).await.expect("connected");
         let (send, outcome) = oneshot::channel();
         let done = Box::new(move |answer| drop(send.send(answer)));
-        let params = RawJson::from_value(&json!({"name": "t"}));
+        let params = RawJson::from_value(&json!({"name": tool}));
         let guard = client.start("tools/call", Some(params), &CallOptions::default(), done);
         (client, guard, outcome)
     }
@@ -86,6 +93,28 @@ fn only_what_a_host_can_do_without_is_dropped() {
     assert_eq!(it.bridge.metrics().dropped, 3);
     let last: Vec<_> = it.bridge.take().split_off(MAX_EVENTS);
     assert_eq!(last.len(), 4, "{last:?}");
+}
+
+#[tokio::test]
+async fn a_host_hears_of_a_result_that_does_not_fit() {
+    let it = Fixture::new();
+    let tool =
+        r#"{"name": "n", "inputSchema": {"type": "object"}, "outputSchema": {"type": "object", "required": ["n"]}}"#;
+    it.server.add("tool", tool, "", 7).expect("a tool");
+    let (_client, _guard, outcome) = it.call_of("n").await;
+    let key = it.next_call().await;
+    assert!(it.bridge.complete(key, Answer::Value(RawJson::empty_object())));
+    match &it.next().await[..] {
+        [Delivery::Event { source: 1, name: "failed", params }] => {
+            let params = text(params);
+            let message = params["message"].as_str().expect("a message");
+            assert!(params["name"] == "n" && message.starts_with("the result does not fit"), "{params}");
+            assert!(message.contains("\"n\""), "{params}");
+        }
+        other => panic!("expected an event, got {other:?}"),
+    }
+    let result = text(&outcome.await.expect("an answer").expect("a result"));
+    assert_eq!(result["isError"], true, "{result}");
 }
 
 #[test]

@@ -72,8 +72,12 @@ pub(crate) trait Link: Send + Sync {
     fn number(&self) -> u64;
     /// Whether what belongs to no request goes out at once, and does not wait for a stream.
     fn is_heard(&self) -> bool;
+    /// Whether somebody reads what goes out before the answer to this request.
+    fn is_read(&self, call: CallId) -> bool;
     /// What waits for a stream may go out with the answer to this request.
     fn take_up(&self, call: CallId);
+    /// The request is about to be answered with a task. `stop` ends that when the peer will not hear of it after all.
+    fn created(&self, _task: &Arc<str>, _stop: Box<dyn FnOnce() + Send>) {}
     /// The handler waits for an answer of the peer until this is dropped.
     fn waiting(self: Arc<Self>) -> Guard {
         Box::new(())

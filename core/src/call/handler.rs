@@ -121,7 +121,8 @@ impl Drop for Reply {
 /// An error that was not meant for the peer.
 pub(crate) type HiddenError = dyn std::error::Error + Send + Sync;
 
-type OnError = dyn Fn(&HiddenError, &str) + Send + Sync;
+/// Gets the error, the name of what failed and what kind of error it is.
+type OnError = dyn Fn(&HiddenError, &str, &str) + Send + Sync;
 
 /// Who hears of the errors that the peer is not shown.
 #[derive(Default)]
@@ -135,7 +136,7 @@ impl Failures {
     pub(crate) fn report(&self, name: &str, subject: &str, kind: &str, error: &HiddenError) {
         let heard = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
         match heard {
-            Some(f) => drop(report::guarded("what hears of errors", || f(error, name))),
+            Some(f) => drop(report::guarded("what hears of errors", || f(error, name, kind))),
             None => report::say(format_args!("{subject} failed: {kind}: {error}")),
         }
     }

@@ -5,7 +5,7 @@ mod links;
 mod watching;
 
 use std::future::Future;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 #[cfg(feature = "runtime")]
 pub use limits::ConcurrencyLimit;
@@ -15,7 +15,7 @@ pub use watching::{Logging, MethodTiming, RequestRecord, Timing};
 use self::links::{Caught, Outward};
 use super::handler::{BoxFuture, Ran, run};
 use super::request::{Done, Guard};
-use super::{Answer, Context, Handler, Link, Reply};
+use super::{Answer, Context, Handler, Link, Reply, tasks};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
 use crate::protocol::{Call, CallId, RequestContext};
@@ -115,10 +115,62 @@ impl Chain {
 pub(crate) struct Around(Links);
 
 /// What a request that goes through middleware is registered under; the middleware's future hears of its end.
-struct Passing;
+#[derive(Default)]
+struct Passing(Mutex<Ties>);
+
+/// The tasks that were made of a request. Those of which the peer does not hear by its answer are nobody's.
+#[derive(Default)]
+struct Ties {
+    tasks: Vec<(Arc<str>, Stop)>,
+    over: bool,
+}
+
+type Stop = Box<dyn FnOnce() + Send>;
+
+impl Passing {
+    /// The answer that is on its way to the middleware names a task.
+    fn tie(&self, outer: &Context, task: &Arc<str>, stop: Stop) {
+        let mut ties = self.lock();
+        if ties.over {
+            drop(ties);
+            return stop();
+        }
+        ties.tasks.push((task.clone(), stop));
+        drop(ties);
+        // A cancellation that came before the push found nothing.
+        if outer.is_cancelled() {
+            self.end(None);
+        }
+    }
+
+    /// The request is answered with this, or not at all.
+    fn end(&self, answer: Option<&RawJson>) {
+        let mut ties = self.lock();
+        ties.over = true;
+        if ties.tasks.is_empty() {
+            return;
+        }
+        let named = answer.and_then(|answer| tasks::created("", answer).ok().flatten());
+        // What is kept waits for a cancellation that was before the answer.
+        let (kept, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut ties.tasks)
+            .into_iter()
+            .partition(|(id, _)| named.as_ref().is_some_and(|task| task.task_id == **id));
+        ties.tasks = kept;
+        drop(ties);
+        gone.into_iter().for_each(|(_, stop)| stop());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Ties> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl Handler for Passing {
     fn call(&self, _: Context, _: RawJson, _: Reply) {}
+
+    fn cancel(&self, _: &Context, _: Option<&str>) {
+        self.end(None);
+    }
 }
 
 impl Around {
@@ -129,12 +181,13 @@ impl Around {
         call: Call,
         route: impl Fn(&Arc<dyn Link>, Call) + Send + Sync + 'static,
     ) {
-        let context = Context::new(call.id, call.context.clone(), link.clone(), Arc::new(Passing));
+        let passing = Arc::<Passing>::default();
+        let context = Context::new(call.id, call.context.clone(), link.clone(), passing.clone());
         if !link.started(&context) {
             return;
         }
         let request = Request { method: call.method.name.to_owned(), params: call.params.clone() };
-        let back = link.clone();
+        let (outer, ties) = (context.clone(), passing.clone());
         let innermost: Innermost = Arc::new(move |request, context| {
             Answer::of(|done| {
                 let changed = match call.params == request.params {
@@ -149,18 +202,21 @@ impl Around {
                     }
                 };
                 call.context.states = context.states().clone();
-                let (caught, guard) = Caught::of(back.clone(), &call, done);
+                let (caught, guard) = Caught::of(&outer, &ties, &call, done);
                 route(&caught, call);
                 guard
             })
         });
         let reply = Reply::new(context.clone(), None);
         let future = Next { rest: self.0, at: 0, innermost }.run(request, &context);
-        run(context, future, |ran| match ran {
-            Ran::Done(Ok(result)) => reply.result(result),
-            Ran::Done(Err(error)) => reply.error(error),
-            Ran::Panicked(_) => reply.error(panicked()),
-            Ran::Cancelled => drop(reply),
+        run(context, future, move |ran| {
+            passing.end(if let Ran::Done(Ok(result)) = &ran { Some(result) } else { None });
+            match ran {
+                Ran::Done(Ok(result)) => reply.result(result),
+                Ran::Done(Err(error)) => reply.error(error),
+                Ran::Panicked(_) => reply.error(panicked()),
+                Ran::Cancelled => drop(reply),
+            }
         });
     }
 
@@ -174,7 +230,7 @@ impl Around {
         send: impl Fn(Request, Done) -> Guard + Send + Sync + 'static,
     ) -> Guard {
         let outward: Arc<dyn Link> = Arc::new(Outward(link.clone()));
-        let context = Context::new(CallId::new(0), facts, outward, Arc::new(Passing));
+        let context = Context::new(CallId::new(0), facts, outward, Arc::<Passing>::default());
         let innermost: Innermost = Arc::new(move |request, _| Answer::of(|done| send(request, done)));
         let future = Next { rest: self.0, at: 0, innermost }.run(request, &context);
         run(context.clone(), future, |ran| match ran {

@@ -122,6 +122,11 @@ impl Link for Peer {
         self.sink.is_reachable()
     }
 
+    fn is_read(&self, call: CallId) -> bool {
+        let route = self.lock().connection.route(call);
+        route.is_none_or(|route| self.sink.is_read(route))
+    }
+
     fn take_up(&self, call: CallId) {
         let route = self.lock().connection.route(call);
         route.into_iter().for_each(|route| self.sink.take_up(route));

@@ -29,6 +29,10 @@ pub(crate) trait Sink: Send + Sync {
     fn is_reachable(&self) -> bool {
         true
     }
+    /// Whether somebody reads what goes out before the answer to what came in this way.
+    fn is_read(&self, _route: Route) -> bool {
+        true
+    }
     /// What waits for a stream may go out before the answer to what came in this way.
     fn take_up(&self, _route: Route) {}
     /// The connection has ended; nothing more will be sent.

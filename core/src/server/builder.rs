@@ -303,8 +303,16 @@ impl Server {
     where
         F: Fn(&(dyn std::error::Error + Send + Sync + 'static), &str) + Send + Sync + 'static,
     {
-        self.shared.router.common.failures.heard_by(Arc::new(f));
+        self.hears_of_errors(move |error, name, _| f(error, name));
         self
+    }
+
+    /// As [`on_error`](Self::on_error), with what kind of error it is.
+    pub(crate) fn hears_of_errors<F>(&self, f: F)
+    where
+        F: Fn(&(dyn std::error::Error + Send + Sync + 'static), &str, &str) + Send + Sync + 'static,
+    {
+        self.shared.router.common.failures.heard_by(Arc::new(f));
     }
 
     /// Puts middleware around every request that a handler of this server answers, on every transport; the first that

@@ -74,7 +74,7 @@ impl Gate {
     }
 }
 
-/// `slow` may be a task, `long` must be one, `plain` must not; `asks` asks the user, `fails` fails.
+/// `slow` may be a task, `long` must be one, `plain` must not; `asks` asks the user, `asks_twice` twice, `fails` fails.
 pub(crate) fn server(gate: &Arc<Gate>, options: Option<TaskOptions>) -> Server {
     let tool = |name: &str, support: TaskSupport| Tool::new(name, "").task_support(support);
     let (slow, long) = (gate.clone(), gate.clone());
@@ -105,6 +105,12 @@ pub(crate) fn server(gate: &Arc<Gate>, options: Option<TaskOptions>) -> Server {
             let form = json!({"type": "object", "properties": {"name": {"type": "string"}}});
             let answer = cx.elicit("Who?", &form).await?;
             Ok(answer.content["name"].as_str().unwrap_or_default().to_owned())
+        })
+        .tool_with(tool("asks_twice", TaskSupport::Optional), |_: Nothing, cx: Context| async move {
+            let form = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+            let one = cx.elicit("Who?", &form).await?;
+            let two = cx.elicit("And who?", &form).await?;
+            Ok(format!("{} {}", one.content["name"], two.content["name"]))
         });
     match options {
         Some(options) => server.tasks(options),

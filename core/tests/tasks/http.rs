@@ -150,6 +150,63 @@ async fn a_question_comes_with_the_result_that_is_waited_for() {
 }
 
 #[tokio::test]
+async fn a_question_is_not_lost_with_a_request_for_the_result_that_was_given_up() {
+    let server = server(&Arc::default(), Some(TaskOptions::new()));
+    let endpoint = endpoint(&server);
+    let mut session = Session::new(&endpoint).await;
+    let id = session.begin("asks_twice").await;
+    let named = json!({"taskId": id});
+    let answer = |question: &Value| json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {"name": "Ada"}}});
+    let question = async |body: &mut Body| loop {
+        let message = next(body).await;
+        if message["method"] == "elicitation/create" {
+            break message;
+        }
+    };
+    let mut first = session.open("tasks/result", named.clone()).await;
+    let one = question(&mut first).await;
+    drop(first);
+    assert_eq!(session.send("POST", &answer(&one)).await.status(), 202);
+    // It is asked again while nobody reads.
+    until_status(&mut session, &named, "input_required").await;
+    let mut second = session.open("tasks/result", named.clone()).await;
+    let two = question(&mut second).await;
+    assert_eq!(two["params"]["message"], "And who?");
+    assert_eq!(session.send("POST", &answer(&two)).await.status(), 202);
+    until_status(&mut session, &named, "completed").await;
+}
+
+async fn until_status(session: &mut Session, named: &Value, status: &str) {
+    within(status, async {
+        while session.ask("tasks/get", named.clone()).await.unwrap()["status"] != status {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn requests_for_a_result_that_were_given_up_do_not_fill_the_session() {
+    let gate = Arc::<Gate>::default();
+    let server = server(&gate, Some(TaskOptions::new()));
+    let endpoint = endpoint(&server);
+    let mut session = Session::new(&endpoint).await;
+    let id = session.begin("long").await;
+    for _ in 0..300 {
+        let mut response = std::pin::pin!(session.open("tasks/result", json!({"taskId": id})));
+        // As far as it goes: it waits for the task.
+        tokio::select! {
+            biased;
+            _ = &mut response => panic!("answered"),
+            () = std::future::ready(()) => {}
+        }
+    }
+    assert!(server.usage().in_flight <= 17, "{:?}", server.usage());
+    gate.open.add_permits(1);
+    assert!(session.ask("tasks/result", json!({"taskId": id})).await.is_ok());
+}
+
+#[tokio::test]
 async fn a_client_over_http_is_asked_by_its_tasks_and_keeps_their_results() {
     let gate = Arc::<Gate>::default();
     let server = server(&gate, Some(TaskOptions::new().task_poll_interval(0.01)));

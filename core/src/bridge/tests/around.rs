@@ -61,6 +61,27 @@ async fn cancelling_reaches_the_hosts_middleware_and_what_it_runs() {
 }
 
 #[tokio::test]
+async fn a_host_that_goes_on_too_late_is_told_that_nobody_waits() {
+    let it = Fixture::new();
+    it.server.add_middleware(8);
+    let (client, _guard, _outcome) = it.call().await;
+    let outer = match &it.next().await[..] {
+        [Delivery::Call { key, handler: 8, .. }] => *key,
+        other => panic!("expected middleware's call, got {other:?}"),
+    };
+    client.close().await;
+    it.bridge.next(outer, 5, None);
+    let mut all = it.next().await;
+    while !all.iter().any(|delivery| matches!(delivery, Delivery::Settle { .. })) {
+        all.extend(it.next().await);
+    }
+    match all.pop() {
+        Some(Delivery::Settle { op: 5, outcome: Err(error) }) => assert_eq!(error.kind(), ErrorKind::Cancelled),
+        other => panic!("expected a settlement, got {other:?}"),
+    }
+}
+
+#[tokio::test]
 async fn built_in_middleware_has_a_name() {
     let it = Fixture::new();
     for (options, part) in [

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::Passing;
 use crate::call::{BoxFuture, CallOptions, Clock, Context, Done, Guard, Link, SessionSlot};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
@@ -11,6 +12,10 @@ use crate::protocol::{Call, CallId, Input, LogLevel, Payload, Role};
 /// Of one request the answer comes here; the rest goes on to the peer.
 pub(super) struct Caught {
     link: Arc<dyn Link>,
+    /// The request that it is inside of.
+    outer: Context,
+    /// What is told of tasks.
+    passing: Option<Arc<Passing>>,
     revision: Revision,
     /// Whether plain answers are a tool's.
     tool: bool,
@@ -24,21 +29,29 @@ struct State {
 }
 
 impl Caught {
-    /// Hears of the answer to `call`. Dropping the guard cancels.
-    pub(super) fn of(link: Arc<dyn Link>, call: &Call, done: Done) -> (Arc<dyn Link>, Guard) {
-        Self::start(link, call.context.revision, call.method.name == "tools/call", done)
+    /// Hears of the answer to `call`, which is on its way through middleware as `outer`. Dropping the guard cancels.
+    pub(super) fn of(outer: &Context, passing: &Arc<Passing>, call: &Call, done: Done) -> (Arc<dyn Link>, Guard) {
+        let tool = call.method.name == "tools/call";
+        Self::start(outer, Some(passing.clone()), call.context.revision, tool, done)
     }
 
     /// Hears of the answer of a handler inside of a running request.
     #[cfg(feature = "runtime")]
     pub(super) fn within(context: &Context, done: Done) -> (Arc<dyn Link>, Guard) {
         let request = context.request();
-        Self::start(context.link().clone(), request.revision, request.method == "tools/call", done)
+        Self::start(context, None, request.revision, request.method == "tools/call", done)
     }
 
-    fn start(link: Arc<dyn Link>, revision: Revision, tool: bool, done: Done) -> (Arc<dyn Link>, Guard) {
+    fn start(
+        outer: &Context,
+        passing: Option<Arc<Passing>>,
+        revision: Revision,
+        tool: bool,
+        done: Done,
+    ) -> (Arc<dyn Link>, Guard) {
         let state = Mutex::new(State { done: Some(done), running: None });
-        let caught = Arc::new(Self { link, revision, tool, state });
+        let (link, outer) = (outer.link().clone(), outer.clone());
+        let caught = Arc::new(Self { link, outer, passing, revision, tool, state });
         (caught.clone(), Box::new(Abandons(caught)))
     }
 
@@ -65,6 +78,14 @@ impl Drop for Abandons {
 impl Link for Caught {
     fn started(&self, context: &Context) -> bool {
         let mut state = self.lock();
+        if self.outer.is_cancelled() {
+            let done = state.done.take();
+            drop(state);
+            if let Some(done) = done {
+                done(Err(Error::cancelled("the request was cancelled")));
+            }
+            return false;
+        }
         // Given up before it began.
         let wanted = state.done.is_some();
         if wanted {
@@ -155,8 +176,19 @@ impl Link for Caught {
         self.link.is_heard()
     }
 
+    fn is_read(&self, call: CallId) -> bool {
+        self.link.is_read(call)
+    }
+
     fn take_up(&self, call: CallId) {
         self.link.take_up(call);
+    }
+
+    fn created(&self, task: &Arc<str>, stop: Box<dyn FnOnce() + Send>) {
+        match &self.passing {
+            Some(passing) => passing.tie(&self.outer, task, stop),
+            None => self.link.created(task, stop),
+        }
     }
 
     fn waiting(self: Arc<Self>) -> Guard {
@@ -249,6 +281,10 @@ impl Link for Outward {
 
     fn is_heard(&self) -> bool {
         self.0.is_heard()
+    }
+
+    fn is_read(&self, call: CallId) -> bool {
+        self.0.is_read(call)
     }
 
     fn take_up(&self, call: CallId) {

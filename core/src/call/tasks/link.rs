@@ -50,7 +50,11 @@ impl TaskLink {
 
     fn notify(&self, method: &'static str, params: &RawJson) {
         let params = with_meta(Some(params), &related(&self.id));
-        self.inner.clone().input(Input::Notify { method, params, related: self.tasks.result_call(&self.id) });
+        self.inner.clone().input(Input::Notify {
+            method,
+            params,
+            related: self.tasks.result_call(&*self.inner, &self.id),
+        });
     }
 
     fn progress(self: &Arc<Self>, progress: f64, total: Option<f64>, message: Option<&str>) {
@@ -128,7 +132,7 @@ impl Link for TaskLink {
         // Questions about tasks say themselves which one is meant.
         let params =
             if method.starts_with("tasks/") { params } else { Some(with_meta(params.as_ref(), &related(&self.id))) };
-        let related = self.tasks.result_call(&self.id);
+        let related = self.tasks.result_call(&*self.inner, &self.id);
         self.inner.clone().request(method, params, options, related, done)
     }
 
@@ -148,7 +152,7 @@ impl Link for TaskLink {
     }
 
     fn close_stream(&self, _: CallId) {
-        if let Some(call) = self.tasks.result_call(&self.id) {
+        if let Some(call) = self.tasks.result_call(&*self.inner, &self.id) {
             self.inner.close_stream(call);
         }
     }
@@ -201,6 +205,10 @@ impl Link for TaskLink {
 
     fn is_heard(&self) -> bool {
         self.inner.is_heard()
+    }
+
+    fn is_read(&self, call: CallId) -> bool {
+        self.inner.is_read(call)
     }
 
     fn take_up(&self, call: CallId) {

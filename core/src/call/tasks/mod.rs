@@ -55,6 +55,16 @@ struct State {
     timer: Option<(Duration, Guard)>,
 }
 
+impl State {
+    /// The requests for results of one connection that wait, the oldest first.
+    fn waiting(&self, owner: &Owner) -> Vec<CallId> {
+        let running = self.running.values().filter(|running| running.owner == *owner);
+        let mut waiting: Vec<_> = running.flat_map(Running::waiting).collect();
+        waiting.sort();
+        waiting
+    }
+}
+
 /// A task whose handler has not answered yet.
 struct Running {
     owner: Owner,
@@ -68,6 +78,11 @@ struct Running {
 }
 
 impl Running {
+    /// The requests for the result that wait, the oldest first.
+    fn waiting(&self) -> Vec<CallId> {
+        self.waiters.iter().map(|(call, _)| *call).collect()
+    }
+
     /// Stops the handler and tells who waits.
     fn stop(self, reason: &str, error: &Error) {
         self.context.cancel(Some(reason));
@@ -78,6 +93,11 @@ impl Running {
 /// Whose the tasks of a connection are.
 fn owner_of(link: &dyn Link) -> Owner {
     Owner(format!("connection {}", link.number()).into())
+}
+
+/// Of requests that wait, the newest one whose answer somebody reads. Not to be called under a lock.
+fn newest_read(link: &dyn Link, waiting: &[CallId]) -> Option<CallId> {
+    waiting.iter().rev().copied().find(|call| link.is_read(*call))
 }
 
 fn stamp() -> String {
@@ -139,6 +159,13 @@ impl Tasks {
         if let Err(error) = self.admit(&owner, &id, task, &context) {
             return link.clone().complete(request, Err(error));
         }
+        let (tasks, own) = (Arc::downgrade(self), (owner.clone(), id.clone()));
+        let stop = move || {
+            if let Some(tasks) = tasks.upgrade() {
+                tasks.forget(&own.0, &own.1);
+            }
+        };
+        link.created(&id, Box::new(stop));
         link.clone().complete(request, Ok(Payload::Object(answer)));
         if context.is_cancelled() {
             // Nobody was told of it: unless it was cancelled as a task, it never was.
@@ -248,7 +275,7 @@ impl Tasks {
         }
     }
 
-    /// Forgets a task that is not finished.
+    /// Forgets a task of which nobody was told, as long as it is not finished.
     fn forget(&self, owner: &Owner, id: &str) {
         let mut state = self.lock();
         let running = state.running.remove(id);
@@ -256,7 +283,9 @@ impl Tasks {
             state.store.remove(owner, id);
         }
         drop(state);
-        drop(running);
+        if let Some(running) = running {
+            running.stop("nobody was told of the task", &not_found(id));
+        }
     }
 
     /// The connection, or the session that it had, is over, and so are its tasks.
@@ -277,9 +306,11 @@ impl Tasks {
         }
     }
 
-    /// The request for the task's result that is waiting, the last one: messages of the task go out with its answer.
-    fn result_call(&self, id: &str) -> Option<CallId> {
-        self.lock().running.get(id)?.waiters.last().map(|(call, _)| *call)
+    /// The request for the task's result that is waiting, the newest one that somebody reads: messages of the task go
+    /// out before its answer.
+    fn result_call(&self, link: &dyn Link, id: &str) -> Option<CallId> {
+        let waiting = self.lock().running.get(id)?.waiting();
+        newest_read(link, &waiting)
     }
 
     /// Tells whoever asked for the task how it is.
@@ -304,11 +335,11 @@ impl Tasks {
         let Some(Kept { mut task, .. }) = store.get(&running.owner, id) else { return };
         let Some(tells) = change(running, &mut task, now) else { return };
         task.last_updated_at = stamp();
-        let (owner, related) = (running.owner.clone(), running.waiters.last().map(|(call, _)| *call));
-        let changed = store.update(&owner, task.clone());
+        let waiting = if tells { running.waiting() } else { Vec::new() };
+        let changed = store.update(&running.owner, task.clone());
         drop(state);
         if changed && tells {
-            self.tell(link, &task, related);
+            self.tell(link, &task, newest_read(&**link, &waiting));
         }
     }
 
@@ -348,8 +379,7 @@ impl Tasks {
         task.last_updated_at = stamp();
         state.store.finish(&running.owner, task.clone(), Some(outcome.clone()));
         drop(state);
-        let related = running.waiters.last().map(|(call, _)| *call);
-        self.tell(link, &task, related);
+        self.tell(link, &task, newest_read(&**link, &running.waiting()));
         for (_, reply) in running.waiters {
             answer(reply, id, Some(&outcome));
         }

@@ -4,13 +4,17 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Tasks, answer, cancelled, not_found, owner_of, stamp};
+use super::{Tasks, answer, cancelled, newest_read, not_found, owner_of, stamp};
 use crate::call::{Context, Handler, Link, Reply};
 use crate::error::{Error, Result};
-use crate::jsonrpc::RawJson;
+use crate::jsonrpc::{RawJson, code};
 use crate::model::{Task, TaskStatus};
-use crate::protocol::{Call, Payload};
+use crate::protocol::{Call, CallId, Payload};
 use crate::store::{Kept, Owner};
+
+/// The most requests for results of one session that wait although nobody reads their answers: their clients may come
+/// back for them.
+const MAX_UNREAD: usize = 16;
 
 /// What cursors of the list begin with.
 const CURSOR: &str = "k-";
@@ -80,7 +84,8 @@ impl Tasks {
             Ok(cancelled) => cancelled,
             Err(error) => return link.clone().complete(call.id, Err(error)),
         };
-        let related = running.as_ref().and_then(|running| running.waiters.last()).map(|(call, _)| *call);
+        let waiting = running.as_ref().map_or_else(Vec::new, super::Running::waiting);
+        let related = newest_read(&**link, &waiting);
         link.clone().complete(call.id, Ok(Payload::Object(RawJson::from_value(&task))));
         self.tell(link, &task, related);
         if let Some(running) = running {
@@ -101,6 +106,25 @@ impl Tasks {
         task.last_updated_at = stamp();
         state.store.finish(owner, task.clone(), None);
         Ok((state.running.remove(id), task))
+    }
+
+    /// Answers the oldest requests for results whose clients have gone without saying so: they would be in flight until
+    /// their tasks end.
+    fn give_up_unread(&self, link: &dyn Link, owner: &Owner, waiting: &[CallId]) {
+        if waiting.len() <= MAX_UNREAD {
+            return;
+        }
+        let unread: Vec<_> = waiting.iter().filter(|call| !link.is_read(**call)).collect();
+        let spent = &unread[..unread.len().saturating_sub(MAX_UNREAD)];
+        let mut state = self.lock();
+        let running = state.running.values_mut().filter(|running| running.owner == *owner);
+        let waiters = running.flat_map(|running| running.waiters.extract_if(.., |(call, _)| spent.contains(&&*call)));
+        let gone: Vec<_> = waiters.collect();
+        drop(state);
+        for (_, reply) in gone {
+            let message = "given up: nobody has read this answer for long, and newer requests wait for results";
+            reply.error(Error::rpc(code::INTERNAL_ERROR, message));
+        }
     }
 
     fn result(self: &Arc<Self>, link: &Arc<dyn Link>, call: Call, owner: Owner, id: String) {
@@ -134,7 +158,9 @@ impl Handler for Waits {
             }
             Some(running) => {
                 running.waiters.push((cx.call(), reply));
+                let waiting = state.waiting(&self.owner);
                 drop(state);
+                self.tasks.give_up_unread(&**cx.link(), &self.owner, &waiting);
                 // What the task has to say may go out with the answer.
                 cx.link().take_up(cx.call());
                 // A cancellation that came before the push found nothing.
@@ -150,7 +176,7 @@ impl Handler for Waits {
         let waiters = state.running.get_mut(self.id.as_str()).map(|running| &mut running.waiters);
         let gone = waiters.and_then(|waiters| {
             let place = waiters.iter().position(|(call, _)| *call == cx.call())?;
-            Some(waiters.swap_remove(place))
+            Some(waiters.remove(place))
         });
         drop(state);
         drop(gone);

@@ -1,3 +1,5 @@
+mod waiting;
+
 use std::sync::Mutex as StdMutex;
 
 use serde_json::Value;
@@ -61,6 +63,8 @@ struct Wire {
     number: u64,
     hand: Arc<Hand>,
     heard: bool,
+    /// Requests whose answers nobody reads.
+    left: StdMutex<Vec<u64>>,
     slot: SessionSlot,
     said: StdMutex<Vec<(String, Value)>>,
     answers: StdMutex<Vec<(u64, Result<Value, Error>)>>,
@@ -68,8 +72,8 @@ struct Wire {
 
 impl Wire {
     fn new(number: u64, hand: &Arc<Hand>) -> Arc<Self> {
-        let (said, answers) = Default::default();
-        Arc::new(Self { number, hand: hand.clone(), heard: true, slot: SessionSlot::new(), said, answers })
+        let (left, said, answers) = Default::default();
+        Arc::new(Self { number, hand: hand.clone(), heard: true, left, slot: SessionSlot::new(), said, answers })
     }
 
     fn said(&self) -> Vec<(String, Value)> {
@@ -140,6 +144,9 @@ impl Link for Wire {
     }
     fn is_heard(&self) -> bool {
         self.heard
+    }
+    fn is_read(&self, call: CallId) -> bool {
+        !self.left.lock().expect("lock").contains(&call.0)
     }
     fn take_up(&self, _: CallId) {}
 }
@@ -452,20 +459,6 @@ fn lists_come_in_pages() {
         let error = page(&mut it, json!({"cursor": bad})).expect_err("bad");
         assert_eq!(error.code(), Some(code::INVALID_PARAMS), "{bad}");
     }
-}
-
-#[test]
-fn a_request_for_a_result_can_be_cancelled_and_the_task_goes_on() {
-    let mut it = Table::new(TaskOptions::new());
-    let id = it.start(json!({})).expect("a task");
-    let call = it.call("tasks/result", json!({"taskId": id}));
-    let link: Arc<dyn Link> = it.wire.clone();
-    let waits = Arc::new(serve::Waits { tasks: it.tasks.clone(), owner: owner_of(&*link), id: id.clone() });
-    let cx = Context::new(call.id, call.context, link, waits.clone());
-    waits.call(cx.clone(), RawJson::empty_object(), Reply::new(cx.clone(), None));
-    assert!(it.tasks.result_call(&id).is_some());
-    cx.cancel(None);
-    assert_eq!((it.tasks.result_call(&id), it.slow.cancelled(), it.status(&id)), (None, 0, Ok("working".into())));
 }
 
 #[test]

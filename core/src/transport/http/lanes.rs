@@ -59,6 +59,8 @@ struct Post {
     events: bool,
     /// Its response is one.
     streamed: bool,
+    /// What waits for a stream goes out with it.
+    takes_up: bool,
 }
 
 /// A stream that its client asks for again.
@@ -172,7 +174,7 @@ impl Lanes {
             outlet.end(End::SessionEnded);
         } else {
             let streamed = accepts.events && !accepts.json;
-            state.posts.push(Post { route, outlet: Some(outlet), events: accepts.events, streamed });
+            state.posts.push(Post { route, outlet: Some(outlet), events: accepts.events, streamed, takes_up: false });
         }
         route
     }
@@ -380,7 +382,25 @@ impl Lanes {
         };
         drop(state);
         wake.into_iter().for_each(Wake::wake);
+        if let Resumed::Request(route, _) = &resumed {
+            self.drain(*route);
+        }
         Ok(resumed)
+    }
+
+    /// Sends what waits for a stream with a request that takes it up, if somebody reads that.
+    fn drain(&self, route: Route) {
+        let mut state = self.lock();
+        if state.post(route).is_none_or(|post| !post.takes_up || !post.events || post.outlet.is_none()) {
+            return;
+        }
+        let waiting = std::mem::take(&mut state.queue);
+        drop(state);
+        for text in waiting {
+            if !self.related(route, &text, false) {
+                self.unrelated(&text, false);
+            }
+        }
     }
 
     // ---- the end ----------------------------------------------------------------------------------------------
@@ -446,18 +466,15 @@ impl Sink for Lanes {
         !self.lock().streams.is_empty()
     }
 
+    fn is_read(&self, route: Route) -> bool {
+        self.lock().post(route).is_some_and(|post| post.outlet.is_some())
+    }
+
     fn take_up(&self, route: Route) {
-        let mut state = self.lock();
-        if state.post(route).is_none_or(|post| !post.events || post.outlet.is_none()) {
-            return;
+        if let Some(post) = self.lock().post(route) {
+            post.takes_up = true;
         }
-        let waiting = std::mem::take(&mut state.queue);
-        drop(state);
-        for text in waiting {
-            if !self.related(route, &text, false) {
-                self.unrelated(&text, false);
-            }
-        }
+        self.drain(route);
     }
 
     fn close(&self) {

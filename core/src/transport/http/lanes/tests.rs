@@ -229,3 +229,26 @@ fn a_paused_answer_waits_for_its_client() {
     lanes.pause(second);
     assert_eq!((ended(&outlet), ended(&other)), (None, None));
 }
+
+#[test]
+fn what_waits_goes_out_with_a_stream_that_takes_it_up_also_when_it_comes_back() {
+    let lanes = lanes(9);
+    let outlet = Arc::new(Outlet::new(9));
+    let route = lanes.open(outlet.clone(), BOTH);
+    lanes.send(vec![notification("a")]);
+    lanes.take_up(route);
+    assert_eq!((events(&outlet), lanes.is_read(route)), (vec!["r1-2 a".to_owned()], true));
+    lanes.leave(route, &outlet);
+    assert!(!lanes.is_read(route));
+    lanes.send(vec![notification("b")]);
+    let resumed = resume(&lanes, "r1-2").expect("kept");
+    assert_eq!((events(&resumed), lanes.is_read(route)), (vec!["r1-3 b".to_owned()], true));
+    // Any other request's stream is for what belongs to it.
+    let other = Arc::new(Outlet::new(9));
+    let second = lanes.open(other.clone(), BOTH);
+    lanes.send(vec![outbound("own", Some(second), Sent::Notification)]);
+    lanes.leave(second, &other);
+    lanes.send(vec![notification("c")]);
+    let resumed = resume(&lanes, &format!("r{0}-{0}", second.0)).expect("kept");
+    assert_eq!(read(&resumed), ["own"]);
+}
