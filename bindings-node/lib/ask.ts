@@ -80,6 +80,7 @@ export function sampling(
 /** What the client answered to a form. */
 export async function elicited<T>(
   form: { read(content: Readonly<Record<string, unknown>>): Promise<unknown> },
-  { action, content = {} }: ElicitResult): Promise<Elicited<T>> {
+  { action, content = {} }: ElicitResult,
+): Promise<Elicited<T>> {
   return action === "accept" ? { action, content: (await form.read(content)) as T } : { action };
 }

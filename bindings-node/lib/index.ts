@@ -11,7 +11,6 @@ export type {
   Sampled,
   SamplingHandler,
 } from "./answering.js";
-export { Form } from "./form.js";
 export { CreateMessageResult, type Elicited, type SampleMessage, type SampleOptions } from "./ask.js";
 export { type CallOptions, Client, type ClientMetrics, connect } from "./client.js";
 export type { Completer, Completes, Completion, Fallback, Suggestions } from "./completion.js";
@@ -46,6 +45,7 @@ export {
   type UrlElicitation,
   UrlElicitationRequiredError,
 } from "./errors.js";
+export { Form } from "./form.js";
 export {
   ClientGroup,
   connectMany,

@@ -16,8 +16,8 @@ import pytest
 from tricorn import (
     Context,
     Elicited,
-    Form,
     Error,
+    Form,
     MisuseError,
     PeerMisbehavedError,
     RequestContext,
@@ -65,7 +65,7 @@ class Model(pydantic.BaseModel):
 
 
 def test_forms_of_types() -> None:
-    assert form(Person).schema == {
+    assert Form(Person).schema == {
         "type": "object",
         "properties": {
             "name": {"type": "string", "description": "In full", "minLength": 1},
@@ -77,7 +77,7 @@ def test_forms_of_types() -> None:
         },
         "required": ["name", "age", "color", "sizes"],
     }
-    assert form(Model).schema == {
+    assert Form(Model).schema == {
         "type": "object",
         "properties": {
             "mail": {"type": "string", "title": "Mail", "format": "email"},
@@ -87,14 +87,14 @@ def test_forms_of_types() -> None:
         },
         "required": ["mail"],
     }
-    assert form(int).schema == {"type": "object", "properties": {"value": {"type": "integer"}}, "required": ["value"]}
-    assert form(Literal["b", "a"]).schema["properties"]["value"] == {"type": "string", "enum": ["b", "a"]}
+    assert Form(int).schema == {"type": "object", "properties": {"value": {"type": "integer"}}, "required": ["value"]}
+    assert Form(Literal["b", "a"]).schema["properties"]["value"] == {"type": "string", "enum": ["b", "a"]}
     assert Form(None).schema == {"type": "object", "properties": {}}
     for nested in (list[int], dict[str, int], Literal[1, 2], int | str, TypedDict("Nested", {"x": Person})):
         with pytest.raises(MisuseError, match="flat fields only"):
-            form(nested)
+            Form(nested)
     with pytest.raises(MisuseError, match="no JSON Schema"):
-        form(object)
+        Form(object)
 
 
 @pytest.mark.parametrize(
@@ -272,15 +272,15 @@ class Order(TypedDict):
 
 
 def test_choices_keep_their_order_and_times_their_format() -> None:
-    fields = form(Order).schema["properties"]
+    fields = Form(Order).schema["properties"]
     assert fields["size"]["enum"] == ["S", "M", "L", "XL"]
     assert fields["weight"]["enum"] == ["light", "heavy", "average"]
     assert fields["extras"]["items"]["enum"] == ["z", "a", "m"]
     assert fields["again"]["enum"] == ["z", "a"]
     assert fields["on"] == {"type": "string", "format": "date"}
     assert fields["at"] == {"type": "string", "format": "date-time"}
-    assert form(Size).schema["properties"]["value"]["enum"] == ["S", "M", "L", "XL"]
-    assert form(datetime.datetime).schema["properties"]["value"]["format"] == "date-time"
+    assert Form(Size).schema["properties"]["value"]["enum"] == ["S", "M", "L", "XL"]
+    assert Form(datetime.datetime).schema["properties"]["value"]["format"] == "date-time"
 
 
 async def test_times_in_a_form(asking: Asking) -> None:

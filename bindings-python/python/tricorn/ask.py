@@ -170,7 +170,7 @@ class Form(Generic[T]):
     def of(cls, schema: Any) -> Form[Any]:
         """The form for a question that is being asked: the engine checks it then."""
         if isinstance(schema, Form):
-            return cast("Form[Any]", schema)
+            return cast("Form[Any]", schema)  # type: ignore[redundant-cast]
         form: Form[Any] = cls.__new__(cls)
         form.schema, form._read = _form(schema)
         return form
