@@ -147,8 +147,8 @@ class Form(Generic[T]):
             answer = await ctx.elicit("A table?", booking)
 
     `schema` is a type with flat fields (a dataclass, TypedDict, msgspec or pydantic model), a type of one value (`int`,
-    `Literal["red", "blue"]`, `list[Literal[...]]`), a JSON Schema, or None for a mere yes or no. `MisuseError` names the
-    field that a form cannot have.
+    `Literal["red", "blue"]`, `list[Literal[...]]`), a JSON Schema, or None for a mere yes or no. `MisuseError` names
+    the field that a form cannot have.
     """
 
     __slots__ = ("_read", "schema")

@@ -327,8 +327,8 @@ class Context(RequestContext, Generic[State]):
         """Asks the user to fill in a form; `answer.content` is a value of the type that `schema` is.
 
         `schema` is a type with flat fields (a dataclass, TypedDict, msgspec or pydantic model), a type of one value
-        (`int`, `Literal["red", "blue"]`, `list[Literal[...]]`), a JSON Schema, or None for a mere yes or no; a `Form` is
-        made of the same and checked before anybody is asked.
+        (`int`, `Literal["red", "blue"]`, `list[Literal[...]]`), a JSON Schema, or None for a mere yes or no; a `Form`
+        is made of the same and checked before anybody is asked.
         """
         from .ask import Form
 
