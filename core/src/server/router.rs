@@ -225,9 +225,9 @@ impl Router {
                 return fail(link, &call, Error::invalid_params(message));
             }
         };
+        let has_tasks = || call.context.revision.rules().tasks && self.tasks().is_some();
         match entry {
             Ok(entry) => {
-                let has_tasks = || call.context.revision.rules().tasks && self.tasks().is_some();
                 if let Err(error) = entry.check_task(call.task.is_some(), has_tasks) {
                     return fail(link, &call, error);
                 }
@@ -241,6 +241,9 @@ impl Router {
                 }
             }
             Err(Some(source)) => {
+                if let Err(error) = self.common.supports.check(&name, call.task.is_some(), has_tasks) {
+                    return fail(link, &call, error);
+                }
                 let params = call.params.clone().unwrap_or_else(RawJson::empty_object);
                 let shaper = Arc::new(super::tools::Unlisted { common: self.common.clone() });
                 self.run_tool(link, call, source, shaper, params);
