@@ -34,6 +34,8 @@ final class Host: Sendable {
     private let tasks = Locked([UInt64: Task<Void, Never>]())
     /// Of middleware, for what runs inside.
     private let calls = Locked([UInt64: Call]())
+    /// By functions around a client's requests.
+    let thrown = ThrownErrors()
     private let made = Result {
         outliveBrokenPipes()
         return try CoreBridge(host: Waker())
@@ -64,7 +66,8 @@ final class Host: Sendable {
             if let result {
                 expected?.settled(.success(result))
             } else {
-                expected?.settled(.failure(error.map { TricornError($0) } ?? .misuse("settled with nothing")))
+                let error = error.map { TricornError($0) } ?? .misuse("settled with nothing")
+                expected?.settled(.failure(thrown.own(error)))
             }
         case .progress(let op, let params): tables.with { $0.operations[op] }?.progress?(params)
         case .event(0, "released", let params):

@@ -92,6 +92,18 @@ import Testing
         #expect(await heard.value() == "fail: Trouble")
     }
 
+    @Test func aResultThatDoesNotFitIsHeard() async throws {
+        let heard = Event()
+        let app = Server("test", onError: { error, tool in Task { await heard.set("\(tool): \(error)") } })
+        app.tool("wrong", outputSchema: ["type": "object", "required": ["c"]]) { () in Add(a: 1, b: 2) }
+        try await withClient(of: app) { client in
+            let result = try await client.callTool("wrong")
+            #expect(result.isError && result.text.contains("outputSchema"))
+        }
+        let told = try #require(await heard.value())
+        #expect(told.hasPrefix("wrong: misuse: the result does not fit") && told.contains("\"c\""), "\(told)")
+    }
+
     @Test func aCallbackMayWaitForTheServer() async throws {
         let app = Server("test")
         app.tool("hello") { "hello" }
