@@ -72,6 +72,7 @@ from .tool import ToolOptions
 if TYPE_CHECKING:
     from .client import AsyncClient, ClientOptions, connect
     from .group import AsyncClientGroup, ClientGroup, GroupOptions, connect_many
+    from .handlers import Handlers
     from .requests import RequestOptions
     from .sync import Client
     from .tasks import AsyncTaskHandle, Task, TaskHandle
@@ -99,6 +100,7 @@ __all__ = [
     "Error",
     "GetPromptResult",
     "GroupOptions",
+    "Handlers",
     "HttpOptions",
     "Icon",
     "Image",
@@ -157,6 +159,7 @@ _CLIENT = {
     "AsyncTaskHandle": "tasks",
     "ClientGroup": "group",
     "GroupOptions": "group",
+    "Handlers": "handlers",
     "Task": "tasks",
     "TaskHandle": "tasks",
     "connect": "client",
