@@ -12,6 +12,7 @@ import pytest
 from tricorn import (
     ClientGroup,
     Context,
+    Handlers,
     MisuseError,
     Next,
     Request,
@@ -99,6 +100,22 @@ async def test_failures_stop_nothing(tmp_path: Path, command: list[str]) -> None
                 await group.reconnect("gone")
 
 
+async def test_servers_and_targets_keep_their_order() -> None:
+    servers = {
+        "first": {"command": "/no/such/program"},
+        "own": named("own"),
+        "wrong": {"file": "/no/such/file.json"},
+        "last": named("last"),
+    }
+    async with connect_many(servers) as group:
+        assert group.names == ["first", "own", "wrong", "last"]
+        assert {name: error.kind for name, error in group.failures.items()} == {
+            "first": "transport",
+            "wrong": "misuse",
+        }
+        assert [tool.server for tool in await group.list_tools()] == ["own"] * 3 + ["last"] * 3
+
+
 async def test_servers_that_come_and_go() -> None:
     async with connect_many({"one": named("one")}, prefix="always") as group:
         assert {tool.name for tool in await group.list_tools()} == {"one_who", "one_only_one", "one_ask"}
@@ -119,16 +136,16 @@ async def test_servers_that_come_and_go() -> None:
 async def test_callbacks_and_answers() -> None:
     heard: asyncio.Queue[Any] = asyncio.Queue()
 
-    def each(name: str) -> Any:
+    def each(name: str) -> Handlers:
         def on_log(level: str, logger: str | None, data: Any) -> None:
             heard.put_nowait((name, data))
 
         return {"on_log": on_log, "sampling": lambda: f"to {name}"}
 
-    async def count(request: Request, context: RequestContext, next: Next) -> Any:  # noqa: A002
+    async def count(request: Request, context: RequestContext, call_next: Next) -> Any:
         if request.method == "tools/call":
             heard.put_nowait("around")
-        return await next(request, context)
+        return await call_next(request, context)
 
     servers = {"one": named("one"), "two": named("two")}
     async with connect_many(servers, revision=LEGACY, each=each, middleware=[count]) as group:

@@ -87,6 +87,22 @@ async def test_on_error(caplog: pytest.LogCaptureFixture) -> None:
     assert not caplog.records
 
 
+async def test_on_error_hears_of_a_result_that_does_not_fit() -> None:
+    heard: asyncio.Queue[tuple[Exception, str]] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+    app = Server("test", on_error=lambda error, tool: loop.call_soon_threadsafe(heard.put_nowait, (error, tool)))
+    app.add_tool(lambda: {"a": 1}, name="wrong", output_schema={"type": "object", "required": ["b"]})
+    async with testing.connect(app) as client:
+        result = await client.call_tool("wrong")
+        assert result.is_error
+        assert "outputSchema" in result.text
+    error, tool = await asyncio.wait_for(heard.get(), 10)
+    assert tool == "wrong"
+    assert isinstance(error, MisuseError)
+    assert str(error).startswith("the result does not fit")
+    assert '"b"' in str(error)
+
+
 async def test_an_on_error_that_fails_itself(caplog: pytest.LogCaptureFixture) -> None:
     def broken(error: Exception, tool: str) -> None:
         raise LookupError(tool)

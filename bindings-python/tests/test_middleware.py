@@ -61,17 +61,17 @@ async def test_around_every_request_of_a_server(app: Server, revision: str) -> N
     seen: list[Any] = []
 
     @full(app).middleware
-    async def outer(request: Request, context: Context, next: Next) -> Result:  # noqa: A002
+    async def outer(request: Request, context: Context, call_next: Next) -> Result:
         seen.append(("outer", request.method, request.params.get("name")))
-        result = await next(request, context)
+        result = await call_next(request, context)
         seen.append(("back", sorted(result)[:1]))
         return result
 
     @app.middleware
-    async def inner(request: Request, context: RequestContext, next: Next) -> Result:  # noqa: A002
+    async def inner(request: Request, context: RequestContext, call_next: Next) -> Result:
         assert context.request.method == request.method
         seen.append(("inner", request.method, context.request.protocol_version))
-        return await next(request, context)
+        return await call_next(request, context)
 
     async with testing.connect(app, revision=revision) as client:
         assert (await client.call_tool("add", {"a": 1, "b": 2})).to(int) == 3
@@ -96,21 +96,21 @@ async def test_what_a_middleware_may_change(app: Server, revision: str) -> None:
     full(app)
 
     @app.middleware
-    async def change(request: Request, context: Context, next: Next) -> Any:  # noqa: A002
+    async def change(request: Request, context: Context, call_next: Next) -> Any:
         arguments = request.params.get("arguments", {})
         if request.method != "tools/call":
-            return await next(request, context)
+            return await call_next(request, context)
         if arguments.get("a") == 0:
             return CallToolResult("its own")
         if arguments.get("a") == 1:
             arguments["b"] = 100
-            return await next(request, context)
+            return await call_next(request, context)
         if arguments.get("a") == 2:
             params = {"name": "add", "arguments": {"a": 5, "b": 5}}
-            first, second = await asyncio.gather(next(request, context), next(Request("x", params), context))
+            first, second = await asyncio.gather(call_next(request, context), call_next(Request("x", params), context))
             return {"content": [*first["content"], *second["content"]]}
         request.params = {"name": "add", "arguments": {"a": 9, "b": "?"}}
-        return await next(request, context)
+        return await call_next(request, context)
 
     async with testing.connect(app, revision=revision) as client:
         texts = [(await client.call_tool("add", {"a": a, "b": 1})).text for a in range(4)]
@@ -123,7 +123,7 @@ async def test_errors_of_a_middleware(app: Server, revision: str, caplog: pytest
     full(app)
 
     @app.middleware
-    async def guard(request: Request, context: Context, next: Next) -> Any:  # noqa: A002
+    async def guard(request: Request, context: Context, call_next: Next) -> Any:
         word = request.params.get("arguments", {}).get("word")
         if word == "error":
             raise RpcError(-1, "no entry", {"why": 1})
@@ -131,7 +131,7 @@ async def test_errors_of_a_middleware(app: Server, revision: str, caplog: pytest
             raise ValueError("secret detail")
         if word == "nothing":
             return None
-        return await next(request, context)
+        return await call_next(request, context)
 
     async with testing.connect(app, revision=revision) as client:
         with pytest.raises(RpcError) as caught:
@@ -143,7 +143,7 @@ async def test_errors_of_a_middleware(app: Server, revision: str, caplog: pytest
         assert "secret detail" in caplog.text
         with pytest.raises(RpcError, match="TypeError"):
             await client.get_prompt("prompt", {"word": "nothing"})
-        assert "expected a result object, such as what next gives, got null" in caplog.text
+        assert "expected a result object, such as what call_next gives, got null" in caplog.text
 
 
 @ERAS
@@ -151,15 +151,15 @@ async def test_values_of_one_request(app: Server, revision: str) -> None:
     seen: list[Any] = []
 
     @app.middleware
-    async def outer(request: Request, context: Context, next: Next) -> Result:  # noqa: A002
-        result = await next(request, context)
+    async def outer(request: Request, context: Context, call_next: Next) -> Result:
+        result = await call_next(request, context)
         seen.append(dict(context.values))
         return result
 
     @app.middleware
-    async def inner(request: Request, context: Context, next: Next) -> Result:  # noqa: A002
+    async def inner(request: Request, context: Context, call_next: Next) -> Result:
         context.values["user"] = request.params.get("name")
-        return await next(request, context)
+        return await call_next(request, context)
 
     @app.tool
     def plain(ctx: Context) -> str:
@@ -205,9 +205,9 @@ async def test_cancelling_goes_through(app: Server) -> None:
     started, ended, around = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     @app.middleware
-    async def wait(request: Request, context: Context, next: Next) -> Result:  # noqa: A002
+    async def wait(request: Request, context: Context, call_next: Next) -> Result:
         try:
-            return await next(request, context)
+            return await call_next(request, context)
         except asyncio.CancelledError:
             around.set()
             raise
@@ -235,11 +235,11 @@ async def test_a_middleware_that_gives_up_waiting(app: Server) -> None:
     ended = asyncio.Event()
 
     @app.middleware
-    async def patient(request: Request, context: Context, next: Next) -> Result:  # noqa: A002
+    async def patient(request: Request, context: Context, call_next: Next) -> Result:
         if request.method != "tools/call":
-            return await next(request, context)
+            return await call_next(request, context)
         try:
-            return await asyncio.wait_for(next(request, context), 0.05)
+            return await asyncio.wait_for(call_next(request, context), 0.05)
         except asyncio.TimeoutError:
             raise RpcError(-32603, "too slow") from None
 
@@ -259,16 +259,16 @@ async def test_a_middleware_that_gives_up_waiting(app: Server) -> None:
 async def test_plain_functions_and_objects(app: Server) -> None:
     full(app)
 
-    def passes(request: Request, context: Context, next: Next) -> Any:  # noqa: A002
-        return next(request, context)
+    def passes(request: Request, context: Context, call_next: Next) -> Any:
+        return call_next(request, context)
 
     class Gate:
-        async def __call__(self, request: Request, context: Context, next: Next) -> Result:  # noqa: A002
+        async def __call__(self, request: Request, context: Context, call_next: Next) -> Result:
             if request.params.get("name") == "fail":
                 return {"content": [{"type": "text", "text": "gate"}]}
-            return await next(request, context)
+            return await call_next(request, context)
 
-    def refuses(request: Request, context: Context, next: Next) -> Result:  # noqa: A002
+    def refuses(request: Request, context: Context, call_next: Next) -> Result:
         raise RpcError(-5, "closed")
 
     assert app.middleware(passes) is passes
@@ -285,10 +285,10 @@ async def test_asking_from_a_middleware(app: Server) -> None:
     full(app)
 
     @app.middleware
-    async def confirm(request: Request, context: Context, next: Next) -> Result:  # noqa: A002
+    async def confirm(request: Request, context: Context, call_next: Next) -> Result:
         if request.method == "tools/call" and not (await context.elicit("Sure?")).accepted:
             raise ToolError("the user does not want it")
-        return await next(request, context)
+        return await call_next(request, context)
 
     async with testing.connect(app, revision=LEGACY, elicitation=lambda: "decline") as client:
         assert (await client.call_tool("add", {"a": 1, "b": 2})).text == "the user does not want it"
@@ -319,20 +319,20 @@ def test_what_is_no_middleware(app: Server) -> None:
 async def test_around_every_request_of_a_client(app: Server, revision: str) -> None:
     seen: list[str] = []
 
-    async def retry(request: Request, context: RequestContext, next: Next) -> Result:  # noqa: A002
+    async def retry(request: Request, context: RequestContext, call_next: Next) -> Result:
         seen.append(request.method)
         assert context.request.method == request.method
         try:
-            return await next(request, context)
+            return await call_next(request, context)
         except RpcError as error:
             if error.code != 4242:
                 raise
             context.values["again"] = True
-            return await next(Request(request.method, {"name": "add", "arguments": {"a": 2, "b": 2}}), context)
+            return await call_next(Request(request.method, {"name": "add", "arguments": {"a": 2, "b": 2}}), context)
 
-    async def count(request: Request, context: RequestContext, next: Next) -> Result:  # noqa: A002
+    async def count(request: Request, context: RequestContext, call_next: Next) -> Result:
         seen.append("again" if context.values.get("again") else "first")
-        return await next(request, context)
+        return await call_next(request, context)
 
     full(app)
     async with testing.connect(app, revision=revision, middleware=[retry, count]) as client:
@@ -354,19 +354,19 @@ class OwnError(Exception):
 async def test_a_clients_middleware_raises_to_the_caller(app: Server) -> None:
     full(app)
 
-    async def outer(request: Request, context: RequestContext, next: Next) -> Result:  # noqa: A002
+    async def outer(request: Request, context: RequestContext, call_next: Next) -> Result:
         try:
-            return await next(request, context)
+            return await call_next(request, context)
         except OwnError as error:
             error.args = (*error.args, "outer")
             raise
 
-    async def inner(request: Request, context: RequestContext, next: Next) -> Result:  # noqa: A002
+    async def inner(request: Request, context: RequestContext, call_next: Next) -> Result:
         if request.params.get("name") == "refuse":
             raise OwnError("inner")
         if request.params.get("name") == "fail":
             raise ToolError("mine")
-        return await next(request, context)
+        return await call_next(request, context)
 
     async with testing.connect(app, revision=LEGACY, middleware=[outer, inner]) as client:
         with pytest.raises(OwnError) as caught:
@@ -391,8 +391,8 @@ async def test_times_and_cancelling_of_a_client(app: Server) -> None:
         finally:
             ended.set()
 
-    async def passes(request: Request, context: RequestContext, next: Next) -> Result:  # noqa: A002
-        return await next(request, context)
+    async def passes(request: Request, context: RequestContext, call_next: Next) -> Result:
+        return await call_next(request, context)
 
     async with testing.connect(app, middleware=[passes]) as client:
         with pytest.raises(TimeoutError):
@@ -405,12 +405,12 @@ async def test_times_and_cancelling_of_a_client(app: Server) -> None:
 
 
 def test_a_synchronous_client(app: Server) -> None:
-    async def change(request: Request, context: RequestContext, next: Next) -> Result:  # noqa: A002
+    async def change(request: Request, context: RequestContext, call_next: Next) -> Result:
         if request.method == "tools/call":
             if request.params["name"] == "fail":
                 raise OwnError("fail")
             request.params["arguments"]["b"] = 40
-        return await next(request, context)
+        return await call_next(request, context)
 
     with Client(full(app), middleware=[change, timing()]) as client:
         assert client.call_tool("add", {"a": 2, "b": 2}).to(int) == 42

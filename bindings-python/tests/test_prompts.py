@@ -239,9 +239,9 @@ async def test_arguments_are_text(app: Server) -> None:
     seen: list[Any] = []
 
     @app.middleware
-    async def look(request: Request, context: Context, next: Next) -> Any:  # noqa: A002
+    async def look(request: Request, context: Context, call_next: Next) -> Any:
         seen.append(request.params.get("arguments"))
-        return await next(request, context)
+        return await call_next(request, context)
 
     @app.prompt
     def prompt(day: datetime.date, color: Color, many: list[int], flag: bool, text: str, none: str = "-") -> str:

@@ -296,9 +296,9 @@ async def test_subscribing_by_definition_and_meta_of_every_request(app: Server) 
     seen: list[Any] = []
 
     @app.middleware
-    async def look(request: Request, context: Context, next: Next) -> Any:  # noqa: A002
+    async def look(request: Request, context: Context, call_next: Next) -> Any:
         seen.append((request.method, context.request.meta.get("a/b")))
-        return await next(request, context)
+        return await call_next(request, context)
 
     app.add_resource("test://1", "one")
     app.on_subscribe(lambda: None)

@@ -59,8 +59,13 @@ async def test_the_result_of_a_task_in_one_await(app: Server) -> None:
         assert tools == {"add": "optional", "slow": "optional", "refuse": "required", "never": "forbidden"}
         # A tool that must be a task is one, once it is known.
         assert (await client.call_tool("refuse")).text == "not True"
-        with pytest.raises((RpcError, UnsupportedError)):
+        with pytest.raises(UnsupportedError):
             await client.call_tool("never", task=True)
+        with pytest.raises(UnsupportedError):
+            await client.call_tool_task("never")
+    async with testing.connect(app, revision=LEGACY) as client:
+        with pytest.raises(RpcError):  # nobody has listed it: the server knows
+            await client.call_tool_task("never")
 
 
 async def test_a_handle(app: Server) -> None:

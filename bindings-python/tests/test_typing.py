@@ -124,13 +124,13 @@ PROGRAM = """
 
 
     @alive.middleware
-    async def around(request: Request, context: Context, next: Next) -> Result:
+    async def around(request: Request, context: Context, call_next: Next) -> Result:
         context.values["name"] = request.params.get("name")
-        return await next(request, context)
+        return await call_next(request, context)
 
 
-    async def outward(request: Request, context: RequestContext, next: Next) -> Result:
-        return await next(request, context)
+    async def outward(request: Request, context: RequestContext, call_next: Next) -> Result:
+        return await call_next(request, context)
 
 
     async def heard(level: str, logger: str | None, data: object) -> None:

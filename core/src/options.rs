@@ -79,3 +79,26 @@ pub(crate) fn seconds(name: &str, value: f64) -> Result<Duration> {
     Duration::try_from_secs_f64(value)
         .map_err(|_| Error::misuse(format!("option {name:?}: expected seconds of at least 0, got {value}")))
 }
+
+/// Functions that set an option each and give the options back, named as the members: `ClientOptions::new().name("demo")`.
+macro_rules! setters {
+    ($($name:ident: $($kind:ident)+;)*) => {
+        $(
+            #[doc = concat!("Sets [`", stringify!($name), "`](Self#structfield.", stringify!($name), ").")]
+            #[must_use]
+            pub fn $name(mut self, value: crate::options::setters!(@given $($kind)+)) -> Self {
+                self.$name = crate::options::setters!(@kept value, $($kind)+);
+                self
+            }
+        )*
+    };
+    (@given text) => { impl Into<String> };
+    (@given some text) => { impl Into<String> };
+    (@given some $type:ident) => { $type };
+    (@given $type:ident) => { $type };
+    (@kept $value:ident, text) => { $value.into() };
+    (@kept $value:ident, some text) => { Some($value.into()) };
+    (@kept $value:ident, some $type:ident) => { Some($value) };
+    (@kept $value:ident, $type:ident) => { $value };
+}
+pub(crate) use setters;

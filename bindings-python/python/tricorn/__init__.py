@@ -72,6 +72,7 @@ from .tool import ToolOptions
 if TYPE_CHECKING:
     from .client import AsyncClient, ClientOptions, connect
     from .group import AsyncClientGroup, ClientGroup, GroupOptions, connect_many
+    from .handlers import Handlers
     from .requests import RequestOptions
     from .sync import Client
     from .tasks import AsyncTaskHandle, Task, TaskHandle
@@ -100,6 +101,7 @@ __all__ = [
     "Form",
     "GetPromptResult",
     "GroupOptions",
+    "Handlers",
     "HttpOptions",
     "Icon",
     "Image",
@@ -158,6 +160,7 @@ _CLIENT = {
     "AsyncTaskHandle": "tasks",
     "ClientGroup": "group",
     "GroupOptions": "group",
+    "Handlers": "handlers",
     "Task": "tasks",
     "TaskHandle": "tasks",
     "connect": "client",

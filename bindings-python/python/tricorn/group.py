@@ -104,29 +104,26 @@ class AsyncClientGroup(Connection, AsyncFeatures):
         introduce(options, sys._getframe(1).f_globals)
         self._given = given = Given("group", options, GroupOptions)
         self._of_each: Callable[[str], Handlers] | None = given.settings.pop("each", None)
-        targets: dict[str, Server] = {}
+        by_name: Mapping[str, Target] = {}
         others: object = servers
         if isinstance(servers, Mapping) and "mcpServers" not in servers:
-            several = cast("Mapping[str, Target]", servers)
-            targets = {name: target for name, target in several.items() if isinstance(target, Server)}
-            others = [
-                [name, resolve(target, None, self._hears(name))]
-                for name, target in several.items()
-                if name not in targets
-            ]
+            by_name, others = cast("Mapping[str, Target]", servers), []
         elif isinstance(servers, os.PathLike):
             others = os.fspath(servers)
-        self._begin(Host(False, given.on_error), targets.values())
+        self._begin(Host(False, given.on_error), [target for target in by_name.values() if isinstance(target, Server)])
         text = encode(given.settings).decode()
         self._core = _core.ClientGroup(self._host.bridge, encode(others).decode(), text)
         self._clients: dict[str, _Member] = {}
         for name in self._core.names():
             self._seat(name, partial(self._core.client, name))
-        for name, server in targets.items():
-            self._seat(name, self._adding(name, server))
+        for name, target in by_name.items():
+            self._seat(name, self._adding(name, target))
 
-    def _adding(self, name: str, server: Server) -> Callable[[int], _core.Client]:
-        return lambda source: self._core.add_server(name, source, server._core)
+    def _adding(self, name: str, target: Target) -> Callable[[int], _core.Client]:
+        if isinstance(target, Server):
+            return lambda source: self._core.add_server(name, source, target._core)
+        where = encode(resolve(target, None, self._hears(name))).decode()
+        return lambda source: self._core.add(name, source, where)
 
     def _given_for(self, name: str) -> Given:
         return self._given if self._of_each is None else self._given.plus("each", dict(self._of_each(name)))
@@ -173,12 +170,9 @@ class AsyncClientGroup(Connection, AsyncFeatures):
 
     async def add(self, name: str, target: Target) -> AsyncClient:
         """Adds a server and connects it."""
+        self._seat(name, self._adding(name, target))
         if isinstance(target, Server):
-            self._seat(name, self._adding(name, target))
             self._borrow(target)
-        else:
-            where = encode(resolve(target, None, self._hears(name))).decode()
-            self._seat(name, lambda source: self._core.add(name, source, where))
         return await self.reconnect(name)
 
     async def remove(self, name: str) -> bool:

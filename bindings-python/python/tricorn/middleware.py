@@ -65,7 +65,7 @@ class Request:
 
 
 class Next(Protocol):
-    """Lets a request go on: `result = await next(request, context)`.
+    """Lets a request go on: `result = await call_next(request, context)`.
 
     It may be called again, to try once more, or not at all. Errors are those that the request ends with. Cancelling the
     wait, say by a timeout, cancels what runs.
@@ -77,9 +77,9 @@ class Next(Protocol):
 
 
 class Around(Protocol[C]):
-    """Middleware as a function: `async def timing(request: Request, context: Context, next: Next) -> Result`."""
+    """Middleware as a function: `async def timing(request: Request, context: Context, call_next: Next) -> Result`."""
 
-    def __call__(self, request: Request, context: C, next: Next, /) -> Awaitable[Result] | Result:  # noqa: A002
+    def __call__(self, request: Request, context: C, call_next: Next, /) -> Awaitable[Result] | Result:
         """Handles one request; what it returns is the result."""
         ...
 
@@ -161,12 +161,12 @@ def _entry(host: Host, middleware: object) -> Handler:
     """The entry of the handler table for a function."""
     function = middleware
     if isinstance(function, type) or not callable(function):
-        raise MisuseError(f"middleware: expected a function (request, context, next), got {function!r}")
+        raise MisuseError(f"middleware: expected a function (request, context, call_next), got {function!r}")
     target = unwrapped(function)
     try:
         inspect.signature(function).bind(None, None, None)
     except TypeError:
-        raise MisuseError(f"middleware: {function!r} is called with (request, context, next)") from None
+        raise MisuseError(f"middleware: {function!r} is called with (request, context, call_next)") from None
     name = getattr(target, "__qualname__", type(function).__name__)
 
     def call(request: Request, context: RequestContext) -> Any:
@@ -202,6 +202,6 @@ def _answering(host: Host, subject: Subject) -> Answer:
         if isinstance(value, Mapping):
             return host.bridge.result(key, encode(value))
         shown = json.dumps(value) if value is None else type(value).__qualname__
-        raise TypeError(f"{subject}: expected a result object, such as what next gives, got {shown}")
+        raise TypeError(f"{subject}: expected a result object, such as what call_next gives, got {shown}")
 
     return answer

@@ -143,8 +143,9 @@ class Server(Offer):
 
     `name` and `version` default to those of the package, or the file, that calls this. `max_threads` bounds the
     worker threads for plain functions (32). `on_error(error, name)` hears of what handlers raise, other than
-    `ToolError` and a protocol error of their own, in the thread of the handler; by default the logger `tricorn` gets
-    it. The client only ever learns the type of such an exception. `name` is that of the tool or prompt, or a URI.
+    `ToolError` and a protocol error of their own, in the thread of the handler, and of results that do not fit their
+    output schema, as `MisuseError`; by default the logger `tricorn` gets it. The client only ever learns the type of
+    such an exception. `name` is that of the tool or prompt, or a URI.
 
     `lifespan` is an asynchronous context manager function of the server. It is entered before the first request is
     answered, on any transport, and left after the last use, also on Ctrl-C and SIGTERM; what it yields is `ctx.state`
@@ -283,16 +284,16 @@ class Server(Offer):
         """Puts a function around every request that a handler answers, the first outermost: `@app.middleware`.
 
             @app.middleware
-            async def patient(request: Request, context: Context, next: Next) -> Result:
+            async def patient(request: Request, context: Context, call_next: Next) -> Result:
                 try:
-                    return await asyncio.wait_for(next(request, context), 10)
+                    return await asyncio.wait_for(call_next(request, context), 10)
                 except asyncio.TimeoutError:
                     raise RpcError(-32603, "too slow") from None
 
-        What it returns is the answer, a result object as it is on the wire. `next` may be called again, or not at all.
-        An exception answers with an error as in handlers; of those of `next` nothing is hidden. `context.values` is
-        shared with the handler. A plain function runs on the event loop and must not block. Built in are those of
-        `tricorn.middleware`: `app.middleware(rate_limit(5))`.
+        What it returns is the answer, a result object as it is on the wire. `call_next` may be called again, or not at
+        all. An exception answers with an error as in handlers; of those of `call_next` nothing is hidden.
+        `context.values` is shared with the handler. A plain function runs on the event loop and must not block. Built
+        in are those of `tricorn.middleware`: `app.middleware(rate_limit(5))`.
         """
         wrap(self._core, self._host, middleware)
         return middleware
@@ -310,6 +311,9 @@ class Server(Offer):
                 sink(name, part)
         elif name == "listening" and self._listening:
             self._listening.pop(0)(msgspec.json.decode(params)["url"])
+        elif name == "failed":
+            failed = msgspec.json.decode(params)
+            self._host.report(MisuseError(failed["message"]), failed["name"])
 
     def __repr__(self) -> str:
         return f"Server({self.name!r}, {self.version!r})"

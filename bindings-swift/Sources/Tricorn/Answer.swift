@@ -17,6 +17,8 @@ enum Answer: Sendable {
     static func of(_ subject: Subject, _ call: Call, _ body: () async throws -> Answer) async -> Answer {
         do {
             return try await body()
+        } catch let error where subject.isOutward {
+            return .error(Host.shared.thrown.standIn(for: error))
         } catch let error as ToolError {
             return .failed(error.message)
         } catch {

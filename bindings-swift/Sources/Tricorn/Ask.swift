@@ -97,13 +97,20 @@ extension Context {
     /// Asks the user to visit a page, for what is no business of the client: passwords, payments, authorization. Accepting
     /// means that the user agreed to go there, not that all is done.
     ///
-    /// - Parameter elicitationID: names this question in `notifications/elicitation/complete`, when all is done.
+    /// - Parameter elicitationID: names this question for `elicitationComplete`, when all is done.
     public func elicitURL(
         _ message: String, url: String, elicitationID: String, _ options: RequestOptions = .init()
     ) async throws -> Types.ElicitResult.Action {
         let question = URLElicitation(url: url, elicitationID: elicitationID, message: message)
         let answer = try await ask("elicitation/create", question.json, options)
         return Types.ElicitResult.Action(rawValue: answer["action"]?.stringValue ?? "cancel")
+    }
+
+    /// Tells the client that the visit to a page is over (2025-11-25), so that it need not ask the user.
+    ///
+    /// - Parameter elicitationID: what the page was asked for with, by `elicitURL` or `urlElicitationRequired`.
+    public func elicitationComplete(_ elicitationID: String) throws {
+        try notify("notifications/elicitation/complete", ["elicitationId": .string(elicitationID)])
     }
 
     // MARK: - the model

@@ -26,6 +26,8 @@ struct Subject: Sendable {
     var passesOn = false
     /// It is middleware: what runs inside belongs to the same request.
     var isMiddleware = false
+    /// What it throws is for the code of this process whose request it is about.
+    var isOutward = false
     /// The server's.
     var state: ServerState?
 }

@@ -52,6 +52,7 @@ public final class Client: Sendable {
     }
 
     static func open(_ target: Target, _ options: ClientOptions) async throws -> Client {
+        if case .server(let server) = target { return try await open(server, options) }
         let target = target.json(heard: options.onStderr != nil)
         let client = try Client(server: nil, options) { bridge, source in
             try CoreClient(
@@ -220,7 +221,7 @@ public func connect(_ target: String, _ options: ClientOptions = .init()) async 
     try await Client.open(.parse(target), options)
 }
 
-/// Connects to a server at a URL or launches one.
+/// Connects to a server at a URL, launches one, or takes one of this process.
 public func connect(_ target: Target, _ options: ClientOptions = .init()) async throws -> Client {
     try await Client.open(target, options)
 }

@@ -114,7 +114,8 @@ public struct RequestOptions: Sendable {
     /// It is to run as a task of the peer, of which the result is waited for (2025-11-25, experimental): a tool's call, or
     /// sampling and elicitation of a handler. Cancelling the call cancels the task.
     public var task: TaskRequest?
-    /// Called with progress reports, in order, before the request returns; the newest 1024 wait for a slow callback.
+    /// Called with progress reports, in order, before the request returns, in a thread of its own: it may block. The newest
+    /// 1024 wait for a slow one; of a request that fails, what waits is dropped.
     public var onProgress: (@Sendable (Progress) -> Void)?
 
     /// Every option has its default.

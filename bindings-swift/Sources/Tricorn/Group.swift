@@ -146,21 +146,23 @@ public final class ClientGroup: Sendable {
     /// Adds a server and connects to it.
     @discardableResult
     public func add(_ name: String, _ target: Target) async throws -> Client {
-        let target = target.json(heard: options.of(name).onStderr != nil)
-        try join(name, nil) { source in try core.add(name: name, source: source, target: target.description) }
+        try join(name, target)
         return try await reconnect(name)
     }
 
     /// Adds a server of this process and connects to it, through memory.
     @discardableResult
-    public func add(_ name: String, _ server: Server) async throws -> Client {
-        try join(name, server)
-        return try await reconnect(name)
-    }
+    public func add(_ name: String, _ server: Server) async throws -> Client { try await add(name, .server(server)) }
 
-    fileprivate func join(_ name: String, _ server: Server) throws {
-        try server.check()
-        try join(name, server) { source in try core.addServer(name: name, source: source, server: server.core) }
+    fileprivate func join(_ name: String, _ target: Target) throws {
+        if case .server(let server) = target {
+            try server.check()
+            return try join(name, server) { source in
+                try core.addServer(name: name, source: source, server: server.core)
+            }
+        }
+        let target = target.json(heard: options.of(name).onStderr != nil)
+        try join(name, nil) { source in try core.add(name: name, source: source, target: target.description) }
     }
 
     /// Connects to a server of the group anew.
@@ -328,14 +330,13 @@ public func connectMany(configuration: JSONValue, _ options: GroupOptions = .ini
     try await ClientGroup(options.heard(configuration), options).connected()
 }
 
-/// Connects to all of these: `connectMany(["time": .command("uvx", arguments: ["mcp-server-time"]), …])`.
+/// Connects to all of these: `connectMany(["time": .command("uvx", arguments: ["mcp-server-time"]), "mine": .server(app)])`.
 public func connectMany(
     _ servers: KeyValuePairs<String, Target>, _ options: GroupOptions = .init()
 ) async throws -> ClientGroup {
-    let pairs = servers.map { name, target -> JSONValue in
-        [.string(name), target.json(heard: options.of(name).onStderr != nil)]
-    }
-    return try await ClientGroup(.array(pairs), options).connected()
+    let group = try ClientGroup([], options)
+    for (name, target) in servers { try group.join(name, target) }
+    return try await group.connected()
 }
 
 /// Connects to all of these servers of this process, through memory.
@@ -343,11 +344,6 @@ public func connectMany(
     to servers: KeyValuePairs<String, Server>, _ options: GroupOptions = .init()
 ) async throws -> ClientGroup {
     let group = try ClientGroup([], options)
-    for (name, server) in servers {
-        try group.join(name, server)
-        // Why one fails is in `failures`.
-        _ = try? await group.reconnect(name)
-        try Task.checkCancellation()
-    }
-    return group
+    for (name, server) in servers { try group.join(name, .server(server)) }
+    return try await group.connected()
 }

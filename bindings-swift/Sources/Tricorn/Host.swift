@@ -34,6 +34,8 @@ final class Host: Sendable {
     private let tasks = Locked([UInt64: Task<Void, Never>]())
     /// Of middleware, for what runs inside.
     private let calls = Locked([UInt64: Call]())
+    /// By functions around a client's requests.
+    let thrown = ThrownErrors()
     private let made = Result {
         outliveBrokenPipes()
         return try CoreBridge(host: Waker())
@@ -64,7 +66,8 @@ final class Host: Sendable {
             if let result {
                 expected?.settled(.success(result))
             } else {
-                expected?.settled(.failure(error.map { TricornError($0) } ?? .misuse("settled with nothing")))
+                let error = error.map { TricornError($0) } ?? .misuse("settled with nothing")
+                expected?.settled(.failure(thrown.own(error)))
             }
         case .progress(let op, let params): tables.with { $0.operations[op] }?.progress?(params)
         case .event(0, "released", let params):
@@ -179,24 +182,19 @@ extension Host {
         let params = try options.meta.map { try params.merging(meta: $0) } ?? params
         func begin(_ op: UInt64) throws { try params.withData { try start(op, $0, options.json) } }
         guard let onProgress = options.onProgress else { return try JSONText(try await perform(begin)) }
-        // The callback is the caller's code: it runs in the caller's tasks, not on the core's thread.
-        let (reports, report) = AsyncStream.makeStream(
-            of: RequestOptions.Progress.self, bufferingPolicy: .bufferingNewest(1024))
-        async let reported: Void = {
-            for await progress in reports { onProgress(progress) }
-        }()
-        defer { report.finish() }
+        // The callback is the caller's code: it runs neither on the core's thread nor on one of the tasks'.
+        let reports = Reports(onProgress)
+        defer { reports.discard() }
         let outcome = try await perform(
             progress: { payload in
                 guard let text = try? JSONText(payload) else { return }
                 let value = JSONValue(text, 0)
-                report.yield(
+                reports.tell(
                     RequestOptions.Progress(
                         progress: value["progress"]?.doubleValue ?? 0, total: value["total"]?.doubleValue,
                         message: value["message"]?.stringValue))
             }, begin)
-        report.finish()
-        await reported
+        await reports.finish()
         return try JSONText(outcome)
     }
 }

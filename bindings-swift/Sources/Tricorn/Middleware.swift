@@ -14,7 +14,8 @@ internal import TricornCore
 /// ```
 public struct Middleware<Caller: RequestContext>: Sendable {
     /// Handles one request. It returns the result object, such as a `CallToolResult`'s: what `next` gave, or its own
-    /// without asking `next`. What it throws is answered as what a handler throws. The task is cancelled with the request.
+    /// without asking `next`. What a server's throws is answered as what a handler throws; what a client's throws is thrown
+    /// to who sent the request. The task is cancelled with the request.
     public typealias Function =
         @Sendable (_ request: MiddlewareRequest, _ context: Caller, _ next: Next<Caller>) async throws -> JSONValue
 
@@ -140,9 +141,12 @@ extension Middleware {
     /// The entry of the handler table of a function.
     static func entry(
         _ function: @escaping Function, _ report: @escaping Report, _ state: ServerState? = nil,
+        isOutward: Bool = false,
         _ context: @escaping @Sendable (Call) -> Caller
     ) -> (subject: Subject, run: CallBody) {
-        let subject = Subject(name: "middleware", text: "middleware", report: report, isMiddleware: true, state: state)
+        let subject = Subject(
+            name: "middleware", text: "middleware", report: report, isMiddleware: true, isOutward: isOutward,
+            state: state)
         return (
             subject,
             { payload, call in
@@ -192,7 +196,7 @@ extension ClientOptions {
     func middlewareEntries() -> [UInt32] {
         middleware.compactMap { middleware in
             guard case .function(let function) = middleware.kind else { return nil }
-            let (subject, run) = Middleware.entry(function, warn) { ClientContext($0) }
+            let (subject, run) = Middleware.entry(function, warn, isOutward: true) { ClientContext($0) }
             return Host.shared.add(subject, .client, run)
         }
     }

@@ -77,8 +77,8 @@ public final class Server: Offering {
     ///   - lifespan: starts and stops what handlers share.
     ///   - state: what handlers share that needs neither, as `Context.state`.
     ///   - onError: hears what handlers throw, other than `ToolError` and `TricornError.rpc`, and the name of the tool or
-    ///     prompt, or the URI of the resource. To standard error by default; the client only ever learns the type of such
-    ///     an error.
+    ///     prompt, or the URI of the resource; also, as `TricornError.misuse`, of results that do not fit their output
+    ///     schema. To standard error by default; the client only ever learns the type of such an error.
     ///   - onWarning: hears what is wrong but no reason to fail. To standard error by default.
     public init(
         _ name: String, version: String? = nil, title: String? = nil, description: String? = nil,
@@ -157,6 +157,10 @@ public final class Server: Offering {
         case "warning":
             let message = value["message"]?.stringValue ?? value.description
             callbacks.offer { [onWarning] in onWarning(message) }
+        case "failed":
+            let name = value["name"]?.stringValue ?? ""
+            let failure = TricornError.misuse(value["message"]?.stringValue ?? "")
+            callbacks.offer { [report] in report(failure, name, name) }
         case "request":
             let record = RequestRecord(json: value), loggers = loggers.with { $0 }
             callbacks.offer { for logger in loggers { logger(record) } }
@@ -288,4 +292,12 @@ public final class Server: Offering {
         guard let payload = try? core.metrics(), let text = try? JSONText(payload) else { return [:] }
         return JSONValue(text, 0)
     }
+}
+
+extension Server: Hashable {
+    /// It is the same object.
+    public static func == (one: Server, other: Server) -> Bool { one === other }
+
+    /// By identity.
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }

@@ -2,6 +2,8 @@
 public enum Target: Sendable, Hashable {
     /// A Streamable HTTP endpoint.
     case url(String, headers: [String: String] = [:])
+    /// An endpoint of the oldest HTTP transport, HTTP+SSE, without asking for a newer one first. A `url` finds out by itself.
+    case sse(String, headers: [String: String] = [:])
     /// A program, given its standard input and output. `environment` is merged into this process's own; nil removes.
     /// Its standard error is `.inherit` by default, `.event` when `ClientOptions.onStderr` is set.
     case command(
@@ -12,6 +14,8 @@ public enum Target: Sendable, Hashable {
     /// A host's configuration file, `{"mcpServers": {name: ...}}`: the server of this name, or the only one. Its standard
     /// error goes where a `command`'s goes by default.
     case file(String, server: String? = nil)
+    /// A server of this process, through memory.
+    case server(Server)
 
     /// Where a launched server's standard error goes.
     public enum StandardErrorOutput: String, Sendable, Hashable {
@@ -23,6 +27,8 @@ public enum Target: Sendable, Hashable {
         case discard
     }
 
+    /// As the core reads it, which has no word for a server of this process.
+    ///
     /// - Parameter heard: somebody listens to the program's standard error.
     func json(heard: Bool) -> JSONValue {
         switch self {
@@ -42,6 +48,13 @@ public enum Target: Sendable, Hashable {
             target.set("url", text: url)
             target.set("headers", table: headers)
             return target.json
+        case .sse(let url, let headers):
+            var target = OptionsText()
+            target.set("type", text: "sse")
+            target.set("url", text: url)
+            target.set("headers", table: headers)
+            return target.json
+        case .server: return .null
         case .command(let program, let arguments, let environment, let directory, let standardError):
             var target = OptionsText()
             target.set("command", text: program)

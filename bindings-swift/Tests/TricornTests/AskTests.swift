@@ -150,7 +150,7 @@ private let legacy = "2025-11-25"
         let app = Server("test", onError: { _, _ in })
         app.tool("login") { (_: NoArguments, context) in
             let action = try await context.elicitURL("Log in", url: "https://example.com/login", elicitationID: "e1")
-            try context.notify("notifications/elicitation/complete", ["elicitationId": "e1"])
+            try context.elicitationComplete("e1")
             return action.rawValue
         }
         app.tool("first") { (_: NoArguments, _) -> String in

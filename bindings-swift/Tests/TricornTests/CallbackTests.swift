@@ -92,6 +92,18 @@ import Testing
         #expect(await heard.value() == "fail: Trouble")
     }
 
+    @Test func aResultThatDoesNotFitIsHeard() async throws {
+        let heard = Event()
+        let app = Server("test", onError: { error, tool in Task { await heard.set("\(tool): \(error)") } })
+        app.tool("wrong", outputSchema: ["type": "object", "required": ["c"]]) { () in Add(a: 1, b: 2) }
+        try await withClient(of: app) { client in
+            let result = try await client.callTool("wrong")
+            #expect(result.isError && result.text.contains("outputSchema"))
+        }
+        let told = try #require(await heard.value())
+        #expect(told.hasPrefix("wrong: misuse: the result does not fit") && told.contains("\"c\""), "\(told)")
+    }
+
     @Test func aCallbackMayWaitForTheServer() async throws {
         let app = Server("test")
         app.tool("hello") { "hello" }
@@ -114,32 +126,53 @@ import Testing
     }
 
     @Test func onlyTheNewestProgressWaitsForASlowCallback() async throws {
-        let app = Server("test", maxQueuedNotifications: 5000)
-        let sent = Event()
-        app.tool("count") { (_: NoArguments, context) in
-            for step in 1...4000 {
-                context.progress(Double(step), total: 4000)
-                if step % 16 == 0 { try await Task.sleep(for: .microseconds(10)) }
+        let seen = Locked([Double]()), begun = Event(), goOn = DispatchSemaphore(value: 0)
+        let reports = Reports { report in
+            let count = seen.with {
+                $0.append(report.progress)
+                return $0.count
             }
-            await sent.set()
+            guard count == 1 else { return }
+            Task { await begun.set() }
+            // The first one waits until all others have arrived.
+            _ = goOn.wait(timeout: .now() + 20)
+        }
+        reports.tell(.init(progress: 1))
+        #expect(await begun.value() != nil)
+        for step in 2...4000 { reports.tell(.init(progress: Double(step))) }
+        goOn.signal()
+        await reports.finish()
+        let expected: [Double] = [1.0] + (2977...4000).map { Double($0) }
+        #expect(seen.with { $0 } == expected)
+    }
+
+    @Test func blockedProgressCallbacksStopNobodyElse() async throws {
+        let app = Server("test")
+        app.tool("count") { (_: NoArguments, context) in
+            context.progress(1)
             return "counted"
         }
-        let seen = Locked([Double]()), answered = DispatchSemaphore(value: 0)
-        let options = RequestOptions(onProgress: { report in
-            // The first one waits until all others have arrived.
-            if seen.with({ $0.isEmpty }) { _ = answered.wait(timeout: .now() + 20) }
-            seen.with { $0.append(report.progress) }
+        // More than tasks have threads.
+        let calls = ProcessInfo.processInfo.activeProcessorCount + 1
+        let blocked = Locked(0), late = Locked(0), all = Event(), goOn = DispatchSemaphore(value: 0)
+        let options = RequestOptions(onProgress: { _ in
+            let count = blocked.with {
+                $0 += 1
+                return $0
+            }
+            if count == calls { Task { await all.set() } }
+            if goOn.wait(timeout: .now() + 20) == .timedOut { late.with { $0 += 1 } }
         })
         try await withClient(of: app) { client in
-            let call = Task { try await client.callTool("count", [:], options).text }
-            #expect(await sent.value() != nil)
-            // What comes back later than the reports was sent later.
-            try await client.ping()
-            answered.signal()
-            let text = try await call.value
-            #expect(text == "counted")
+            try await withThrowingTaskGroup(of: String.self) { group in
+                for _ in 1...calls { group.addTask { try await client.callTool("count", [:], options).text } }
+                #expect(await all.value(within: .seconds(30)) != nil)
+                try await client.ping()
+                for _ in 1...calls { goOn.signal() }
+                for try await text in group { #expect(text == "counted") }
+            }
         }
-        #expect(seen.with { $0.count } <= 1025)
+        #expect(late.with { $0 } == 0)
     }
 
     @Test func aPeerThatIsGoneEndsNoProcess() {

@@ -115,6 +115,27 @@ import Testing
         app.close()
     }
 
+    @Test func connectsOverTheOldestTransport() async throws {
+        let app = Server("test")
+        app.tool("hello") { "hello" }
+        var options = HTTPOptions(port: 0)
+        options.sse = true
+        let listening = Event()
+        let serving = Task { [options] in
+            try await app.serveHTTP(options) { url in Task { await listening.set(url) } }
+        }
+        let url = try #require(await listening.value()).replacingOccurrences(of: "/mcp", with: "/sse")
+        let client = try await connect(.sse(url))
+        #expect(try await client.callTool("hello").text == "hello")
+        await client.close()
+        // Nothing newer is asked for: the endpoint of a newer transport has no such stream.
+        await #expect(throws: TricornError.self) {
+            try await connect(.sse(url.replacingOccurrences(of: "/sse", with: "/mcp")))
+        }
+        app.close()
+        try await bounded { try await serving.value }
+    }
+
     @Test func mountsTheOldestTransport() async throws {
         let app = Server("test")
         var options = HTTPOptions()

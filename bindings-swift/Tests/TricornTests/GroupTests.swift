@@ -84,6 +84,17 @@ private struct NotToday: Error {}
         await group.close()
     }
 
+    @Test func serversAndTargetsKeepTheirOrder() async throws {
+        let group = try await connectMany([
+            "first": .command("/no/such/program"), "own": .server(server("own")), "wrong": .file("/no/such/file.json"),
+            "last": .server(server("last")),
+        ])
+        #expect(group.names == ["first", "own", "wrong", "last"])
+        #expect(group.failures.mapValues(\.kind) == ["first": "transport", "wrong": "misuse"])
+        #expect(try await group.listTools().map(\.server) == ["own", "own", "last", "last"])
+        await group.close()
+    }
+
     @Test func namesAlwaysHaveThePrefixIfAsked() async throws {
         let group = try await connectMany(to: ["one": server("one")], GroupOptions(prefix: .always))
         #expect(try await group.listTools().map(\.name) == ["one_same", "one_only-one"])

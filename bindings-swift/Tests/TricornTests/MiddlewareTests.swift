@@ -231,6 +231,40 @@ private struct Trouble: Error {}
         }
     }
 
+    @Test func whatAClientsThrowsIsTheErrorOfTheRequest() async throws {
+        var options = ClientOptions()
+        options.middleware = [
+            .init { request, context, next in try await next(request, context) },
+            .init { request, context, next in
+                switch request.params["name"] {
+                case "trouble": throw Trouble()
+                case "tool": throw ToolError("not now")
+                case "rpc": throw TricornError.rpc(code: -32001, message: "who?", data: ["a": 1])
+                case "closed": throw TricornError.closed("by me")
+                default: return try await next(request, context)
+                }
+            },
+        ]
+        try await withClient(of: server(), options) { client in
+            await #expect(throws: Trouble.self) { try await client.callTool("trouble") }
+            await #expect(throws: ToolError("not now")) { try await client.callTool("tool") }
+            await #expect(throws: TricornError.rpc(code: -32001, message: "who?", data: ["a": 1])) {
+                try await client.callTool("rpc")
+            }
+            await #expect(throws: TricornError.closed("by me")) { try await client.callTool("closed") }
+            expect(try await client.callTool("who").text, "nobody")
+        }
+    }
+
+    @Test func errorsThatNobodyTakesAreBounded() {
+        let thrown = ThrownErrors()
+        let first = thrown.standIn(for: Trouble())
+        let others = (1...256).map { _ in thrown.standIn(for: Trouble()) }
+        #expect(thrown.own(first) is TricornError)
+        #expect(others.allSatisfy { thrown.own($0) is Trouble })
+        #expect(others.allSatisfy { thrown.own($0) is TricornError })
+    }
+
     @Test func clientsAnswerWithoutAsking() async throws {
         var options = ClientOptions()
         options.middleware = [

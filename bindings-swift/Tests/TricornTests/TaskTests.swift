@@ -45,6 +45,20 @@ private let legacy = "2025-11-25"
         }
     }
 
+    @Test func aToolThatMustNotBeATaskIsNotAskedFor() async throws {
+        try await withClient(of: server(Event()), ClientOptions(revision: legacy)) { client in
+            // Nobody has listed it: the server knows.
+            await expectCode(-32601, containing: "never") { _ = try await client.callToolTask("never") }
+            _ = try await client.listTools()
+            do {
+                _ = try await client.callToolTask("never")
+                Issue.record("no error")
+            } catch let error as TricornError {
+                #expect(error.kind == "unsupported", "\(error)")
+            }
+        }
+    }
+
     @Test func aTaskCanBeCancelled() async throws {
         let ended = Event()
         let app = Server("test", tasks: fast, onError: { _, _ in })

@@ -69,12 +69,13 @@ impl ClientGroup {
         client
     }
 
-    /// Adds a server and gives its client object; [`reconnect`](Self::reconnect) connects it. `target` is JSON.
+    /// Adds a server and gives its client object; [`connect`](Self::connect) or [`reconnect`](Self::reconnect) connects
+    /// it. `target` is JSON; a wrong one is a failure of that server.
     ///
     /// # Errors
-    /// [`Misuse`](crate::ErrorKind::Misuse) for a wrong target, a name that the group has, or the 65th server.
+    /// [`Misuse`](crate::ErrorKind::Misuse) for a name that the group has, or the 65th server.
     pub fn add(&self, name: &str, source: u32, target: &str) -> Result<Client> {
-        self.added(name, source, Target::parse(target)?)
+        self.added(name, source, Target::parse(target).map(|target| Arc::new(target) as Arc<dyn Connect>))
     }
 
     /// As [`add`](Self::add), a server in this process.
@@ -82,10 +83,10 @@ impl ClientGroup {
     /// # Errors
     /// As [`add`](Self::add).
     pub fn add_server(&self, name: &str, source: u32, server: &Server) -> Result<Client> {
-        self.added(name, source, server.server.clone())
+        self.added(name, source, Ok(Arc::new(server.server.clone())))
     }
 
-    fn added(&self, name: &str, source: u32, server: impl Connect) -> Result<Client> {
+    fn added(&self, name: &str, source: u32, server: Result<Arc<dyn Connect>>) -> Result<Client> {
         self.group.insert(name, server)?;
         Ok(self.seat(name, source))
     }

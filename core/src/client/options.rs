@@ -8,7 +8,7 @@ use crate::call::TaskOptions;
 use crate::error::{Error, Result};
 use crate::jsonrpc::{Limits, RawJson};
 use crate::model::{Capabilities, Implementation};
-use crate::options::seconds;
+use crate::options::{seconds, setters};
 use crate::protocol::revision::Revision;
 use crate::protocol::{Facts, KeepAlive, Role};
 
@@ -83,6 +83,45 @@ impl Default for ClientOptions {
 }
 
 impl ClientOptions {
+    /// Every option at its default.
+    ///
+    /// ```
+    /// let options = tricorn::client::ClientOptions::new().revision("2025-11-25").header("X-User", "ada");
+    /// assert_eq!(options.revision.as_deref(), Some("2025-11-25"));
+    /// assert_eq!(options.headers["X-User"], "ada");
+    /// ```
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    setters! {
+        name: text;
+        version: text;
+        title: some text;
+        description: some text;
+        website_url: some text;
+        icons: some RawJson;
+        revision: some text;
+        request_timeout: f64;
+        probe_timeout: f64;
+        max_message_bytes: usize;
+        max_nesting: usize;
+        max_in_flight: usize;
+        shutdown_grace: f64;
+        capabilities: some RawJson;
+        ping_interval: f64;
+        ping_timeout: f64;
+        tasks: some TaskOptions;
+    }
+
+    /// Adds one of the [`headers`](Self#structfield.headers).
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.insert(name.into(), value.into());
+        self
+    }
+
     /// Reads the options from JSON.
     ///
     /// # Errors

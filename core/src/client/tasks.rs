@@ -43,7 +43,8 @@ impl Known {
         }
     }
 
-    fn support(&self, params: Option<&RawJson>) -> Option<TaskSupport> {
+    /// How the called tool was listed, and whether the parameters ask for a task themselves.
+    fn support(&self, params: Option<&RawJson>) -> Option<(TaskSupport, bool)> {
         #[derive(Deserialize)]
         struct Named {
             name: String,
@@ -55,8 +56,7 @@ impl Known {
             return None;
         }
         let named: Named = params?.to().ok()?;
-        // Whoever writes `task` into the parameters wants to see the task itself.
-        known.get(&named.name).copied().filter(|_| named.task.is_none())
+        Some((known.get(&named.name).copied()?, named.task.is_some()))
     }
 
     /// Is set when the server says something about this task.
@@ -140,9 +140,10 @@ impl Client {
         let support = if method == "tools/call" { self.connected.known.support(params) } else { None };
         let check = || tasks::check(self.revision(), self.capabilities(), method);
         match (options.task, support) {
-            (None, Some(TaskSupport::Required)) => Ok(check().is_ok().then(TaskMetadata::default)),
-            (None, _) => Ok(None),
-            (Some(_), Some(TaskSupport::Forbidden)) => {
+            // Whoever writes `task` into the parameters wants to see the task itself.
+            (None, Some((TaskSupport::Required, false))) => Ok(check().is_ok().then(TaskMetadata::default)),
+            (None, None | Some((_, false)) | Some((TaskSupport::Required | TaskSupport::Optional, true))) => Ok(None),
+            (_, Some((TaskSupport::Forbidden, _))) => {
                 let message = "the tool was not called as a task: its execution.taskSupport does not let it";
                 Err(Error::new(ErrorKind::Unsupported, message))
             }

@@ -1,3 +1,5 @@
+use serde::de::IntoDeserializer;
+use serde::de::value::Error as ValueError;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
@@ -188,17 +190,29 @@ impl CallToolResult {
     }
 
     /// The structured content, decoded. A value that is no object comes as `{"result": value}` in legacy revisions;
-    /// it is decoded alike.
+    /// it is decoded alike. Where there is none, as in revisions that have no structured content, the text is read: as
+    /// JSON, or as it is for a `T` that is text.
     ///
     /// # Errors
-    /// [`PeerMisbehaved`](crate::ErrorKind::PeerMisbehaved) when there is none or it does not fit `T`.
+    /// [`PeerMisbehaved`](crate::ErrorKind::PeerMisbehaved) when the tool failed, with its text, and when what it
+    /// answered does not fit `T`.
     pub fn structured_as<T: serde::de::DeserializeOwned>(&self) -> crate::Result<T> {
-        let Some(raw) = &self.structured_content else {
-            return Err(crate::Error::new(crate::ErrorKind::PeerMisbehaved, "the result has no structuredContent"));
-        };
-        raw.to()
-            .or_else(|error| wrapped(raw).ok_or(error))
-            .map_err(|e| crate::Error::new(crate::ErrorKind::PeerMisbehaved, format!("structuredContent: {e}")))
+        let wrong = |text: String| Err(crate::Error::new(crate::ErrorKind::PeerMisbehaved, text));
+        match &self.structured_content {
+            Some(raw) => raw
+                .to()
+                .or_else(|error| wrapped(raw).ok_or(error))
+                .or_else(|e| wrong(format!("structuredContent: {e}"))),
+            None if self.is_error => wrong(format!("the tool failed: {}", self.text())),
+            None => {
+                let text = self.text();
+                serde_json::from_str(&text)
+                    .or_else(|error| T::deserialize(text.as_str().into_deserializer()).map_err(|_: ValueError| error))
+                    .or_else(|e| {
+                        wrong(format!("the result has no structuredContent, and its text is something else: {e}"))
+                    })
+            }
+        }
     }
 }
 
@@ -231,5 +245,18 @@ mod tests {
             let error = result(bad).structured_as::<i64>().expect_err("no number");
             assert!(error.message().starts_with("structuredContent: invalid type: map"), "{error}");
         }
+    }
+
+    #[test]
+    fn without_structured_content_the_text_is_read() {
+        let result = |text: &str| CallToolResult::new([Content::text(text)]);
+        assert_eq!(result("3").structured_as::<i64>().expect("a number"), 3);
+        assert_eq!(result("3").structured_as::<String>().expect("text"), "3");
+        assert_eq!(result("not JSON").structured_as::<String>().expect("text"), "not JSON");
+        assert_eq!(result("[1, 2]").structured_as::<Vec<i64>>().expect("numbers"), [1, 2]);
+        let error = result("three").structured_as::<i64>().expect_err("no number");
+        assert!(error.message().starts_with("the result has no structuredContent, and its text"), "{error}");
+        let error = CallToolResult::failed("no").structured_as::<String>().expect_err("a failure");
+        assert_eq!(error.message(), "the tool failed: no");
     }
 }

@@ -74,6 +74,11 @@ async fn a_tool_that_must_be_a_task_is_called_like_any_other() {
     // A tool that must not be one is not asked for.
     let refused = client.call_tool_task("plain", json!({"text": "x"}), None, &CallOptions::new()).await;
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Unsupported);
+    // Nor by a request that says `task` itself, as the handles of other languages do.
+    let params =
+        tricorn::jsonrpc::RawJson::from_value(&json!({"name": "plain", "arguments": {"text": "x"}, "task": {}}));
+    let refused = client.request("tools/call", Some(params), &CallOptions::new()).await;
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::Unsupported);
     let other = connected(&server, WITH_TASKS, &Handlers::new()).await;
     let refused = other.call_tool_task("plain", json!({"text": "x"}), None, &CallOptions::new()).await;
     assert_eq!(refused.unwrap_err().code(), Some(-32601), "nobody has listed it: the server knows");

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 use super::{Client, ClientOptions, Handlers};
 use crate::error::{Error, Result};
-use crate::options::seconds;
+use crate::options::{seconds, setters};
 use crate::protocol::LogLevel;
 
 use listing::Owners;
@@ -66,6 +66,18 @@ impl From<ClientOptions> for GroupOptions {
 }
 
 impl GroupOptions {
+    /// Every option at its default.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    setters! {
+        client: ClientOptions;
+        connect_timeout: f64;
+        prefix: Prefix;
+    }
+
     /// Reads the options from JSON: those of a client with `connect_timeout` and `prefix` (`clash`, `always`).
     ///
     /// # Errors
@@ -191,13 +203,13 @@ impl ClientGroup {
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) when there is one of that name or there are 64; as [`Client::connect`].
     pub async fn add(&self, name: &str, server: impl Connect) -> Result<Client> {
-        self.insert(name, server)?;
+        self.insert(name, Ok(Arc::new(server)))?;
         self.reconnect(name).await
     }
 
-    /// Adds a server without connecting to it.
-    pub(crate) fn insert(&self, name: &str, server: impl Connect) -> Result<()> {
-        lock(&self.0.members).add(name, Ok(Arc::new(server)))
+    /// Adds a server without connecting to it; what is wrong with what was said of it is a failure when that is tried.
+    pub(crate) fn insert(&self, name: &str, server: Result<Arc<dyn Connect>>) -> Result<()> {
+        lock(&self.0.members).add(name, server)
     }
 
     /// Takes a server out of the group and ends its connection. Says whether there was one.

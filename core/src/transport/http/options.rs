@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use super::lanes::Resumption;
 use crate::error::{Error, Result};
+use crate::options::setters;
 use crate::store::Room;
 
 /// How a server is offered over Streamable HTTP. The same names in every language.
@@ -70,6 +71,42 @@ impl Default for HttpOptions {
 }
 
 impl HttpOptions {
+    /// Every option at its default.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    setters! {
+        host: text;
+        port: u16;
+        path: text;
+        max_sessions: usize;
+        session_idle_timeout: f64;
+        keep_alive_interval: f64;
+        max_events: usize;
+        max_event_bytes: usize;
+        sse_retry: f64;
+        sse: bool;
+        sse_path: text;
+        sse_message_path: text;
+        max_connections: usize;
+    }
+
+    /// Sets [`allowed_hosts`](Self#structfield.allowed_hosts).
+    #[must_use]
+    pub fn allowed_hosts(mut self, hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.allowed_hosts = hosts.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets [`allowed_origins`](Self#structfield.allowed_origins).
+    #[must_use]
+    pub fn allowed_origins(mut self, origins: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.allowed_origins = origins.into_iter().map(Into::into).collect();
+        self
+    }
+
     /// Reads the options from JSON.
     ///
     /// # Errors

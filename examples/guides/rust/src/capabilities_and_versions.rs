@@ -42,8 +42,7 @@ fn server() -> Server {
 pub(crate) async fn main() -> tricorn::Result<()> {
     let app = server();
     for revision in Revision::ALL {
-        let mut options = ClientOptions::default();
-        options.revision = Some(revision.to_string());
+        let options = ClientOptions::new().revision(revision.to_string());
         let client = Client::in_memory(&app, &options).await?;
         let capabilities: BTreeMap<String, Value> = client.capabilities().raw().to().unwrap_or_default();
         let names = capabilities.into_keys().collect::<Vec<_>>().join(", ");
@@ -51,8 +50,7 @@ pub(crate) async fn main() -> tricorn::Result<()> {
         client.close().await;
     }
 
-    let mut options = ClientOptions::default();
-    (options.name, options.version) = ("reader".into(), "0.3.0".into());
+    let options = ClientOptions::new().name("reader").version("0.3.0");
     let client = Client::in_memory(&app, &options).await?; // the newest that both speak
     println!("negotiated: {}", client.revision());
     let server: Name = client.server_info().and_then(|info| info.to().ok()).unwrap_or_default();

@@ -52,8 +52,7 @@ async fn names(client: &Client, kind: Kind, key: &str) -> tricorn::Result<String
 pub(crate) async fn main() -> tricorn::Result<()> {
     let app = server();
     let (sender, mut changes) = unbounded_channel();
-    let mut options = ClientOptions::default();
-    options.revision = Some("2025-11-25".into());
+    let options = ClientOptions::new().revision("2025-11-25");
     let client = Client::in_memory_with(&app, &options, &Handlers::new().events(Heard(sender))).await?;
     let other = Client::in_memory(&app, &options).await?;
     println!("tools: {}", names(&client, Kind::Tool, "name").await?);

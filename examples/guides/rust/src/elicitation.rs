@@ -97,8 +97,7 @@ pub(crate) async fn main() -> tricorn::Result<()> {
     };
     let (sender, mut completed) = unbounded_channel();
     let handlers = Handlers::new().elicitation_with_url(user.into_handler()).events(Heard(sender));
-    let mut options = ClientOptions::default();
-    options.revision = Some("2025-11-25".into());
+    let options = ClientOptions::new().revision("2025-11-25");
     let client = Client::in_memory_with(&server(), &options, &handlers).await?;
 
     println!("book: {}", client.call_tool("book", json!({})).await?.text());

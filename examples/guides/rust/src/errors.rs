@@ -57,8 +57,7 @@ pub(crate) async fn main() -> tricorn::Result<()> {
     if let Err(error) = tricorn::connect("http://127.0.0.1:9/mcp").await {
         println!("{}: nobody listens", error.kind().as_str());
     }
-    let mut options = ClientOptions::default();
-    options.revision = Some("2020-01-01".into());
+    let options = ClientOptions::new().revision("2020-01-01");
     if let Err(error) = Client::in_memory(&app, &options).await {
         let known = error.message().contains("expected one of");
         println!("{}: {}", error.kind().as_str(), if known { "expected one of" } else { error.message() });

@@ -10,9 +10,7 @@ fn server() -> Server {
 
 #[tokio::main]
 pub(crate) async fn main() -> tricorn::Result<()> {
-    let mut http = HttpOptions::default();
-    (http.port, http.sse) = (0, true);
-    let serving = server().serve_http(http).await?;
+    let serving = server().serve_http(HttpOptions::new().port(0).sse(true)).await?;
 
     let client = tricorn::connect(serving.url()).await?;
     println!("/mcp: {}", client.revision());

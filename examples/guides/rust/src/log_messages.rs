@@ -34,8 +34,7 @@ impl Events for Heard {
 #[tokio::main]
 pub(crate) async fn main() -> tricorn::Result<()> {
     let (app, handlers) = (server(), Handlers::new().events(Heard));
-    let mut options = ClientOptions::default();
-    options.revision = Some("2025-11-25".into());
+    let options = ClientOptions::new().revision("2025-11-25");
     let client = Client::in_memory_with(&app, &options, &handlers).await?;
     println!("no level: {}", client.call_tool("backup", json!({})).await?.text());
     client.set_log_level(LogLevel::Warning).await?;

@@ -48,8 +48,7 @@ pub(crate) async fn main() -> tricorn::Result<()> {
         .server("maps", maps.clone())
         .server("files", files());
     let (sender, mut news) = unbounded_channel();
-    let mut options = ClientOptions::default();
-    options.revision = Some("2025-11-25".into());
+    let options = ClientOptions::new().revision("2025-11-25");
     let each = move |name: &str| Handlers::new().events(Heard(name.to_owned(), sender.clone()));
     let group = ClientGroup::connect_with(servers, options, each).await?;
     println!("servers: {}", group.names().join(", "));

@@ -20,8 +20,7 @@ pub(crate) async fn main() -> tricorn::Result<()> {
     let app = server();
     let patience = CallOptions::new().timeout(Duration::from_secs(5));
 
-    let mut options = ClientOptions::default();
-    options.revision = Some("2025-11-25".into());
+    let options = ClientOptions::new().revision("2025-11-25");
     let client = Client::in_memory(&app, &options).await?;
     client.ping_with(&patience).await?;
     println!("{}: the server is there", client.revision());

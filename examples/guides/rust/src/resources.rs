@@ -63,8 +63,7 @@ pub(crate) async fn main() -> tricorn::Result<()> {
     let notes: Notes = Arc::new(Mutex::new("Buy milk."));
     let app = server(&notes);
     let (sender, mut told) = unbounded_channel();
-    let mut options = ClientOptions::default();
-    options.revision = Some("2025-11-25".into());
+    let options = ClientOptions::new().revision("2025-11-25");
     let client = Client::in_memory_with(&app, &options, &Handlers::new().events(Heard(sender))).await?;
 
     for resource in client.list_resources().await? {

@@ -33,11 +33,8 @@ fn show(progress: &RawJson) {
 
 #[tokio::main]
 pub(crate) async fn main() -> tricorn::Result<()> {
-    let mut http = HttpOptions::default();
-    (http.port, http.sse_retry) = (0, 0.1);
-    let serving = server().serve_http(http).await?;
-    let mut options = ClientOptions::default();
-    options.revision = Some("2025-11-25".into());
+    let serving = server().serve_http(HttpOptions::new().port(0).sse_retry(0.1)).await?;
+    let options = ClientOptions::new().revision("2025-11-25");
     let client = Client::connect(&serving.url().parse()?, &options).await?;
     let calling = CallOptions::new().on_progress(|progress| show(&progress));
     println!("result: {}", client.call_tool_with("work", json!({}), &calling).await?.text());

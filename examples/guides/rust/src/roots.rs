@@ -21,8 +21,7 @@ fn server() -> Server {
 #[tokio::main]
 pub(crate) async fn main() -> tricorn::Result<()> {
     let app = server();
-    let mut options = ClientOptions::default();
-    options.revision = Some("2025-11-25".into());
+    let options = ClientOptions::new().revision("2025-11-25");
 
     let roots = Roots::new([json!("/srv/notes"), json!({"uri": "file:///srv/pictures", "name": "Pictures"})])?;
     let client = Client::in_memory_with(&app, &options, &Handlers::new().roots(&roots)).await?;

@@ -43,8 +43,7 @@ async fn model(params: Value) -> Result<Value, HandlerError> {
 #[tokio::main]
 pub(crate) async fn main() -> tricorn::Result<()> {
     let app = server();
-    let mut options = ClientOptions::default();
-    options.revision = Some("2025-11-25".into());
+    let options = ClientOptions::new().revision("2025-11-25");
 
     let handlers = Handlers::new().sampling(model.into_handler());
     let client = Client::in_memory_with(&app, &options, &handlers).await?;

@@ -18,9 +18,8 @@ fn server() -> Server {
 
 #[tokio::main]
 pub(crate) async fn main() -> tricorn::Result<()> {
-    let mut http = HttpOptions::default();
-    http.port = 0; // any free one; as a program of its own: `server().run()`, started with `--http 127.0.0.1:8000`
-    let serving = server().serve_http(http).await?;
+    // Any free port; as a program of its own: `server().run()`, started with `--http 127.0.0.1:8000`.
+    let serving = server().serve_http(HttpOptions::new().port(0)).await?;
     let target: Target = serving.url().parse()?;
 
     let mut options = ClientOptions::default();

@@ -41,8 +41,7 @@ fn server(step: &Arc<Semaphore>) -> Server {
 pub(crate) async fn main() -> tricorn::Result<()> {
     let step = Arc::new(Semaphore::new(0));
     let app = server(&step);
-    let mut options = ClientOptions::default();
-    options.revision = Some("2025-11-25".into());
+    let options = ClientOptions::new().revision("2025-11-25");
     let client = Client::in_memory(&app, &options).await?;
     for tool in client.list_tools().await? {
         let support = tool.get("execution").and_then(|execution| execution["taskSupport"].as_str());

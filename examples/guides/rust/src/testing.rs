@@ -36,9 +36,8 @@ async fn yes(question: Value) -> Result<Value, HandlerError> {
 pub(crate) async fn main() -> tricorn::Result<()> {
     let app = server();
     let sum = json!({"a": 1, "b": 2});
-    let mut options = ClientOptions::default();
     for revision in Revision::ALL {
-        options.revision = Some(revision.to_string());
+        let options = ClientOptions::new().revision(revision.to_string());
         let client = Client::in_memory(&app, &options).await?;
         let three = client.call_tool("add", &sum).await?.text();
         assert_eq!(three, "3");
@@ -56,9 +55,7 @@ pub(crate) async fn main() -> tricorn::Result<()> {
     println!("asking: {}", client.call_tool("confirm", json!({})).await?.text());
     client.close().await;
 
-    let mut http = HttpOptions::default();
-    http.port = 0;
-    let serving = app.serve_http(http).await?;
+    let serving = app.serve_http(HttpOptions::new().port(0)).await?;
     let client = tricorn::connect(serving.url()).await?;
     println!("over http: {}", client.call_tool("add", &sum).await?.structured_as::<i64>()?);
     client.close().await;

@@ -34,7 +34,7 @@ private func server() -> Server {
         let action = try await context.elicitURL(
             "Please sign in", url: "https://example.com/login?id=7", elicitationID: "7")
         // As a rule later, when the page says so.
-        try context.notify("notifications/elicitation/complete", ["elicitationId": "7"])
+        try context.elicitationComplete("7")
         return action.rawValue
     }
     app.tool("pay", "Needs a visit before it can even begin") { () -> String in

@@ -26,9 +26,8 @@ enum ManyServersExample {
         options.configure = { name, options in
             options.onListChanged = { heard.yield("\(name) \($0.rawValue)") }
         }
-        let group = try await connectMany(["broken": .command("/no/such/program")], options)
-        try await group.add("maps", maps)
-        try await group.add("files", fileServer())
+        let group = try await connectMany(
+            ["broken": .command("/no/such/program"), "maps": .server(maps), "files": .server(fileServer())], options)
         print("servers:", group.names.joined(separator: ", "))
         for (name, failure) in group.failures { print("failed: \(name), \(failure.kind)") }
 

@@ -21,7 +21,7 @@ async fn main() -> tricorn::Result<()> {
     let started = Instant::now();
     let sum = client.call_tool("add", json!({"a": 1, "b": 2})).await?;
     let ms = started.elapsed().as_secs_f64() * 1000.0;
-    let result: i64 = sum.text().parse().map_err(|e| Error::misuse(format!("the sum: {e}")))?;
+    let result: i64 = sum.structured_as()?;
     let revision = client.revision();
     println!(
         "{}",
