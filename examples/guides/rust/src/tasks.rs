@@ -79,8 +79,7 @@ pub(crate) async fn main() -> tricorn::Result<()> {
     }
     client.close().await;
 
-    options.revision = Some("2026-07-28".into());
-    let modern = Client::in_memory(&app, &options).await?;
+    let modern = Client::in_memory(&app, &options.revision("2026-07-28")).await?;
     println!("2026-07-28: {}", modern.call_tool("cater", json!({})).await?.text());
     modern.close().await;
     Ok(())
