@@ -125,6 +125,44 @@ private let legacy = "2025-11-25"
         #expect(schema["properties"]?["at"]?["format"] == "date-time")
     }
 
+    @Test func aPolicyAnswersForManyClients() async throws {
+        struct Policy: SamplingPolicy, ElicitationPolicy, RootsPolicy {
+            func sampling(
+                _ request: CreateMessageRequestParams, _ context: ClientContext
+            ) async throws -> any SamplingAnswer { "from the policy" }
+
+            func elicitation(
+                _ question: ElicitationQuestion, _ context: ClientContext
+            ) async throws -> ElicitationAnswer { .accept(["n": 7]) }
+
+            func roots(_ context: ClientContext) async throws -> [Root] { ["/srv/notes"] }
+        }
+        struct None: ClientPolicy {}
+        let app = Server("test")
+        app.tool("ask") { (_: NoArguments, context) in
+            let said = try await context.sample("how?", maxTokens: 1).text
+            let schema: JSONValue = ["type": "object", "properties": ["n": ["type": "integer"]]]
+            let given = try await context.elicit("n?", schema: schema).content?["n"]
+            return "\(said), \(given ?? .null), \(try await context.listRoots().count)"
+        }
+        var options = ClientOptions(revision: "2025-11-25")
+        options.policy = Policy()
+        for _ in 1...2 {
+            try await withClient(of: app, options) { client in
+                expect(try await client.callTool("ask").text, "from the policy, 7, 1")
+            }
+        }
+        options.sampling = { _, _ in "beside it" }
+        try await withClient(of: app, options) { client in
+            expect(try await client.callTool("ask").text, "beside it, 7, 1")
+        }
+        await #expect(throws: TricornError.self) {
+            var options = ClientOptions()
+            options.policy = None()
+            try await withClient(of: app, options) { _ in }
+        }
+    }
+
     @Test func aFormIsMadeBeforeAnybodyIsAsked() async throws {
         struct Size: Codable, Equatable { var size: String; var count: Int }
         let form = try Form(Size.self)
