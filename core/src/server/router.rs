@@ -391,7 +391,12 @@ pub(super) fn start(
     params: RawJson,
 ) {
     let context = Context::new(call.id, call.context, link.clone(), handler.clone());
-    if !link.started(&context) {
+    run_with(context, &handler, shaper, params);
+}
+
+/// Runs the handler of a request.
+pub(super) fn run_with(context: Context, handler: &Arc<dyn Handler>, shaper: Option<Arc<dyn Shaper>>, params: RawJson) {
+    if !context.link().started(&context) {
         return;
     }
     let reply = Reply::new(context.clone(), shaper);
