@@ -1,13 +1,15 @@
 //! Many servers as one.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::Notify;
-use tricorn::client::{ClientGroup, ClientOptions, GroupListing, GroupOptions, Handlers, Prefix, Servers};
+use tricorn::client::{ClientGroup, ClientOptions, GroupListing, GroupOptions, Handlers, Prefix, Servers, Target};
 use tricorn::jsonrpc::RawJson;
+use tricorn::middleware::{Next, Request};
 use tricorn::model::{Resource, ResourceTemplate, Tool};
 use tricorn::prelude::*;
 use tricorn::protocol::LogLevel;
@@ -205,6 +207,48 @@ async fn servers_change_and_go() {
 }
 
 #[tokio::test]
+async fn a_server_that_fails_does_not_rename_what_others_have() {
+    let fails = Arc::<AtomicBool>::default();
+    let failing = fails.clone();
+    let (a, b) = (tools("a", &["add", "one"]), tools("b", &["add"]));
+    let b = b.middleware(move |request: Request, cx: Context, next: Next| {
+        let fails = failing.load(Ordering::SeqCst) && request.method == "tools/list";
+        async move { if fails { Err(Error::rpc(-31999, "not now")) } else { next.run(request, &cx).await } }
+    });
+    let servers = Servers::new().server("a", a.clone()).server("b", b.clone());
+    let group = ClientGroup::connect(servers, legacy()).await.unwrap();
+    assert_eq!(names(&group.tools().await), ["a_add", "one", "b_add"]);
+    fails.store(true, Ordering::SeqCst);
+    let listing = group.tools().await;
+    assert_eq!((names(&listing), listing.failures["b"].code()), (vec!["a_add", "one"], Some(-31999)));
+    assert_eq!(said(&group, "a_add").await, "a.add");
+    assert_eq!(group.call_tool("add", json!({})).await.unwrap_err().kind(), ErrorKind::Misuse);
+    // Nor one that has gone.
+    b.close();
+    while group.get("b").is_some() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(names(&group.tools().await), ["a_add", "one"]);
+    group.remove("b").await;
+    assert_eq!(names(&group.tools().await), ["add", "one"]);
+}
+
+#[tokio::test]
+async fn a_name_does_not_lead_to_another_server_unseen() {
+    let (a, b) = (tools("a", &["one"]), tools("b", &["two"]));
+    let servers = Servers::new().server("a", a.clone()).server("b", b.clone());
+    let group = ClientGroup::connect(servers, legacy()).await.unwrap();
+    assert_eq!(names(&group.tools().await), ["one", "two"]);
+    group.remove("a").await;
+    add(&b, "b", "one");
+    let refused = group.call_tool("one", json!({})).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Misuse);
+    assert!(refused.message().contains("server \"a\"") && refused.message().contains("list it again"), "{refused}");
+    assert_eq!(names(&group.tools().await), ["two", "one"]);
+    assert_eq!(said(&group, "one").await, "b.one");
+}
+
+#[tokio::test]
 async fn resources_and_prompts_are_found() {
     let server = |name: &'static str| {
         let own = format!("{name}://own");
@@ -259,4 +303,20 @@ async fn the_log_level_is_told_to_all_and_to_those_that_come() {
     assert_eq!(said(&group, "t").await, "true");
     group.add("b", server()).await.unwrap();
     assert_eq!(said(&group, "b_t").await, "true");
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_hear_of_the_log_level_is_not_waited_for() {
+    let script = r#"read line
+        id=$(printf %s "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
+        printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"logging":{}},' "$id"
+        printf '"serverInfo":{"name":"s","version":"1"}}}\n'
+        while read line; do :; done"#;
+    let mut options = legacy();
+    options.connect_timeout = 0.5;
+    let group = ClientGroup::connect(Servers::new(), options).await.unwrap();
+    group.set_log_level(LogLevel::Debug).await;
+    let joins = group.add("mute", Target::command("sh", ["-c", script]));
+    tokio::time::timeout(PATIENCE, joins).await.unwrap().unwrap();
+    group.close().await;
 }

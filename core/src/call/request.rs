@@ -227,7 +227,7 @@ impl Answer {
     }
 
     /// The answer with what guards the request.
-    pub(super) async fn kept(mut self) -> (Result<RawJson>, Option<Guard>) {
+    pub(super) async fn kept(&mut self) -> (Result<RawJson>, Option<Guard>) {
         let outcome = std::future::poll_fn(|cx| self.poll_outcome(cx)).await;
         (outcome, self.guard.take())
     }

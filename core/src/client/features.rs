@@ -409,8 +409,12 @@ impl Client {
     /// # Errors
     /// As [`request`](Self::request); [`Unsupported`](ErrorKind::Unsupported) in revisions that ask with each request.
     pub async fn set_log_level(&self, level: LogLevel) -> Result<()> {
+        self.set_log_level_with(level, &CallOptions::default()).await
+    }
+
+    pub(crate) async fn set_log_level_with(&self, level: LogLevel, options: &CallOptions) -> Result<()> {
         let params = RawJson::from_value(&json!({"level": level}));
-        self.request("logging/setLevel", Some(params), &CallOptions::default()).await.map(drop)
+        self.request("logging/setLevel", Some(params), options).await.map(drop)
     }
 }
 

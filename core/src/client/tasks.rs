@@ -11,7 +11,7 @@ use crate::call::tasks::{self, Requestor, augmented, created};
 use crate::call::{Answer, CallOptions, Done};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
-use crate::model::{CallToolResult, Task, TaskMetadata, TaskSupport};
+use crate::model::{CallToolResult, Task, TaskMetadata, TaskStatus, TaskSupport};
 use crate::signal::Signal;
 
 /// The most tools of which it is remembered whether they run as tasks, and the longest list of tasks.
@@ -96,12 +96,20 @@ impl Known {
 }
 
 impl Client {
-    /// Follows the server's tasks.
+    /// Follows the server's tasks, of a request that is on its way through middleware already.
     pub(super) fn requestor(&self) -> Requestor {
         let client = self.clone();
         let ask = move |method: &str, params: Option<RawJson>, options: &CallOptions| {
             Answer::of(|done| client.send(method, params, options, done))
         };
+        Requestor { ask: Arc::new(ask), link: self.connected.link.clone(), revision: self.revision() }
+    }
+
+    /// Asks about the server's tasks, each time a request of its own.
+    fn asking(&self) -> Requestor {
+        let client = self.clone();
+        let ask =
+            move |method: &str, params: Option<RawJson>, options: &CallOptions| client.request(method, params, options);
         Requestor { ask: Arc::new(ask), link: self.connected.link.clone(), revision: self.revision() }
     }
 
@@ -230,21 +238,36 @@ impl TaskHandle {
     /// # Errors
     /// [`Rpc`](ErrorKind::Rpc) with −32602 when it has expired, here and below; as [`Client::request`].
     pub async fn status(&self) -> Result<Task> {
-        self.client.requestor().status(&self.id, &CallOptions::default()).await
+        self.client.asking().status(&self.id, &CallOptions::default()).await
     }
 
-    /// Waits until it is finished, or waits for an answer of this client. Looks as often as the server says, and at once
-    /// when the server tells of a change.
+    /// Waits until it is finished, however it ends. Looks as often as the server says, and at once when the server tells
+    /// of a change. While the task waits for an answer of this client, its result is asked for, too: the question comes
+    /// with that (specification, tasks, "Input Required Status").
     ///
     /// # Errors
     /// As [`status`](Self::status).
     pub async fn wait(&self) -> Result<Task> {
-        let mut changes = self.changes();
+        let requestor = self.client.asking();
+        let mut questions: Option<Answer> = None;
         loop {
-            match changes.next().await? {
-                Some(task) if !task.status.is_terminal() => {}
-                Some(task) => return Ok(task),
-                None => return self.status().await,
+            let news = self.client.connected.known.news(&self.id);
+            let task = self.status().await?;
+            if task.status.is_terminal() {
+                return Ok(task);
+            }
+            if task.status == TaskStatus::InputRequired && questions.is_none() {
+                questions = Some(requestor.hear(&self.id));
+            }
+            let ended = requestor.pause(&task, &news, questions.as_mut()).await;
+            match ended {
+                None => {}
+                // It is finished.
+                Some(Ok(_)) => questions = None,
+                Some(Err(_)) => {
+                    questions = None;
+                    requestor.pause(&task, &news, None).await;
+                }
             }
         }
     }
@@ -262,7 +285,7 @@ impl TaskHandle {
     /// [`status`](Self::status).
     pub async fn result(&self) -> Result<CallToolResult> {
         let task = self.status().await?;
-        let result = self.client.requestor().result(&task, &CallOptions::default()).await?;
+        let result = self.client.asking().result(&task, &CallOptions::default()).await?;
         super::features::typed("tasks/result", &result)
     }
 
@@ -297,7 +320,7 @@ impl TaskChanges {
     /// As [`TaskHandle::status`].
     pub async fn next(&mut self) -> Result<Option<Task>> {
         let client = &self.handle.client;
-        let requestor = client.requestor();
+        let requestor = client.asking();
         loop {
             // Before the look, or a change right after it would be missed.
             let news = client.connected.known.news(&self.handle.id);
@@ -305,7 +328,7 @@ impl TaskChanges {
                 if last.status.is_terminal() {
                     return Ok(None);
                 }
-                requestor.pause(last, &news).await;
+                requestor.pause(last, &news, None).await;
             }
             let task = requestor.status(&self.handle.id, &CallOptions::default()).await?;
             if self.last.as_ref() != Some(&task) {

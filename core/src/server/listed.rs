@@ -16,6 +16,8 @@ pub use crate::protocol::Kind;
 pub(crate) struct Common {
     serial: AtomicU64,
     pub(crate) failures: Failures,
+    /// Of the tools that are not registered.
+    pub(super) supports: super::tools::Supports,
     /// What blocks.
     #[cfg(feature = "files")]
     pub(super) jobs: Arc<super::jobs::Jobs>,

@@ -277,9 +277,12 @@ impl Server {
 
     /// Where what is not registered comes from. `list` gets `{"cursor"?}` and answers with an array of definitions or a
     /// whole list result; its pages follow the registered ones. `get` gets the parameters of `tools/call`,
-    /// `resources/read` or `prompts/get`.
+    /// `resources/read` or `prompts/get`. Of its tools those run as tasks that were listed with `execution.taskSupport`.
     pub fn set_source(&self, kind: Kind, list: Option<Arc<dyn Handler>>, get: Option<Arc<dyn Handler>>) {
         drop(self.change(kind, |registry| registry.set_source(kind, Source { list, get }), |_| true));
+        if kind == Kind::Tool {
+            self.shared.router.common.supports.forget();
+        }
     }
 
     /// Completes what has no completion of its own.

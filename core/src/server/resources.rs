@@ -274,6 +274,9 @@ impl Shaper for ListedBySource {
         let mut out = format!("{{{:?}:[", self.kind.list_member());
         for (n, entry) in entries.into_iter().enumerate() {
             let Value::Object(members) = entry else { return Err(self.wrong()) };
+            if self.kind == Kind::Tool {
+                self.common.supports.learn(&members);
+            }
             if n > 0 {
                 out.push(',');
             }

@@ -225,9 +225,9 @@ impl Router {
                 return fail(link, &call, Error::invalid_params(message));
             }
         };
+        let has_tasks = || call.context.revision.rules().tasks && self.tasks().is_some();
         match entry {
             Ok(entry) => {
-                let has_tasks = || call.context.revision.rules().tasks && self.tasks().is_some();
                 if let Err(error) = entry.check_task(call.task.is_some(), has_tasks) {
                     return fail(link, &call, error);
                 }
@@ -241,6 +241,9 @@ impl Router {
                 }
             }
             Err(Some(source)) => {
+                if let Err(error) = self.common.supports.check(&name, call.task.is_some(), has_tasks) {
+                    return fail(link, &call, error);
+                }
                 let params = call.params.clone().unwrap_or_else(RawJson::empty_object);
                 let shaper = Arc::new(super::tools::Unlisted { common: self.common.clone() });
                 self.run_tool(link, call, source, shaper, params);
@@ -388,7 +391,12 @@ pub(super) fn start(
     params: RawJson,
 ) {
     let context = Context::new(call.id, call.context, link.clone(), handler.clone());
-    if !link.started(&context) {
+    run_with(context, &handler, shaper, params);
+}
+
+/// Runs the handler of a request.
+pub(super) fn run_with(context: Context, handler: &Arc<dyn Handler>, shaper: Option<Arc<dyn Shaper>>, params: RawJson) {
+    if !context.link().started(&context) {
         return;
     }
     let reply = Reply::new(context.clone(), shaper);

@@ -1,11 +1,12 @@
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::listed::{Common, Entry, Kind, Listed};
 use super::validate::Schema;
 use crate::call::{Context, Failures, Handler, HiddenError, Reply, Shaper};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{RawJson, code};
 use crate::model::mirror::{Mirror, mirrors};
 use crate::model::{TaskSupport, Tool};
@@ -66,13 +67,7 @@ impl ToolEntry {
     /// # Errors
     /// −32601 (specification, tasks, "Tool-Level Negotiation").
     pub(super) fn check_task(&self, as_task: bool, has_tasks: impl FnOnce() -> bool) -> Result<()> {
-        let how = match (as_task, self.task_support) {
-            (true, TaskSupport::Forbidden) => "cannot be called as a task",
-            (false, TaskSupport::Required) if has_tasks() => "can only be called as a task: send \"task\"",
-            _ => return Ok(()),
-        };
-        let message = format!("{} {how} (execution.taskSupport)", self.subject());
-        Err(Error::rpc(code::METHOD_NOT_FOUND, message))
+        check_task(&|| self.subject(), self.task_support, as_task, has_tasks)
     }
 
     /// Checks what a handler answered against the output schema, and makes it the structured content that the tool's
@@ -117,6 +112,60 @@ impl ToolEntry {
             Payload::Object(result) if fit == Some(Fit::Wrapped) => Payload::Object(shape::wrap_structured(&result)),
             payload => payload,
         }
+    }
+}
+
+fn check_task(
+    subject: &dyn Fn() -> String,
+    support: TaskSupport,
+    as_task: bool,
+    has_tasks: impl FnOnce() -> bool,
+) -> Result<()> {
+    let how = match (as_task, support) {
+        (true, TaskSupport::Forbidden) => "cannot be called as a task",
+        (false, TaskSupport::Required) if has_tasks() => "can only be called as a task: send \"task\"",
+        _ => return Ok(()),
+    };
+    let message = format!("{} {how} (execution.taskSupport)", subject());
+    Err(Error::rpc(code::METHOD_NOT_FOUND, message))
+}
+
+/// The most tools of a source of which it is known that they may be tasks.
+const MAX_SUPPORTS: usize = 10_000;
+
+/// Which tools of a source may or must be called as tasks, as it has listed them.
+#[derive(Default)]
+pub(crate) struct Supports(Mutex<HashMap<String, TaskSupport>>);
+
+impl Supports {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, TaskSupport>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The source lists this.
+    pub(super) fn learn(&self, definition: &Map<String, Value>) {
+        let Some(name) = definition.get("name").and_then(Value::as_str) else { return };
+        let support = TaskSupport::of(definition).unwrap_or_default();
+        let mut known = self.lock();
+        if support == TaskSupport::Forbidden {
+            known.remove(name);
+        } else if known.len() < MAX_SUPPORTS || known.contains_key(name) {
+            known.insert(name.to_owned(), support);
+        }
+    }
+
+    /// There is another source.
+    pub(super) fn forget(&self) {
+        *self.lock() = HashMap::new();
+    }
+
+    /// As [`ToolEntry::check_task`], for a tool of the source.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn check(&self, name: &str, as_task: bool, has_tasks: impl FnOnce() -> bool) -> Result<()> {
+        let support = self.lock().get(name).copied().unwrap_or_default();
+        check_task(&|| format!("tool {:?}", shortened(name, 100)), support, as_task, has_tasks)
     }
 }
 

@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use tricorn::TaskOptions;
 use tricorn::client::Handlers;
+use tricorn::middleware::{Next, Request};
 use tricorn::model::TaskStatus;
 use tricorn::prelude::*;
 use tricorn::server::{CreateMessageRequestParams, IntoHandler};
@@ -80,6 +82,57 @@ async fn a_tool_that_must_be_a_task_is_called_like_any_other() {
     let other = connected(&server, WITH_TASKS, &Handlers::new()).await;
     let refused = other.call_tool_task("plain", json!({"text": "x"}), None, &CallOptions::new()).await;
     assert_eq!(refused.unwrap_err().code(), Some(-32601), "nobody has listed it: the server knows");
+}
+
+#[tokio::test]
+async fn waiting_for_a_task_brings_its_questions() {
+    // One that keeps its questions until its client asks for the result.
+    let asked = Arc::<Notify>::default();
+    let seen = asked.clone();
+    let server = server(&Arc::default(), Some(TaskOptions::new().task_poll_interval(0.01))).middleware(
+        move |request: Request, cx: Context, next: Next| {
+            if request.method == "tasks/result" {
+                seen.notify_one();
+            }
+            async move { next.run(request, &cx).await }
+        },
+    );
+    let answers = move |_: Value| {
+        let asked = asked.clone();
+        async move {
+            asked.notified().await;
+            Ok::<_, HandlerError>(json!({"name": "Ada"}))
+        }
+    };
+    let client = connected(&server, WITH_TASKS, &Handlers::new().elicitation(answers.into_handler())).await;
+    let task = client.call_tool_task("asks", json!({}), TTL, &CallOptions::new()).await.unwrap();
+    assert_eq!(within("the end", task.wait()).await.unwrap().status, TaskStatus::Completed);
+    assert_eq!(task.result().await.unwrap().text(), "Ada");
+}
+
+#[tokio::test]
+async fn what_a_handle_asks_is_a_request_like_any_other() {
+    let gate = Arc::<Gate>::default();
+    let server = server(&gate, Some(TaskOptions::new()));
+    let seen = Arc::<Mutex<Vec<String>>>::default();
+    let sees = seen.clone();
+    let handlers = Handlers::new().middleware(move |request: Request, cx: Context, next: Next| {
+        sees.lock().unwrap().push(request.method.clone());
+        async move { next.run(request, &cx).await }
+    });
+    let client = connected(&server, WITH_TASKS, &handlers).await;
+    gate.open.add_permits(1);
+    let task = client.call_tool_task("slow", json!({"text": "x"}), TTL, &CallOptions::new()).await.unwrap();
+    task.result().await.unwrap();
+    task.wait().await.unwrap();
+    assert_eq!(*seen.lock().unwrap(), ["tools/call", "tasks/get", "tasks/result", "tasks/get"]);
+    // What another server says is not shown to those who ask this one.
+    let outer = Server::new("outer").tool("ask", "", move |_: Nothing| {
+        let task = client.task("nobody's");
+        async move { Ok(task.status().await?.task_id) }
+    });
+    let shown = connected(&outer, WITH_TASKS, &Handlers::new()).await.call_tool("ask", json!({})).await.unwrap();
+    assert!(shown.is_error && !shown.text().contains("not found"), "{}", shown.text());
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 use tricorn::TaskOptions;
 use tricorn::client::Handlers;
 use tricorn::jsonrpc::RawJson;
-use tricorn::middleware::{Next, Request};
+use tricorn::middleware::{ConcurrencyLimit, Next, Request};
 use tricorn::prelude::*;
 
 use super::fixture::*;
@@ -104,4 +104,24 @@ async fn no_task_begins_when_the_client_is_gone() {
     stop.go_on.notify_one();
     within("an error", over.notified()).await;
     assert_eq!((server.usage().tasks, gate.started()), (0, 0));
+}
+
+#[tokio::test]
+async fn who_waits_for_a_result_is_not_counted_as_running() {
+    let gate = Arc::<Gate>::default();
+    let limit = ConcurrencyLimit::new(1).max_waiting(0);
+    let server = server(&gate, Some(TaskOptions::new())).middleware(limit);
+    let client = connected(&server, WITH_TASKS, &Handlers::new()).await;
+    let id = begin(&client, "slow", json!({"text": "x"})).await;
+    let waits = ask(&client, "tasks/result", json!({"taskId": id}));
+    let calls = async {
+        until("it runs", || gate.started() == 1).await;
+        let plain = ask(&client, "tools/call", json!({"name": "plain", "arguments": {"text": "y"}})).await;
+        gate.open.add_permits(1);
+        plain
+    };
+    // In this order: the result is asked for first.
+    let (result, plain) = within("both", async { tokio::join!(biased; waits, calls) }).await;
+    assert_eq!(plain.unwrap()["content"][0]["text"], "y");
+    assert_eq!(result.unwrap()["content"][0]["text"], "x");
 }

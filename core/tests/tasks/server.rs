@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tricorn::TaskOptions;
 use tricorn::client::Handlers;
 use tricorn::prelude::*;
+use tricorn::server::{IntoHandler, Kind};
 
 use super::fixture::*;
 
@@ -59,6 +60,34 @@ async fn how_a_tool_may_be_called_is_up_to_the_tool() {
     let listed = client.list_tools().await.unwrap();
     let support: Vec<_> = listed.iter().map(|tool| tool.get("execution").map(|e| e["taskSupport"].clone())).collect();
     assert_eq!(support[..3], [None, Some(json!("optional")), Some(json!("required"))]);
+}
+
+#[tokio::test]
+async fn how_a_tool_of_a_source_may_be_called_is_what_the_source_lists() {
+    let server = Server::new("sources").tasks(TaskOptions::new());
+    let list = |_: Value| async {
+        let tool = |name: &str, support: &str| json!({"name": name, "inputSchema": {"type": "object"}, "execution": {"taskSupport": support}});
+        Ok::<_, HandlerError>(json!([tool("may", "optional"), tool("must", "required"), tool("not", "forbidden")]))
+    };
+    let get = |_: Value| async { Ok::<_, HandlerError>("got") };
+    server.set_source(Kind::Tool, Some(list.into_handler()), Some(get.into_handler()));
+    let client = connected(&server, WITH_TASKS, &Handlers::new()).await;
+    let call = async |name: &str, task: bool| {
+        let mut params = json!({"name": name, "arguments": {}});
+        if task {
+            params["task"] = json!({});
+        }
+        ask(&client, "tools/call", params).await.map(|result| result["task"].is_object()).map_err(|error| error.code())
+    };
+    let refused = Err(Some(-32601));
+    // It has listed nothing yet.
+    assert_eq!((call("may", true).await, call("must", false).await), (refused, Ok(false)));
+    // For whoever calls.
+    connected(&server, WITH_TASKS, &Handlers::new()).await.list_tools().await.unwrap();
+    assert_eq!((call("may", true).await, call("may", false).await), (Ok(true), Ok(false)));
+    assert_eq!((call("must", true).await, call("must", false).await), (Ok(true), refused));
+    assert_eq!((call("not", true).await, call("not", false).await), (refused, Ok(false)));
+    assert_eq!((call("unlisted", true).await, call("unlisted", false).await), (refused, Ok(false)));
 }
 
 #[tokio::test]

@@ -1,12 +1,14 @@
 //! Middleware that refuses: so many requests in a time, so many at once.
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use governor::clock::{Clock, MonotonicClock};
 use governor::middleware::NoOpMiddleware;
-use governor::state::keyed::HashMapStateStore;
+use governor::nanos::Nanos;
+use governor::state::StateStore;
+use governor::state::keyed::{HashMapStateStore, ShrinkableKeyedStateStore};
 use governor::{Quota, RateLimiter};
 use serde_json::json;
 
@@ -17,9 +19,50 @@ use crate::jsonrpc::{RawJson, code};
 
 /// Sessions whose requests are counted apart; when more are active at once, the rest share one count.
 const MAX_SESSIONS: usize = 10_000;
+/// Between two looks for sessions whose counts can be forgotten.
+const SWEEP: Duration = Duration::from_secs(1);
 
-type Limiter =
-    RateLimiter<String, HashMapStateStore<String>, MonotonicClock, NoOpMiddleware<<MonotonicClock as Clock>::Instant>>;
+type Limiter = RateLimiter<String, Sessions, MonotonicClock, NoOpMiddleware<<MonotonicClock as Clock>::Instant>>;
+
+/// The counts of sessions, and under "" that of all others.
+#[derive(Clone, Default)]
+struct Sessions(Arc<HashMapStateStore<String>>);
+
+impl Sessions {
+    /// Whether there is no room for this one, which has no count yet.
+    fn is_full_for(&self, session: &String) -> bool {
+        let counts = self.0.lock();
+        counts.len() >= MAX_SESSIONS && !counts.contains_key(session)
+    }
+}
+
+impl StateStore for Sessions {
+    type Key = String;
+
+    fn measure_and_replace<T, F, E>(&self, session: &String, f: F) -> Result<T, E>
+    where
+        F: Fn(Option<Nanos>) -> Result<(T, Nanos), E>,
+    {
+        match self.is_full_for(session) {
+            true => self.0.measure_and_replace(&String::new(), f),
+            false => self.0.measure_and_replace(session, f),
+        }
+    }
+}
+
+impl ShrinkableKeyedStateStore<String> for Sessions {
+    fn retain_recent(&self, drop_below: Nanos) {
+        self.0.retain_recent(drop_below);
+    }
+
+    fn len(&self) -> usize {
+        ShrinkableKeyedStateStore::len(&*self.0)
+    }
+
+    fn is_empty(&self) -> bool {
+        ShrinkableKeyedStateStore::is_empty(&*self.0)
+    }
+}
 
 /// Lets so many requests through in a time, and answers the others with an error (−32000) that says when to come back
 /// (`data.retryAfter`, in seconds).
@@ -27,6 +70,9 @@ type Limiter =
 pub struct RateLimit {
     quota: Quota,
     limiter: Arc<Limiter>,
+    sessions: Sessions,
+    /// When was last looked for counts that can be forgotten.
+    swept: Arc<Mutex<Option<Instant>>>,
     per_session: bool,
 }
 
@@ -40,14 +86,15 @@ impl RateLimit {
         let apart = Duration::try_from_secs_f64(1.0 / requests).map_err(|_| bad())?;
         let burst = NonZeroU32::new(requests.ceil() as u32).ok_or_else(bad)?;
         let quota = Quota::with_period(apart).ok_or_else(bad)?.allow_burst(burst);
-        Ok(Self { quota, limiter: limiter(quota), per_session: false })
+        let (limiter, sessions) = limiter(quota);
+        Ok(Self { quota, limiter, sessions, swept: Arc::default(), per_session: false })
     }
 
     /// Lets so many through at once after a pause. Default: as many as in one second.
     #[must_use]
     pub fn burst(mut self, requests: NonZeroU32) -> Self {
         self.quota = self.quota.allow_burst(requests);
-        self.limiter = limiter(self.quota);
+        (self.limiter, self.sessions) = limiter(self.quota);
         self
     }
 
@@ -62,27 +109,34 @@ impl RateLimit {
     ///
     /// # Errors
     /// What it is answered with otherwise.
-    fn check(&self, context: &Context) -> Result<()> {
-        let session = context.request().transport.session_id.as_deref().filter(|_| self.per_session);
-        let mut key = session.unwrap_or_default().to_owned();
-        if self.limiter.len() >= MAX_SESSIONS {
+    fn check(&self, session: Option<&str>) -> Result<()> {
+        let session = session.filter(|_| self.per_session).unwrap_or_default().to_owned();
+        if self.sessions.is_full_for(&session) && self.sweeps(MonotonicClock.now()) {
             // Forgets those that are as good as new.
             self.limiter.retain_recent();
-            if self.limiter.len() >= MAX_SESSIONS {
-                key.clear();
-            }
         }
-        self.limiter.check_key(&key).map_err(|refusal| {
+        self.limiter.check_key(&session).map_err(|refusal| {
             let wait = refusal.wait_time_from(MonotonicClock.now()).as_secs_f64();
             let message = format!("too many requests (rate limit): try again in {wait:.1} s");
             let wait = (wait * 1e3).ceil() / 1e3;
             Error::rpc(code::BUSY, message).with_data(RawJson::from_value(&json!({"retryAfter": wait})))
         })
     }
+
+    /// Whether it is time to look for what can be forgotten.
+    fn sweeps(&self, now: Instant) -> bool {
+        let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = swept.is_none_or(|last| now.saturating_duration_since(last) >= SWEEP);
+        if due {
+            *swept = Some(now);
+        }
+        due
+    }
 }
 
-fn limiter(quota: Quota) -> Arc<Limiter> {
-    Arc::new(RateLimiter::new(quota, HashMapStateStore::default(), MonotonicClock))
+fn limiter(quota: Quota) -> (Arc<Limiter>, Sessions) {
+    let sessions = Sessions::default();
+    (Arc::new(RateLimiter::new(quota, sessions.clone(), MonotonicClock)), sessions)
 }
 
 impl std::fmt::Debug for RateLimit {
@@ -93,14 +147,15 @@ impl std::fmt::Debug for RateLimit {
 
 impl Middleware for RateLimit {
     fn handle(&self, request: Request, context: Context, next: Next) -> BoxFuture<Result<RawJson>> {
-        match self.check(&context) {
+        match self.check(context.request().transport.session_id.as_deref()) {
             Ok(()) => next.run(request, &context),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
     }
 }
 
-/// Lets so many requests run at once; others wait their turn, and beyond a number of those are refused (−32000).
+/// Lets so many requests run at once; others wait their turn, and beyond a number of those are refused (−32000). Requests
+/// about tasks are not counted: they wait for what runs.
 #[cfg(feature = "runtime")]
 #[derive(Debug, Clone)]
 pub struct ConcurrencyLimit {
@@ -133,6 +188,9 @@ fn semaphore(permits: usize) -> Arc<tokio::sync::Semaphore> {
 #[cfg(feature = "runtime")]
 impl Middleware for ConcurrencyLimit {
     fn handle(&self, request: Request, context: Context, next: Next) -> BoxFuture<Result<RawJson>> {
+        if request.method.starts_with("tasks/") {
+            return next.run(request, &context);
+        }
         let busy = |most| {
             let message = format!("more than {most} requests at once (concurrency limit): try again later");
             Error::rpc(code::BUSY, message)
@@ -156,5 +214,30 @@ impl Middleware for ConcurrencyLimit {
             drop(permit);
             outcome
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_that_are_known_keep_their_counts_when_there_are_many() {
+        let limit = RateLimit::per_second(0.001).expect("a rate").burst(NonZeroU32::new(2).expect("2")).per_session();
+        for session in 0..MAX_SESSIONS {
+            assert!(limit.check(Some(&session.to_string())).is_ok());
+        }
+        let allowed = |session: &str| (0..3).filter(|_| limit.check(Some(session)).is_ok()).count();
+        assert_eq!((allowed("new"), allowed("newer")), (2, 0), "they share one count");
+        assert_eq!((allowed("0"), allowed("9999")), (1, 1), "they had one already");
+        assert_eq!(limit.limiter.len(), MAX_SESSIONS + 1);
+    }
+
+    #[test]
+    fn it_does_not_look_for_what_can_be_forgotten_at_every_request() {
+        let limit = RateLimit::per_second(1.0).expect("a rate").per_session();
+        let now = Instant::now();
+        let swept = [0, 500, 999, 1000, 1500].map(|millis| limit.sweeps(now + Duration::from_millis(millis)));
+        assert_eq!(swept, [true, false, false, true, false]);
     }
 }

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::call::context::{Clock, Link};
+use crate::call::handler::BoxFuture;
 use crate::call::request::{Answer, CallOptions, Done, Guard};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
@@ -24,8 +25,13 @@ const POLL: Duration = Duration::from_secs(1);
 /// The shortest and the longest that a receiver may want.
 const SHORTEST: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_secs(60);
+/// For the result of a task that is over, when nobody says otherwise.
+const FETCH: Duration = Duration::from_secs(60);
 /// For telling the peer that nobody wants the task any more.
 const CANCEL: Duration = Duration::from_secs(10);
+
+/// Hears of progress.
+type Progress = Arc<dyn Fn(RawJson) + Send + Sync>;
 
 /// Sends a request as it stands, never as a task.
 pub(crate) type Ask = Arc<dyn Fn(&str, Option<RawJson>, &CallOptions) -> Answer + Send + Sync>;
@@ -126,7 +132,8 @@ fn interval_of(task: &Task) -> Duration {
 }
 
 impl Requestor {
-    /// Sends a request as a task, and finishes with its result. Dropping what is returned cancels the task.
+    /// Sends a request as a task, and finishes with its result. Dropping what is returned cancels the task, also one of
+    /// which the peer has not told yet.
     pub(crate) fn start(
         self,
         method: &str,
@@ -185,14 +192,20 @@ impl Requestor {
     ) -> Result<RawJson> {
         let asked = augmented(params.as_ref(), metadata);
         let each = CallOptions { timeout: options.timeout, ..CallOptions::default() };
-        let options = CallOptions { lasting: true, task: None, ..options };
+        let wanted = Arc::new(());
+        let progress = options.progress.map(|tell| while_wanted(&wanted, tell));
+        let options = CallOptions { lasting: true, task: None, progress, ..options };
+        let answer = Some((self.ask)(method, Some(asked), &options));
+        let mut creating = Creating { requestor: self.clone(), method: method.to_owned(), answer };
         // What is kept hears of progress.
-        let (answer, _progress) = (self.ask)(method, Some(asked), &options).kept().await;
+        let (answer, _progress) = creating.answer().await;
         let answer = answer?;
         let Some(task) = created(method, &answer)? else { return Ok(answer) };
         let mut followed = Followed { requestor: self.clone(), id: task.task_id.clone(), over: false };
         let result = self.result(&task, &each).await;
-        followed.over = result.is_ok();
+        // Failed, expired or cancelled, it is over, too.
+        let is_over = |error: &Error| matches!(error.kind(), ErrorKind::Rpc | ErrorKind::Cancelled);
+        followed.over = result.as_ref().map_or_else(is_over, |_| true);
         ask::received(self.revision.rules(), method, params.as_ref(), result?)
     }
 
@@ -201,29 +214,36 @@ impl Requestor {
         task("tasks/get", &(self.ask)("tasks/get", named(id), options).await?)
     }
 
-    /// The result of a task, when it is there. `options` are for what is asked meanwhile.
+    /// The result of a task, when it is there; that of one that is over comes at once, or within a minute. `options` are
+    /// for that, and for what is asked meanwhile.
     pub(crate) async fn result(&self, task: &Task, options: &CallOptions) -> Result<RawJson> {
-        let patient = CallOptions { timeout: Some(Duration::ZERO), ..CallOptions::default() };
+        let timed = |timeout| CallOptions { timeout: Some(timeout), ..CallOptions::default() };
         let (id, clock) = (&task.task_id, self.link.clock());
         let interval = interval_of(task);
-        let mut last = task.status;
+        let (mut last, mut broken) = (task.status, false);
         loop {
-            let mut answer = pin!((self.ask)("tasks/result", named(id), &patient));
-            let error = loop {
+            let over = last.is_terminal();
+            let time = if over { options.timeout.unwrap_or(FETCH) } else { Duration::ZERO };
+            let mut answer = pin!((self.ask)("tasks/result", named(id), &timed(time)));
+            let ended = loop {
                 match first(answer.as_mut(), pin!(sleep(&*clock, interval.max(ALIVE)))).await {
                     First::A(Ok(result)) => return Ok(result),
-                    First::A(Err(error)) => break error,
+                    First::A(Err(error)) => break Some(error),
+                    First::B(()) if over => {}
+                    // It is over for so long, and there is no answer: that was lost.
+                    First::B(()) if last.is_terminal() => break None,
                     First::B(()) => last = self.status(id, options).await?.status,
                 }
             };
-            let again = matches!(error.kind(), ErrorKind::Transport | ErrorKind::Timeout) && !last.is_terminal();
-            match (error.kind(), again) {
+            let Some(error) = ended else { continue };
+            match error.kind() {
                 // A stream that broke off is nothing to the task.
-                (_, true) => {
+                ErrorKind::Transport | ErrorKind::Timeout if !over => {
                     sleep(&*clock, interval).await;
                     last = self.status(id, options).await?.status;
                 }
-                (ErrorKind::Rpc, _) => {
+                ErrorKind::Transport if !std::mem::replace(&mut broken, true) => {}
+                ErrorKind::Rpc => {
                     let cancelled = self.status(id, options).await.is_ok_and(|t| t.status == TaskStatus::Cancelled);
                     return Err(if cancelled { Error::cancelled("the task was cancelled") } else { error });
                 }
@@ -232,11 +252,83 @@ impl Requestor {
         }
     }
 
-    /// Waits until it is time to look at a task again, or something was heard of it.
-    pub(crate) async fn pause(&self, task: &Task, news: &Signal) {
-        let interval = interval_of(task);
+    /// Waits for a task's result for what comes with it, the task's questions; that this ends says nothing.
+    pub(crate) fn hear(&self, id: &str) -> Answer {
+        let patient = CallOptions { timeout: Some(Duration::ZERO), ..CallOptions::default() };
+        (self.ask)("tasks/result", named(id), &patient)
+    }
+
+    /// Tells the peer that nobody wants the task. It may be over already.
+    fn cancel(self, id: &str) -> BoxFuture<()> {
+        let options = CallOptions { timeout: Some(CANCEL), ..CallOptions::default() };
+        let answer = (self.ask)("tasks/cancel", named(id), &options);
+        Box::pin(async move {
+            drop(answer.await);
+            // With the client that it may be.
+            drop(self);
+        })
+    }
+
+    /// Waits until it is time to look at a task again, something was heard of it, or this is answered.
+    pub(crate) async fn pause(
+        &self,
+        task: &Task,
+        news: &Signal,
+        answer: Option<&mut Answer>,
+    ) -> Option<Result<RawJson>> {
         let clock = self.link.clock();
-        first(pin!(news.wait()), pin!(sleep(&*clock, interval))).await;
+        let (heard, asleep) = (pin!(news.wait()), pin!(sleep(&*clock, interval_of(task))));
+        let pause = pin!(first(heard, asleep));
+        let Some(answer) = answer else {
+            pause.await;
+            return None;
+        };
+        match first(Pin::new(answer), pause).await {
+            First::A(outcome) => Some(outcome),
+            First::B(_) => None,
+        }
+    }
+}
+
+/// Tells of progress as long as somebody has this.
+fn while_wanted(wanted: &Arc<()>, tell: Progress) -> Progress {
+    let wanted = Arc::downgrade(wanted);
+    Arc::new(move |params| {
+        if wanted.strong_count() > 0 {
+            tell(params);
+        }
+    })
+}
+
+/// A request that is to become a task. Dropped before its answer, it waits for that and cancels the task: nothing else
+/// would (specification, cancellation: a task is cancelled by `tasks/cancel` alone).
+struct Creating {
+    requestor: Requestor,
+    method: String,
+    answer: Option<Answer>,
+}
+
+impl Creating {
+    async fn answer(&mut self) -> (Result<RawJson>, Option<Guard>) {
+        let Some(answer) = &mut self.answer else { return (Err(Error::cancelled("given up")), None) };
+        let answered = answer.kept().await;
+        self.answer = None;
+        answered
+    }
+}
+
+impl Drop for Creating {
+    fn drop(&mut self) {
+        let Some(answer) = self.answer.take() else { return };
+        let (requestor, method) = (self.requestor.clone(), std::mem::take(&mut self.method));
+        self.requestor.link.spawn(Box::pin(async move {
+            let clock = requestor.link.clock();
+            if let First::A(Ok(result)) = first(pin!(answer), pin!(sleep(&*clock, CANCEL))).await
+                && let Ok(Some(task)) = created(&method, &result)
+            {
+                requestor.cancel(&task.task_id).await;
+            }
+        }));
     }
 }
 
@@ -250,14 +342,7 @@ struct Followed {
 impl Drop for Followed {
     fn drop(&mut self) {
         if !self.over {
-            let options = CallOptions { timeout: Some(CANCEL), ..CallOptions::default() };
-            let answer = (self.requestor.ask)("tasks/cancel", named(&self.id), &options);
-            let ask = self.requestor.ask.clone();
-            self.requestor.link.spawn(Box::pin(async move {
-                // It may be over already.
-                drop(answer.await);
-                drop(ask);
-            }));
+            self.requestor.link.spawn(self.requestor.clone().cancel(&self.id));
         }
     }
 }

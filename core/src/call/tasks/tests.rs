@@ -1,3 +1,4 @@
+mod requestor;
 mod waiting;
 
 use std::sync::Mutex as StdMutex;
@@ -68,12 +69,14 @@ struct Wire {
     slot: SessionSlot,
     said: StdMutex<Vec<(String, Value)>>,
     answers: StdMutex<Vec<(u64, Result<Value, Error>)>>,
+    spawned: StdMutex<Vec<BoxFuture<()>>>,
 }
 
 impl Wire {
     fn new(number: u64, hand: &Arc<Hand>) -> Arc<Self> {
-        let (left, said, answers) = Default::default();
-        Arc::new(Self { number, hand: hand.clone(), heard: true, left, slot: SessionSlot::new(), said, answers })
+        let (left, said, answers, spawned) = Default::default();
+        let (hand, slot) = (hand.clone(), SessionSlot::new());
+        Arc::new(Self { number, hand, heard: true, left, slot, said, answers, spawned })
     }
 
     fn said(&self) -> Vec<(String, Value)> {
@@ -106,7 +109,9 @@ impl Link for Wire {
         }
         self.said.lock().expect("lock").push((method.to_owned(), params));
     }
-    fn spawn(&self, _: BoxFuture<()>) {}
+    fn spawn(&self, future: BoxFuture<()>) {
+        self.spawned.lock().expect("lock").push(future);
+    }
     fn block(&self, work: Box<dyn FnOnce() + Send>) {
         work();
     }

@@ -1,9 +1,10 @@
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::calls::Route;
 use super::members::Joined;
 use super::names::{Named, named};
 use super::{ClientGroup, MAX_SERVERS, all, lock};
@@ -61,17 +62,21 @@ impl Lists {
         self.of(kind).changes
     }
 
-    /// Keeps what was listed after so many changes.
-    pub(super) fn keep(&mut self, kind: Kind, changes: u64, outcome: Result<Vec<Map<String, Value>>>) -> Result<()> {
+    /// Keeps what was listed after so many changes, and gives it back.
+    pub(super) fn keep(
+        &mut self,
+        kind: Kind,
+        changes: u64,
+        outcome: Result<Vec<Map<String, Value>>>,
+    ) -> Result<Definitions> {
         let listed = match outcome {
             Ok(entries) => Ok(entries.into()),
             // Servers with resources need not have templates.
             Err(error) if error.code() == Some(code::METHOD_NOT_FOUND) => Ok(Definitions::default()),
             Err(error) => Err(error),
         };
-        let failure = listed.as_ref().err().cloned();
-        self.of(kind).known = Some((changes, listed));
-        failure.map_or(Ok(()), Err)
+        self.of(kind).known = Some((changes, listed.clone()));
+        listed
     }
 
     fn is_current(&mut self, kind: Kind) -> bool {
@@ -79,15 +84,57 @@ impl Lists {
         list.known.as_ref().is_some_and(|(changes, _)| *changes == list.changes)
     }
 
-    fn known(&mut self, kind: Kind) -> Definitions {
-        match &self.of(kind).known {
-            Some((_, Ok(listed))) => listed.clone(),
-            _ => Definitions::default(),
+    fn known(&mut self, kind: Kind) -> Option<Definitions> {
+        self.of(kind).known.as_ref()?.1.as_ref().ok().cloned()
+    }
+}
+
+/// What a server listed when it last could, by kind and over all of its connections: so that the names of others do not
+/// depend on whether it answers.
+#[derive(Default)]
+pub(super) struct Last(Mutex<[Definitions; Kind::ALL.len()]>);
+
+impl Last {
+    pub(super) fn keep(&self, kind: Kind, listed: Definitions) {
+        lock(&self.0)[kind as usize] = listed;
+    }
+
+    fn of(&self, kind: Kind) -> Definitions {
+        lock(&self.0)[kind as usize].clone()
+    }
+}
+
+/// Whose the public names were when they were listed, by kind: the servers' names.
+#[derive(Default)]
+pub(super) struct Owners([HashMap<String, Arc<str>>; Kind::ALL.len()]);
+
+impl Owners {
+    fn set(&mut self, kind: Kind, entries: &[GroupEntry]) {
+        let mut servers: HashMap<&str, Arc<str>> = HashMap::new();
+        let owned = entries.iter().map(|entry| {
+            let server = servers.entry(&entry.server).or_insert_with(|| entry.server.as_str().into());
+            (entry.name.clone(), server.clone())
+        });
+        self.0[kind as usize] = owned.collect();
+    }
+
+    /// Fails when a name was another server's.
+    ///
+    /// # Errors
+    /// [`Misuse`](ErrorKind::Misuse) naming both.
+    fn check(&self, kind: Kind, name: &str, server: &str) -> Result<()> {
+        match self.0[kind as usize].get(name) {
+            Some(before) if **before != *server => Err(Error::misuse(format!(
+                "the {} {name:?} was one of server {before:?} when the group was listed, and is one of server {server:?} \
+                 now: list it again",
+                kind.word()
+            ))),
+            _ => Ok(()),
         }
     }
 }
 
-/// What is known of one kind at one moment.
+/// What is known of one kind at one moment, of the servers that have told.
 pub(super) struct Snapshot {
     kind: Kind,
     pub(super) servers: Vec<(String, Joined)>,
@@ -134,19 +181,28 @@ impl ClientGroup {
     /// A public name is the thing's own where no other server has one of that name, else (or with
     /// [`Prefix::Always`](super::Prefix::Always)) `server_name`: characters of the server's name outside
     /// `[A-Za-z0-9_-]` become `_`, and what is longer than 64 characters is cut and ends in a digest. The names depend
-    /// on nothing but what is listed.
+    /// on nothing but what is listed; of servers that fail or have gone, what they listed last counts.
     pub async fn list(&self, kind: Kind, options: &CallOptions) -> GroupListing {
+        let failures = self.ask(kind, options).await;
+        let snapshot = self.snapshot(kind);
+        let entries: Vec<_> = snapshot
+            .iter()
+            .map(|((server, _), name, definition)| GroupEntry {
+                server: server.clone(),
+                name: name.to_owned(),
+                definition: definition.clone(),
+            })
+            .collect();
+        lock(&self.0.owners).set(kind, &entries);
+        GroupListing { entries, failures }
+    }
+
+    /// Asks all servers of this kind for their lists. Says whose are missing.
+    async fn ask(&self, kind: Kind, options: &CallOptions) -> BTreeMap<String, Error> {
         let ask =
             |(name, server): (String, Joined)| async move { Some((name, server.list(kind, options).await.err()?)) };
         let asked = self.declaring(kind).into_iter().map(ask).collect();
-        let failures = all(asked, MAX_SERVERS).await.into_iter().flatten().collect();
-        let snapshot = self.snapshot(kind);
-        let entries = snapshot.iter().map(|((server, _), name, definition)| GroupEntry {
-            server: server.clone(),
-            name: name.to_owned(),
-            definition: definition.clone(),
-        });
-        GroupListing { entries: entries.collect(), failures }
+        all(asked, MAX_SERVERS).await.into_iter().flatten().collect()
     }
 
     /// What is known, after those servers were asked of which nothing is known any more.
@@ -166,10 +222,34 @@ impl ClientGroup {
     }
 
     fn snapshot(&self, kind: Kind) -> Snapshot {
-        let servers = self.declaring(kind);
-        let lists: Vec<_> = servers.iter().map(|(_, server)| lock(&server.watch.lists).known(kind)).collect();
-        let views: Vec<_> = servers.iter().zip(&lists).map(|((name, _), list)| (name.as_str(), &list[..])).collect();
-        let named = named(kind, &views, self.0.options.prefix);
+        let (mut names, mut counted, mut shown) = (Vec::new(), Vec::new(), Vec::new());
+        let members = lock(&self.0.members).all();
+        for (name, joined, last) in members {
+            let list = match &joined {
+                Some(joined) if !joined.client.capabilities().declares(kind.capability()) => Definitions::default(),
+                Some(joined) => match lock(&joined.watch.lists).known(kind) {
+                    Some(known) => {
+                        shown.push((names.len(), (name.clone(), joined.clone())));
+                        known
+                    }
+                    None => last.of(kind),
+                },
+                None => last.of(kind),
+            };
+            names.push(name);
+            counted.push(list);
+        }
+        let views: Vec<_> = names.iter().zip(&counted).map(|(name, list)| (name.as_str(), &list[..])).collect();
+        let mut named = named(kind, &views, self.0.options.prefix);
+        named.retain_mut(|it| match shown.iter().position(|(place, _)| *place == it.server) {
+            Some(place) => {
+                it.server = place;
+                true
+            }
+            None => false,
+        });
+        let (places, servers): (Vec<_>, Vec<_>) = shown.into_iter().unzip();
+        let lists = places.into_iter().map(|place| counted[place].clone()).collect();
         Snapshot { kind, servers, lists, named }
     }
 
@@ -177,15 +257,20 @@ impl ClientGroup {
     /// and the thing's own name there. Asks the servers once when the name is not known.
     ///
     /// # Errors
-    /// [`Misuse`](ErrorKind::Misuse) naming what is near, and the servers that are not connected.
-    pub(crate) async fn route(&self, kind: Kind, name: &str) -> Result<super::calls::Route> {
+    /// [`Misuse`](ErrorKind::Misuse) naming what is near, and the servers that are not connected; for a name that was
+    /// another server's in the last listing.
+    pub(crate) async fn route(&self, kind: Kind, name: &str) -> Result<Route> {
         let before = self.known(kind).await;
-        if let Some(found) = super::calls::Route::of(before.find(name)) {
-            return Ok(found);
-        }
-        let listing = self.list(kind, &CallOptions::default()).await;
-        let now = self.snapshot(kind);
-        super::calls::Route::of(now.find(name)).ok_or_else(|| self.unknown(kind, name, &now, &listing.failures))
+        let route = match Route::of(before.find(name)) {
+            Some(found) => found,
+            None => {
+                let failures = self.ask(kind, &CallOptions::default()).await;
+                let now = self.snapshot(kind);
+                Route::of(now.find(name)).ok_or_else(|| self.unknown(kind, name, &now, &failures))?
+            }
+        };
+        lock(&self.0.owners).check(kind, name, &route.server)?;
+        Ok(route)
     }
 
     fn unknown(&self, kind: Kind, name: &str, known: &Snapshot, unlisted: &BTreeMap<String, Error>) -> Error {

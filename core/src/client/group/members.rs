@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::{Duration, Instant};
 
-use super::listing::Lists;
+use super::listing::{Last, Lists};
 use super::servers::Way;
 use super::{MAX_SERVERS, Shared, lock};
 use crate::call::CallOptions;
@@ -21,6 +22,7 @@ struct Member {
     name: String,
     way: Way,
     state: State,
+    last: Arc<Last>,
 }
 
 enum State {
@@ -40,10 +42,10 @@ pub(super) struct Joined {
 }
 
 /// What is heard of one connection.
-#[derive(Default)]
 pub(super) struct Watch {
     ended: OnceLock<Error>,
     pub(super) lists: Mutex<Lists>,
+    last: Arc<Last>,
 }
 
 impl Member {
@@ -82,7 +84,7 @@ impl Members {
         if self.list.len() >= MAX_SERVERS {
             return Err(Error::misuse(format!("a group has at most {MAX_SERVERS} servers")));
         }
-        self.list.push(Member { name: name.to_owned(), way, state: State::Waiting });
+        self.list.push(Member { name: name.to_owned(), way, state: State::Waiting, last: Arc::default() });
         Ok(())
     }
 
@@ -111,6 +113,12 @@ impl Members {
     pub(super) fn joined(&self) -> Vec<(String, Joined)> {
         let joined = |member: &Member| Some((member.name.clone(), member.joined()?.clone()));
         self.list.iter().filter_map(joined).collect()
+    }
+
+    /// All in their order, with their connections and what they listed last.
+    pub(super) fn all(&self) -> Vec<(String, Option<Joined>, Arc<Last>)> {
+        let all = self.list.iter().map(|member| (member.name.clone(), member.joined().cloned(), member.last.clone()));
+        all.collect()
     }
 
     pub(super) fn failures(&self) -> BTreeMap<String, Error> {
@@ -148,14 +156,15 @@ pub(super) fn begin(group: &Arc<Shared>, name: &str) -> Result<(Attempt, Option<
         .find_mut(name)
         .ok_or_else(|| Error::misuse(format!("the group has no server {name:?}, only: {known}")))?;
     let before = std::mem::replace(&mut member.state, State::Connecting(number));
-    let way = member.way.clone();
+    let (way, last) = (member.way.clone(), member.last.clone());
     drop(members);
     let old = match before {
         State::Connected(joined) => Some(joined.client),
         _ => None,
     };
     let (group, name) = (Arc::downgrade(group), name.to_owned());
-    Ok((Attempt { group, name, number, way, watch: Arc::default(), finished: false }, old))
+    let watch = Arc::new(Watch { ended: OnceLock::new(), lists: Mutex::default(), last });
+    Ok((Attempt { group, name, number, way, watch, finished: false }, old))
 }
 
 impl Attempt {
@@ -165,11 +174,12 @@ impl Attempt {
         let handlers = (group.handlers)(&self.name);
         let heard = handlers.heard().clone();
         let handlers = handlers.events(Watching { watch: self.watch.clone(), heard: heard.clone() });
-        let client = way.connect(group.options.client.clone(), handlers, group.options.connect_within()?).await?;
+        let (within, begun) = (group.options.connect_within()?, Instant::now());
+        let client = way.connect(group.options.client.clone(), handlers, within).await?;
         let level = *lock(&group.log_level);
         if let Some(level) = level
             && client.capabilities().has("logging")
-            && let Err(error) = client.set_log_level(level).await
+            && let Err(error) = client.set_log_level_with(level, &options(&client, within, begun)).await
         {
             heard.warning(&format!("server {:?}: its log level could not be set: {error}", self.name));
         }
@@ -212,6 +222,15 @@ impl Drop for Attempt {
     }
 }
 
+/// What is left of the time to connect, for a request.
+fn options(client: &Client, within: Duration, begun: Instant) -> CallOptions {
+    if within.is_zero() {
+        return CallOptions::new();
+    }
+    let left = within.saturating_sub(begun.elapsed()).max(Duration::from_millis(1));
+    CallOptions::new().timeout(client.connected.timeout.map_or(left, |timeout| timeout.min(left)))
+}
+
 /// Hears what concerns the group, and passes everything on.
 struct Watching {
     watch: Arc<Watch>,
@@ -238,7 +257,7 @@ impl Events for Watching {
 
     fn closed(&self, reason: &Error) {
         let _ = self.watch.ended.set(reason.clone());
-        // Nothing of an ended connection is kept but the reason.
+        // Nothing of an ended connection is kept but the reason, and what counts for names.
         *lock(&self.watch.lists) = Lists::default();
         self.heard.closed(reason);
     }
@@ -249,6 +268,8 @@ impl Joined {
     pub(super) async fn list(&self, kind: Kind, options: &CallOptions) -> Result<()> {
         let changes = lock(&self.watch.lists).begin(kind);
         let outcome = self.client.pages(kind, options).all().await;
-        lock(&self.watch.lists).keep(kind, changes, outcome)
+        let listed = lock(&self.watch.lists).keep(kind, changes, outcome)?;
+        self.watch.last.keep(kind, listed);
+        Ok(())
     }
 }

@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::options::{seconds, setters};
 use crate::protocol::LogLevel;
 
+use listing::Owners;
 pub use listing::{GroupEntry, GroupListing};
 use members::Members;
 pub use servers::{Connect, Servers};
@@ -126,6 +127,7 @@ struct Shared {
     members: Mutex<Members>,
     /// What new connections are told.
     log_level: Mutex<Option<LogLevel>>,
+    owners: Mutex<Owners>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -168,7 +170,7 @@ impl ClientGroup {
             members.add(&name, way)?;
         }
         let (handlers, members) = (Box::new(handlers), Mutex::new(members));
-        Ok(Self(Arc::new(Shared { options, handlers, members, log_level: Mutex::default() })))
+        Ok(Self(Arc::new(Shared { options, handlers, members, log_level: Mutex::default(), owners: Mutex::default() })))
     }
 
     /// Connects whatever was never connected, and waits for that.

@@ -5,12 +5,17 @@ use super::*;
 /// Our own request for that.
 const PING: CallId = CallId(u64::MAX - 2);
 
+/// When a ping was not delivered, between two tries.
+const RETRY: Duration = Duration::from_secs(1);
+
 /// How long nothing has come from the peer, and what was done about it.
 #[derive(Debug)]
 pub(super) struct Silence {
     since: Duration,
     /// When it was asked, while that is not answered.
     asked: Option<Duration>,
+    /// When it was first asked of several times that were not delivered, and when it is the next one's turn.
+    failing: Option<(Duration, Duration)>,
     /// What belongs to no request finds its way to the peer at present.
     reachable: bool,
     /// It was silent for too long.
@@ -19,7 +24,7 @@ pub(super) struct Silence {
 
 impl Default for Silence {
     fn default() -> Self {
-        Self { since: Duration::ZERO, asked: None, reachable: true, lost: false }
+        Self { since: Duration::ZERO, asked: None, failing: None, reachable: true, lost: false }
     }
 }
 
@@ -37,6 +42,7 @@ impl Connection {
 
     pub(super) fn heard(&mut self, now: Duration) {
         self.silence.since = now;
+        self.silence.failing = None;
     }
 
     /// When the peer is to be asked, if nothing comes from it.
@@ -47,7 +53,11 @@ impl Connection {
             Phase::Modern(_) => self.facts.role == Role::Client,
             _ => false,
         };
-        if pings && self.silence.asked.is_none() { self.silence.since.checked_add(interval) } else { None }
+        match self.silence.failing {
+            _ if !pings || self.silence.asked.is_some() => None,
+            Some((_, again)) => Some(again),
+            None => self.silence.since.checked_add(interval),
+        }
     }
 
     pub(super) fn ping_if_due(&mut self, now: Duration, out: &mut Vec<Action>) {
@@ -57,11 +67,13 @@ impl Connection {
         self.silence.since = now;
         // A server may wait for an answer of ours before it does anything else.
         if !self.silence.reachable || self.is_asked() {
+            self.silence.failing = None;
             return;
         }
         self.silence.asked = Some(now);
+        let first = self.silence.failing.map_or(now, |(first, _)| first);
         let mut invocation = Invocation::new(PING, "ping", None);
-        invocation.timeout = Some(keep_alive.timeout);
+        invocation.timeout = Some(keep_alive.timeout.saturating_sub(now.saturating_sub(first)));
         invocation.idempotent = true;
         // Before whatever waits its turn.
         self.send_request(Outgoing::new(invocation, now), out);
@@ -74,16 +86,28 @@ impl Connection {
         }
         let asked = self.silence.asked.take();
         let heard = asked.is_some_and(|asked| self.silence.since > asked);
+        let failing = self.silence.failing.take();
         // An error of the peer's own is a sign of life as well.
         if let Err(error) = outcome
             && error.kind() != ErrorKind::Rpc
             && !heard
             && self.silence.reachable
         {
+            // An intermediary may be busy, or the peer just restarting.
+            if let (ErrorKind::Transport, Some(asked), Some(keep_alive)) = (error.kind(), asked, self.facts.keep_alive)
+            {
+                let first = failing.map_or(asked, |(first, _)| first);
+                let again = asked.saturating_add(RETRY);
+                if again < first.saturating_add(keep_alive.timeout) {
+                    self.silence.failing = Some((first, again));
+                    self.sooner = true;
+                    return true;
+                }
+            }
             let peer = if self.facts.role == Role::Client { "server" } else { "client" };
             let error = match error.kind() {
                 ErrorKind::Timeout => {
-                    let seconds = outgoing.timeout.unwrap_or_default().as_secs_f64();
+                    let seconds = self.facts.keep_alive.map_or(0.0, |keep_alive| keep_alive.timeout.as_secs_f64());
                     Error::closed(format!("the {peer} did not answer a ping for {seconds} s (ping_timeout)"))
                 }
                 kind => Error::new(kind, format!("the {peer} did not answer a ping: {}", error.message())),

@@ -94,6 +94,47 @@ fn a_peer_that_cannot_be_reached_or_waits_for_us_is_let_be() {
     assert_eq!(one(&tick(&mut c, 21))["method"], "ping");
 }
 
+fn id_of(ping: &Value) -> Id {
+    let Some(id) = ping["id"].as_i64() else { panic!("{ping}") };
+    Id::Number(id)
+}
+
+fn refused(c: &mut Connection, seconds: u64, ping: &Value) -> Option<String> {
+    let refused = Error::new(ErrorKind::Transport, "connection refused");
+    reason(&c.handle(at(seconds), Input::Undelivered(id_of(ping), refused)))
+}
+
+#[test]
+fn a_ping_that_is_not_delivered_is_sent_again_for_as_long_as_an_answer_would_be_waited_for() {
+    let mut c = pinging(Role::Client);
+    let mut ping = one(&tick(&mut c, 10));
+    for second in 10..29 {
+        assert_eq!(refused(&mut c, second, &ping), None);
+        assert!(c.is_due_sooner() && c.next_tick() == Some(at(second + 1)));
+        ping = one(&tick(&mut c, second + 1));
+        assert_eq!(ping["method"], "ping");
+    }
+    let ended = refused(&mut c, 29, &ping);
+    assert_eq!(ended.as_deref(), Some("Transport: the server did not answer a ping: connection refused"));
+    assert!(c.is_lost() && c.next_tick().is_none());
+
+    // What follows is given the rest of the time.
+    let mut c = pinging(Role::Client);
+    let ping = one(&tick(&mut c, 10));
+    assert_eq!(refused(&mut c, 22, &ping), None);
+    one(&tick(&mut c, 22));
+    assert_eq!(c.next_tick(), Some(at(30)));
+    let ended = reason(&tick(&mut c, 30)).expect("the end");
+    assert_eq!(ended, "Closed: the server did not answer a ping for 20 s (ping_timeout)");
+
+    // A sign of life ends that.
+    let mut c = pinging(Role::Client);
+    let ping = one(&tick(&mut c, 10));
+    assert_eq!(refused(&mut c, 10, &ping), None);
+    hear(&mut c, 11, json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
+    assert_eq!(c.next_tick(), Some(at(21)));
+}
+
 #[test]
 fn a_modern_client_discovers_instead_and_a_modern_server_is_silent() {
     let mut facts = Arc::into_inner(facts(Role::Client, 4)).expect("the only one");
@@ -108,10 +149,9 @@ fn a_modern_client_discovers_instead_and_a_modern_server_is_silent() {
     assert!(c.is_due_sooner(), "sooner than the end of opening");
     let ping = one(&tick(&mut c, 10));
     assert_eq!(ping["method"], "server/discover");
-    let lost = Error::new(ErrorKind::Transport, "connection refused");
-    let Some(id) = ping["id"].as_i64().map(Id::Number) else { panic!("{ping}") };
-    let ended = reason(&c.handle(at(11), Input::Undelivered(id, lost)));
-    assert_eq!(ended.as_deref(), Some("Transport: the server did not answer a ping: connection refused"));
+    let lost = Error::closed("the stream has ended");
+    let ended = reason(&c.handle(at(11), Input::Undelivered(id_of(&ping), lost)));
+    assert_eq!(ended.as_deref(), Some("Closed: the server did not answer a ping: the stream has ended"));
 
     let mut facts = Arc::into_inner(self::facts(Role::Server, 4)).expect("the only one");
     facts.keep_alive = Some(KeepAlive { interval: at(10), timeout: at(20) });
