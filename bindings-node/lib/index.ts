@@ -64,6 +64,7 @@ export {
   logging,
   type MethodTiming,
   type Middleware,
+  type MiddlewareRequest,
   type Next,
   type RecordLogger,
   type RequestRecord,

@@ -61,13 +61,13 @@ pub(crate) async fn main() -> tricorn::Result<()> {
     }
     client.close().await;
 
-    options.revision = Some("2025-11-25".into());
+    let options = options.revision("2025-11-25");
     let handlers = Handlers::new().sampling((|| async { Ok("hello") }).into_handler());
     let client = Client::in_memory_with(&app, &options, &handlers).await?;
     println!("client: {}", client.call_tool("caller", json!({})).await?.text());
     client.close().await;
 
-    options.revision = Some("2020-01-01".into());
+    let options = options.revision("2020-01-01");
     if let Err(error) = Client::in_memory(&app, &options).await {
         println!("unknown revision: {}", error.kind().as_str());
     }

@@ -49,7 +49,7 @@ pub(crate) async fn main() -> tricorn::Result<()> {
     println!("wrong: {}", client.call_tool("add", json!({"a": "one", "b": 2})).await?.text());
     client.close().await;
 
-    options.revision = Some("2025-11-25".into());
+    let options = ClientOptions::new().revision("2025-11-25");
     let handlers = Handlers::new().elicitation(yes.into_handler());
     let client = Client::in_memory_with(&app, &options, &handlers).await?;
     println!("asking: {}", client.call_tool("confirm", json!({})).await?.text());
