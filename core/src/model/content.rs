@@ -187,18 +187,31 @@ impl CallToolResult {
         self.content.iter().filter_map(Content::as_text).collect::<Vec<_>>().join("\n")
     }
 
-    /// The structured content, decoded. A value that is no object comes as `{"result": value}` in legacy revisions;
-    /// it is decoded alike.
+    /// The structured content, or else the text read as JSON (a `String` as it is), decoded. A value that is no object
+    /// comes as `{"result": value}` in legacy revisions; it is decoded alike.
     ///
     /// # Errors
-    /// [`PeerMisbehaved`](crate::ErrorKind::PeerMisbehaved) when there is none or it does not fit `T`.
+    /// [`PeerMisbehaved`](crate::ErrorKind::PeerMisbehaved) when it does not fit `T`, or the tool failed and gave none.
     pub fn structured_as<T: serde::de::DeserializeOwned>(&self) -> crate::Result<T> {
         let Some(raw) = &self.structured_content else {
-            return Err(crate::Error::new(crate::ErrorKind::PeerMisbehaved, "the result has no structuredContent"));
+            return self.text_as();
         };
         raw.to()
             .or_else(|error| wrapped(raw).ok_or(error))
             .map_err(|e| crate::Error::new(crate::ErrorKind::PeerMisbehaved, format!("structuredContent: {e}")))
+    }
+
+    fn text_as<T: serde::de::DeserializeOwned>(&self) -> crate::Result<T> {
+        let (text, kind) = (self.text(), crate::ErrorKind::PeerMisbehaved);
+        if self.is_error {
+            return Err(crate::Error::new(
+                kind,
+                format!("the result has no structuredContent, the tool failed: {text}"),
+            ));
+        }
+        let plain = std::any::type_name::<T>() == std::any::type_name::<String>();
+        let read = if plain { serde_json::from_value(text.into()) } else { serde_json::from_str(&text) };
+        read.map_err(|e| crate::Error::new(kind, format!("the result has no structuredContent, and its text: {e}")))
     }
 }
 
@@ -216,6 +229,19 @@ fn wrapped<T: serde::de::DeserializeOwned>(raw: &RawJson) -> Option<T> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn without_structured_content_the_text_is_read() {
+        let result = |text: &str| CallToolResult::new([Content::text(text)]);
+        assert_eq!(result("3").structured_as::<i64>().expect("a number"), 3);
+        assert_eq!(result("[1, 2]").structured_as::<Vec<i64>>().expect("numbers"), [1, 2]);
+        for text in ["3", "\"3\"", "three"] {
+            assert_eq!(result(text).structured_as::<String>().expect("text"), text);
+        }
+        assert!(result("three").structured_as::<i64>().is_err());
+        assert!(CallToolResult::failed("3").structured_as::<i64>().is_err());
+        assert!(CallToolResult::default().structured_as::<()>().is_err());
+    }
 
     #[test]
     fn structured_content_is_found_in_its_wrapping() {
