@@ -61,7 +61,10 @@ export interface Answers {
   readonly roots?: readonly RootLike[] | ((ctx: RequestContext) => readonly RootLike[] | Promise<readonly RootLike[]>);
 }
 
-/** What a client hears of its server besides answers. */
+/**
+ * What a client hears of its server besides answers. With any of these the program goes on until the client is closed:
+ * {@link Client.unref} says otherwise.
+ */
 export interface Listeners {
   /** Hears the server's log, as far as {@link Client.setLogLevel} or a request asked for it. */
   readonly onLog?: (message: LoggingMessageNotificationParams) => void;

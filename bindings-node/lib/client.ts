@@ -2,12 +2,12 @@
 
 import { AsyncResource } from "node:async_hooks";
 import type * as Addon from "./addon.js";
-import { answerWith, heard, type RootLike, setRoots } from "./answering.js";
+import { answerWith, heard, LISTENERS, type RootLike, setRoots } from "./answering.js";
 import type { Suggestions } from "./completion.js";
 import { CALLBACKS, type ClientOptions, type Made, make } from "./connecting.js";
 import { ClosedError, MisuseError, native, TricornError, UnsupportedError } from "./errors.js";
-import { type Home, logError, toJson } from "./handler.js";
-import { addon, listen, newSource, wait, warn } from "./host.js";
+import { type Home, logError } from "./handler.js";
+import { addon, hold, listen, newSource, release, wait, warn } from "./host.js";
 import { type MethodTiming, type Middleware, type RequestRecord, wrap } from "./middleware.js";
 import { checkFunctions } from "./options.js";
 import {
@@ -19,7 +19,7 @@ import {
   type ResourceTemplatePage,
   type ToolPage,
 } from "./pages.js";
-import { type RequestOptions, requested } from "./requesting.js";
+import { type RequestOptions, requested, texts } from "./requesting.js";
 import { CallToolResult, ReadResourceResult } from "./result.js";
 import { Server } from "./server.js";
 import type { Target } from "./target.js";
@@ -114,6 +114,9 @@ export class Client {
   readonly #news = new News();
   readonly #hear: (name: string, params: ClientEvent) => void;
   #connected: Connected | undefined;
+  /** Whether the program is to go on for what is heard, and does. */
+  #waits: boolean;
+  #held = false;
   #closing: Promise<void> | undefined;
 
   static {
@@ -134,6 +137,7 @@ export class Client {
     const around = middleware.flatMap((one: Middleware) => wrap(engine, one, home, logs, true));
     this.#answers = [...answerWith(engine, options, home), ...around];
     this.#listed = Array.isArray(options.roots);
+    this.#waits = LISTENERS.some((name) => options[name] !== undefined);
     this.#hear = (name: string, params: ClientEvent) => {
       if (name === "notification") {
         if (params.method === "notifications/tasks/status") this.#news.tell(params.params?.taskId ?? "");
@@ -263,7 +267,7 @@ export class Client {
    * Calls a tool as a task, which is there when this settles: its result can be had later. Experimental.
    *
    * @param options.ttl milliseconds for which task and result are wanted, from now on; the server may decide otherwise
-   * @throws {UnsupportedError} when the server has no tasks; nothing was sent
+   * @throws {UnsupportedError} when the server has no tasks, or listed the tool as one that is none; nothing was sent
    * @throws {RpcError} with -32601 when the tool cannot be called as one
    */
   async callToolTask<T = unknown>(
@@ -413,9 +417,33 @@ export class Client {
     await this.close();
   }
 
+  /**
+   * Keeps the program running while this client is connected, as a socket does. So it is when one of `onLog`,
+   * `onResourceUpdated`, `onListChanged`, `onNotification` was given; else a program that waits for nothing ends.
+   */
+  ref(): this {
+    return this.#wait(true);
+  }
+
+  /** Lets the program end though this client is connected: only requests that wait for their answer keep it running. */
+  unref(): this {
+    return this.#wait(false);
+  }
+
   /** Gauges of this connection: requests in flight, and so on. */
   metrics(): ClientMetrics {
     return JSON.parse(this.#native.metrics()) as ClientMetrics;
+  }
+
+  #wait(waits: boolean): this {
+    this.#waits = waits;
+    this.#hold(waits && open.has(this));
+    return this;
+  }
+
+  #hold(held: boolean): void {
+    if (held !== this.#held) (held ? hold : release)();
+    this.#held = held;
   }
 
   #sender(options?: RequestOptions) {
@@ -444,29 +472,18 @@ export class Client {
     listen(this.#source, this.#hear);
     if (open.size === 0) process.on("beforeExit", closeAll);
     open.set(this, [server, this.#answers]);
+    this.#hold(this.#waits);
   }
 
   #forget(): void {
     listen(this.#source, undefined);
+    this.#hold(false);
     if (open.delete(this) && open.size === 0) process.off("beforeExit", closeAll);
   }
 }
 
 function withMeta(params: Record<string, unknown>, options: CallOptions | undefined): Record<string, unknown> {
   return options?.meta ? { ...params, _meta: options.meta } : params;
-}
-
-/** The arguments of a prompt, which the protocol has as text. */
-function texts(args: Readonly<Record<string, unknown>>): Record<string, string> {
-  const given = Object.entries(args).filter(([, value]) => value !== undefined && value !== null);
-  return Object.fromEntries(given.map(([name, value]) => [name, text(value)]));
-}
-
-/** Text as it is, also that of a date or a URL, and anything else as JSON. */
-function text(value: unknown): string {
-  if (typeof value === "string") return value;
-  const json = toJson(value);
-  return json.startsWith('"') ? (JSON.parse(json) as string) : json;
 }
 
 type ClientEvent = RequestRecord & {

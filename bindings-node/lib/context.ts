@@ -233,7 +233,7 @@ export class Context<State = unknown> extends RequestContext {
 
   /**
    * Asks the user to visit a page, such as one to sign in. `accept` means that they will; when they are done there,
-   * {@link notify} the client by `notifications/elicitation/complete` with the id.
+   * tell the client by {@link elicitationComplete} with the id.
    *
    * @param elicitationId names the question
    */
@@ -246,6 +246,16 @@ export class Context<State = unknown> extends RequestContext {
     const params = { mode: "url", message, url: String(url), elicitationId };
     const { action } = (await this.ask("elicitation/create", params, options)) as unknown as ElicitResult;
     return action;
+  }
+
+  /**
+   * Tells the client that the visit to a page is over (2025-11-25), so that it need not ask the user.
+   *
+   * @param elicitationId what the page was asked for with, by {@link elicitUrl} or a {@link UrlElicitationRequiredError}
+   * @returns false when the call is over
+   */
+  elicitationComplete(elicitationId: string): boolean {
+    return this.notify("notifications/elicitation/complete", { elicitationId });
   }
 
   /**

@@ -164,14 +164,17 @@ function finish(op: number): Op | undefined {
 }
 
 // The wake-up is weak, so that an idle bridge never keeps a program running. What does is one
-// timer that is referenced while an operation is pending.
-function hold(): void {
+// timer that is referenced while an operation is pending, or a client has somebody to tell what it hears.
+
+/** Keeps the event loop alive until {@link release} has been called as often. */
+export function hold(): void {
   if (holds++ > 0) return;
   keepAlive ??= setInterval(() => {}, 0x7fffffff);
   keepAlive.ref();
 }
 
-function release(): void {
+/** Takes a {@link hold} back. */
+export function release(): void {
   if (--holds === 0) keepAlive?.unref();
 }
 

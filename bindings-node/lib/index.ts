@@ -65,6 +65,7 @@ export {
   logging,
   type MethodTiming,
   type Middleware,
+  type MiddlewareRequest,
   type Next,
   type RecordLogger,
   type RequestRecord,

@@ -7,7 +7,24 @@ import { addon, bridge, handle, register, thrownHere, wait } from "./host.js";
 import { toEngine, withOptions } from "./options.js";
 import { enter, goOn, leave } from "./passing.js";
 import { own } from "./received.js";
-import type { Request, Result } from "./types.js";
+import type { CompleteRequestParams, LoggingLevel, Request, Result } from "./types.js";
+
+/** Parameters: what is known of them, and whatever else there is. */
+type Params<Known = unknown> = Known & { _meta?: { [key: string]: unknown }; [key: string]: unknown };
+
+/** A request as it comes to middleware: its `method` says what is known of its `params`. */
+export type MiddlewareRequest =
+  | { method: "tools/call"; params: Params<{ name: string; arguments?: { [key: string]: unknown } }> }
+  | { method: "prompts/get"; params: Params<{ name: string; arguments?: { [key: string]: string } }> }
+  | { method: "resources/read" | "resources/subscribe" | "resources/unsubscribe"; params: Params<{ uri: string }> }
+  | { method: "completion/complete"; params: Params<Pick<CompleteRequestParams, "ref" | "argument" | "context">> }
+  | { method: "logging/setLevel"; params: Params<{ level: LoggingLevel }> }
+  | { method: "tasks/get" | "tasks/result" | "tasks/cancel"; params: Params<{ taskId: string }> }
+  | {
+      method: "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" | "tasks/list";
+      params?: Params<{ cursor?: string }>;
+    }
+  | { method: "ping" | "server/discover" | "subscriptions/listen"; params?: Params };
 
 /**
  * Lets a request go on, with the parameters that it has now, and returns the result object. It may be called again, to
@@ -36,7 +53,7 @@ export type Next<C extends RequestContext = Context> = (
  * a server's client, as from a handler; the very same error to who sent a client's request.
  */
 export type Middleware<C extends RequestContext = Context> = (
-  request: Request,
+  request: MiddlewareRequest,
   context: C,
   next: Next<C>,
 ) => Result | Promise<Result>;
@@ -210,7 +227,7 @@ async function around<C extends RequestContext>(
   enter(key);
   try {
     const { method, params } = given;
-    return await middleware(params ? { method, params } : { method }, ctx, next);
+    return await middleware((params ? { method, params } : { method }) as MiddlewareRequest, ctx, next);
   } finally {
     leave(key);
     returned.abort();

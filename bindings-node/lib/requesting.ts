@@ -1,6 +1,7 @@
 /** A request on its way to the peer, whichever side sends it. */
 
 import { TricornError } from "./errors.js";
+import { toJson } from "./handler.js";
 import { wait } from "./host.js";
 import { toEngine } from "./options.js";
 
@@ -77,4 +78,17 @@ export function engineRequest({ onProgress, timeout, maxTimeout, idempotent, tas
 /** A time limit as the engine takes it: null for none, however that was said. */
 export function limit(milliseconds: number | null | undefined): number | null {
   return milliseconds === 0 || milliseconds === Number.POSITIVE_INFINITY ? null : (milliseconds ?? null);
+}
+
+/** The arguments of a prompt, which the protocol has as text. */
+export function texts(args: Readonly<Record<string, unknown>>): Record<string, string> {
+  const given = Object.entries(args).filter(([, value]) => value !== undefined && value !== null);
+  return Object.fromEntries(given.map(([name, value]) => [name, text(value)]));
+}
+
+/** Text as it is, also that of a date or a URL, and anything else as JSON. */
+function text(value: unknown): string {
+  if (typeof value === "string") return value;
+  const json = toJson(value);
+  return json.startsWith('"') ? (JSON.parse(json) as string) : json;
 }

@@ -42,7 +42,7 @@ export class Server<State = unknown> extends Offer<State> {
   /** The engine refers to handlers weakly: this keeps them, by kind and name. */
   readonly #kept: Map<string, readonly object[]>;
   readonly #middleware: object[] = [];
-  readonly #heard: Heard = { logs: [], onListening: undefined };
+  readonly #heard: Heard;
   readonly #home: Home;
   readonly #maxMessageBytes: number;
   #mount: HttpMount | undefined;
@@ -86,6 +86,7 @@ export class Server<State = unknown> extends Offer<State> {
     this.#maxMessageBytes = options.maxMessageBytes ?? 4 << 20;
     if (lifespan && state !== undefined) throw new MisuseError("lifespan makes the state: leave out one of them");
     if (lifespan) this.#kept.set("lifespan", liveBy(this.#native, lifespan, this.#home));
+    this.#heard = { logs: [], onListening: undefined, home: new WeakRef(home) };
     hear(this.#source, this.#heard);
     forgotten.register(this, this.#source);
   }

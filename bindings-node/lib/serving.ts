@@ -1,5 +1,7 @@
 /** What can be said of a server, and what it says of itself. */
 
+import { MisuseError } from "./errors.js";
+import type { Home } from "./handler.js";
 import { listen, warn } from "./host.js";
 import type { Lifespan } from "./lifespan.js";
 import type { MethodTiming, RequestRecord } from "./middleware.js";
@@ -50,7 +52,8 @@ export interface ServerOptions<State = unknown> {
   /** `ctx.state` where nothing has to be started or stopped. */
   readonly state?: State;
   /**
-   * Hears of what handlers throw, other than `ToolError` and `RpcError`.
+   * Hears of what handlers throw, other than `ToolError` and `RpcError`, and of results that do not fit their output
+   * schema, as `MisuseError`.
    * Default: `console.error`. The client only ever learns the type of such an error.
    *
    * @param name of the tool or prompt, the URI of the resource, …
@@ -86,15 +89,21 @@ export interface Metrics {
 export interface Heard {
   readonly logs: ((record: RequestRecord) => void)[];
   onListening: ((url: string) => void) | undefined;
+  /** Weakly: what it has of the user's may refer to the server. */
+  readonly home: WeakRef<Home>;
 }
 
 /** Nobody hears of a server any more that is gone. */
 export const forgotten = new FinalizationRegistry<number>((source) => listen(source, undefined));
 
 export function hear(source: number, heard: Heard): void {
-  listen(source, (name: string, params: RequestRecord & { readonly url: string; readonly message: string }) => {
+  type Event = RequestRecord & { readonly url: string; readonly message: string; readonly name: string };
+  listen(source, (name: string, params: Event) => {
     if (name === "listening") heard.onListening?.(params.url);
     else if (name === "request") for (const log of heard.logs) log(params);
-    else if (name === "warning") warn(params.message);
+    else if (name === "failed") {
+      const { message, name: subject } = params;
+      heard.home.deref()?.onError(new MisuseError(message), subject, subject);
+    } else if (name === "warning") warn(params.message);
   });
 }

@@ -257,6 +257,24 @@ test("a batch that cannot be read is an uncaught exception, and the next one com
   );
 });
 
+test("onError hears of a result that does not fit", async () => {
+  let told;
+  const heard = new Promise((resolve) => {
+    told = (error, name) => resolve([error, name]);
+  });
+  const outputSchema = { type: "object", required: ["b"] };
+  const app = new Server("wrong", { onError: told }).tool("wrong", { outputSchema }, () => ({ a: 1 }));
+  await withClient(app, async (client) => {
+    const result = await client.callTool("wrong");
+    assert.ok(result.isError);
+    assert.match(result.text, /outputSchema/);
+    const [error, name] = await within(heard, "the error");
+    assert.equal(name, "wrong");
+    assert.ok(error instanceof MisuseError);
+    assert.match(error.message, /^the result does not fit.*"b"/);
+  });
+});
+
 test("onError that throws stops nothing", async (t) => {
   const thrown = [];
   const seen = process.listeners("uncaughtException");

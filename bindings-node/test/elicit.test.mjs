@@ -103,7 +103,7 @@ test("elicitation: a page to visit", async () => {
   };
   const visit = async (ctx) => {
     const action = await ctx.elicitUrl("Sign in", new URL("https://example.com/in?id=7"), "7");
-    ctx.notify("notifications/elicitation/complete", { elicitationId: "7" });
+    ctx.elicitationComplete("7");
     return action;
   };
   const heard = deferred();

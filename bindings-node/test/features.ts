@@ -196,6 +196,10 @@ void ((page: UrlElicitation) => page.elicitationId);
 app.middleware(async (request, context, next) => {
   same<typeof context, Context>(true);
   context.values.set("a", request.params?.["name"]);
+  if (request.method === "tools/call") {
+    same<typeof request.params.name, string>(true);
+    request.params.arguments = { ...request.params.arguments, a: request.params._meta?.["com.example/a"] };
+  } else if (request.method === "resources/read") same<typeof request.params.uri, string>(true);
   const result = await next({ ...request, params: {} }, context, { signal: context.signal });
   same<typeof result, Result>(true);
   return { ...result, content: [] };

@@ -65,6 +65,14 @@ test("tools, resources and prompts of all servers", async (t) => {
   }
 });
 
+test("a wrong target is a failure of its server, and all keep their order", async () => {
+  const group = await connectMany({ wrong: { file: "/no/such/file.json" }, maps: maps() });
+  assert.deepEqual(group.names, ["wrong", "maps"]);
+  assert.equal(group.failures.get("wrong")?.kind, "misuse");
+  assert.equal((await group.callTool("zoom")).text, "closer");
+  await group.close();
+});
+
 test("a server that fails stops nothing", async () => {
   const servers = { maps: maps(), broken: { command: "/no/such/program" } };
   const group = await connectMany(servers, { prefix: "always" });

@@ -113,6 +113,15 @@ for (const kind of ["server", "client"]) {
   });
 }
 
+test("a client that hears notifications keeps it alive until it is closed", async (t) => {
+  const program = start(t, "listening");
+  assert.deepEqual(await program.exit(), { code: 0, signal: null });
+  assert.match(program.stderr, /heard tool/);
+  const other = start(t, "listening", ["unref"]);
+  assert.deepEqual(await other.exit(), { code: 0, signal: null });
+  assert.match(other.stderr, /unref/);
+});
+
 test("a pending call does keep it alive", async (t) => {
   const program = start(t, "pending");
   assert.deepEqual(await program.exit(), { code: 0, signal: null });

@@ -101,6 +101,7 @@ test("a call may wait for its task", async () => {
       );
       assert.equal((await client.callTool("must")).text, "string");
       await assert.rejects(client.callTool("plain", {}, { task: true }), UnsupportedError);
+      await assert.rejects(client.callToolTask("plain"), UnsupportedError);
     },
     legacy,
   );

@@ -83,6 +83,68 @@ async fn the_hook_hears_of_subscriptions_that_begin_and_end() {
     assert_eq!(hears.0.lock().unwrap()[3], told("a://2", false));
 }
 
+/// Keeps its questions.
+#[derive(Clone, Default)]
+struct Keeps(Hears, Arc<Mutex<Vec<Reply>>>);
+
+impl tricorn::Handler for Keeps {
+    fn call(&self, cx: Context, params: RawJson, reply: Reply) {
+        let told: serde_json::Value = params.to().unwrap();
+        if told["subscribed"] == true {
+            self.1.lock().unwrap().push(reply);
+            self.0.0.lock().unwrap().push((told["uri"].as_str().unwrap().to_owned(), true));
+            self.0.1.notify_one();
+        } else {
+            self.0.call(cx, params, reply);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_hook_hears_of_the_end_of_a_subscription_whose_client_left_before_it_held() {
+    let keeps = Keeps::default();
+    let server = Server::new("s").resource_template(ResourceTemplate::new("a://{n}", "a"), || async { Ok("x") });
+    server.set_subscription(Arc::new(keeps.clone()));
+    let told = async |count: usize| {
+        let told = async {
+            while keeps.0.0.lock().unwrap().len() < count {
+                keeps.0.1.notified().await;
+            }
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(20), told).await.expect("told");
+        keeps.0.0.lock().unwrap().last().unwrap().clone()
+    };
+    let options = ClientOptions::parse(r#"{"revision": "2025-11-25"}"#).unwrap();
+    let client = Client::in_memory(&server, &options).await.unwrap();
+    // Given up.
+    tokio::select! {
+        biased;
+        _ = client.subscribe("a://1") => panic!("answered"),
+        told = told(1) => assert_eq!(told, ("a://1".to_owned(), true)),
+    }
+    client.ping().await.unwrap();
+    let reply = keeps.1.lock().unwrap().remove(0);
+    reply.value(RawJson::trusted("true"));
+    assert_eq!(told(2).await, ("a://1".to_owned(), false));
+    // Gone.
+    let other = client.clone();
+    let subscribes = tokio::spawn(async move { other.subscribe("a://2").await });
+    told(3).await;
+    client.close().await;
+    assert!(subscribes.await.unwrap().is_err());
+    let reply = keeps.1.lock().unwrap().remove(0);
+    reply.value(RawJson::trusted("true"));
+    assert_eq!(told(4).await, ("a://2".to_owned(), false));
+    // One that is refused has not begun.
+    let client = Client::in_memory(&server, &options).await.unwrap();
+    let subscribes = tokio::spawn(async move { client.subscribe("a://3").await });
+    told(5).await;
+    let reply = keeps.1.lock().unwrap().remove(0);
+    reply.failed("no");
+    assert!(subscribes.await.unwrap().is_err());
+    assert_eq!(keeps.0.0.lock().unwrap().len(), 5);
+}
+
 #[tokio::test]
 async fn subscriptions_have_a_bound_in_bytes() {
     let server = Server::new("s");

@@ -34,6 +34,8 @@ pub(super) enum State {
     /// Set when it is closed meanwhile.
     Connecting(Arc<Signal>),
     Connected(client::Client),
+    /// By the host, which may connect anew.
+    Closed,
 }
 
 /// One attempt to connect. Dropped before it succeeds, the client may try again.
@@ -46,7 +48,7 @@ impl Attempt {
     fn begin(state: &Arc<Mutex<State>>) -> Result<Self> {
         let mut now = lock(state);
         match *now {
-            State::Idle => {}
+            State::Idle | State::Closed => {}
             State::Connecting(_) => return Err(Error::misuse("the client is connecting already")),
             State::Connected(_) => return Err(Error::misuse("the client is already connected")),
         }
@@ -263,6 +265,7 @@ impl Client {
     fn connected(&self) -> Result<client::Client> {
         match &*lock(&self.state) {
             State::Connected(client) => Ok(client.clone()),
+            State::Closed => Err(Error::closed("the client was closed")),
             _ => Err(Error::misuse("the client is not connected: await connect first")),
         }
     }
@@ -302,9 +305,10 @@ impl Client {
         self.connected()?.notify(method, params)
     }
 
-    /// Ends the connection in order, also one that is being opened; settles `{}`.
+    /// Ends the connection in order, also one that is being opened; settles `{}`. What is asked for from now on fails with
+    /// [`Closed`](crate::ErrorKind::Closed).
     pub fn close(&self, op: u64) {
-        let before = std::mem::take(&mut *lock(&self.state));
+        let before = std::mem::replace(&mut *lock(&self.state), State::Closed);
         if let State::Connecting(closed) = &before {
             closed.set();
         }

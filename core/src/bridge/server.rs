@@ -175,6 +175,10 @@ impl Server {
         let server = server::Server::with_options(ServerOptions::parse(options)?);
         let told = bridge.clone();
         server.hears_of_errors(move |error, name, kind| {
+            // The host's own function failed: it has told the host why.
+            if kind == server::NOT_STARTED {
+                return;
+            }
             let message = format!("{kind}: {error}");
             told.offer_event(source, "failed", RawJson::from_value(&json!({"name": name, "message": message})));
         });

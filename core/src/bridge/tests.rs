@@ -467,3 +467,27 @@ async fn a_client_that_is_closed_while_it_connects_leaves_nothing() {
     assert!(!alive(), "the child is left");
     let _ = std::fs::remove_file(&mark);
 }
+
+#[tokio::test]
+async fn a_client_that_was_closed_says_so() {
+    let it = Fixture::new();
+    let client = Client::in_memory(&it.bridge, 2, &it.server, "").expect("a client");
+    let settled = async |op: u64| loop {
+        for delivery in it.next().await {
+            match delivery {
+                Delivery::Settle { op: settled, outcome } if settled == op => return outcome.map_err(|e| e.kind()),
+                _ => {}
+            }
+        }
+    };
+    client.request(1, "ping", None, "");
+    assert_eq!(settled(1).await.err(), Some(ErrorKind::Misuse));
+    client.connect(2);
+    settled(2).await.expect("connected");
+    client.close(3);
+    client.request(4, "ping", None, "");
+    assert_eq!(settled(4).await.err(), Some(ErrorKind::Closed));
+    assert_eq!(client.notify("notifications/initialized", None).map_err(|e| e.kind()), Err(ErrorKind::Closed));
+    client.connect(5);
+    settled(5).await.expect("connected anew");
+}

@@ -187,3 +187,50 @@ fn a_few_jobs_block_at_once() {
     end.recv_timeout(PATIENCE).expect("there is room again");
     assert_eq!(most.load(Ordering::SeqCst), 8);
 }
+
+/// A page waits its turn like all that file systems are asked for, and nothing else waits for it.
+#[cfg(all(feature = "runtime", feature = "files"))]
+#[tokio::test]
+async fn a_page_with_files_is_made_where_it_may_block() {
+    use std::collections::BTreeMap;
+    use std::sync::Condvar;
+    use std::time::Duration;
+
+    use serde_json::{Value, json};
+
+    use crate::client::{Client, ClientOptions};
+    use crate::server::files::File;
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+    let path = std::env::temp_dir().join(format!("tricorn-page-{}", std::process::id()));
+    std::fs::write(&path, "12345").expect("written");
+    let gate = Arc::new((Mutex::new(false), Condvar::new()));
+    let server = Server::new("s");
+    let (jobs, waits) = (server.shared.router.common.jobs.clone(), gate.clone());
+    let server = server.tool("block", "", move |_: BTreeMap<String, Value>, cx: Context| {
+        let gate = waits.clone();
+        jobs.run(&cx, move || {
+            let open = gate.0.lock().expect("lock");
+            drop(gate.1.wait_timeout_while(open, PATIENCE, |open| !*open).expect("lock"));
+        });
+        async { Ok("blocked") }
+    });
+    server.add_file(File::new(path.clone(), "docs://a").expect("a file")).expect("added");
+    let client = Client::in_memory(&server, &ClientOptions::default()).await.expect("connected");
+    for _ in 0..8 {
+        client.call_tool("block", json!({})).await.expect("a place");
+    }
+    let list = client.list_resources();
+    let others = client.list_tools();
+    tokio::pin!(list);
+    tokio::select! {
+        biased;
+        listed = &mut list => panic!("not at its turn: {listed:?}"),
+        tools = others => assert_eq!(tools.expect("tools").len(), 1),
+    }
+    *gate.0.lock().expect("lock") = true;
+    gate.1.notify_all();
+    let listed = tokio::time::timeout(PATIENCE, list).await.expect("in time").expect("listed");
+    assert_eq!(listed[0]["size"], 5);
+    std::fs::remove_file(path).expect("removed");
+}

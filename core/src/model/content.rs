@@ -1,5 +1,3 @@
-use serde::de::IntoDeserializer;
-use serde::de::value::Error as ValueError;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
@@ -189,30 +187,31 @@ impl CallToolResult {
         self.content.iter().filter_map(Content::as_text).collect::<Vec<_>>().join("\n")
     }
 
-    /// The structured content, decoded. A value that is no object comes as `{"result": value}` in legacy revisions;
-    /// it is decoded alike. Where there is none, as in revisions that have no structured content, the text is read: as
-    /// JSON, or as it is for a `T` that is text.
+    /// The structured content, or else the text read as JSON (a `String` as it is), decoded. A value that is no object
+    /// comes as `{"result": value}` in legacy revisions; it is decoded alike.
     ///
     /// # Errors
-    /// [`PeerMisbehaved`](crate::ErrorKind::PeerMisbehaved) when the tool failed, with its text, and when what it
-    /// answered does not fit `T`.
+    /// [`PeerMisbehaved`](crate::ErrorKind::PeerMisbehaved) when it does not fit `T`, or the tool failed and gave none.
     pub fn structured_as<T: serde::de::DeserializeOwned>(&self) -> crate::Result<T> {
-        let wrong = |text: String| Err(crate::Error::new(crate::ErrorKind::PeerMisbehaved, text));
-        match &self.structured_content {
-            Some(raw) => raw
-                .to()
-                .or_else(|error| wrapped(raw).ok_or(error))
-                .or_else(|e| wrong(format!("structuredContent: {e}"))),
-            None if self.is_error => wrong(format!("the tool failed: {}", self.text())),
-            None => {
-                let text = self.text();
-                serde_json::from_str(&text)
-                    .or_else(|error| T::deserialize(text.as_str().into_deserializer()).map_err(|_: ValueError| error))
-                    .or_else(|e| {
-                        wrong(format!("the result has no structuredContent, and its text is something else: {e}"))
-                    })
-            }
+        let Some(raw) = &self.structured_content else {
+            return self.text_as();
+        };
+        raw.to()
+            .or_else(|error| wrapped(raw).ok_or(error))
+            .map_err(|e| crate::Error::new(crate::ErrorKind::PeerMisbehaved, format!("structuredContent: {e}")))
+    }
+
+    fn text_as<T: serde::de::DeserializeOwned>(&self) -> crate::Result<T> {
+        let (text, kind) = (self.text(), crate::ErrorKind::PeerMisbehaved);
+        if self.is_error {
+            return Err(crate::Error::new(
+                kind,
+                format!("the result has no structuredContent, the tool failed: {text}"),
+            ));
         }
+        let plain = std::any::type_name::<T>() == std::any::type_name::<String>();
+        let read = if plain { serde_json::from_value(text.into()) } else { serde_json::from_str(&text) };
+        read.map_err(|e| crate::Error::new(kind, format!("the result has no structuredContent, and its text: {e}")))
     }
 }
 
@@ -232,6 +231,19 @@ mod tests {
     use serde_json::json;
 
     #[test]
+    fn without_structured_content_the_text_is_read() {
+        let result = |text: &str| CallToolResult::new([Content::text(text)]);
+        assert_eq!(result("3").structured_as::<i64>().expect("a number"), 3);
+        assert_eq!(result("[1, 2]").structured_as::<Vec<i64>>().expect("numbers"), [1, 2]);
+        for text in ["3", "\"3\"", "three"] {
+            assert_eq!(result(text).structured_as::<String>().expect("text"), text);
+        }
+        assert!(result("three").structured_as::<i64>().is_err());
+        assert!(CallToolResult::failed("3").structured_as::<i64>().is_err());
+        assert!(CallToolResult::default().structured_as::<()>().is_err());
+    }
+
+    #[test]
     fn structured_content_is_found_in_its_wrapping() {
         #[derive(Debug, PartialEq, Deserialize)]
         struct Sum {
@@ -245,18 +257,5 @@ mod tests {
             let error = result(bad).structured_as::<i64>().expect_err("no number");
             assert!(error.message().starts_with("structuredContent: invalid type: map"), "{error}");
         }
-    }
-
-    #[test]
-    fn without_structured_content_the_text_is_read() {
-        let result = |text: &str| CallToolResult::new([Content::text(text)]);
-        assert_eq!(result("3").structured_as::<i64>().expect("a number"), 3);
-        assert_eq!(result("3").structured_as::<String>().expect("text"), "3");
-        assert_eq!(result("not JSON").structured_as::<String>().expect("text"), "not JSON");
-        assert_eq!(result("[1, 2]").structured_as::<Vec<i64>>().expect("numbers"), [1, 2]);
-        let error = result("three").structured_as::<i64>().expect_err("no number");
-        assert!(error.message().starts_with("the result has no structuredContent, and its text"), "{error}");
-        let error = CallToolResult::failed("no").structured_as::<String>().expect_err("a failure");
-        assert_eq!(error.message(), "the tool failed: no");
     }
 }

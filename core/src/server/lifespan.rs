@@ -8,6 +8,9 @@ use super::Server;
 use crate::call::BoxFuture;
 use crate::error::{Error, Result};
 
+/// Where nobody waits for the start: what went wrong, for the log.
+pub(crate) const NOT_STARTED: &str = "the server did not start";
+
 /// What is shared by all handlers while a server is in use.
 pub(crate) type Shared = Arc<dyn Any + Send + Sync>;
 

@@ -20,7 +20,7 @@ pub(crate) struct Common {
     pub(super) supports: super::tools::Supports,
     /// What blocks.
     #[cfg(feature = "files")]
-    pub(super) jobs: Arc<super::jobs::Jobs>,
+    pub(crate) jobs: Arc<super::jobs::Jobs>,
 }
 
 impl Common {
@@ -89,7 +89,7 @@ impl Listed {
     }
 }
 
-/// Where on a page the sizes of files belong, which are looked up when no lock is held any more.
+/// Where on a page the sizes of files belong, which are looked up when the page is answered with.
 #[derive(Default)]
 pub(super) struct Sizes {
     #[cfg(feature = "files")]
@@ -103,9 +103,14 @@ impl Sizes {
         self.places.extend(listed.file.iter().map(|file| (page.len() - 1, file.clone())));
     }
 
-    /// Puts them in.
+    #[cfg(feature = "files")]
+    pub(super) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Puts them in. May block.
+    #[cfg(feature = "files")]
     pub(super) fn fill(&self, page: &mut String) {
-        #[cfg(feature = "files")]
         for (place, file) in self.places.iter().rev() {
             if let Some(size) = file.size() {
                 page.insert_str(*place, &format!(",\"size\":{size}"));

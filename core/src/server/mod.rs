@@ -35,7 +35,7 @@ pub use handler::{HandlerError, IntoAnswer, IntoHandler};
 #[cfg(all(test, feature = "files"))]
 pub(crate) use jobs::Jobs;
 #[cfg(feature = "runtime")]
-pub(crate) use lifespan::{Lifespan, Shared as SharedState};
+pub(crate) use lifespan::{Lifespan, NOT_STARTED, Shared as SharedState};
 pub use listed::Kind;
 pub use offer::Parameters;
 pub(crate) use router::Router;

@@ -137,18 +137,18 @@ impl Router {
         let page = self.look(link, &call, |registry, changes| {
             registry.list(kind, revision, params.cursor.as_deref(), page_size, changes)
         });
-        let (mut text, last, sizes) = match page {
+        #[cfg_attr(not(feature = "files"), expect(unused_mut, unused_variables, reason = "of files"))]
+        let (mut text, mut last, sizes) = match page {
             Ok(page) => page,
             Err(error) => return fail(link, &call, error),
         };
-        sizes.fill(&mut text);
         #[cfg(feature = "files")]
         if last && kind == Kind::Resource && self.look(link, &call, |registry, _| !registry.directories.is_empty()) {
             if text.ends_with(":[]") {
                 return self.list_directory(link, call, kind, 0, None);
             }
-            text.push_str(&format!(",\"nextCursor\":\"{}0-\"}}", serving_files::FOLDER));
-            return link.clone().complete(call.id, Ok(Payload::Object(RawJson::written(text))));
+            text.push_str(&format!(",\"nextCursor\":\"{}0-\"", serving_files::FOLDER));
+            last = false;
         }
         match source {
             // Nothing of our own: the source's first page is the first.
@@ -157,6 +157,10 @@ impl Router {
             _ => {}
         }
         text.push('}');
+        #[cfg(feature = "files")]
+        if !sizes.is_empty() {
+            return serving_files::fill(link, call, &self.common, sizes, text);
+        }
         link.clone().complete(call.id, Ok(Payload::Object(RawJson::written(text))));
     }
 
@@ -391,7 +395,12 @@ pub(super) fn start(
     params: RawJson,
 ) {
     let context = Context::new(call.id, call.context, link.clone(), handler.clone());
-    if !link.started(&context) {
+    run_with(context, &handler, shaper, params);
+}
+
+/// Runs the handler of a request.
+pub(super) fn run_with(context: Context, handler: &Arc<dyn Handler>, shaper: Option<Arc<dyn Shaper>>, params: RawJson) {
+    if !context.link().started(&context) {
         return;
     }
     let reply = Reply::new(context.clone(), shaper);

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::files::{Contents, Directory, File, ReadError};
 use super::jobs::Jobs;
-use super::listed::{Common, Kind};
+use super::listed::{Common, Kind, Sizes};
 use crate::call::{Context, Handler, HiddenError, Link, Reply};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
@@ -75,6 +75,19 @@ pub(super) struct Asked {
     pub(super) page_size: usize,
     /// Where the list goes on after the directory's last page.
     pub(super) next: Option<String>,
+}
+
+/// Answers with a page in which the sizes of files are missing.
+pub(super) fn fill(link: &Arc<dyn Link>, call: Call, common: &Arc<Common>, sizes: Sizes, mut page: String) {
+    let context = Context::new(call.id, call.context, link.clone(), Arc::new(Lists));
+    if !link.started(&context) {
+        return;
+    }
+    let reply = Reply::new(context.clone(), None);
+    common.jobs.run(&context, move || {
+        sizes.fill(&mut page);
+        reply.result(RawJson::written(page));
+    });
 }
 
 /// Answers with one page of a directory's files.

@@ -1,5 +1,6 @@
 //! What a client tells its server of subscriptions and roots, and who hears of it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use serde_json::json;
@@ -8,7 +9,7 @@ use super::Router;
 use super::listed::{Common, Kind};
 use super::registry::Overlay;
 use super::resources::not_found;
-use super::router::{covers, fail, named, start};
+use super::router::{covers, fail, named, run_with};
 use crate::call::{Context, Handler, Link, Reply, Shaper};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
@@ -45,8 +46,15 @@ impl Router {
             }
             Some(hook) => {
                 let params = RawJson::from_value(&json!({"uri": uri, "subscribed": begins}));
-                let shaper = Arc::new(Subscribed { link: link.clone(), uri, begins, common: self.common.clone() });
-                start(link, call, hook, Some(shaper), params);
+                let context = Context::new(call.id, call.context, link.clone(), hook.clone());
+                let begun = begins.then(|| Begun {
+                    context: context.clone(),
+                    hook: hook.clone(),
+                    missed: AtomicBool::new(false),
+                });
+                let (settled, common) = (AtomicBool::new(false), self.common.clone());
+                let shaper = Subscribed { link: link.clone(), uri, begins, begun, settled, common };
+                run_with(context, &hook, Some(Arc::new(shaper)), params);
             }
         }
     }
@@ -58,13 +66,7 @@ impl Router {
         for uri in uris {
             let mut request = context.clone();
             request.states = self.all_states();
-            let params = RawJson::from_value(&json!({"uri": uri, "subscribed": false}));
-            // Nobody waits for the answer.
-            let cx = Context::new(CallId(0), request, link.clone(), hook.clone());
-            let (link, uri) = (link.clone(), uri.to_string());
-            let shaper = Subscribed { link, uri, begins: false, common: self.common.clone() };
-            let reply = Reply::new(cx.clone(), Some(Arc::new(shaper)));
-            report::guarded("the subscription", || hook.call(cx, params, reply));
+            tell_ended(link, request, &hook, uri, &self.common);
         }
     }
 
@@ -129,20 +131,61 @@ impl Shaper for Run {
     }
 }
 
-/// A subscription that its hook was asked about: it holds when the hook does not refuse.
+/// Tells the hook of a subscription that has ended. Nobody waits for the answer.
+fn tell_ended(link: &Arc<dyn Link>, request: RequestContext, hook: &Arc<dyn Handler>, uri: &str, common: &Arc<Common>) {
+    let params = RawJson::from_value(&json!({"uri": uri, "subscribed": false}));
+    let cx = Context::new(CallId(0), request, link.clone(), hook.clone());
+    let (link, uri, settled, common) = (link.clone(), uri.to_owned(), AtomicBool::new(true), common.clone());
+    let shaper = Subscribed { link, uri, begins: false, begun: None, settled, common };
+    let reply = Reply::new(cx.clone(), Some(Arc::new(shaper)));
+    report::guarded("the subscription", || hook.call(cx, params, reply));
+}
+
+/// A subscription that its hook was asked about: it holds when the hook does not refuse. When it does not hold although
+/// the hook did not, because its client left meanwhile, the hook is told of the end.
 struct Subscribed {
     link: Arc<dyn Link>,
     uri: String,
     begins: bool,
+    begun: Option<Begun>,
+    /// It holds, has ended, or was refused.
+    settled: AtomicBool,
     common: Arc<Common>,
+}
+
+/// The request to begin.
+struct Begun {
+    context: Context,
+    hook: Arc<dyn Handler>,
+    /// The hook had nothing against it, and yet it does not hold.
+    missed: AtomicBool,
+}
+
+impl Drop for Subscribed {
+    fn drop(&mut self) {
+        let Some(Begun { context, hook, missed }) = self.begun.take() else { return };
+        // Another request may have begun it meanwhile.
+        let is_other = || self.link.subscription(&self.uri, true).is_ok_and(|changes| !changes);
+        if (missed.into_inner() || context.is_cancelled()) && !self.settled.load(Ordering::Acquire) && !is_other() {
+            tell_ended(&self.link, context.request().clone(), &hook, &self.uri, &self.common);
+        }
+    }
 }
 
 impl Shaper for Subscribed {
     fn shape(&self, payload: Payload, _: crate::protocol::revision::Revision) -> Result<Payload> {
         match payload {
-            Payload::Failed(text) => Err(Error::rpc(code::INTERNAL_ERROR, text)),
+            Payload::Failed(text) => {
+                self.settled.store(true, Ordering::Release);
+                Err(Error::rpc(code::INTERNAL_ERROR, text))
+            }
             _ => {
-                self.link.subscribe(&self.uri, self.begins)?;
+                let outcome = self.link.subscribe(&self.uri, self.begins);
+                if let (Err(_), Some(begun)) = (&outcome, &self.begun) {
+                    begun.missed.store(true, Ordering::Release);
+                }
+                outcome?;
+                self.settled.store(true, Ordering::Release);
                 Ok(Payload::Object(RawJson::empty_object()))
             }
         }

@@ -25,8 +25,6 @@ const client = await connect(app, {
   onListChanged: (kind) => changes.emit("changed", kind),
 });
 const other = await connect(app, { revision: "2025-11-25" });
-// Waiting for news alone does not keep a program running.
-const alive = setInterval(() => {}, 1000);
 const tools = async (of = client) => (await of.listTools()).map(({ name }) => name).join(", ");
 
 console.log("tools:", await tools());
@@ -59,4 +57,3 @@ console.log("from a source:", (await client.readResource("row://7")).text);
 
 await client.close();
 await other.close();
-clearInterval(alive);

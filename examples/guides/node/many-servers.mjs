@@ -35,12 +35,9 @@ try {
 const alone = (await group.client("maps")?.listTools()) ?? [];
 console.log("maps alone:", alone.map(({ name }) => name).join(", "));
 
-// Waiting for news alone does not keep a program running.
-const alive = setInterval(() => {}, 1000);
 const changed = once(news, "changed");
 maps.tool("turn", {}, () => "north");
 console.log("changed:", ...(await changed));
-clearInterval(alive);
 console.log("turn:", (await group.callTool("turn")).text);
 
 await group.remove("files");

@@ -23,8 +23,9 @@ app.middleware(async (request, context, next) => {
 // Changes parameters on their way.
 app.middleware((request, context, next) => {
   if (request.method !== "tools/call") return next(request, context);
-  const params = /** @type {{ arguments: { name: string } }} */ (request.params);
-  return next({ ...request, params: { ...params, arguments: { name: params.arguments.name.trim() } } }, context);
+  const { params } = request;
+  const name = String(params.arguments?.["name"]).trim();
+  return next({ ...request, params: { ...params, arguments: { name } } }, context);
 });
 
 app.tool("greet", { description: "Greet somebody", input: z.object({ name: z.string() }) }, ({ name }, ctx) => {
@@ -36,7 +37,7 @@ app.tool("greet", { description: "Greet somebody", input: z.object({ name: z.str
  * @type {import("tricorn").Middleware<import("tricorn").RequestContext>}
  */
 const sign = (request, context, next) => {
-  const meta = { .../** @type {object} */ (request.params?.["_meta"]), "com.example/user": "Ada" };
+  const meta = { ...request.params?._meta, "com.example/user": "Ada" };
   return next({ ...request, params: { ...request.params, _meta: meta } }, context);
 };
 

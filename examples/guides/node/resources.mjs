@@ -45,8 +45,6 @@ for (const uri of ["notes://2026/May", "notes://1999/1"]) {
   }
 }
 
-// Waiting for news alone does not keep a program running.
-const alive = setInterval(() => {}, 1000);
 await client.subscribe("notes://today");
 const change = once(changes, "updated");
 notes.today = "Buy milk and bread.";
@@ -59,4 +57,3 @@ app.resourceUpdated("notes://today");
 await client.ping(); // whatever was sent before is here now
 console.log("told", told, "time");
 await client.close();
-clearInterval(alive);

@@ -31,14 +31,11 @@ for (const { name, execution } of await client.listTools()) {
 
 const task = await client.callToolTask("bake", { what: "cake" }, { ttl: 600_000 });
 console.log("task:", (await task.status()).status);
-// Waiting for news alone does not keep a program running.
-const alive = setInterval(() => {}, 1000);
 for await (const { status, statusMessage } of task.changes()) {
   if (status !== "working" || !statusMessage) continue;
   console.log(`${status}: ${statusMessage}`);
   waiting.shift()?.();
 }
-clearInterval(alive);
 console.log("over:", (await task.status()).status);
 // The id is all it takes to come back.
 console.log("result:", (await client.task(task.id).result()).text);

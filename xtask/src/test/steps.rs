@@ -42,6 +42,10 @@ pub(super) fn of(lang: Lang) -> Vec<Step> {
 /// Off by default, so that nobody else waits for its dependencies.
 const TRACING: [&str; 8] = ["test", "--release", "--package", "tricorn", "--features", "tracing", "--test", "tracing"];
 
+/// The protocol alone.
+const BARE: [&str; 8] =
+    ["clippy", "--release", "--package", "tricorn", "--no-default-features", "--", "-D", "warnings"];
+
 fn rust() -> Vec<Step> {
     let check = |name: &str, args: &[&str], minutes| step(name, tool::cargo(args), minutes, Reader::Status);
     let mut docs = tool::cargo(&["doc", "--release", "--no-deps", "--package", "tricorn"]);
@@ -57,7 +61,7 @@ fn rust() -> Vec<Step> {
         step("rust cargo test", tests, 30, Reader::Cargo),
         step("rust tracing", tool::cargo(&TRACING), 15, Reader::Cargo),
         step("rust documentation", docs, 10, Reader::Status),
-        check("rust without features", &["check", "--release", "--package", "tricorn", "--no-default-features"], 10),
+        check("rust without features", &BARE, 10),
         no_runtime(),
         wasm(),
         deny(),

@@ -102,8 +102,11 @@ impl Connection {
     /// A client's subscription to a resource begins or ends.
     ///
     /// # Errors
-    /// As [`subscription`](Self::subscription).
+    /// As [`subscription`](Self::subscription); [`Closed`](ErrorKind::Closed) when the client is gone.
     pub(crate) fn subscribe(&mut self, uri: &str, begins: bool) -> Result<()> {
+        if begins && matches!(self.phase, Phase::Closed) {
+            return Err(Error::closed("the client is gone"));
+        }
         if self.subscription(uri, begins)?
             && let Some(news) = self.news()
         {

@@ -8,6 +8,7 @@ use super::endpoint::Inner;
 use super::reply::Refusal;
 use crate::driver::{Use, runtime};
 use crate::error::Result;
+use crate::server::NOT_STARTED;
 
 impl Inner {
     /// The use of the server begins, unless it has. A start goes on when the request that was first is given up.
@@ -30,7 +31,7 @@ impl Inner {
             Ok(uses) => uses,
             Err(error) => {
                 let failures = &self.server.shared.router.common.failures;
-                failures.report("lifespan", "the lifespan", "the server did not start", &error);
+                failures.report("lifespan", "the lifespan", NOT_STARTED, &error);
                 return Err(error);
             }
         };
