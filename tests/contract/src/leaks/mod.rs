@@ -45,7 +45,7 @@ impl Load {
             calls: options.number("calls", 100_000)?,
             cancels: options.number("cancels", 10_000)?,
             sessions: options.number("sessions", 5_000)?,
-            rounds: options.number("rounds", 700)?,
+            rounds: options.number("rounds", 600)?,
             kills: options.number("kills", 1_000)?,
         })
     }
