@@ -60,6 +60,7 @@ export declare class Server {
   setLifespan(start: number, stop: number): void;
   addMiddleware(handler: number): void;
   addBuiltin(options: string): void;
+  elicitationComplete(elicitationId: string): void;
   resourceUpdated(uri: string): void;
   listChanged(kind: string): void;
   serveStdio(op: number): void;

@@ -252,7 +252,7 @@ export class Context<State = unknown> extends RequestContext {
    * Tells the client that the visit to a page is over (2025-11-25), so that it need not ask the user.
    *
    * @param elicitationId what the page was asked for with, by {@link elicitUrl} or a {@link UrlElicitationRequiredError}
-   * @returns false when the call is over
+   * @returns false when the call is over: {@link Server.elicitationComplete} tells it then
    */
   elicitationComplete(elicitationId: string): boolean {
     return this.notify("notifications/elicitation/complete", { elicitationId });

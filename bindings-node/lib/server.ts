@@ -185,6 +185,15 @@ export class Server<State = unknown> extends Offer<State> {
     return this;
   }
 
+  /**
+   * Tells the client that the visit to a page is over (2025-11-25): the one that was asked for it, by
+   * {@link Context.elicitUrl} or a {@link UrlElicitationRequiredError}, also after the call. Of one client the last 256
+   * visits are known; nothing happens with others.
+   */
+  elicitationComplete(elicitationId: string): void {
+    this.#native.elicitationComplete(elicitationId);
+  }
+
   /** Tells the clients that subscribed to a resource, or to something that it is a part of, that it has changed. */
   resourceUpdated(uri: string | URL): void {
     this.#native.resourceUpdated(String(uri));

@@ -73,6 +73,11 @@ impl Server {
     }
 
     #[napi(catch_unwind)]
+    pub fn elicitation_complete(&self, elicitation_id: String) {
+        self.inner.elicitation_complete(&elicitation_id);
+    }
+
+    #[napi(catch_unwind)]
     pub fn resource_updated(&self, uri: String) {
         self.inner.resource_updated(&uri);
     }

@@ -78,6 +78,14 @@ impl Server {
         })
     }
 
+    /// Tells the client that was asked to let its user visit a page that this is done.
+    fn elicitation_complete(&self, elicitation_id: &str) -> PyResult<()> {
+        guarded(|| {
+            self.inner.get()?.elicitation_complete(elicitation_id);
+            Ok(())
+        })
+    }
+
     /// Tells those who subscribed to a resource that it has changed.
     fn resource_updated(&self, uri: &str) -> PyResult<()> {
         guarded(|| {

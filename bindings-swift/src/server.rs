@@ -56,6 +56,11 @@ impl CoreServer {
         Ok(())
     }
 
+    pub fn elicitation_complete(&self, elicitation_id: String) -> Result<(), CoreError> {
+        self.0.elicitation_complete(&elicitation_id);
+        Ok(())
+    }
+
     pub fn resource_updated(&self, uri: String) -> Result<(), CoreError> {
         self.0.resource_updated(&uri);
         Ok(())

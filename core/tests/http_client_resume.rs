@@ -252,6 +252,46 @@ async fn a_session_that_is_lost_with_the_stream_is_begun_anew() {
 }
 
 #[tokio::test]
+async fn a_client_that_only_listens_begins_a_lost_session_anew() {
+    let sessions = Arc::new(AtomicUsize::new(0));
+    let count = sessions.clone();
+    let server = Server::new(move |seen| match (seen.verb.as_str(), seen.method()) {
+        ("POST", "initialize") => {
+            let session = count.fetch_add(1, Ordering::SeqCst) + 1;
+            let capabilities = json!({"resources": {"subscribe": true}});
+            let result = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities,
+                                "serverInfo": {"name": "scripted", "version": "1"}});
+            let body = json!({"jsonrpc": "2.0", "id": seen.body["id"], "result": result});
+            answer("200 OK", &[&format!("Mcp-Session-Id: s-{session}")], &body)
+        }
+        ("POST", "resources/subscribe") => result(seen, &json!({})),
+        ("GET", _) => match (seen.header("mcp-session-id"), seen.header("last-event-id")) {
+            (Some("s-1"), None) => Reply::WriteAndClose(vec![SSE_HEAD.into(), named("1", &note("a"))]),
+            (Some("s-1"), _) => raw("404 Not Found", &[], ""),
+            _ => Reply::Hold(vec![SSE_HEAD.into(), named("1", &note("b"))]),
+        },
+        _ => legacy(seen, "").unwrap(),
+    })
+    .await;
+    let (client, heard) = connect(&server.url()).await;
+    let params = RawJson::from_value(&json!({"uri": "a:"}));
+    let subscribing = client.request("resources/subscribe", Some(params), &CallOptions::default());
+    within("subscribing", subscribing).await.unwrap();
+    within("both notes", async {
+        while heard.notifications.lock().unwrap().len() < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    server
+        .wait_for("the subscription", |seen| {
+            seen.method() == "resources/subscribe" && seen.header("mcp-session-id") == Some("s-2")
+        })
+        .await;
+    assert_eq!((sessions.load(Ordering::SeqCst), client.session_id().as_deref()), (2, Some("s-2")));
+}
+
+#[tokio::test]
 async fn the_standalone_stream_is_opened_at_once_and_again_where_it_ended() {
     let refused = AtomicUsize::new(0);
     let server = Server::new(move |seen| match (seen.verb.as_str(), seen.header("last-event-id")) {

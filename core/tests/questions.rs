@@ -80,6 +80,21 @@ async fn pages_that_have_to_be_visited_first_are_named() {
     let error = connected(&server, &handlers).await.call_tool("late", json!({})).await.unwrap_err();
     assert_eq!(error.code(), Some(-32042));
     assert_eq!(error.data().unwrap().to::<Value>().unwrap(), json!({"elicitations": [page]}));
+    // Long after the call, and to nobody else.
+    let (sender, mut ends) = tokio::sync::mpsc::unbounded_channel();
+    let (other, mut nothing) = tokio::sync::mpsc::unbounded_channel();
+    let visitor = || Handlers::new().elicitation_with_url(Arc::new(Visitor::default()));
+    let asked = connected(&server, &visitor().events(Ends(sender))).await;
+    let idle = connected(&server, &visitor().events(Ends(other))).await;
+    asked.call_tool("late", json!({})).await.unwrap_err();
+    server.elicitation_complete("unknown");
+    for _ in 0..2 {
+        server.elicitation_complete("e-1");
+    }
+    let end = tokio::time::timeout(Duration::from_secs(20), ends.recv()).await.unwrap();
+    assert_eq!(end, Some(json!({"elicitationId": "e-1"})));
+    (asked.ping().await.unwrap(), idle.ping().await.unwrap());
+    assert!(ends.try_recv().is_err() && nothing.try_recv().is_err());
     // Who cannot visit pages is not sent to any.
     let error = connected(&server, &Handlers::new()).await.call_tool("late", json!({})).await.unwrap_err();
     assert_eq!((error.code(), error.data()), (Some(-32603), None));

@@ -349,7 +349,10 @@ class Context(RequestContext, Generic[State]):
         return await self._ask("elicitation/create", params, options, Form.of(None).answer)
 
     def elicitation_complete(self, elicitation_id: str) -> bool:
-        """Tells the client that what the user did at a page is done; False when the call is over."""
+        """Tells the client that what the user did at a page is done; False when the call is over.
+
+        After it, the server's `elicitation_complete` tells it.
+        """
         return self.notify("notifications/elicitation/complete", {"elicitationId": elicitation_id})
 
     async def sample(

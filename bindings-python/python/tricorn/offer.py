@@ -53,6 +53,14 @@ class Offer(Offering):
     def _add_files(self, path: str | os.PathLike[str], uri: str, options: dict[str, Any]) -> None:
         self._core.add_files(msgspec.json.encode({"path": os.fspath(path), "uri": uri, **options}).decode())
 
+    def elicitation_complete(self, elicitation_id: str) -> None:
+        """Tells the client that what its user did at a page is done (2025-11-25).
+
+        It is the client that was asked under this id, by `ctx.elicit_url` or `UrlElicitationRequiredError`, also after
+        the call. Of one client the last 256 visits are known; nothing happens with others.
+        """
+        self._core.elicitation_complete(elicitation_id)
+
     def resource_updated(self, uri: str) -> None:
         """Tells the clients that subscribed to a resource, or to something that it is a part of, that it changed."""
         self._core.resource_updated(uri)

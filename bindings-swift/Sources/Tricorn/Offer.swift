@@ -80,6 +80,13 @@ extension Server {
         (try? core.setEnabled(kind: kind.rawValue, name: name, yes: yes)) ?? false
     }
 
+    /// Tells the client that the visit to a page is over (2025-11-25): the one that was asked for it, by
+    /// `Context.elicitURL` or `TricornError.urlElicitationRequired`, also after the call. Of one client the last 256 visits
+    /// are known; nothing happens with others.
+    public func elicitationComplete(_ elicitationID: String) {
+        try? core.elicitationComplete(elicitationId: elicitationID)
+    }
+
     /// Tells those who subscribed to `uri`, or to something that it is a part of, that it has changed.
     public func resourceUpdated(_ uri: String) { try? core.resourceUpdated(uri: uri) }
 

@@ -276,6 +276,11 @@ impl Server {
         Ok(())
     }
 
+    /// Tells the client that was asked to let its user visit a page that this is done.
+    pub fn elicitation_complete(&self, elicitation_id: &str) {
+        self.server.elicitation_complete(elicitation_id);
+    }
+
     /// Tells those who subscribed to `uri` that it has changed.
     pub fn resource_updated(&self, uri: &str) {
         self.server.resource_updated(uri);

@@ -117,6 +117,10 @@ pub enum Input {
     Undelivered(Id, Error),
     /// The server does not know the session of our request any more (HTTP 404).
     SessionLost(Id),
+    /// The server does not know the session any more: its standalone stream found out, and no request.
+    SessionExpired,
+    /// The user has finished what this URL elicitation was for.
+    Visited(String),
     /// Time has passed.
     Tick,
     /// The peer is gone.

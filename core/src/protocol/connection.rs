@@ -221,6 +221,8 @@ impl Connection {
             Input::Cancel(call, reason) => self.cancel(call, reason.as_deref(), &mut out),
             Input::Undelivered(id, error) => self.failed(now, &id, error, &mut out),
             Input::SessionLost(id) => self.session_lost(now, &id, &mut out),
+            Input::SessionExpired => self.session_expired(now, &mut out),
+            Input::Visited(id) => self.visited(&id, &mut out),
             Input::Tick => self.tick(now, &mut out),
             Input::Closed(reason) => self.closed(&reason, &mut out),
         }

@@ -1,7 +1,7 @@
 //! Admitting one incoming request: which revision it speaks, whether that revision has the method, what its sender
 //! may do. Shared by connections and by the stateless HTTP endpoint.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,6 +42,8 @@ pub(super) struct News {
     pub(super) due: Option<Duration>,
     /// The URIs subscribed to.
     pub(super) subscriptions: BTreeSet<Box<str>>,
+    /// The URL elicitations that the client was asked for and not told the end of, the oldest first.
+    pub(super) visits: VecDeque<Box<str>>,
 }
 
 impl News {

@@ -307,6 +307,14 @@ impl Server {
         self.shared.links.tell(|| Input::Updated(uri.to_owned()));
     }
 
+    /// Says that the user has finished what they were sent to a page for: to the client that was asked under this
+    /// `elicitation_id`, by [`Context::elicit_url`](crate::Context::elicit_url) or by
+    /// [`Error::url_elicitation_required`](crate::Error::url_elicitation_required), also after the call
+    /// (`notifications/elicitation/complete`, revision 2025-11-25). Of one client the last 256 are known; others do nothing.
+    pub fn elicitation_complete(&self, elicitation_id: &str) {
+        self.shared.links.tell(|| Input::Visited(elicitation_id.to_owned()));
+    }
+
     /// Tells clients that a list has changed, where the server cannot know: that of a source.
     pub fn list_changed(&self, kind: Kind) {
         self.shared.links.tell(|| Input::Changed(kind));

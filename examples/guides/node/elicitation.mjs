@@ -77,4 +77,7 @@ try {
   if (!(error instanceof UrlElicitationRequiredError)) throw error;
   console.log(`pay: error ${error.code}, ${error.elicitations[0]?.url}`);
 }
+const paid = once(pages, "complete");
+app.elicitationComplete("8"); // the page was visited
+console.log("complete:", (await paid)[0].elicitationId);
 await client.close();

@@ -84,6 +84,8 @@ async def main() -> None:
             await client.call_tool("pay")
         except UrlElicitationRequiredError as error:
             print(f"pay: error {error.code}, {error.elicitations[0].url}")
+        app.elicitation_complete("8")  # the page was visited
+        print("complete:", await completed.get())
 
 
 asyncio.run(main())

@@ -34,6 +34,11 @@ impl Connection {
                     object.code = code::INTERNAL_ERROR;
                     object.data = None;
                 }
+                if object.code == URL_ELICITATION_REQUIRED {
+                    for id in ask::visits(object.data.as_ref()) {
+                        self.asked_to_visit(&id);
+                    }
+                }
                 self.respond_error(Some(&incoming.id), &object, way, out);
             }
         }

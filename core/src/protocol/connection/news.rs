@@ -9,6 +9,8 @@ const GATHER: Duration = Duration::from_millis(10);
 /// The most URIs that one client may be subscribed to, and their bytes together.
 const MAX_SUBSCRIPTIONS: usize = 1000;
 const MAX_SUBSCRIBED: usize = 1 << 20;
+/// The most visits of pages that one client may be told the end of.
+const MAX_VISITS: usize = 256;
 /// The longest URI that can be subscribed to, in bytes.
 const MAX_URI: usize = 8 << 10;
 
@@ -50,6 +52,27 @@ impl Connection {
         if self.news().is_some_and(|news| news.wants(uri)) {
             let params = RawJson::from_value(&serde_json::json!({"uri": uri}));
             self.notify("notifications/resources/updated", &params, None, out);
+        }
+    }
+
+    /// The client was asked to let its user visit a page, under this name.
+    pub(super) fn asked_to_visit(&mut self, id: &str) {
+        let Some(news) = self.news() else { return };
+        news.visits.retain(|other| **other != *id);
+        while news.visits.len() >= MAX_VISITS {
+            news.visits.pop_front();
+        }
+        news.visits.push_back(id.into());
+    }
+
+    /// What a page was visited for is done: tells the client, if it is the one that was asked.
+    pub(super) fn visited(&mut self, id: &str, out: &mut Vec<Action>) {
+        let Some(news) = self.news() else { return };
+        let before = news.visits.len();
+        news.visits.retain(|other| **other != *id);
+        if news.visits.len() < before {
+            let params = RawJson::from_value(&serde_json::json!({"elicitationId": id}));
+            self.notify("notifications/elicitation/complete", &params, None, out);
         }
     }
 

@@ -64,6 +64,9 @@ impl Connection {
             }
             Ok(Some(shaped)) => {
                 let neutral = outgoing.params.replace(shaped);
+                if let Some(id) = neutral.as_ref().and_then(ask::visit) {
+                    self.asked_to_visit(&id);
+                }
                 let id = self.transmit(outgoing, revision, out);
                 // What came back is compared with what was asked for.
                 if let Some(outgoing) = self.outgoing.get_mut(&id) {

@@ -91,6 +91,13 @@ impl Connection {
         self.waiting.push_back(outgoing);
     }
 
+    pub(super) fn session_expired(&mut self, now: Duration, out: &mut Vec<Action>) {
+        if let Phase::Legacy(session) = &self.phase {
+            let revision = session.revision;
+            self.begin_anew(now, revision, self.opening_timeout, out);
+        }
+    }
+
     fn begin_anew(&mut self, now: Duration, revision: Revision, timeout: Option<Duration>, out: &mut Vec<Action>) {
         self.restorable.session += 1;
         // What the server has asked in the old session, nobody waits for any more.

@@ -98,7 +98,8 @@ pub(crate) async fn main() -> tricorn::Result<()> {
     let (sender, mut completed) = unbounded_channel();
     let handlers = Handlers::new().elicitation_with_url(user.into_handler()).events(Heard(sender));
     let options = ClientOptions::new().revision("2025-11-25");
-    let client = Client::in_memory_with(&server(), &options, &handlers).await?;
+    let app = server();
+    let client = Client::in_memory_with(&app, &options, &handlers).await?;
 
     println!("book: {}", client.call_tool("book", json!({})).await?.text());
     println!("book: {}", client.call_tool("book", json!({})).await?.text());
@@ -112,6 +113,8 @@ pub(crate) async fn main() -> tricorn::Result<()> {
         let url = pages["elicitations"][0]["url"].as_str().unwrap_or_default();
         println!("pay: error {}, {url}", error.code().unwrap_or_default());
     }
+    app.elicitation_complete("8"); // the page was visited
+    println!("complete: {}", completed.recv().await.unwrap_or_default());
     client.close().await;
     Ok(())
 }

@@ -80,7 +80,8 @@ enum ElicitationExample {
                 heard.yield(note.params?["elicitationId"]?.stringValue ?? "")
             }
         }
-        let client = try await connect(to: server(), options)
+        let app = server()
+        let client = try await connect(to: app, options)
 
         print("book:", try await client.callTool("book").text)
         print("book:", try await client.callTool("book").text)
@@ -97,6 +98,8 @@ enum ElicitationExample {
         } catch let error as TricornError where !error.urlElicitations.isEmpty {
             print("pay: error \(error.code ?? 0), \(error.urlElicitations[0].url)")
         }
+        app.elicitationComplete("8")  // the page was visited
+        print("complete:", await completed.next() ?? "")
         await client.close()
     }
 }

@@ -20,6 +20,7 @@ use super::head::Media;
 use super::pool::Answer;
 use super::{Shared, headers};
 use crate::error::{Error, ErrorKind, Result};
+use crate::protocol::Input;
 use crate::protocol::revision::Revision;
 
 /// The pause before a stream is asked for again when the server names none.
@@ -27,7 +28,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// A server that names none at all is not to be asked without a pause.
 const SHORTEST_RETRY: Duration = Duration::from_millis(100);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
-/// How often a stream that brings nothing is asked for before it is given up.
+/// After so many times that a standalone stream has brought nothing, that is said.
 const MAX_FUTILE: u32 = 8;
 /// The same for the rest of an answer. Whoever waits for it usually has a shorter patience.
 const MAX_RESUMPTIONS: u32 = 20;
@@ -263,32 +264,41 @@ pub(super) async fn resume(
     }
 }
 
-/// Keeps the standalone stream of a legacy session open, until the server does not offer it or goes silent for good.
-/// `settled` is dropped when the server has answered for the first time.
+/// Keeps the standalone stream of a legacy session open, unless the server does not offer it. When the server does not
+/// know the session any more, a new one is begun. `settled` is dropped when the server has answered for the first time.
 pub(super) async fn listen(
     shared: Arc<Shared>,
     revision: Option<Revision>,
     session: Option<HeaderValue>,
     settled: oneshot::Sender<()>,
 ) {
-    let (mut cursor, mut futile, mut settled) = (Cursor::default(), 0, Some(settled));
+    let (mut cursor, mut futile, mut settled) = (Cursor::default(), 0_u32, Some(settled));
+    let mut was_open = false;
     loop {
         let opened = open(&shared, revision, session.as_ref(), &cursor).await;
         cursor.resumed += 1;
         drop(settled.take());
         match opened {
             Ok(answer) if answer.head.status == StatusCode::OK && answer.head.media() == Media::Stream => {
+                was_open = true;
                 let mut on = |data| {
                     shared.feed(&data);
                     false
                 };
                 match read(answer, shared.limits.max_message_bytes, &mut cursor, &mut on).await {
                     End::Over { events, .. } if events > 0 => futile = 0,
-                    _ => futile += 1,
+                    _ => futile = futile.saturating_add(1),
                 }
             }
             Ok(answer) if is_worth_another(answer.head.status) => futile += 1,
-            // Not offered, or the session is gone: the next request will find out.
+            Ok(answer) if was_open && session.is_some() && answer.head.status == StatusCode::NOT_FOUND => {
+                // Others may have found out before.
+                if shared.session() == session {
+                    shared.handle(Input::SessionExpired);
+                }
+                return;
+            }
+            // Not offered.
             Ok(answer) if !cursor.is_resumable() || answer.head.status == StatusCode::NOT_FOUND => return,
             // What was to follow is not kept any more: what comes now is better than nothing.
             Ok(_) => {
@@ -297,11 +307,10 @@ pub(super) async fn listen(
             }
             Err(_) => futile += 1,
         }
-        if futile >= MAX_FUTILE {
-            if let Some(peer) = shared.peer.upgrade() {
-                peer.warn("the server's standalone stream cannot be kept open: what it says unasked is not heard");
-            }
-            return;
+        if futile == MAX_FUTILE
+            && let Some(peer) = shared.peer.upgrade()
+        {
+            peer.warn("the server's standalone stream does not stay open: what it says unasked may be heard late");
         }
         tokio::time::sleep(cursor.pause(futile.saturating_sub(1))).await;
     }
