@@ -113,3 +113,6 @@ export declare class HttpEndpoint {
 }
 
 export declare function version(): string;
+
+/** Throws what is wrong with the schema of a form. */
+export declare function checkForm(schema: string): void;

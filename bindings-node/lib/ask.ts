@@ -2,7 +2,6 @@
 
 import { user } from "./content.js";
 import { PeerMisbehavedError } from "./errors.js";
-import type { Form } from "./form.js";
 import type {
   CreateMessageRequestParams,
   ElicitResult,
@@ -79,6 +78,9 @@ export function sampling(
 }
 
 /** What the client answered to a form. */
-export async function elicited<T>(form: Form, { action, content = {} }: ElicitResult): Promise<Elicited<T>> {
+export async function elicited<T>(
+  form: { read(content: Readonly<Record<string, unknown>>): Promise<unknown> },
+  { action, content = {} }: ElicitResult,
+): Promise<Elicited<T>> {
   return action === "accept" ? { action, content: (await form.read(content)) as T } : { action };
 }

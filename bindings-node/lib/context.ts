@@ -9,7 +9,7 @@ import {
   sampling,
 } from "./ask.js";
 import { native, PeerMisbehavedError } from "./errors.js";
-import { formOf } from "./form.js";
+import { asked, type Form } from "./form.js";
 import type { Home } from "./handler.js";
 import { bridge } from "./host.js";
 import type { Kind } from "./kind.js";
@@ -216,16 +216,17 @@ export class Context<State = unknown> extends RequestContext {
    * ```
    *
    * @param schema an object of text, numbers, booleans and choices, nothing within something; of a schema library
-   *   also one of these alone. What else the library wants is checked when the answer is here.
+   *   also one of these alone. What else the library wants is checked when the answer is here. A {@link Form} is made of
+   *   the same, and checked before anybody is asked.
    * @throws {MisuseError} for a schema that no form can be made of
    * @throws {PeerMisbehavedError} when the answer does not fit the schema
    */
   async elicit<const S extends Schema>(
     message: string,
-    schema: S,
+    schema: S | Form<S>,
     options?: RequestOptions,
   ): Promise<Elicited<Arguments<S>>> {
-    const form = formOf(schema);
+    const form = asked(schema as Schema | Form);
     const params = { mode: "form", message, requestedSchema: form.schema };
     return elicited(form, (await this.ask("elicitation/create", params, options)) as unknown as ElicitResult);
   }

@@ -1,27 +1,61 @@
 /** Forms out of schemas: what a form may say (specification, "Requested Schema"), and how its answer is read. */
 
-import { PeerMisbehavedError } from "./errors.js";
+import { native, PeerMisbehavedError } from "./errors.js";
+import { addon } from "./host.js";
 import { describe, isStandard, type JsonSchema, type Schema, toJsonSchema } from "./schema.js";
+import type { Arguments } from "./tool.js";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** A form, and how its answer becomes the value that the schema describes. */
-export interface Form {
+/** A form's schema, and how its answer becomes the value that the schema describes. */
+interface Made {
+  readonly schema: JsonSchema;
+  read(content: Json): Promise<unknown>;
+}
+
+/**
+ * What {@link Context.elicit} asks the user to fill in, checked when it is made: what no client could show stops the
+ * program where the form is written, and not the first user that would see it.
+ *
+ * ```ts
+ * const booking = new Form(z.object({ name: z.string(), seats: z.int().default(2) }));
+ *
+ * app.tool("book", { description: "Book a table" }, async (_, ctx) => (await ctx.elicit("A table?", booking)).action);
+ * ```
+ */
+export class Form<const S extends Schema = Schema> {
   /** The `requestedSchema`. */
   readonly schema: JsonSchema;
+  readonly #read: Made["read"];
+
+  /**
+   * @param schema an object of text, numbers, booleans and choices, nothing within something; of a schema library also
+   *   one of these alone
+   * @throws {MisuseError} that names the property, for a schema that no form can be made of
+   */
+  constructor(schema: S) {
+    const { schema: json, read } = formOf(schema);
+    native(() => addon.checkForm(JSON.stringify(json)));
+    this.schema = json;
+    this.#read = read;
+  }
+
   /**
    * The value of an answer, checked by the schema, after its defaults and transforms.
    *
    * @throws {PeerMisbehavedError} when it does not fit
+   * @internal
    */
-  read(content: Json): Promise<unknown>;
+  read(content: Json): Promise<Arguments<S>> {
+    return this.#read(content) as Promise<Arguments<S>>;
+  }
 }
 
 /** The only field of a form that asks for one value. */
 const SINGLE = "value";
 
 /** The form that a schema describes: an object of text, numbers, booleans and choices, or one of these. */
-export function formOf(schema: Schema): Form {
+function formOf(schema: Schema): Made {
   const json = JSON.parse(toJsonSchema(schema, "input", "elicit")) as JsonSchema;
   // The engine checks that it is a form, and the answer.
   if (!isStandard(schema)) return { schema: json, read: async (content) => content };
@@ -161,4 +195,9 @@ function pick(schema: Json, ...keywords: readonly string[]): Json {
 
 function isObject(value: unknown): value is Json {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The form for a question that is being asked: the engine checks it then. */
+export function asked(schema: Schema | Form): Made {
+  return schema instanceof Form ? schema : formOf(schema);
 }

@@ -45,6 +45,7 @@ export {
   type UrlElicitation,
   UrlElicitationRequiredError,
 } from "./errors.js";
+export { Form } from "./form.js";
 export {
   ClientGroup,
   connectMany,

@@ -37,10 +37,14 @@ export interface ServerOptions<State = unknown> {
   /** Milliseconds after which a client that does not answer that is taken for lost, and its session ends. Default 20 seconds. */
   readonly pingTimeout?: number;
   /**
-   * What is declared to clients though there is none of it yet, for what is added later or in sessions: what a client was
-   * not told of as it connected it never asks for. Tools are always declared. Default: nothing.
+   * What is declared to clients besides what there is. Names: though there is none of it yet, for what is added later or
+   * in sessions, as what a client was not told of as it connected it never asks for; tools are always declared. An object
+   * can also declare `experimental` and capabilities that this library knows nothing of: `{ prompts: {}, experimental: {
+   * ours: {} } }`. Default: nothing.
    */
-  readonly capabilities?: readonly ("completions" | "prompts" | "resources")[];
+  readonly capabilities?:
+    | readonly ("completions" | "prompts" | "resources")[]
+    | Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   /** Runs tool calls as tasks, where client and tool want that (revision 2025-11-25, experimental). Default: no tasks. */
   readonly tasks?: boolean | TaskOptions;
   /** What the functions share, `ctx.state`, as long as the server is used. */

@@ -23,3 +23,9 @@ use napi_derive::napi;
 pub fn version() -> &'static str {
     tricorn::bridge::version()
 }
+
+/// Throws what is wrong with the schema of a form.
+#[napi(catch_unwind)]
+pub fn check_form(schema: String) -> error::Result<()> {
+    tricorn::bridge::check_form(&host::raw(schema)).map_err(error::raise)
+}

@@ -1,7 +1,7 @@
 // Forms and pages for the user: what becomes of a schema, and of what the user does.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { MisuseError, PeerMisbehavedError, RpcError, Server, UrlElicitationRequiredError } from "tricorn";
+import { Form, MisuseError, PeerMisbehavedError, RpcError, Server, UrlElicitationRequiredError } from "tricorn";
 import { withClient } from "tricorn/testing";
 import { z } from "zod";
 import { asking, deferred, legacy, within } from "./program.mjs";
@@ -43,6 +43,21 @@ test("elicitation: a form from a schema, its answer as its type", async () => {
   });
   assert.deepEqual(raw, { action: "accept", content: { a: "b" } });
   assert.deepEqual(seen.requestedSchema, plain);
+});
+
+test("elicitation: a form that is made before anybody is asked", async () => {
+  const form = new Form(size);
+  assert.deepEqual(new Form(form.schema).schema, form.schema);
+  const answer = await asking((ctx) => ctx.elicit("?", form), { elicitation: () => ({ size: "S" }) });
+  assert.deepEqual(answer, { action: "accept", content: { size: "S", count: 1, gift: false } });
+  const nested = z.object({ home: z.object({ street: z.string() }) });
+  for (const [schema, message] of [
+    [nested, /property "home"/],
+    [z.toJSONSchema(nested), /property "home"/],
+    [{ type: "array" }, /expected "type": "object"/],
+  ]) {
+    assert.throws(() => new Form(schema), { name: "MisuseError", message });
+  }
 });
 
 test("elicitation: what else the user may do", async () => {

@@ -8,6 +8,7 @@ import {
   type CreateMessageResult,
   concurrencyLimit,
   connect,
+  Form,
   type GetPromptResult,
   jsonSchema,
   logging,
@@ -120,6 +121,9 @@ app.tool("ask", async (_, ctx) => {
   else same<typeof answer.content, undefined>(true);
   const single = await ctx.elicit("?", z.enum(["S", "M"]).nullable());
   if (single.action === "accept") same<typeof single.content, "S" | "M" | null>(true);
+  const form = new Form(z.object({ size: z.enum(["S", "M"]), count: z.int().default(1) }));
+  const formed = await ctx.elicit("?", form);
+  if (formed.action === "accept") same<typeof formed.content, { size: "S" | "M"; count: number }>(true);
   const raw = await ctx.elicit("?", { type: "object" });
   if (raw.action === "accept") same<typeof raw.content, Record<string, unknown>>(true);
   const action = await ctx.elicitUrl("?", "https://example.com", "1");

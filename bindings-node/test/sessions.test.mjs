@@ -133,3 +133,12 @@ test("a file is no directory, and a directory no file", () => {
   assert.throws(() => app.addDirectory(join(tmpdir(), "no", "such"), "file:///x"), MisuseError);
   app.addFile(file, "file:///this");
 });
+
+test("sessions: what the protocol knows nothing of is declared", async () => {
+  const ours = { experimental: { ours: { aDepth: 3 } }, "com.example": { x: 1 } };
+  await withClient(new Server("test", { capabilities: { ...ours, prompts: {} } }), async ({ capabilities }) => {
+    assert.deepEqual({ ...capabilities, ...ours }, capabilities);
+    assert.ok(capabilities.prompts);
+  });
+  assert.throws(() => new Server("test", { capabilities: { promts: {} } }), /promts/);
+});

@@ -19,13 +19,21 @@ fn version() -> &'static str {
     tricorn::bridge::version()
 }
 
+/// Raises what is wrong with the schema of a form.
+#[pyfunction]
+fn check_form(schema: &Bound<'_, PyAny>) -> PyResult<()> {
+    error::checked(tricorn::bridge::check_form(&host::json(schema)?))
+}
+
 #[pymodule]
 mod _core {
     use pyo3::prelude::*;
     use pyo3::types::PyDict;
 
     #[pymodule_export]
-    use super::{client::Client, group::ClientGroup, host::Bridge, http::HttpEndpoint, server::Server, version};
+    use super::{
+        check_form, client::Client, group::ClientGroup, host::Bridge, http::HttpEndpoint, server::Server, version,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -17,6 +17,7 @@ from tricorn import (
     Context,
     Elicited,
     Error,
+    Form,
     MisuseError,
     PeerMisbehavedError,
     RequestContext,
@@ -27,7 +28,6 @@ from tricorn import (
     UrlElicitationRequiredError,
     testing,
 )
-from tricorn.ask import form
 
 from .conftest import LEGACY, Asking
 
@@ -49,6 +49,10 @@ class Person:
     member: bool = True
 
 
+class Nested(TypedDict):
+    home: Typed
+
+
 class Typed(TypedDict):
     score: float
 
@@ -61,7 +65,7 @@ class Model(pydantic.BaseModel):
 
 
 def test_forms_of_types() -> None:
-    assert form(Person).schema == {
+    assert Form(Person).schema == {
         "type": "object",
         "properties": {
             "name": {"type": "string", "description": "In full", "minLength": 1},
@@ -73,7 +77,7 @@ def test_forms_of_types() -> None:
         },
         "required": ["name", "age", "color", "sizes"],
     }
-    assert form(Model).schema == {
+    assert Form(Model).schema == {
         "type": "object",
         "properties": {
             "mail": {"type": "string", "title": "Mail", "format": "email"},
@@ -83,14 +87,14 @@ def test_forms_of_types() -> None:
         },
         "required": ["mail"],
     }
-    assert form(int).schema == {"type": "object", "properties": {"value": {"type": "integer"}}, "required": ["value"]}
-    assert form(Literal["b", "a"]).schema["properties"]["value"] == {"type": "string", "enum": ["b", "a"]}
-    assert form(None).schema == {"type": "object", "properties": {}}
+    assert Form(int).schema == {"type": "object", "properties": {"value": {"type": "integer"}}, "required": ["value"]}
+    assert Form(Literal["b", "a"]).schema["properties"]["value"] == {"type": "string", "enum": ["b", "a"]}
+    assert Form(None).schema == {"type": "object", "properties": {}}
     for nested in (list[int], dict[str, int], Literal[1, 2], int | str, TypedDict("Nested", {"x": Person})):
         with pytest.raises(MisuseError, match="flat fields only"):
-            form(nested)
+            Form(nested)
     with pytest.raises(MisuseError, match="no JSON Schema"):
-        form(object)
+        Form(object)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +122,7 @@ async def test_forms_are_filled_in(asking: Asking, schema: Any, given: Any, cont
     answer = await asking(lambda ctx: ctx.elicit("Who?", schema), elicitation=fill_in)
     assert answer == Elicited("accept", content)
     assert answer.accepted
-    assert seen == ["Who?", form(schema).schema]
+    assert seen == ["Who?", Form(schema).schema]
 
 
 @pytest.mark.parametrize(
@@ -154,9 +158,9 @@ async def test_answers_that_do_not_fit(asking: Asking) -> None:
         error = await asking(lambda ctx, schema=schema: ctx.elicit("?", schema), elicitation=lambda: {"score": "many"})
         assert isinstance(error, (RpcError, PeerMisbehavedError)), error
         with pytest.raises(PeerMisbehavedError, match="does not fit"):
-            form(schema).answer(b'{"action":"accept","content":{"score":"many"}}')
+            Form(schema).answer(b'{"action":"accept","content":{"score":"many"}}')
     with pytest.raises(PeerMisbehavedError, match='action "perhaps"'):
-        form(None).answer(b'{"action":"perhaps"}')
+        Form(None).answer(b'{"action":"perhaps"}')
 
 
 async def test_an_answer_that_is_no_object(asking: Asking, caplog: pytest.LogCaptureFixture) -> None:
@@ -166,6 +170,26 @@ async def test_an_answer_that_is_no_object(asking: Asking, caplog: pytest.LogCap
     error = await asking(lambda ctx: ctx.elicit("?", int), elicitation=seven)
     assert isinstance(error, RpcError)
     assert "expected an object of answers, got int" in caplog.text
+
+
+async def test_a_form_made_before_anybody_is_asked(asking: Asking) -> None:
+    form = Form(Typed)
+    assert Form(form.schema).schema == form.schema
+    answer = await asking(lambda ctx: ctx.elicit("Score?", form), elicitation=lambda: {"score": 3})
+    assert answer == Elicited("accept", {"score": 3.0})
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        (Nested, "'home'"),
+        ({"type": "object", "properties": {"home": {"type": "object"}}}, 'property "home"'),
+        ({"type": "array"}, 'expected "type": "object"'),
+    ],
+)
+def test_a_form_that_cannot_be_shown_is_refused_where_it_is_made(schema: Any, message: str) -> None:
+    with pytest.raises(MisuseError, match=message):
+        Form(schema)
 
 
 async def test_forms_that_are_none(asking: Asking) -> None:
@@ -248,15 +272,15 @@ class Order(TypedDict):
 
 
 def test_choices_keep_their_order_and_times_their_format() -> None:
-    fields = form(Order).schema["properties"]
+    fields = Form(Order).schema["properties"]
     assert fields["size"]["enum"] == ["S", "M", "L", "XL"]
     assert fields["weight"]["enum"] == ["light", "heavy", "average"]
     assert fields["extras"]["items"]["enum"] == ["z", "a", "m"]
     assert fields["again"]["enum"] == ["z", "a"]
     assert fields["on"] == {"type": "string", "format": "date"}
     assert fields["at"] == {"type": "string", "format": "date-time"}
-    assert form(Size).schema["properties"]["value"]["enum"] == ["S", "M", "L", "XL"]
-    assert form(datetime.datetime).schema["properties"]["value"]["format"] == "date-time"
+    assert Form(Size).schema["properties"]["value"]["enum"] == ["S", "M", "L", "XL"]
+    assert Form(datetime.datetime).schema["properties"]["value"]["format"] == "date-time"
 
 
 async def test_times_in_a_form(asking: Asking) -> None:

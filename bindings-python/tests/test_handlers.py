@@ -410,3 +410,36 @@ def test_msgspec_constraints_are_checked_by_the_engine(app: Server) -> None:
 
     assert testing.call(app, "small", {"n": 11}).is_error
     assert testing.call(app, "small", {"n": 10}).text == "10"
+
+
+async def test_a_policy_object_answers_for_many_clients() -> None:
+    class Policy:
+        roots = ("/srv/notes",)
+
+        def __init__(self) -> None:
+            self.asked: list[str] = []
+
+        async def sampling(self, params: dict[str, Any]) -> str:
+            self.asked.append(params["messages"][0]["content"]["text"])
+            return "from the policy"
+
+        def elicitation(self, message: str) -> dict[str, Any]:
+            self.asked.append(message)
+            return {"value": 7}
+
+    app, policy = Server("asks"), Policy()
+
+    @app.tool
+    async def ask(ctx: Context) -> list[Any]:
+        said = (await ctx.sample("how?", 1)).text
+        return [said, (await ctx.elicit("how many?", int)).content, [root.path for root in await ctx.list_roots()]]
+
+    for _ in range(2):
+        async with testing.connect(app, revision="2025-11-25", policy=policy) as client:
+            told = (await client.call_tool("ask")).to(list[Any])
+        assert told == ["from the policy", 7, ["/srv/notes"]]
+    async with testing.connect(app, revision="2025-11-25", policy=policy, sampling=lambda: "beside it") as client:
+        assert (await client.call_tool("ask")).to(list[Any])[0] == "beside it"
+    assert policy.asked == ["how?", "how many?", "how?", "how many?", "how many?"]
+    with pytest.raises(MisuseError, match="has none of sampling"):
+        testing.connect(app, policy=object())

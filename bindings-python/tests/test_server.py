@@ -177,3 +177,13 @@ def test_a_call_from_a_plain_test(app: Server) -> None:
         return a + b
 
     assert testing.call(app, "add", {"a": 1, "b": 2}).text == "3"
+
+
+async def test_what_the_protocol_knows_nothing_of_is_declared() -> None:
+    ours = {"experimental": {"ours": {"depth": 3}}, "com.example": {"x": 1}}
+    async with testing.connect(Server("x", capabilities={**ours, "prompts": {}})) as client:
+        told = client.capabilities
+        assert {**told, **ours} == told
+        assert "prompts" in told
+    with pytest.raises(MisuseError, match="promts"):
+        Server("x", capabilities={"promts": {}})

@@ -30,6 +30,12 @@ pub fn core_version() -> Result<String, CoreError> {
     Ok(tricorn::bridge::version().to_owned())
 }
 
+/// Throws what is wrong with the schema of a form.
+#[uniffi::export]
+pub fn core_check_form(schema: &[u8]) -> Result<(), CoreError> {
+    Ok(tricorn::bridge::check_form(&host::written(schema))?)
+}
+
 /// Panics with `message`: the tests look at what becomes of a panic in Swift.
 #[uniffi::export]
 pub fn core_panic(message: String) -> Result<(), CoreError> {

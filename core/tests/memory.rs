@@ -202,3 +202,29 @@ async fn a_tool_may_have_any_name() {
         assert_eq!(client.call_tool(name, json!({})).await.expect("a result").text(), name);
     }
 }
+
+#[tokio::test]
+async fn a_server_declares_what_the_protocol_knows_nothing_of() {
+    let declared = json!({"experimental": {"ours": {"depth": 3}}, "com.example": {"x": [1]}, "prompts": {}});
+    let options = json!({"name": "test", "capabilities": declared}).to_string();
+    let server = Server::with_options(serde_json::from_str(&options).expect("works"));
+    for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"] {
+        let options = ClientOptions::parse(&json!({"revision": revision}).to_string()).expect("works");
+        let client = Client::in_memory_with(&server, &options, &Handlers::new()).await.expect("works");
+        let told: serde_json::Value = client.capabilities().raw().to().expect("works");
+        assert_eq!(told["experimental"], declared["experimental"], "{revision}");
+        assert_eq!(told["com.example"], declared["com.example"], "{revision}");
+        assert!(told["prompts"].is_object(), "{revision}");
+    }
+    for (name, value, said) in [
+        ("promts", json!({}), "\"promts\": expected completions, prompts"),
+        ("experimental", json!(true), "expected an object, got true"),
+        ("prompts", json!({"listChanged": false}), "what it says is the engine's"),
+        ("tasks", json!({}), "option \"tasks\""),
+    ] {
+        let error = Client::in_memory(&Server::new("test").capability(name, value), &ClientOptions::default())
+            .await
+            .expect_err("refused");
+        assert!(error.message().contains(said), "{error}");
+    }
+}

@@ -19,8 +19,8 @@ use tricorn::model::Capabilities;
 use tricorn::protocol::revision::Revision;
 use tricorn::protocol::{Action, Call, CallId, Connection, Facts, Input, Payload, Role, Structured, Transport};
 
-/// About listing, describing and checking tools, or about what a program prints.
-const NOT_THE_ENGINES: [&str; 29] = [
+/// About what is registered, how it is described and checked, and handlers that ask; or about what a program prints.
+const NOT_THE_ENGINES: [&str; 39] = [
     "2024-11-05/no-elicitation",
     "2025-06-18/elicitation",
     "2025-06-18/elicitation-forms",
@@ -39,8 +39,18 @@ const NOT_THE_ENGINES: [&str; 29] = [
     "all/tools-list",
     "all/tools-list-pages",
     "all/tools-list-schema",
+    "bad/answers-elicitation",
+    "bad/answers-roots",
+    "bad/answers-sampling",
+    "bad/completion",
+    "bad/cursors",
+    "bad/log-level",
     "bad/numbers",
     "bad/params-wrong",
+    "bad/prompts",
+    "bad/resources",
+    "bad/subscriptions",
+    "bad/tasks",
     "legacy/capabilities",
     "legacy/log-level",
     "legacy/meta-keys",

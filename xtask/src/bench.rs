@@ -21,8 +21,8 @@ const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 /// What to measure.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// call-add, echo-1k, echo-64k, echo-1m, list, async, cold, memory, soak, sessions, clients,
-    /// clients-payload; by default call-add, cold, memory, sessions and clients
+    /// call-add, echo-1k, echo-64k, echo-1m, list, async, features (read, read-template, prompt, sample, elicit), cold,
+    /// memory, soak, sessions, clients, clients-payload; by default call-add, cold, memory, sessions and clients
     scenarios: Vec<String>,
     /// Only this language; may be given several times
     #[arg(long = "lang", value_name = "LANG")]
@@ -140,7 +140,8 @@ fn measure(tools: &Tools, point: &Point, langs: &[Lang], options: &Options) -> R
         for (name, command, revision) in &turns {
             report::step(format!("{point}: round {} of {}", round + 1, options.rounds));
             report::detail(&format!("{name} {revision}"));
-            let figures = one(tools, point, command, revision, options)?;
+            let scenario = if *name == figures::FLOOR { point.floor } else { point.loadgen };
+            let figures = one(tools, point, (command, scenario), revision, options)?;
             runs.push(Run::new(name, revision, round, figures, point));
         }
         turns.reverse();
@@ -149,13 +150,19 @@ fn measure(tools: &Tools, point: &Point, langs: &[Lang], options: &Options) -> R
 }
 
 /// One measurement: the load generator's figures, or an object that says why there are none.
-fn one(tools: &Tools, point: &Point, server: &str, revision: &str, options: &Options) -> Result<Value> {
+fn one(
+    tools: &Tools,
+    point: &Point,
+    (server, scenario): (&str, &str),
+    revision: &str,
+    options: &Options,
+) -> Result<Value> {
     let file = place::target("bench/one.json");
     remove(&file);
     let secs = if point.scenario == "soak" { 900.0 } else { options.secs };
     let mut command = tool::command(&tools.loadgen);
     command.args(["--target", "it", "--cmd", server, "--transport", point.transport, "--proto", revision]);
-    command.args(["--scenario", point.loadgen, "--boot-secs", "60", "--tools", "100"]);
+    command.args(["--scenario", scenario, "--boot-secs", "60", "--tools", "100"]);
     command.arg("--concurrency").arg(point.concurrency.to_string()).arg("--n").arg(point.n.to_string());
     command.arg("--max-secs").arg(secs.to_string()).arg("--warmup").arg(point.warmup().to_string());
     command.arg("--json").arg(&file);

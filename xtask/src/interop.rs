@@ -50,6 +50,8 @@ const LANES: usize = 2;
 pub(crate) struct Outcome {
     pub(crate) counts: Counts,
     pub(crate) failures: Vec<String>,
+    /// Why pairs were left out, one line for all of one exception.
+    pub(crate) skips: Vec<String>,
     pub(crate) tables: String,
 }
 
@@ -141,6 +143,11 @@ impl Outcome {
             for (_, cells) in done {
                 self.counts += cells.counts;
                 self.failures.extend(cells.failures);
+                for skip in cells.skips {
+                    if !self.skips.contains(&skip) {
+                        self.skips.push(skip);
+                    }
+                }
                 row.push(cells.lines);
             }
             table.row(row);
@@ -184,6 +191,7 @@ impl Outcome {
 struct Cells {
     counts: Counts,
     failures: Vec<String>,
+    skips: Vec<String>,
     lines: Vec<String>,
 }
 
@@ -197,6 +205,7 @@ fn cells(plan: &Plan, server: &Server, url: Result<&str, &str>, client: &Client)
         let known = plan.exceptions(client.party.name(), server.party.name(), *kind);
         if let Some(never) = known.iter().find(|e| e.features.is_empty()) {
             cells.counts += Counts::new(0, 0, 1);
+            cells.skips.push(never.reason());
             cells.lines.push(format!("{transport:<5} {revision} – {}", never.why));
             continue;
         }

@@ -65,7 +65,10 @@ scenarios (server mode)
   sleep-N             tools/call sleep_ms{ms:N} (async tool), e.g. sleep-10
   list                tools/list, checks the number of tools (--tools)
   read                resources/read bench://hello
+  read-template       resources/read bench://item/7, which a template serves
   prompt              prompts/get greet{name:Ada}
+  sample              tools/call ask_model, which asks us for a message once (handshake revision only)
+  elicit              tools/call ask_user, which asks us for a form once (handshake revision only)
   ping                ping (handshake revision only)
   cold                spawn -> first answer -> tools/list, one fresh process per sample (--n samples)
   soak                call-add --n times, RSS sampled along the way

@@ -47,6 +47,8 @@ pub struct Conn {
     start_ns: u64,
     answered: bool,
     answer: Option<(usize, usize)>,
+    /// places in `body` of what the server asks us
+    questions: Vec<(usize, usize)>,
     retried: bool,
     sess: usize,
 }
@@ -90,6 +92,7 @@ impl Conn {
             start_ns: 0,
             answered: false,
             answer: None,
+            questions: Vec::new(),
             retried: false,
             sess: 0,
         })
@@ -116,6 +119,7 @@ impl Conn {
         self.got_bytes = false;
         self.answered = false;
         self.answer = None;
+        self.questions.clear();
         self.session = None;
     }
 
@@ -349,6 +353,10 @@ impl Conn {
             })?;
             if env.is_response() && (id.is_none() || env.num_id() == id) {
                 return Ok(Some((ds, de)));
+            }
+            if env.is_request() {
+                self.questions.push((ds, de));
+                continue;
             }
             *stray += 1;
         }

@@ -41,7 +41,7 @@ fn load(a: &Args, kind: Kind, out: &mut Map<String, Value>) -> Result<bool, Stri
     match a.transport {
         Transport::Stdio => {
             let mut l = stdio::Lines::new(srv.proc_.as_ref().unwrap());
-            stdio_open(&mut l, a)?;
+            stdio_open(&mut l, &gen, a)?;
             let w = stdio::run(&mut l, &gen, WARM_FIRST, a.warmup.max(1), a.concurrency, a.warmup_secs, |_| {})?;
             if w.failed > 0 {
                 return Err(format!("warm-up: {} failed: {}", w.failed, w.first_error.unwrap_or_default()));
@@ -57,14 +57,14 @@ fn load(a: &Args, kind: Kind, out: &mut Map<String, Value>) -> Result<bool, Stri
             for _ in 0..a.sessions {
                 let sess = if a.proto == Proto::Handshake {
                     let mut c = http::Conn::open(ep.addr)?;
-                    http::handshake(ep, &mut c, a.boot_secs)?
+                    http::handshake(ep, &gen, &mut c, a.boot_secs)?
                 } else {
                     None
                 };
                 out.insert("session_id".into(), json!(sess.is_some()));
                 heads.push(http::head_prefix(ep, &gen, sess.as_deref()));
             }
-            let mut pool = http::Pool::new(ep.addr, a.concurrency, heads)?;
+            let mut pool = http::Pool::new(ep.addr, a.concurrency, heads, &gen)?;
             let w = pool.run(&gen, WARM_FIRST, a.warmup.max(1), a.warmup_secs, |_| {})?;
             if w.failed > 0 {
                 return Err(format!("warm-up: {} failed: {}", w.failed, w.first_error.unwrap_or_default()));
@@ -102,7 +102,7 @@ fn cold(a: &Args, out: &mut Map<String, Value>) -> Result<bool, String> {
             Transport::Stdio => {
                 let mut l = stdio::Lines::new(srv.proc_.as_ref().unwrap());
                 if a.proto == Proto::Handshake {
-                    stdio_open(&mut l, a)?;
+                    stdio_open(&mut l, &gen, a)?;
                     first = now_ns();
                 }
                 let mut b = Vec::new();
@@ -119,7 +119,7 @@ fn cold(a: &Args, out: &mut Map<String, Value>) -> Result<bool, String> {
                 let mut c = http::Conn::open(ep.addr)?;
                 let mut sess = None;
                 if a.proto == Proto::Handshake {
-                    sess = http::handshake(ep, &mut c, a.boot_secs)?;
+                    sess = http::handshake(ep, &gen, &mut c, a.boot_secs)?;
                     first = now_ns();
                 }
                 let mut b = Vec::new();
@@ -195,7 +195,7 @@ fn sessions(a: &Args, out: &mut Map<String, Value>) -> Result<bool, String> {
         gen.validate(id, &serde_json::from_str(&m).map_err(|e| e.to_string())?)
     };
     let mut open = |c: &mut http::Conn, k: u64, ids: &mut Vec<String>| -> Result<(), String> {
-        let s = http::handshake(ep, c, a.boot_secs)?.ok_or("the server issues no session id")?;
+        let s = http::handshake(ep, &gen, c, a.boot_secs)?.ok_or("the server issues no session id")?;
         call(c, &s, k + 1)?;
         if a.get_stream {
             streams.push(open_get(ep, &s)?);
@@ -247,7 +247,7 @@ fn sessions(a: &Args, out: &mut Map<String, Value>) -> Result<bool, String> {
     let mut again = Vec::new();
     let mut streams2 = Vec::new();
     for k in 0..a.n {
-        let s = http::handshake(ep, &mut c, a.boot_secs)?.ok_or("the server issues no session id")?;
+        let s = http::handshake(ep, &gen, &mut c, a.boot_secs)?.ok_or("the server issues no session id")?;
         call(&mut c, &s, 700_000 + k)?;
         if a.get_stream {
             streams2.push(open_get(ep, &s)?);

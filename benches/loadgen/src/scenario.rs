@@ -13,11 +13,19 @@ pub enum Kind {
     Sleep(u64),
     List,
     Read,
+    ReadTemplate,
     Prompt,
+    Sample,
+    Elicit,
     Ping,
 }
 
 impl Kind {
+    /// Whether the server asks us in the middle of every call.
+    pub fn is_asked(self) -> bool {
+        matches!(self, Kind::Sample | Kind::Elicit)
+    }
+
     pub fn parse(s: &str) -> Option<Kind> {
         Some(match s {
             "call-add" | "soak" => Kind::Add,
@@ -26,7 +34,10 @@ impl Kind {
             "echo-1m" => Kind::Echo(1 << 20),
             "list" => Kind::List,
             "read" => Kind::Read,
+            "read-template" => Kind::ReadTemplate,
             "prompt" => Kind::Prompt,
+            "sample" => Kind::Sample,
+            "elicit" => Kind::Elicit,
             "ping" => Kind::Ping,
             _ => {
                 if let Some(x) = s.strip_prefix("sleep-") {
@@ -79,11 +90,16 @@ impl Gen {
         Gen { kind, proto, tools, payload, payload_esc }
     }
 
+    /// How a session begins: with what we can be asked, where we are.
+    pub fn initialize(&self) -> &'static str {
+        if self.kind.is_asked() { INITIALIZE_ASKED } else { INITIALIZE }
+    }
+
     pub fn method(&self) -> &'static str {
         match self.kind {
-            Kind::Add | Kind::Echo(_) | Kind::Sleep(_) => "tools/call",
+            Kind::Add | Kind::Echo(_) | Kind::Sleep(_) | Kind::Sample | Kind::Elicit => "tools/call",
             Kind::List => "tools/list",
-            Kind::Read => "resources/read",
+            Kind::Read | Kind::ReadTemplate => "resources/read",
             Kind::Prompt => "prompts/get",
             Kind::Ping => "ping",
         }
@@ -96,7 +112,10 @@ impl Gen {
             Kind::Echo(_) => Some("echo"),
             Kind::Sleep(_) => Some("sleep_ms"),
             Kind::Read => Some("bench://hello"),
+            Kind::ReadTemplate => Some("bench://item/7"),
             Kind::Prompt => Some("greet"),
+            Kind::Sample => Some("ask_model"),
+            Kind::Elicit => Some("ask_user"),
             Kind::List | Kind::Ping => None,
         }
     }
@@ -126,8 +145,13 @@ impl Gen {
             Kind::Sleep(ms) => {
                 let _ = write!(out, r#","params":{{"name":"sleep_ms","arguments":{{"ms":{ms}}}{sep}{meta}}}}}"#);
             }
-            Kind::Read => {
-                let _ = write!(out, r#","params":{{"uri":"bench://hello"{sep}{meta}}}}}"#);
+            Kind::Read | Kind::ReadTemplate => {
+                let uri = self.name().unwrap_or_default();
+                let _ = write!(out, r#","params":{{"uri":"{uri}"{sep}{meta}}}}}"#);
+            }
+            Kind::Sample | Kind::Elicit => {
+                let name = self.name().unwrap_or_default();
+                let _ = write!(out, r#","params":{{"name":"{name}","arguments":{{"question":"q{id}"}}{sep}{meta}}}}}"#);
             }
             Kind::Prompt => {
                 let _ = write!(out, r#","params":{{"name":"greet","arguments":{{"name":"Ada"}}{sep}{meta}}}}}"#);
@@ -210,10 +234,21 @@ impl Gen {
                 }
                 Ok(())
             }
-            Kind::Read => {
+            Kind::Sample | Kind::Elicit => {
+                let r: CallText = serde_json::from_str(raw.get()).map_err(bad)?;
+                check_type(&r.result_type)?;
+                let t = r.content.first().and_then(|c| c.text.as_deref()).unwrap_or("");
+                if r.is_error != Some(true) && t.strip_prefix("said q").and_then(|n| n.parse().ok()) == Some(id) {
+                    Ok(())
+                } else {
+                    Err(format!("call that asks: {}", clip(raw.get())))
+                }
+            }
+            Kind::Read | Kind::ReadTemplate => {
                 let r: ReadRes = serde_json::from_str(raw.get()).map_err(bad)?;
                 check_type(&r.result_type)?;
-                if r.contents.first().and_then(|c| c.text.as_deref()) == Some("hello from bench") {
+                let want = if self.kind == Kind::Read { "hello from bench" } else { "item 7" };
+                if r.contents.first().and_then(|c| c.text.as_deref()) == Some(want) {
                     Ok(())
                 } else {
                     Err(format!("resource: {}", clip(raw.get())))
@@ -232,6 +267,33 @@ impl Gen {
     }
 }
 
+impl Gen {
+    /// What we say to the server's question: `said ` and what it asked.
+    pub fn answer(&self, env: &Envelope, out: &mut Vec<u8>) -> Result<(), String> {
+        let (Some(id), Some(params)) = (env.id, env.params) else {
+            return Err("a question without an id or parameters".into());
+        };
+        let bad = |e: serde_json::Error| format!("question does not parse: {e}: {}", clip(params.get()));
+        let _ = write!(out, r#"{{"jsonrpc":"2.0","id":{},"result":"#, id.get());
+        match (self.kind, env.method.as_deref()) {
+            (Kind::Sample, Some("sampling/createMessage")) => {
+                let q: Sampling = serde_json::from_str(params.get()).map_err(bad)?;
+                let text = q.messages.first().and_then(|m| m.content.text.as_deref()).unwrap_or("");
+                let _ = write!(
+                    out,
+                    r#"{{"role":"assistant","content":{{"type":"text","text":"said {text}"}},"model":"bench"}}}}"#
+                );
+            }
+            (Kind::Elicit, Some("elicitation/create")) => {
+                let q: Elicitation = serde_json::from_str(params.get()).map_err(bad)?;
+                let _ = write!(out, r#"{{"action":"accept","content":{{"answer":"said {}"}}}}}}"#, q.message);
+            }
+            (_, method) => return Err(format!("not a question of this scenario: {method:?}")),
+        }
+        Ok(())
+    }
+}
+
 pub fn clip(s: &str) -> String {
     let mut end = s.len().min(300);
     while !s.is_char_boundary(end) {
@@ -247,6 +309,8 @@ pub struct Envelope<'a> {
     #[serde(borrow, default)]
     pub method: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
+    pub params: Option<&'a RawValue>,
+    #[serde(borrow, default)]
     pub result: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub error: Option<&'a RawValue>,
@@ -258,6 +322,9 @@ impl Envelope<'_> {
     }
     pub fn is_response(&self) -> bool {
         self.method.is_none() && (self.result.is_some() || self.error.is_some())
+    }
+    pub fn is_request(&self) -> bool {
+        self.method.is_some() && self.id.is_some()
     }
 }
 
@@ -323,6 +390,18 @@ struct PromptMsg<'a> {
 }
 
 #[derive(Deserialize)]
+struct Sampling<'a> {
+    #[serde(borrow)]
+    messages: Vec<PromptMsg<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Elicitation<'a> {
+    #[serde(borrow)]
+    message: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
 struct PromptRes<'a> {
     #[serde(borrow)]
     messages: Vec<PromptMsg<'a>>,
@@ -330,5 +409,7 @@ struct PromptRes<'a> {
     result_type: Option<Cow<'a, str>>,
 }
 
-pub const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"mcpbench","version":"0.1.0"}}}"#;
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"mcpbench","version":"0.1.0"}}}"#;
+/// The same of a client that can be asked.
+const INITIALIZE_ASKED: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"sampling":{},"elicitation":{}},"clientInfo":{"name":"mcpbench","version":"0.1.0"}}}"#;
 pub const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;

@@ -2,7 +2,7 @@
 
 use crate::args::{Args, Proto, Transport};
 use crate::procs::{self, Proc, Spawn, now_ns};
-use crate::scenario::{self, INITIALIZE, INITIALIZED};
+use crate::scenario::{self, Gen, INITIALIZED};
 use crate::{http, stdio};
 use std::net::SocketAddr;
 
@@ -85,9 +85,9 @@ impl Server {
     }
 }
 
-pub fn stdio_open(l: &mut stdio::Lines, a: &Args) -> Result<(), String> {
+pub fn stdio_open(l: &mut stdio::Lines, gen: &Gen, a: &Args) -> Result<(), String> {
     if a.proto == Proto::Handshake {
-        l.queue().extend_from_slice(INITIALIZE.as_bytes());
+        l.queue().extend_from_slice(gen.initialize().as_bytes());
         l.queue().push(b'\n');
         let m = l.await_id(0, a.boot_secs)?;
         if !m.contains("protocolVersion") {

@@ -223,6 +223,13 @@ pub fn run(
                         ));
                     }
                 };
+                if env.is_request() {
+                    match gen.answer(&env, &mut l.out) {
+                        Ok(()) => l.out.push(b'\n'),
+                        Err(m) => return Err(m),
+                    }
+                    continue;
+                }
                 if !env.is_response() {
                     ph.stray += 1;
                     continue;

@@ -27,7 +27,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._core import version
-from .ask import CreateMessageResult, Elicited, Root
+from .ask import CreateMessageResult, Elicited, Form, Root
 from .completion import Completion
 from .content import (
     Annotations,
@@ -98,6 +98,7 @@ __all__ = [
     "Elicited",
     "EmbeddedResource",
     "Error",
+    "Form",
     "GetPromptResult",
     "GroupOptions",
     "Handlers",

@@ -3,10 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import final
 
-__all__ = ["Bridge", "Client", "ClientGroup", "HttpEndpoint", "Server", "version"]
+__all__ = ["Bridge", "Client", "ClientGroup", "HttpEndpoint", "Server", "check_form", "version"]
 
 def version() -> str:
     """The version of the engine, which is the version of this package."""
+
+def check_form(schema: bytes | str) -> None:
+    """Raises what is wrong with the schema of a form."""
 
 @final
 class Bridge:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, Literal, TypeVar, cast
+from typing import Any, Generic, Literal, TypeVar, cast, overload
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from ._core import check_form
 from .choices import restore
 from .content import Content, WireResult, block, member, texts
 from .errors import MisuseError, PeerMisbehavedError
@@ -135,11 +136,44 @@ _FORMATS = frozenset(("email", "uri", "date", "date-time"))
 
 
 class Form(Generic[T]):
-    """What the user is asked to fill in, and how the answer is read."""
+    """What `ctx.elicit` asks the user to fill in, checked when it is made.
 
-    def __init__(self, schema: Json, read: Callable[[Json], T]) -> None:
-        self.schema = schema
-        self._read = read
+    What no client could show stops the program where the form is written, and not the first user that would see it.
+
+        booking = Form(Booking)  # at the top of the module
+
+        @app.tool
+        async def book(ctx: Context) -> str:
+            answer = await ctx.elicit("A table?", booking)
+
+    `schema` is a type with flat fields (a dataclass, TypedDict, msgspec or pydantic model), a type of one value (`int`,
+    `Literal["red", "blue"]`, `list[Literal[...]]`), a JSON Schema, or None for a mere yes or no. `MisuseError` names
+    the field that a form cannot have.
+    """
+
+    __slots__ = ("_read", "schema")
+
+    @overload
+    def __init__(self: Form[Json], schema: Mapping[str, Any]) -> None: ...
+
+    @overload
+    def __init__(self, schema: type[T]) -> None: ...
+
+    @overload
+    def __init__(self: Form[Any], schema: Any = None) -> None: ...
+
+    def __init__(self, schema: Any = None) -> None:
+        self.schema, self._read = _form(schema)
+        check_form(msgspec.json.encode(self.schema))
+
+    @classmethod
+    def of(cls, schema: Any) -> Form[Any]:
+        """The form for a question that is being asked: the engine checks it then."""
+        if isinstance(schema, Form):
+            return cast("Form[Any]", schema)  # type: ignore[redundant-cast]
+        form: Form[Any] = cls.__new__(cls)
+        form.schema, form._read = _form(schema)
+        return form
 
     def answer(self, wire: bytes) -> Elicited[T]:
         """What the client answered, its content decoded."""
@@ -162,20 +196,20 @@ def _reason(error: Exception) -> str:
     return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 
-def form(schema: Any) -> Form[Any]:
-    """The form for a type (dataclass, TypedDict, msgspec or pydantic model), a single value, or a JSON Schema."""
+def _form(schema: Any) -> tuple[Json, Callable[[Json], Any]]:
+    """The form's JSON Schema, and how its content is read."""
     if schema is None:
-        return Form({"type": "object", "properties": {}}, lambda _: None)
+        return {"type": "object", "properties": {}}, lambda _: None
     if isinstance(schema, Mapping):
-        return Form(dict(cast("Mapping[str, Any]", schema)), lambda content: content)
+        return dict(cast("Mapping[str, Any]", schema)), lambda content: content
     made = _json_schema(schema)
     definitions = cast("dict[str, Json]", made.get("$defs", {}))
     root = _resolved(made, definitions)
     if root.get("type") == "object" and "properties" in root:
-        return Form(_flat(root, definitions, schema), lambda content: _convert(content, schema))
+        return _flat(root, definitions, schema), lambda content: _convert(content, schema)
     value = _field("value", made, definitions, schema)
     flat: Json = {"type": "object", "properties": {"value": value}, "required": ["value"]}
-    return Form(flat, lambda content: _convert(content["value"], schema))
+    return flat, lambda content: _convert(content["value"], schema)
 
 
 def _is_pydantic(hint: Any) -> bool:

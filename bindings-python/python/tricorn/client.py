@@ -17,7 +17,7 @@ from .context import RequestContext
 from .errors import ClosedError, MisuseError
 from .features import AsyncFeatures
 from .handler import encode
-from .handlers import CALLBACKS, QUESTIONS, Handlers, RootLike, called, hear, known_options, offer, root_list
+from .handlers import CALLBACKS, QUESTIONS, Handlers, RootLike, called, hear, known_options, of_policy, offer, root_list
 from .host import Host, OnError
 from .middleware import Around, Builtin, wrap_all
 from .requests import (
@@ -108,6 +108,9 @@ class Given:
             self.settings["request_timeout"] = limit(options["request_timeout"]) or 0
         switched(self.settings)
         take = self.settings.pop
+        if (policy := take("policy", None)) is not None:
+            self.settings = {**of_policy(policy), **self.settings}
+            take = self.settings.pop
         self.callbacks = {name: called(name, take(name)) for name in CALLBACKS if name in self.settings}
         self.questions = {name: take(name) for name in QUESTIONS if name in self.settings}
         self.middleware: object = take("middleware", ())

@@ -17,7 +17,7 @@ from .host import NO_STATE
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-    from .ask import CreateMessageResult, Elicited, Root
+    from .ask import CreateMessageResult, Elicited, Form, Root
     from .host import Host
     from .prompts import Message, Said
     from .requests import RequestOptions
@@ -315,6 +315,9 @@ class Context(RequestContext, Generic[State]):
     ) -> Elicited[dict[str, Any]]: ...
 
     @overload
+    async def elicit(self, message: str, schema: Form[T], **options: Unpack[RequestOptions]) -> Elicited[T]: ...
+
+    @overload
     async def elicit(self, message: str, schema: type[T], **options: Unpack[RequestOptions]) -> Elicited[T]: ...
 
     @overload
@@ -324,11 +327,12 @@ class Context(RequestContext, Generic[State]):
         """Asks the user to fill in a form; `answer.content` is a value of the type that `schema` is.
 
         `schema` is a type with flat fields (a dataclass, TypedDict, msgspec or pydantic model), a type of one value
-        (`int`, `Literal["red", "blue"]`, `list[Literal[...]]`), a JSON Schema, or None for a mere yes or no.
+        (`int`, `Literal["red", "blue"]`, `list[Literal[...]]`), a JSON Schema, or None for a mere yes or no; a `Form`
+        is made of the same and checked before anybody is asked.
         """
-        from .ask import form
+        from .ask import Form
 
-        asked = form(schema)
+        asked = Form.of(schema)
         params = {"mode": "form", "message": message, "requestedSchema": asked.schema}
         return await self._ask("elicitation/create", params, options, asked.answer)
 
@@ -339,10 +343,10 @@ class Context(RequestContext, Generic[State]):
 
         `accepted` means that the user agreed to go there. Say with `elicitation_complete` when the visit is over.
         """
-        from .ask import form
+        from .ask import Form
 
         params = {"mode": "url", "message": message, "url": url, "elicitationId": elicitation_id}
-        return await self._ask("elicitation/create", params, options, form(None).answer)
+        return await self._ask("elicitation/create", params, options, Form.of(None).answer)
 
     def elicitation_complete(self, elicitation_id: str) -> bool:
         """Tells the client that what the user did at a page is done; False when the call is over."""

@@ -69,6 +69,9 @@ class Handlers(TypedDict, total=False):
     """Called with the URI of a resource that was subscribed to and has changed."""
     on_list_changed: Callable[[str], object]
     """Called with `"tool"`, `"resource"` (templates, too) or `"prompt"` when that list has changed."""
+    policy: object
+    """All of these as one object, for many clients: its methods and attributes that have these names. What is given
+    beside it counts more."""
 
 
 QUESTIONS = ("sampling", "sampling_tools", "sampling_context", "elicitation", "elicitation_url", "roots")
@@ -102,6 +105,14 @@ def hear(host: Host, callbacks: Mapping[str, Callable[..., object]], event: str,
             tell("on_resource_updated", params.get("uri"))
         elif (kind := _CHANGED.get(method)) is not None:
             tell("on_list_changed", kind)
+
+
+def of_policy(policy: object) -> dict[str, Any]:
+    """What an object does for the server."""
+    found = {name: value for name in (*QUESTIONS, *CALLBACKS) if (value := getattr(policy, name, None)) is not None}
+    if not found:
+        raise MisuseError(f"policy: {policy!r} has none of {', '.join((*QUESTIONS, *CALLBACKS))}")
+    return found
 
 
 def called(name: str, function: C) -> C:

@@ -84,9 +84,10 @@ class ServerOptions(Identity, total=False):
     """Seconds without a message of a legacy client after which it is asked for a sign of life; 0, which is never."""
     ping_timeout: float
     """Seconds after which a client that does not answer that is taken for lost, and its session ends; 20."""
-    capabilities: Sequence[Literal["completions", "prompts", "resources"]]
-    """What is declared to clients though there is none of it yet; nothing. What a client was not told of as it
-    connected it never asks for."""
+    capabilities: Sequence[Literal["completions", "prompts", "resources"]] | Mapping[str, Mapping[str, Any]]
+    """What is declared to clients besides what there is; nothing. Names: though there is none of it yet, because what a
+    client was not told of as it connected it never asks for. A mapping can also declare `experimental` and capabilities
+    that this library knows nothing of: `{"prompts": {}, "experimental": {"ours": {}}}`."""
     tasks: TaskOptions | bool
     """Runs tool calls as tasks, where client and tool want that (2025-11-25, experimental); no."""
 

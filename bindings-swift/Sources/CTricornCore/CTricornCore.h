@@ -669,6 +669,11 @@ void uniffi_tricorn_swift_fn_method_coreserver_set_lifespan(uint64_t ptr, uint32
 void uniffi_tricorn_swift_fn_method_coreserver_set_source(uint64_t ptr, RustBuffer kind, RustBuffer list, RustBuffer get, RustCallStatus *_Nonnull out_status
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_FUNC_CORE_CHECK_FORM
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_FUNC_CORE_CHECK_FORM
+void uniffi_tricorn_swift_fn_func_core_check_form(ForeignBytes schema, RustCallStatus *_Nonnull out_status
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_FUNC_CORE_PANIC
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_FUNC_CORE_PANIC
 void uniffi_tricorn_swift_fn_func_core_panic(RustBuffer message, RustCallStatus *_Nonnull out_status
@@ -938,6 +943,12 @@ void ffi_tricorn_swift_rust_future_free_void(uint64_t handle
 #ifndef UNIFFI_FFIDEF_FFI_TRICORN_SWIFT_RUST_FUTURE_COMPLETE_VOID
 #define UNIFFI_FFIDEF_FFI_TRICORN_SWIFT_RUST_FUTURE_COMPLETE_VOID
 void ffi_tricorn_swift_rust_future_complete_void(uint64_t handle, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_FUNC_CORE_CHECK_FORM
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_FUNC_CORE_CHECK_FORM
+uint16_t uniffi_tricorn_swift_checksum_func_core_check_form(void
+
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_FUNC_CORE_PANIC

@@ -14,6 +14,68 @@ public typealias Sampler =
 public typealias Elicitor =
     @Sendable (_ question: ElicitationQuestion, _ context: ClientContext) async throws -> ElicitationAnswer
 
+/// What an object does for the servers of a client: see `ClientOptions.policy`.
+public protocol ClientPolicy: Sendable {}
+
+/// Answers servers' requests for a message of the model. Declares `sampling`.
+public protocol SamplingPolicy: ClientPolicy {
+    /// Text, or a `CreateMessageResult`.
+    func sampling(_ request: CreateMessageRequestParams, _ context: ClientContext) async throws -> any SamplingAnswer
+    /// It knows what to do with tools (no). Declares `sampling.tools`.
+    var samplingTools: Bool { get }
+    /// It can give the model what servers tell it (no). Declares `sampling.context`.
+    var samplingContext: Bool { get }
+}
+
+extension SamplingPolicy {
+    public var samplingTools: Bool { false }
+    public var samplingContext: Bool { false }
+}
+
+/// Answers servers' questions to the user. Declares `elicitation`.
+public protocol ElicitationPolicy: ClientPolicy {
+    /// What the user did.
+    func elicitation(_ question: ElicitationQuestion, _ context: ClientContext) async throws -> ElicitationAnswer
+    /// What it can ask (forms).
+    var elicitationModes: Set<ElicitationQuestion.Mode> { get }
+}
+
+extension ElicitationPolicy {
+    public var elicitationModes: Set<ElicitationQuestion.Mode> { [.form] }
+}
+
+/// Says which folders and files servers may look at. Declares `roots`.
+public protocol RootsPolicy: ClientPolicy {
+    /// Asked each time that a server wants to know.
+    func roots(_ context: ClientContext) async throws -> [Root]
+}
+
+extension ClientOptions {
+    /// With what the policy does where nothing else is given.
+    var withPolicy: ClientOptions {
+        get throws {
+            guard let policy else { return self }
+            var options = self
+            if options.sampling == nil, let sampling = policy as? any SamplingPolicy {
+                options.sampling = { try await sampling.sampling($0, $1) }
+                options.samplingTools = sampling.samplingTools
+                options.samplingContext = sampling.samplingContext
+            }
+            if options.elicitation == nil, let elicitation = policy as? any ElicitationPolicy {
+                options.elicitation = { try await elicitation.elicitation($0, $1) }
+                options.elicitationModes = elicitation.elicitationModes
+            }
+            if options.roots == nil, let roots = policy as? any RootsPolicy {
+                options.roots = .asked { try await roots.roots($0) }
+            }
+            guard policy is any SamplingPolicy || policy is any ElicitationPolicy || policy is any RootsPolicy else {
+                throw TricornError.misuse("policy: expected a SamplingPolicy, ElicitationPolicy or RootsPolicy")
+            }
+            return options
+        }
+    }
+}
+
 /// What a server asks the user.
 public struct ElicitationQuestion: Sendable, Hashable {
     /// Everything below, and what later versions add, as JSON.

@@ -72,6 +72,13 @@ extension Context {
         }
     }
 
+    /// Asks the user to fill in a form that was made before, and waits for the answer.
+    public func elicit<Content>(
+        _ message: String, _ form: Form<Content>, _ options: RequestOptions = .init()
+    ) async throws -> Elicited<Content> {
+        try await elicit(message, as: Content.self, schema: form.schema, options)
+    }
+
     /// Asks the user for a form of this schema, and waits for the answer.
     public func elicit(
         _ message: String, schema: JSONValue, _ options: RequestOptions = .init()
@@ -143,6 +150,30 @@ extension Context {
     /// The folders and files that the client lets the server look at.
     public func listRoots(_ options: RequestOptions = .init()) async throws -> [Root] {
         [Root](checked: try await ask("roots/list", nil, options)["roots"] ?? [])
+    }
+}
+
+/// What `Context.elicit` asks the user to fill in, checked when it is made: what no client could show stops the program
+/// where the form is written, and not the first user that would see it.
+///
+/// ```swift
+/// let booking = try Form(Booking.self)
+/// app.tool("book") { _, context in try await context.elicit("A table?", booking).action.rawValue }
+/// ```
+public struct Form<Content: Decodable & Sendable>: Sendable {
+    /// The `requestedSchema`.
+    public let schema: JSONValue
+
+    /// - Parameter schema: derived from `Content` when nil.
+    ///
+    /// Throws `TricornError.misuse`, which names the property, when it is no form: those are flat, of texts, numbers, truth
+    /// values and choices.
+    public init(_ content: Content.Type = Content.self, schema: JSONValue? = nil) throws {
+        let schema = try schema ?? FormSchema.of(content)
+        let writer = JSONWriter()
+        writer.append(schema)
+        try core { try writer.withData { try coreCheckForm(schema: $0) } }
+        self.schema = schema
     }
 }
 

@@ -17,6 +17,7 @@ public final class Client: Sendable {
     private init(
         server: Server?, _ options: ClientOptions, _ make: (CoreBridge, UInt32) throws -> CoreClient
     ) throws {
+        let options = try options.withPolicy
         self.server = server
         let streams = Streams(options)
         self.streams = streams

@@ -49,6 +49,9 @@ public struct ClientOptions: Sendable {
     public var elicitationModes: Set<ElicitationQuestion.Mode> = [.form]
     /// The folders and files that the server may look at: `["/srv/notes"]`. Declares `roots`.
     public var roots: Roots?
+    /// An object that does all of this, for many clients: a `SamplingPolicy`, an `ElicitationPolicy`, a `RootsPolicy`, or
+    /// several of these. What is given beside it counts more.
+    public var policy: (any ClientPolicy)?
     /// Runs `sampling` and `elicitation` as tasks, where the server wants that (2025-11-25, experimental).
     public var tasks: TaskOptions?
     /// Stands around every request that the client sends: `[.timing, .init { request, context, next in … }]`.

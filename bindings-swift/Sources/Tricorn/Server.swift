@@ -41,9 +41,23 @@ public final class Server: Offering {
         case middleware(UInt32)
     }
 
-    /// What can be declared before there is any of it.
-    public enum Capability: String, Sendable, Hashable, CaseIterable {
-        case completions, prompts, resources
+    /// What can be declared before there is any of it, or besides.
+    public struct Capability: Sendable, Hashable {
+        let name: String
+        let members: JSONObject
+
+        /// Completion, of what is added later.
+        public static let completions = Self(name: "completions", members: [:])
+        /// Prompts, which are added later.
+        public static let prompts = Self(name: "prompts", members: [:])
+        /// Resources, which are added later.
+        public static let resources = Self(name: "resources", members: [:])
+
+        /// What is not part of the protocol, by its names.
+        public static func experimental(_ members: JSONObject) -> Self { Self(name: "experimental", members: members) }
+
+        /// A capability that this library knows nothing of.
+        public static func other(_ name: String, _ members: JSONObject) -> Self { Self(name: name, members: members) }
     }
 
     /// A server called `name`.
@@ -55,8 +69,8 @@ public final class Server: Offering {
     ///   - maxNesting: depth of its JSON (128).
     ///   - maxInFlight: requests at work for one connection (256); more wait.
     ///   - maxQueuedNotifications: notifications waiting for a slow peer (256).
-    ///   - capabilities: declared though there is none of it yet; what a client was not told of as it connected it never
-    ///     asks for. Tools are always declared.
+    ///   - capabilities: declared besides what there is. `prompts` and the like though there is none of it yet, because
+    ///     what a client was not told of as it connected it never asks for; tools are always declared.
     ///   - pingInterval: without a message of a legacy client for so long, it is asked for a sign of life (never).
     ///   - pingTimeout: a client that does not answer that for so long is taken for lost, and its session ends (20 s).
     ///   - tasks: runs tool calls as tasks, where client and tool (`taskSupport`) want that (2025-11-25, experimental).
@@ -89,7 +103,13 @@ public final class Server: Offering {
         options.set("max_nesting", number: maxNesting)
         options.set("max_in_flight", number: maxInFlight)
         options.set("max_queued_notifications", number: maxQueuedNotifications)
-        if !capabilities.isEmpty { options.set("capabilities", texts: capabilities.map(\.rawValue).sorted()) }
+        if !capabilities.isEmpty {
+            var declared = JSONObject()
+            for capability in capabilities.sorted(by: { $0.name < $1.name }) {
+                declared[capability.name] = .object(capability.members)
+            }
+            options.set("capabilities", .object(declared))
+        }
         options.set("tasks", tasks?.json)
         options.set("ping_interval", duration: pingInterval)
         options.set("ping_timeout", duration: pingTimeout)

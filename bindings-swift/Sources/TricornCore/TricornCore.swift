@@ -2749,6 +2749,18 @@ fileprivate struct FfiConverterSequenceTypeCoreDelivery: FfiConverterRustBuffer 
     }
 }
 /**
+ * Throws what is wrong with the schema of a form.
+ */
+public func coreCheckForm(schema: Data)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+        FfiConverterByRefBytes.lower(schema) { schemaFb in
+    uniffi_tricorn_swift_fn_func_core_check_form(
+        schemaFb,uniffiCallStatus
+    )
+        }
+}
+}
+/**
  * Panics with `message`: the tests look at what becomes of a panic in Swift.
  */
 public func corePanic(message: String)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
@@ -2783,6 +2795,9 @@ private let initializationResult: InitializationResult = {
     let scaffolding_contract_version = ffi_tricorn_swift_uniffi_contract_version()
     if bindings_contract_version != scaffolding_contract_version {
         return InitializationResult.contractVersionMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_func_core_check_form() != 30075) {
+        return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_func_core_panic() != 2981) {
         return InitializationResult.apiChecksumMismatch

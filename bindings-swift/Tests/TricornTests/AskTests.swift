@@ -125,6 +125,65 @@ private let legacy = "2025-11-25"
         #expect(schema["properties"]?["at"]?["format"] == "date-time")
     }
 
+    @Test func aPolicyAnswersForManyClients() async throws {
+        struct Policy: SamplingPolicy, ElicitationPolicy, RootsPolicy {
+            func sampling(
+                _ request: CreateMessageRequestParams, _ context: ClientContext
+            ) async throws -> any SamplingAnswer { "from the policy" }
+
+            func elicitation(
+                _ question: ElicitationQuestion, _ context: ClientContext
+            ) async throws -> ElicitationAnswer { .accept(["n": 7]) }
+
+            func roots(_ context: ClientContext) async throws -> [Root] { ["/srv/notes"] }
+        }
+        struct None: ClientPolicy {}
+        let app = Server("test")
+        app.tool("ask") { (_: NoArguments, context) in
+            let said = try await context.sample("how?", maxTokens: 1).text
+            let schema: JSONValue = ["type": "object", "properties": ["n": ["type": "integer"]]]
+            let given = try await context.elicit("n?", schema: schema).content?["n"]
+            return "\(said), \(given ?? .null), \(try await context.listRoots().count)"
+        }
+        var options = ClientOptions(revision: "2025-11-25")
+        options.policy = Policy()
+        for _ in 1...2 {
+            try await withClient(of: app, options) { client in
+                expect(try await client.callTool("ask").text, "from the policy, 7, 1")
+            }
+        }
+        options.sampling = { _, _ in "beside it" }
+        try await withClient(of: app, options) { client in
+            expect(try await client.callTool("ask").text, "beside it, 7, 1")
+        }
+        await #expect(throws: TricornError.self) {
+            var options = ClientOptions()
+            options.policy = None()
+            try await withClient(of: app, options) { _ in }
+        }
+    }
+
+    @Test func aFormIsMadeBeforeAnybodyIsAsked() async throws {
+        struct Size: Codable, Equatable { var size: String; var count: Int }
+        let form = try Form(Size.self)
+        let app = Server("test")
+        app.tool("ask") { (_: NoArguments, context) in
+            try await context.elicit("?", form).content == Size(size: "S", count: 2) ? "as filled in" : "not"
+        }
+        try await withClient(of: app, options { _, _ in .accept(["size": "S", "count": 2]) }) { client in
+            expect(try await client.callTool("ask").text, "as filled in")
+        }
+        let object: JSONValue = ["type": "object", "properties": ["home": ["type": "object"]]]
+        for refused in [{ _ = try Form(Nested.self) }, { _ = try Form(JSONObject.self, schema: object) }] {
+            do {
+                try refused()
+                Issue.record("a form that cannot be shown")
+            } catch TricornError.misuse(let message) {
+                #expect(message.contains("property \"inner\"") || message.contains("property \"home\""), "\(message)")
+            }
+        }
+    }
+
     @Test func pagesAreForThoseWhoCan() async throws {
         let app = Server("test", onError: { _, _ in })
         app.tool("login") { (_: NoArguments, context) in

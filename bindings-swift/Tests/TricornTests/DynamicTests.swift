@@ -91,6 +91,16 @@ private final class Held: Sendable {}
         }
     }
 
+    @Test func whatTheProtocolKnowsNothingOfIsDeclared() async throws {
+        let ours: JSONObject = ["ours": ["depth": 3]]
+        let app = Server("test", capabilities: [.experimental(ours), .other("com.example", ["x": 1]), .prompts])
+        try await withClient(of: app, ClientOptions(revision: "2025-11-25")) { client in
+            #expect(client.capabilities["experimental"] == .object(ours))
+            #expect(client.capabilities["com.example"] == ["x": 1])
+            #expect(client.capabilities["prompts"] != nil)
+        }
+    }
+
     @Test func aSessionMayHaveItsOwn() async throws {
         let app = Server("test", capabilities: [.resources, .prompts, .completions], onError: { _, _ in })
         app.tool("own") { (_: NoArguments, context) in

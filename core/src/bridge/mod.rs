@@ -24,7 +24,7 @@ pub use client::Client;
 pub use group::ClientGroup;
 #[cfg(feature = "http")]
 pub use http::HttpEndpoint;
-pub use server::Server;
+pub use server::{Server, check_form};
 
 use cork::Cork;
 

@@ -359,3 +359,12 @@ impl server::Server {
         })
     }
 }
+
+/// Whether a client can make a form of this JSON Schema, as [`Form::new`](crate::server::Form::new) says.
+///
+/// # Errors
+/// [`Misuse`](crate::ErrorKind::Misuse) that names the property.
+pub fn check_form(schema: &RawJson) -> Result<()> {
+    let schema = schema.to().map_err(|error| Error::misuse(format!("form: {error}")))?;
+    crate::server::Form::new(schema).map(|_| ())
+}

@@ -19,4 +19,5 @@ pub(crate) use clock::Time;
 pub(crate) use clock::now;
 #[cfg(feature = "runtime")]
 pub(crate) use lifespan::Use;
-pub(crate) use peer::{Peer, Service, Sink, Waiter};
+pub(crate) use peer::{Peer, Sink, Waiter};
+pub(crate) use service::Service;

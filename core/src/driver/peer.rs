@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::now;
+use super::{Service, now};
 use crate::call::{Context, Done, SessionSlot};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{self, Decoded, Id, Limits, RawJson};
@@ -37,26 +37,6 @@ pub(crate) trait Sink: Send + Sync {
     fn take_up(&self, _route: Route) {}
     /// The connection has ended; nothing more will be sent.
     fn close(&self) {}
-}
-
-/// What runs the peer's requests: a server's router, or a client's answers.
-pub(crate) trait Service: Send + Sync {
-    /// Runs a request; its answer comes through [`Peer::complete`].
-    fn dispatch(&self, peer: &Arc<Peer>, call: Box<Call>);
-    /// A notification for the user.
-    fn notified(&self, _method: &str, _params: Option<RawJson>) {}
-    /// A client is gone that was subscribed to these; the context is that of its session.
-    fn unsubscribed(&self, _peer: &Arc<Peer>, _context: RequestContext, _uris: Vec<Box<str>>) {}
-    /// Something is wrong that is no reason to fail.
-    fn warning(&self, _message: &str) {}
-    /// The client's roots are others now.
-    fn roots_changed(&self, _peer: &Arc<Peer>, _context: RequestContext) {}
-    /// The negotiation of a client succeeded.
-    fn opened(&self, _peer: &Arc<Peer>, _opening: Opening) {}
-    /// The connection ended.
-    fn closed(&self, _peer: &Arc<Peer>, _reason: &Error, _relaunch: bool) {}
-    /// The connection goes on with a new session.
-    fn session_lost(&self, _peer: &Arc<Peer>) {}
 }
 
 /// Who waits for the answer to a request of ours.
@@ -286,6 +266,12 @@ impl Peer {
 
     pub(crate) fn in_flight(&self) -> usize {
         self.lock().connection.in_flight()
+    }
+
+    /// Whether there is something here that the peer can come back for.
+    #[cfg(feature = "http")]
+    pub(crate) fn is_kept(&self) -> bool {
+        self.service.keeps(self)
     }
 
     pub(crate) fn awaited(&self) -> usize {

@@ -1,10 +1,35 @@
 use std::sync::Arc;
 
-use super::{Peer, Service};
+use super::Peer;
 use crate::call::Link;
 use crate::error::Error;
-use crate::protocol::{Call, RequestContext};
+use crate::jsonrpc::RawJson;
+use crate::protocol::{Call, Opening, RequestContext};
 use crate::server::Router;
+
+/// What runs the peer's requests: a server's router, or a client's answers.
+pub(crate) trait Service: Send + Sync {
+    /// Runs a request; its answer comes through [`Peer::complete`].
+    fn dispatch(&self, peer: &Arc<Peer>, call: Box<Call>);
+    /// A notification for the user.
+    fn notified(&self, _method: &str, _params: Option<RawJson>) {}
+    /// A client is gone that was subscribed to these; the context is that of its session.
+    fn unsubscribed(&self, _peer: &Arc<Peer>, _context: RequestContext, _uris: Vec<Box<str>>) {}
+    /// Something is wrong that is no reason to fail.
+    fn warning(&self, _message: &str) {}
+    /// The client's roots are others now.
+    fn roots_changed(&self, _peer: &Arc<Peer>, _context: RequestContext) {}
+    /// The negotiation of a client succeeded.
+    fn opened(&self, _peer: &Arc<Peer>, _opening: Opening) {}
+    /// The connection ended.
+    fn closed(&self, _peer: &Arc<Peer>, _reason: &Error, _relaunch: bool) {}
+    /// The connection goes on with a new session.
+    fn session_lost(&self, _peer: &Arc<Peer>) {}
+    /// Whether the peer has something here that it can come back for although no connection is open.
+    fn keeps(&self, _peer: &Peer) -> bool {
+        false
+    }
+}
 
 impl Service for Router {
     fn dispatch(&self, peer: &Arc<Peer>, call: Box<Call>) {
@@ -16,6 +41,10 @@ impl Service for Router {
         if let Some(tasks) = self.tasks() {
             tasks.ended(&**peer);
         }
+    }
+
+    fn keeps(&self, peer: &Peer) -> bool {
+        self.tasks().is_some_and(|tasks| tasks.has_of(peer))
     }
 
     fn roots_changed(&self, peer: &Arc<Peer>, context: RequestContext) {

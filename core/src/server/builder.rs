@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
 use super::Router;
@@ -12,7 +12,7 @@ use super::registry::Registry;
 use super::session::Links;
 use super::usage::Meter;
 use crate::call::{Chain, Middleware, TaskOptions, Tasks};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{Limits, RawJson};
 use crate::model::{Capabilities, Implementation};
 use crate::protocol::revision::Revision;
@@ -38,9 +38,12 @@ pub struct ServerOptions {
     pub icons: Option<RawJson>,
     /// A hint for the model on how to use the server.
     pub instructions: Option<String>,
-    /// What is declared to clients though there is none of it yet: `completions`, `prompts`, `resources`. What a client
-    /// was not told of as it connected it never asks for. Tools are always declared. Default: nothing.
-    pub capabilities: Vec<String>,
+    /// What is declared to clients besides what there is: `completions`, `prompts`, `resources` though there is none of it
+    /// yet, because what a client was not told of as it connected it never asks for; and as members with an object,
+    /// `experimental` or any other capability that this library knows nothing of. JSON: an array of names, or an
+    /// object. Default: nothing.
+    #[serde(deserialize_with = "names_or_members")]
+    pub capabilities: Map<String, Value>,
     /// Entries on one page of a list. Default 250.
     pub page_size: usize,
     /// The longest message in bytes. Default 4 MiB.
@@ -62,6 +65,43 @@ pub struct ServerOptions {
 
 /// What can be declared before there is any.
 const DECLARABLE: [&str; 4] = ["completions", "prompts", "resources", "tools"];
+/// What the engine declares, and from what.
+const OWN: [(&str, &str); 2] = [("logging", "it is always there"), ("tasks", "switch them on by the option \"tasks\"")];
+
+/// Of names each is a capability without details.
+fn names_or_members<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Map<String, Value>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "expected names of capabilities, or an object")]
+    enum Given {
+        Names(Vec<String>),
+        Members(Map<String, Value>),
+    }
+    Ok(match Given::deserialize(deserializer)? {
+        Given::Names(names) => names.into_iter().map(|name| (name, json!({}))).collect(),
+        Given::Members(members) => members,
+    })
+}
+
+/// Whether a server may declare this.
+fn check_capability(name: &str, value: &Value) -> Result<()> {
+    let wrong = |why: String| Err(Error::misuse(format!("server option \"capabilities\": {name:?}: {why}")));
+    let Some(members) = value.as_object() else {
+        return wrong(format!("expected an object, got {}", shortened(&value.to_string(), 60)));
+    };
+    if let Some((_, why)) = OWN.iter().find(|(own, _)| *own == name) {
+        return wrong((*why).to_owned());
+    }
+    let known = DECLARABLE.contains(&name);
+    if known && !members.is_empty() {
+        return wrong("what it says is the engine's, expected {}".to_owned());
+    }
+    // A name that is nobody's and says nothing is a slip of the pen.
+    if !known && members.is_empty() && !matches!(name, "experimental" | "extensions") {
+        let expected = DECLARABLE.join(", ");
+        return wrong(format!("expected {expected}, or an object of what it offers"));
+    }
+    Ok(())
+}
 
 impl Default for ServerOptions {
     fn default() -> Self {
@@ -74,7 +114,7 @@ impl Default for ServerOptions {
             website_url: None,
             icons: None,
             instructions: None,
-            capabilities: Vec::new(),
+            capabilities: Map::new(),
             page_size: 250,
             max_message_bytes: limits.max_message_bytes,
             max_nesting: limits.max_nesting,
@@ -103,12 +143,7 @@ impl ServerOptions {
             return Err(Error::misuse("server option \"name\": missing, expected the server's name"));
         }
         KeepAlive::of(self.ping_interval, self.ping_timeout)?;
-        if let Some(name) = self.capabilities.iter().find(|name| !DECLARABLE.contains(&name.as_str())) {
-            return Err(Error::misuse(format!(
-                "server option \"capabilities\": expected some of {}, got {name:?}",
-                DECLARABLE.join(", ")
-            )));
-        }
+        self.capabilities.iter().try_for_each(|(name, value)| check_capability(name, value))?;
         for (name, value) in [
             ("page_size", self.page_size),
             ("max_message_bytes", self.max_message_bytes),
@@ -237,7 +272,13 @@ impl Server {
     /// Declares these to clients, also before there are any: `completions`, `prompts`, `resources`.
     #[must_use]
     pub fn capabilities<N: Into<String>>(self, names: impl IntoIterator<Item = N>) -> Self {
-        self.set(|o| o.capabilities = names.into_iter().map(Into::into).collect())
+        self.set(|o| o.capabilities.extend(names.into_iter().map(|name| (name.into(), json!({})))))
+    }
+
+    /// Declares a capability that this library knows nothing of to clients, such as `experimental`: an object.
+    #[must_use]
+    pub fn capability(self, name: impl Into<String>, value: Value) -> Self {
+        self.set(|o| drop(o.capabilities.insert(name.into(), value)))
     }
 
     /// Entries on one page of a list. Default 250; 0 is a mistake, reported when serving starts, here and below.
@@ -367,8 +408,8 @@ impl Server {
     /// are declared once there are some.
     fn declared(&self) -> Map<String, Value> {
         let registry = self.shared.router.registry.read().unwrap_or_else(PoisonError::into_inner);
-        let ahead = self.shared.options.read().unwrap_or_else(PoisonError::into_inner).capabilities.clone();
-        let ahead = |name: &str| ahead.iter().any(|declared| declared == name);
+        let given = self.shared.options.read().unwrap_or_else(PoisonError::into_inner).capabilities.clone();
+        let ahead = |name: &str| given.contains_key(name);
         let mut declared = Map::new();
         let resources =
             ahead("resources") || registry.offers(Kind::Resource) || registry.offers(Kind::ResourceTemplate);
@@ -388,6 +429,7 @@ impl Server {
             declared.insert("tasks".into(), tasks);
         }
         declared.insert("tools".into(), json!({"listChanged": true}));
+        declared.extend(given.into_iter().filter(|(name, _)| !DECLARABLE.contains(&name.as_str())));
         declared
     }
 

@@ -49,9 +49,7 @@ impl Asked {
             value: String,
         }
         let params = params.ok_or_else(|| Error::invalid_params("\"ref\": missing"))?;
-        let params: Params = params
-            .to()
-            .map_err(|e| Error::invalid_params(format!("completion/complete: {}", shortened(&e.to_string(), 200))))?;
+        let params: Params = params.to().map_err(|_| wrong(params))?;
         let missing = |key: &str| Error::invalid_params(format!("\"ref\": {key:?}: missing"));
         let (kind, name) = match params.r#ref.r#type.as_str() {
             "ref/prompt" => (Kind::Prompt, params.r#ref.name.ok_or_else(|| missing("name"))?),
@@ -65,6 +63,35 @@ impl Asked {
         };
         Ok(Self { kind, name, argument: params.argument.name, value: params.argument.value })
     }
+}
+
+/// Which member of the parameters cannot be read.
+fn wrong(params: &RawJson) -> Error {
+    let params: Value = params.to().unwrap_or_default();
+    let says = |place: &str, value: Option<&Value>, expected: &str| {
+        let text = match value {
+            None => format!("{place}: missing"),
+            Some(value) => format!("{place}: expected {expected}, got {}", shortened(&value.to_string(), 60)),
+        };
+        Error::invalid_params(text)
+    };
+    // `true`: has to be there.
+    for (holder, members) in [
+        ("ref", &[("type", true), ("name", false), ("uri", false)][..]),
+        ("argument", &[("name", true), ("value", true)]),
+    ] {
+        let held = params.get(holder);
+        let Some(Value::Object(held)) = held else {
+            return says(&format!("{holder:?}"), held, "an object");
+        };
+        for (member, required) in members {
+            let value = held.get(*member);
+            if if *required { value.is_none_or(|v| !v.is_string()) } else { value.is_some_and(|v| !v.is_string()) } {
+                return says(&format!("{holder:?}: {member:?}"), value, "a string");
+            }
+        }
+    }
+    Error::invalid_params("completion/complete: parameters that cannot be read")
 }
 
 /// Where the values come from.

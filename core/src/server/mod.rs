@@ -7,6 +7,7 @@ mod builder;
 mod completion;
 #[cfg(feature = "files")]
 pub mod files;
+mod form;
 mod handler;
 #[cfg(feature = "files")]
 mod jobs;
@@ -29,6 +30,7 @@ mod validate;
 
 pub use ask::{CreateMessageRequestParams, CreateMessageResult, ElicitAction, ElicitResult, Root};
 pub use builder::{Server, ServerOptions};
+pub use form::Form;
 pub use handler::{HandlerError, IntoAnswer, IntoHandler};
 #[cfg(all(test, feature = "files"))]
 pub(crate) use jobs::Jobs;

@@ -113,6 +113,21 @@ async fn a_session_sees_its_own_tasks_and_takes_them_along() {
 }
 
 #[tokio::test]
+async fn a_session_is_there_for_as_long_as_its_tasks() {
+    let gate = Arc::<Gate>::default();
+    let server = server(&gate, Some(TaskOptions::new()));
+    let mut options = HttpOptions::default();
+    options.session_idle_timeout = 0.1;
+    let endpoint = server.endpoint(options).unwrap();
+    let mut session = Session::new(&endpoint).await;
+    let id = session.begin("long").await;
+    let _other = Session::new(&endpoint).await;
+    until("the one without tasks is idle", || server.usage().sessions == 1).await;
+    gate.open.add_permits(1);
+    assert!(session.ask("tasks/result", json!({"taskId": id})).await.is_ok());
+}
+
+#[tokio::test]
 async fn a_question_comes_with_the_result_that_is_waited_for() {
     // Asked before somebody waits for the result, and after.
     for early in [true, false] {

@@ -12,6 +12,8 @@ const schemas =
         sum: plain({ sum: { type: "integer" } }, ["sum"]),
         echo: plain({ text: { type: "string" } }, ["text"]),
         sleep: plain({ ms: { type: "integer" } }, ["ms"]),
+        greet: plain({ name: { type: "string" } }, ["name"]),
+        ask: plain({ question: { type: "string" } }, ["question"]),
         filler: plain(
           {
             key: { type: "string", description: "Record key" },
@@ -29,6 +31,8 @@ async function zodSchemas() {
     sum: z.object({ sum: z.int() }),
     echo: z.object({ text: z.string() }),
     sleep: z.object({ ms: z.int() }),
+    greet: z.object({ name: z.string() }),
+    ask: z.object({ question: z.string() }),
     filler: z.object({
       key: z.string().describe("Record key"),
       limit: z.int().default(10).describe("Maximum number of rows"),
@@ -54,7 +58,28 @@ app.tool(
   },
 );
 
-for (let i = 3; i < 100; i++) {
+app.resource("bench://hello", { mimeType: "text/plain" }, async () => "hello from bench");
+app.resource("bench://item/{id}", { mimeType: "text/plain" }, async ({ id }) => `item ${id}`);
+app.prompt(
+  "greet",
+  { description: "Greet somebody.", input: schemas.greet },
+  async ({ name }) => `Say hello to ${name}.`,
+);
+
+app.tool(
+  "ask_model",
+  { description: "Ask the client's model.", input: schemas.ask },
+  async ({ question }, ctx) => (await ctx.sample(question, { maxTokens: 100 })).text,
+);
+
+const form = { type: "object", properties: { answer: { type: "string" } }, required: ["answer"] };
+app.tool(
+  "ask_user",
+  { description: "Ask the user.", input: schemas.ask },
+  async ({ question }, ctx) => (await ctx.elicit(question, form)).content?.answer ?? "",
+);
+
+for (let i = 5; i < 100; i++) {
   const description = `Filler tool number ${i}: looks a record up by key and returns at most limit rows.`;
   const name = `tool_${String(i).padStart(3, "0")}`;
   app.tool(name, { description, input: schemas.filler }, async ({ key }) => `row ${key}`);

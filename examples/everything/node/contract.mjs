@@ -92,7 +92,8 @@ function fail({ kind }) {
   }
 }
 
-export function addContractTools(app) {
+/** `taskSupport` is that of `slow`. */
+export function addContractTools(app, taskSupport) {
   const counts = { started: 0, cancelled: 0, finished: 0 };
 
   const slow = async ({ ms }, ctx) => {
@@ -115,7 +116,7 @@ export function addContractTools(app) {
     ({ a, b }) => a + b,
   );
   app.tool("echo", echo, (args) => args.text);
-  app.tool("slow", { description: "Wait, cancellably", input: z.object({ ms: z.int() }) }, slow);
+  app.tool("slow", { description: "Wait, cancellably", input: z.object({ ms: z.int() }), taskSupport }, slow);
   app.tool("fail", { description: "Fail in one of three ways", input: z.object({ kind: z.string() }) }, fail);
   app.tool("all_content", { description: "Every kind of content" }, allContent);
   app.tool("structured", structured, ({ city }) => ({ city, temperature: 22.5, conditions: "sunny" }));

@@ -8,6 +8,7 @@ const setting = (name) => (process.env[name] ? Number(process.env[name]) : undef
 /** Only the settings that are set: the others keep their defaults. */
 const given = (options) => Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 
+const taskTtl = setting("EVERYTHING_TASKS");
 const app = new Server("everything", {
   version: "1.0.0",
   title: "Everything",
@@ -18,6 +19,7 @@ const app = new Server("everything", {
   ...given({
     pageSize: setting("EVERYTHING_PAGE_SIZE"),
     maxInFlight: setting("EVERYTHING_MAX_IN_FLIGHT"),
+    tasks: taskTtl && { maxTaskTtl: taskTtl * 1000 },
   }),
 });
 
@@ -25,7 +27,7 @@ addOfficialTools(app);
 addResources(app);
 addPrompts(app);
 addQuestions(app);
-addContractTools(app);
+addContractTools(app, taskTtl ? "optional" : undefined);
 
 const at = process.argv.indexOf("--http");
 const milliseconds = (name) => (setting(name) === undefined ? undefined : setting(name) * 1000);

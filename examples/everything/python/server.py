@@ -31,6 +31,10 @@ def setting(name: str) -> dict[str, Any]:
 
 
 options: dict[str, Any] = {**setting("page_size"), **setting("max_in_flight")}
+of_slow: dict[str, Any] = {}
+if "EVERYTHING_TASKS" in os.environ:
+    options["tasks"] = {"max_task_ttl": setting("tasks")["tasks"]}
+    of_slow["task_support"] = "optional"
 app = Server(
     "everything",
     "1.0.0",
@@ -220,7 +224,7 @@ async def echo(text: str) -> str:
 slow_calls = {"started": 0, "cancelled": 0, "finished": 0}
 
 
-@app.tool
+@app.tool(**of_slow)
 async def slow(ms: int, ctx: Context) -> str:
     """Take some milliseconds."""
     slow_calls["started"] += 1

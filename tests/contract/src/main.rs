@@ -14,7 +14,7 @@ const USAGE: &str =
   transcripts   replay tests/transcripts against the fixture server
   bad-input     tests/transcripts/bad and broken HTTP: an error each, and life goes on
   launchers     servers start with a ready line and end on EOF and SIGTERM
-  leaks         [--calls N --cancels N --sessions N --kills N --orphans N]
+  leaks         [--calls N --cancels N --sessions N --rounds N --kills N --orphans N]
   cases         tests/cases against a runner of the language [--against LANG]
   cuts          the cases with a proxy that breaks connections: the language's client with a server
                 in Rust, a client in Rust with the language's server
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
 
 fn dispatch(command: &str, arguments: impl Iterator<Item = String>) -> Outcome<ExitCode> {
     let own: &[&str] = match command {
-        "leaks" => &["calls", "cancels", "sessions", "kills", "orphans"],
+        "leaks" => &["calls", "cancels", "sessions", "rounds", "kills", "orphans"],
         "cases" => &["against"],
         "peer" => return peer::main(arguments),
         "proxy" => return proxy::main(arguments),

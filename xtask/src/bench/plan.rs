@@ -4,13 +4,14 @@ use anyhow::{Result, bail};
 use std::fmt;
 
 /// Every name that `cargo xtask bench` takes.
-const SCENARIOS: [&str; 12] = [
+const SCENARIOS: [&str; 13] = [
     "call-add",
     "echo-1k",
     "echo-64k",
     "echo-1m",
     "list",
     "async",
+    "features",
     "cold",
     "memory",
     "soak",
@@ -18,6 +19,7 @@ const SCENARIOS: [&str; 12] = [
     "clients",
     "clients-payload",
 ];
+const FEATURES: [&str; 5] = ["read", "read-template", "prompt", "sample", "elicit"];
 const USUAL: [&str; 5] = ["call-add", "cold", "memory", "sessions", "clients"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +36,8 @@ pub(super) struct Point {
     pub(super) scenario: &'static str,
     /// The load generator's name for it.
     pub(super) loadgen: &'static str,
+    /// What the floor does meanwhile.
+    pub(super) floor: &'static str,
     pub(super) transport: &'static str,
     pub(super) concurrency: usize,
     /// At most this many requests, processes or sessions.
@@ -45,13 +49,13 @@ pub(super) struct Point {
 impl Point {
     /// Whether the point exists at this revision.
     pub(super) fn has(&self, revision: &str) -> bool {
-        self.scenario != "sessions" || revision < "2026"
+        !matches!(self.scenario, "sessions" | "sample" | "elicit") || revision < "2026"
     }
 
     /// Compilers and pools must be warm, but a slow target must not spend its time on it.
     pub(super) fn warmup(&self) -> u64 {
         let most = match self.loadgen {
-            "call-add" => 1000,
+            "call-add" | "read" | "read-template" | "prompt" | "sample" | "elicit" => 1000,
             "soak" => 500,
             "echo-1k" => 300,
             _ => 30,
@@ -84,8 +88,9 @@ fn of(name: &'static str) -> Vec<Point> {
     const CPU: &str = "cpu_s_per_10k";
     let point = |kind, loadgen, transport, concurrency, n, metric| Point {
         kind,
-        scenario: if name == "clients" || name == "clients-payload" { loadgen } else { name },
+        scenario: if ["clients", "clients-payload", "features"].contains(&name) { loadgen } else { name },
         loadgen,
+        floor: if name == "features" { "call-add" } else { loadgen },
         transport,
         concurrency,
         n,
@@ -105,6 +110,8 @@ fn of(name: &'static str) -> Vec<Point> {
         "echo-64k" => both("echo-64k", &[1], 5_000, CPU),
         "echo-1m" => both("echo-1m", &[1], 400, CPU),
         "list" => both("list", &[4], 20_000, CPU),
+        // Each beside the floor's calls of `add`: what the features cost in calls of a tool.
+        "features" => FEATURES.into_iter().flat_map(|loadgen| both(loadgen, &[4], 20_000, CPU)).collect(),
         "async" => both("sleep-10", &[128], 20_000, CPU),
         "cold" => both("cold", &[1], 8, "cold_list_ms"),
         "memory" => both("call-add", &[16], 20_000, "rss_kb"),
@@ -129,6 +136,15 @@ mod tests {
         }
         assert!(points(&["nonsense".to_owned()]).is_err());
         assert_eq!(points(&[]).expect("the usual ones").len(), 4 + 2 + 2 + 1 + 4);
+    }
+
+    #[test]
+    fn features_stand_beside_the_floors_calls_and_questions_are_legacy_only() {
+        let points = points(&["features".to_owned()]).expect("a known name");
+        assert_eq!(points.len(), 5 * 2);
+        assert!(points.iter().all(|p| p.floor == "call-add"));
+        let modern = points.iter().filter(|p| p.has("2026-07-28")).count();
+        assert_eq!(modern, 3 * 2);
     }
 
     #[test]

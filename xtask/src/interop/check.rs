@@ -55,6 +55,15 @@ pub(super) struct Exception {
     pub(super) why: String,
 }
 
+impl Exception {
+    /// Why a pair does not meet, for the reader of a summary.
+    pub(super) fn reason(&self) -> String {
+        let name = |name: &Option<String>, side: &str| name.as_ref().map(|name| format!("{side} {name}"));
+        let name = name(&self.client, "client").or_else(|| name(&self.server, "server")).unwrap_or_default();
+        format!("{name} {}: {}", self.version, self.why)
+    }
+}
+
 impl Plan {
     pub(super) fn read() -> Result<Self> {
         let path = place::root().join("tests/interop/features.json");

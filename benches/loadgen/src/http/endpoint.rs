@@ -2,7 +2,7 @@
 
 use super::Conn;
 use crate::args::Proto;
-use crate::scenario::{Gen, INITIALIZE, INITIALIZED, clip};
+use crate::scenario::{Gen, INITIALIZED, clip};
 use std::io::Write;
 use std::net::SocketAddr;
 
@@ -36,8 +36,8 @@ impl Endpoint {
 }
 
 /// initialize + notifications/initialized. Returns the session id, if the server issued one.
-pub fn handshake(ep: &Endpoint, c: &mut Conn, timeout_s: f64) -> Result<Option<String>, String> {
-    let (st, msg) = c.roundtrip(ep.post(None, None, INITIALIZE.as_bytes()), Some(0), timeout_s)?;
+pub fn handshake(ep: &Endpoint, gen: &Gen, c: &mut Conn, timeout_s: f64) -> Result<Option<String>, String> {
+    let (st, msg) = c.roundtrip(ep.post(None, None, gen.initialize().as_bytes()), Some(0), timeout_s)?;
     if st != 200 || !msg.contains("protocolVersion") {
         return Err(format!("initialize: HTTP {st}: {}", clip(&msg)));
     }

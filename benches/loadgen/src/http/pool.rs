@@ -1,15 +1,21 @@
-//! Many connections driven by one `epoll`, one request in flight on each.
+//! Many connections driven by one `epoll`, one request in flight on each. Where the server asks us, as many more, which
+//! carry our answers.
 
 use super::{Conn, St};
 use crate::procs::now_ns;
 use crate::scenario::{Envelope, Gen, clip};
 use crate::stdio::Phase;
+use std::collections::VecDeque;
 use std::io::Write;
 use std::net::SocketAddr;
 
 pub struct Pool {
     ep: i32,
     conns: Vec<Conn>,
+    /// Connections that ask; those behind them answer.
+    asking: usize,
+    /// Answers that wait for the one before them to be taken.
+    waiting: Vec<VecDeque<Vec<u8>>>,
     heads: Vec<Vec<u8>>,
     body: Vec<u8>,
 }
@@ -21,15 +27,17 @@ impl Drop for Pool {
 }
 
 impl Pool {
-    pub fn new(addr: SocketAddr, conc: usize, heads: Vec<Vec<u8>>) -> Result<Pool, String> {
+    pub fn new(addr: SocketAddr, conc: usize, heads: Vec<Vec<u8>>, gen: &Gen) -> Result<Pool, String> {
         let ep = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
         let mut conns = Vec::new();
-        for i in 0..conc {
+        let all = if gen.kind.is_asked() { 2 * conc } else { conc };
+        for i in 0..all {
             let mut c = Conn::open(addr)?;
-            c.sess = i % heads.len();
+            c.sess = i % conc % heads.len();
             conns.push(c);
         }
-        let p = Pool { ep, conns, heads, body: Vec::new() };
+        let waiting = vec![VecDeque::new(); all - conc];
+        let p = Pool { ep, conns, asking: conc, waiting, heads, body: Vec::new() };
         for i in 0..p.conns.len() {
             p.ctl(libc::EPOLL_CTL_ADD, i, libc::EPOLLIN as u32);
         }
@@ -70,6 +78,64 @@ impl Pool {
         Ok(())
     }
 
+    /// Answers what the server has asked on connection `i`.
+    fn answer(&mut self, i: usize, gen: &Gen) -> Result<(), String> {
+        for (s, e) in std::mem::take(&mut self.conns[i].questions) {
+            let mut body = Vec::new();
+            let question = &self.conns[i].body[s..e];
+            let env: Envelope = serde_json::from_slice(question).map_err(|er| format!("not JSON-RPC: {er}"))?;
+            gen.answer(&env, &mut body)?;
+            let to = self.asking + i;
+            let queue = self.waiting.get_mut(i).ok_or("the server asks, and nothing was expected to")?;
+            queue.push_back(body);
+            if self.conns[to].st == St::Idle {
+                self.say_next(to)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Posts the next answer that waits for connection `i`.
+    fn say_next(&mut self, i: usize) -> Result<(), String> {
+        let Some(body) = self.waiting[i - self.asking].pop_front() else { return Ok(()) };
+        if self.conns[i].close_after {
+            self.conns[i].reopen()?;
+            self.ctl(libc::EPOLL_CTL_ADD, i, libc::EPOLLIN as u32);
+        }
+        let c = &mut self.conns[i];
+        c.out.clear();
+        c.out_pos = 0;
+        c.out.extend_from_slice(&self.heads[c.sess]);
+        let _ = write!(c.out, "{}\r\n\r\n", body.len());
+        c.out.extend_from_slice(&body);
+        c.begin();
+        self.send(i)
+    }
+
+    /// Something came on a connection that carries answers: 202, as a rule.
+    fn said(&mut self, i: usize) -> Result<(), String> {
+        let closed = matches!(self.conns[i].read(), Ok(Some(0)) | Err(_));
+        let c = &mut self.conns[i];
+        c.parse()?;
+        if c.st == St::Done {
+            if c.status / 100 != 2 {
+                let body = String::from_utf8_lossy(&c.body);
+                return Err(format!("our answer was refused: HTTP {}: {}", c.status, clip(&body)));
+            }
+            c.st = St::Idle;
+            c.close_after |= closed;
+            return self.say_next(i);
+        }
+        if closed && c.st != St::Idle {
+            return Err("connection closed in the middle of an answer of ours".into());
+        }
+        if closed {
+            c.close_after = true;
+            self.ctl(libc::EPOLL_CTL_DEL, i, 0);
+        }
+        Ok(())
+    }
+
     pub fn run(
         &mut self,
         gen: &Gen,
@@ -85,7 +151,7 @@ impl Pool {
         let hard = stop + 30_000_000_000;
         let mut issued = 0u64;
         let mut stopped = false;
-        for i in 0..self.conns.len() {
+        for i in 0..self.asking {
             if issued < n {
                 self.start(i, gen, first_id + issued, &mut ph)?;
                 issued += 1;
@@ -104,6 +170,10 @@ impl Pool {
                     }
                 }
                 if flags & (libc::EPOLLIN | libc::EPOLLHUP | libc::EPOLLERR) as u32 == 0 {
+                    continue;
+                }
+                if i >= self.asking {
+                    self.said(i)?;
                     continue;
                 }
                 let mut closed = false;
@@ -134,6 +204,10 @@ impl Pool {
                         ph.lat_ns.push(t - c.start_ns);
                     }
                 }
+                if !c.questions.is_empty() {
+                    self.answer(i, gen)?;
+                }
+                let c = &mut self.conns[i];
                 if c.st != St::Done {
                     if closed {
                         if !c.got_bytes && !c.retried {

@@ -288,6 +288,12 @@ impl Tasks {
         }
     }
 
+    /// Whether the connection has tasks that it can still ask for.
+    pub(crate) fn has_of(&self, link: &dyn Link) -> bool {
+        let state = self.lock();
+        state.links.contains(&link.number()) && !state.store.page(&owner_of(link), 0, 1).0.is_empty()
+    }
+
     /// The connection, or the session that it had, is over, and so are its tasks.
     pub(crate) fn ended(&self, link: &dyn Link) {
         let mut state = self.lock();

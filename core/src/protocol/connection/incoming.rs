@@ -222,11 +222,16 @@ impl Connection {
     pub(super) fn set_level(&mut self, params: Option<&RawJson>) -> Result<Payload> {
         #[derive(serde::Deserialize)]
         struct Params {
-            level: String,
+            level: Option<RawJson>,
         }
-        let params = params.ok_or_else(|| Error::invalid_params("\"level\": missing"))?;
-        let params: Params = params.to().map_err(|e| Error::invalid_params(format!("logging/setLevel: {e}")))?;
-        let level: LogLevel = params.level.parse()?;
+        let missing = || Error::invalid_params("\"level\": missing");
+        let params: Params = params.ok_or_else(missing)?.to().map_err(|_| missing())?;
+        let level = params.level.ok_or_else(missing)?;
+        let Ok(level) = level.to::<String>() else {
+            let got = shortened(level.get(), 60);
+            return Err(Error::invalid_params(format!("\"level\": expected a string, got {got}")));
+        };
+        let level: LogLevel = level.parse()?;
         if let Phase::Legacy(session) = &mut self.phase {
             session.log_level = Some(level);
         }

@@ -63,6 +63,28 @@ fn check_url(url: &Value) -> Result<(), String> {
     }
 }
 
+/// Whether `result` is a `ListRootsResult`.
+///
+/// # Errors
+/// The member and what it should be.
+fn check_roots(result: &Value) -> Result<(), String> {
+    let shown = |value: &Value| shortened(&value.to_string(), 60).into_owned();
+    let Value::Array(roots) = &result["roots"] else {
+        return Err(format!("\"roots\": expected an array, got {}", shown(&result["roots"])));
+    };
+    for (place, root) in roots.iter().enumerate() {
+        let (member, expected, got) = if !root["uri"].as_str().is_some_and(|uri| uri.starts_with("file://")) {
+            ("uri", "a file:// URI", &root["uri"])
+        } else if !root["name"].is_null() && !root["name"].is_string() {
+            ("name", "a string", &root["name"])
+        } else {
+            continue;
+        };
+        return Err(format!("roots[{place}].{member}: expected {expected}, got {}", shown(got)));
+    }
+    Ok(())
+}
+
 /// What a client answered to the question `params`, checked. Where forms have defaults that an older revision's client
 /// is not told of, they stand for the answers that are left out.
 ///
@@ -105,6 +127,10 @@ pub(crate) fn received(rules: &Rules, method: &str, params: Option<&RawJson>, re
                 return Ok(result);
             }
             check_sampled(&read).map_err(wrong)?;
+            Ok(result)
+        }
+        "roots/list" => {
+            check_roots(&result.to().map_err(|e| wrong(e.to_string()))?).map_err(wrong)?;
             Ok(result)
         }
         _ => Ok(result),
@@ -436,6 +462,24 @@ mod tests {
         };
         assert_eq!(heard("2025-11-25"), given, "the client left it out");
         assert_eq!(heard("2025-06-18")["content"], json!({"name": "x"}));
+    }
+
+    #[test]
+    fn roots_that_are_none_are_named() {
+        let heard = |result: Value| {
+            let result = received(rules("2025-11-25"), "roots/list", None, RawJson::from_value(&result));
+            result.map(drop).map_err(|e| e.to_string())
+        };
+        heard(json!({"roots": [{"uri": "file:///a", "name": "A", "_meta": {}}, {"uri": "file:///b"}]})).expect("fits");
+        for (result, why) in [
+            (json!({}), "\"roots\": expected an array, got null"),
+            (json!({"roots": ["file:///a"]}), "roots[0].uri: expected a file:// URI, got null"),
+            (json!({"roots": [{"uri": "file:///a"}, {"uri": "https://a"}]}), "roots[1].uri: expected a file:// URI"),
+            (json!({"roots": [{"uri": "file:///a", "name": 7}]}), "roots[0].name: expected a string, got 7"),
+        ] {
+            let said = heard(result).expect_err("none");
+            assert!(said.contains(why), "{said}");
+        }
     }
 
     #[test]

@@ -26,7 +26,8 @@ pub struct HttpOptions {
     pub allowed_origins: Vec<String>,
     /// The most legacy sessions at once; the one idle for longest makes room. Default 10,000.
     pub max_sessions: usize,
-    /// Seconds without a request or open stream after which a legacy session ends. Default 1800.
+    /// Seconds without a request or open stream after which a legacy session ends, unless it has tasks that can still be
+    /// asked for. Default 1800.
     pub session_idle_timeout: f64,
     /// Seconds of silence on an event stream after which a comment is sent. Default 15.
     pub keep_alive_interval: f64,

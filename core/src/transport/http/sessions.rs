@@ -35,6 +35,11 @@ impl Session {
         self.lanes.is_open()
     }
 
+    /// Whether there is nothing that its client could come back for: a task can be asked for until it expires.
+    fn is_idle(&self) -> bool {
+        !self.is_busy() && !self.peer.is_kept()
+    }
+
     /// A request or a stream of it has just ended: from now on it may be idle.
     pub(super) fn left(&self, now: Duration) {
         self.used.store(millis(now), Ordering::Relaxed);
@@ -140,7 +145,7 @@ impl Sessions {
     }
 
     fn is_expired(&self, session: &Session, now: Duration) -> bool {
-        session.used.load(Ordering::Relaxed).saturating_add(millis(self.idle)) <= millis(now) && !session.is_busy()
+        session.used.load(Ordering::Relaxed).saturating_add(millis(self.idle)) <= millis(now) && session.is_idle()
     }
 
     /// Adds a session. When there are too many, the one idle for longest ends.
@@ -174,7 +179,7 @@ impl Sessions {
         let mut table = self.lock();
         let old = |s: &&Arc<Session>| s.used.load(Ordering::Relaxed).saturating_add(millis(self.idle)) <= millis(now);
         let old: Vec<_> = table.by_use.values().filter(old).cloned().collect();
-        let (busy, expired): (Vec<_>, Vec<_>) = old.into_iter().partition(|s| s.is_busy());
+        let (expired, busy): (Vec<_>, Vec<_>) = old.into_iter().partition(|s| s.is_idle());
         busy.iter().for_each(|session| table.touch(session, now));
         expired.iter().for_each(|session| drop(table.remove(&session.id)));
         drop(table);

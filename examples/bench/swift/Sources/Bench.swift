@@ -9,6 +9,13 @@ struct Add: Codable {
 struct Sum: Codable { var sum: Int }
 struct Echo: Codable { var text: String }
 struct Sleep: Codable { var ms: Int }
+struct Item: Codable { var id: String }
+struct Greet: Codable { var name: String }
+struct Ask: Codable { var question: String }
+
+let form: JSONValue = [
+    "type": "object", "properties": ["answer": ["type": "string"]], "required": ["answer"],
+]
 
 struct Query: Codable, DescribedProperties {
     var key: String
@@ -29,7 +36,16 @@ struct Query: Codable, DescribedProperties {
             try await Task.sleep(for: .milliseconds(input.ms))
             return "slept \(input.ms)"
         }
-        for number in 3..<100 {
+        app.resource("bench://hello", name: "hello", mimeType: "text/plain") { "hello from bench" }
+        app.resource("bench://item/{id}", name: "item", mimeType: "text/plain") { (item: Item) in "item \(item.id)" }
+        app.prompt("greet", "Greet somebody.") { (input: Greet) in "Say hello to \(input.name)." }
+        app.tool("ask_model", "Ask the client's model.") { (ask: Ask, context) in
+            try await context.sample(ask.question, maxTokens: 100).text
+        }
+        app.tool("ask_user", "Ask the user.") { (ask: Ask, context) in
+            try await context.elicit(ask.question, schema: form).content?["answer"]?.stringValue ?? ""
+        }
+        for number in 5..<100 {
             let name = "tool_" + String("00\(number)".suffix(3))
             let text = "Filler tool number \(number): looks a record up by key and returns at most limit rows."
             app.tool(name, text) { (input: Query) async in "row \(input.key)" }

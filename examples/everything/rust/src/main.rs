@@ -29,9 +29,12 @@ fn server() -> tricorn::Result<Server> {
     if let Some(requests) = setting("MAX_IN_FLIGHT") {
         app = app.max_in_flight(requests);
     }
+    if let Some(seconds) = setting("TASKS") {
+        app = app.tasks(TaskOptions::new().max_task_ttl(seconds));
+    }
     let app = official::tools(app.clone(), &app)?;
     let app = handshake::questions(handshake::prompts(handshake::resources(app)));
-    own::tools(app.clone(), &app)
+    own::tools(app.clone(), &app, setting::<f64>("TASKS").is_some())
 }
 
 #[tokio::main]

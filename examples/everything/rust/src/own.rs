@@ -100,8 +100,12 @@ fn print(text: &str) {
     println!("{text}");
 }
 
-pub(crate) fn tools(app: Server, shared: &Server) -> tricorn::Result<Server> {
+pub(crate) fn tools(app: Server, shared: &Server, tasks: bool) -> tricorn::Result<Server> {
     let counts = Arc::new(Counts::default());
+    let mut slow = Tool::new("slow", "Take some milliseconds");
+    if tasks {
+        slow = slow.task_support(TaskSupport::Optional);
+    }
     let (slow_counts, metrics_of, touched) = (counts.clone(), shared.clone(), shared.clone());
     let echo = parsed(json!({
         "name": "echo", "title": "Echo", "description": "Return the text unchanged",
@@ -143,7 +147,7 @@ pub(crate) fn tools(app: Server, shared: &Server) -> tricorn::Result<Server> {
                 other => other.to_string(),
             })
         })
-        .tool("slow", "Take some milliseconds", move |Slow { ms }: Slow, ctx: Context| {
+        .tool_with(slow, move |Slow { ms }: Slow, ctx: Context| {
             let counts = slow_counts.clone();
             async move {
                 counts.started.fetch_add(1, Ordering::Relaxed);

@@ -82,7 +82,8 @@ func addContractTools(to app: Server) {
             "required": ["text"], "additionalProperties": false,
         ]
     ) { (input: Text) in input.text }
-    app.tool("slow", "Wait, cancellably") { (input: Wait, context) in
+    let support: TaskSupport? = Everything.setting("EVERYTHING_TASKS").map { _ in .optional }
+    app.tool("slow", "Wait, cancellably", taskSupport: support) { (input: Wait, context) in
         await counts.start()
         context.progress(0, total: Double(input.ms), message: "started")
         do {

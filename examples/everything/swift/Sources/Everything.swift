@@ -19,7 +19,8 @@ import Foundation
                 ]
             ],
             instructions: "Call any tool.", pageSize: setting("EVERYTHING_PAGE_SIZE"),
-            maxInFlight: setting("EVERYTHING_MAX_IN_FLIGHT"))
+            maxInFlight: setting("EVERYTHING_MAX_IN_FLIGHT"),
+            tasks: setting("EVERYTHING_TASKS").map { TaskOptions(maxTaskTTL: .seconds($0)) })
         addOfficialTools(to: app)
         addResources(to: app)
         addPrompts(to: app)

@@ -1,5 +1,6 @@
 //! The loads over Streamable HTTP, half of each in either era.
 
+use super::mix::{self, Line, Mix};
 use super::{Load, nothing_left, victim};
 use crate::Outcome;
 use crate::launch::Listening;
@@ -14,11 +15,15 @@ const WORKERS: usize = 4;
 /// The newest revision with sessions.
 pub(super) const LEGACY: &str = "2025-11-25";
 
-/// One client: a connection that is kept, and a session in the legacy era.
+/// Connections that a client keeps: one for its call, one for what it says meanwhile.
+const KEPT: usize = 2;
+
+/// One client: connections that are kept, and a session in the legacy era.
 pub(crate) struct Client {
     endpoint: Endpoint,
-    connection: Option<Connection>,
+    connections: Vec<Connection>,
     session: Option<String>,
+    stream: Option<Exchange>,
     modern: bool,
     limit: Duration,
     last: u64,
@@ -27,9 +32,20 @@ pub(crate) struct Client {
 impl Client {
     /// Connect and, in the legacy era, open a session.
     pub(crate) fn open(endpoint: &Endpoint, modern: bool, limit: Duration) -> Outcome<Self> {
-        let mut client = Self { endpoint: endpoint.clone(), connection: None, session: None, modern, limit, last: 0 };
+        Self::with(endpoint, modern, json!({}), limit)
+    }
+
+    /// A legacy session that can be asked everything.
+    pub(crate) fn able(endpoint: &Endpoint, limit: Duration) -> Outcome<Self> {
+        Self::with(endpoint, false, mix::capabilities(), limit)
+    }
+
+    fn with(endpoint: &Endpoint, modern: bool, capabilities: Value, limit: Duration) -> Outcome<Self> {
+        let endpoint = endpoint.clone();
+        let mut client =
+            Self { endpoint, connections: Vec::new(), session: None, stream: None, modern, limit, last: 0 };
         if !modern {
-            let params = json!({"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "contract", "version": "1"}});
+            let params = json!({"protocolVersion": LEGACY, "capabilities": capabilities, "clientInfo": {"name": "contract", "version": "1"}});
             let mut exchange = client.send("initialize", params, true)?;
             let session = exchange.head(limit)?.get("mcp-session-id").map(str::to_owned);
             exchange.next(limit)?.ok_or("no answer to initialize")?;
@@ -48,15 +64,18 @@ impl Client {
             message["id"] = self.last.into();
         }
         complete(&mut message, self.modern);
-        let outgoing = Outgoing { bytes: message.to_string().into_bytes(), value: Some(message) };
+        self.post(&Outgoing { bytes: message.to_string().into_bytes(), value: Some(message) })
+    }
+
+    fn post(&mut self, outgoing: &Outgoing) -> Outcome<Exchange> {
         let revision = if self.modern { MODERN } else { LEGACY };
         let request = Request {
             method: "POST".into(),
             path: self.endpoint.path.clone(),
-            headers: headers(&outgoing, revision, self.session.as_deref(), self.session.as_ref().map(|_| LEGACY)),
-            body: Some(outgoing.bytes),
+            headers: headers(outgoing, revision, self.session.as_deref(), self.session.as_ref().map(|_| LEGACY)),
+            body: Some(outgoing.bytes.clone()),
         };
-        let connection = match self.connection.take().filter(Connection::usable) {
+        let connection = match self.connections.pop() {
             Some(connection) => connection,
             None => Connection::open(&self.endpoint)?,
         };
@@ -67,8 +86,13 @@ impl Client {
         if let Some(message) = exchange.next(self.limit)? {
             return Err(format!("a message nobody expected: {}", crate::pattern::brief(&message)));
         }
-        self.connection = exchange.recycle();
+        self.keep(exchange);
         Ok(())
+    }
+
+    fn keep(&mut self, exchange: Exchange) {
+        self.connections.extend(exchange.recycle().filter(Connection::usable));
+        self.connections.truncate(KEPT);
     }
 
     /// Call a tool and read its answer.
@@ -91,6 +115,12 @@ impl Client {
         Ok(exchange)
     }
 
+    /// Start a call in which the server asks; it waits for the answer when this returns.
+    pub(crate) fn start_question(&mut self, number: usize) -> Outcome<Exchange> {
+        let mix = Mix::read()?;
+        mix.unanswered[number % mix.unanswered.len()].until_asked(self)
+    }
+
     fn cancel_slow(&mut self) -> Outcome {
         let mut exchange = self.start_slow()?;
         if self.modern {
@@ -108,23 +138,89 @@ impl Client {
 
     /// Leave without a word, half of the time with an open stream.
     fn abandon(self, with_stream: bool) -> Outcome {
-        let Some(session) = self.session.filter(|_| with_stream) else {
-            return Ok(());
-        };
+        if with_stream && self.session.is_some() { self.request("GET").map(drop) } else { Ok(()) }
+    }
+
+    /// GET: the standalone stream. DELETE: the end of the session.
+    fn request(&self, method: &str) -> Outcome<Exchange> {
         let request = Request {
-            method: "GET".into(),
+            method: method.into(),
             path: self.endpoint.path.clone(),
             headers: vec![
                 ("Accept".into(), "text/event-stream".into()),
-                ("Mcp-Session-Id".into(), session),
+                ("Mcp-Session-Id".into(), self.session.clone().unwrap_or_default()),
                 ("MCP-Protocol-Version".into(), LEGACY.into()),
             ],
             body: None,
         };
         let mut exchange = Exchange::start(Connection::open(&self.endpoint)?, &request, &self.endpoint.authority)?;
-        exchange.head(self.limit)?;
+        let status = exchange.head(self.limit)?.status;
+        if matches!(status, 200 | 202 | 204) { Ok(exchange) } else { Err(format!("{method}: status {status}")) }
+    }
+}
+
+impl Line for Client {
+    type Asked = Exchange;
+
+    fn ask(&mut self, method: &str, params: &str) -> Outcome<(u64, Exchange)> {
+        self.last += 1;
+        let id = self.last;
+        let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
+        Ok((id, self.post(&Outgoing { bytes: text.into_bytes(), value: None })?))
+    }
+
+    fn tell(&mut self, message: Value) -> Outcome {
+        let exchange = self.post(&Outgoing { bytes: message.to_string().into_bytes(), value: None })?;
+        self.done(exchange)
+    }
+
+    fn hear(&mut self, asked: &mut Exchange) -> Outcome<Option<Value>> {
+        asked.next(self.limit)
+    }
+
+    fn overhear(&mut self) -> Outcome<Value> {
+        let stream = self.stream.as_mut().ok_or("there is no standalone stream")?;
+        stream.next(self.limit)?.ok_or_else(|| "the standalone stream ended".into())
+    }
+
+    fn done(&mut self, asked: Exchange) -> Outcome {
+        Self::done(self, asked)
+    }
+
+    fn cancelled(&mut self, id: u64, mut asked: Exchange) -> Outcome {
+        while let Some(message) = asked.next(self.limit)? {
+            if message.get("id").is_some_and(|answered| *answered == id) {
+                return Err(format!("a cancelled call was answered: {}", crate::pattern::brief(&message)));
+            }
+        }
+        self.keep(asked);
         Ok(())
     }
+}
+
+/// Rounds of the mix, in sessions that are left in every way there is.
+fn rounds(endpoint: &Endpoint, mix: &Mix, count: usize, limit: Duration) -> Outcome {
+    let mut done = 0;
+    for session in 0.. {
+        if done == count {
+            break;
+        }
+        let mut client = Client::able(endpoint, limit)?;
+        client.stream = Some(client.request("GET")?);
+        let last = count.min(done + mix::SESSION);
+        for number in done..last {
+            mix.round(&mut client, number)?;
+        }
+        done = last;
+        mix.leave(&mut client)?;
+        // Ended, or not a word; or in the middle of a question.
+        match session % (mix.unanswered.len() + 2) {
+            0 => drop(client.request("DELETE")?),
+            1 => {}
+            other => drop(mix.unanswered[other - 2].until_asked(&mut client)?),
+        }
+    }
+    Ok(())
 }
 
 /// The whole mix; `tell` hears of each part that is done.
@@ -155,6 +251,10 @@ pub(super) fn apply(server: &Listening, load: Load, limit: Duration, tell: impl 
     })
     .map_err(|reason| format!("abandoned sessions: {reason}"))?;
     tell("abandoned sessions");
+    let mix = Mix::read()?;
+    spread(load.rounds, |_, _, count| rounds(&server.endpoint, &mix, count, limit))
+        .map_err(|reason| format!("the mix: {reason}"))?;
+    tell("rounds of the mix");
     spread(load.kills, |_, modern, count| victim::kill(&server.url, modern, count))
         .map_err(|reason| format!("killed clients: {reason}"))
 }

@@ -1,8 +1,9 @@
-//! Loads that leave things behind if anything can: calls, cancelled calls, abandoned sessions,
-//! clients killed in the middle. After a warm-up of the same mix the server's footprint is
+//! Loads that leave things behind if anything can: calls, cancelled calls, abandoned sessions, rounds of everything
+//! else a session can do ([`mix`]), clients killed in the middle. After a warm-up of the same mix the server's footprint is
 //! measured, after the full load it has to come back to within the tolerance.
 
 pub(crate) mod http;
+mod mix;
 mod pipe;
 pub mod victim;
 
@@ -34,6 +35,7 @@ struct Load {
     calls: usize,
     cancels: usize,
     sessions: usize,
+    rounds: usize,
     kills: usize,
 }
 
@@ -43,13 +45,14 @@ impl Load {
             calls: options.number("calls", 100_000)?,
             cancels: options.number("cancels", 10_000)?,
             sessions: options.number("sessions", 5_000)?,
+            rounds: options.number("rounds", 600)?,
             kills: options.number("kills", 1_000)?,
         })
     }
 
     fn warm_up(self) -> Self {
         let part = |count: usize| count.div_ceil(WARM_UP);
-        Self { calls: part(self.calls), cancels: part(self.cancels), ..self }
+        Self { calls: part(self.calls), cancels: part(self.cancels), rounds: part(self.rounds), ..self }
     }
 }
 
@@ -73,9 +76,14 @@ pub fn run(options: &Options, report: &mut Report) -> Outcome {
     Ok(())
 }
 
+/// Tasks are on, and what nobody ends lives for two seconds.
+fn tasks() -> (String, String) {
+    ("EVERYTHING_TASKS".to_owned(), "2".to_owned())
+}
+
 fn over_http(name: &str, command: &[String], load: Load, options: &Options) -> Outcome {
     // Sessions that nobody ends have to end by themselves within the time we wait.
-    let environment = [("EVERYTHING_SESSION_IDLE_TIMEOUT".to_owned(), "2".to_owned())];
+    let environment = [tasks(), ("EVERYTHING_SESSION_IDLE_TIMEOUT".to_owned(), "2".to_owned())];
     let server = Listening::start(command, &environment)?;
     let outcome = compare(
         name,
@@ -88,14 +96,14 @@ fn over_http(name: &str, command: &[String], load: Load, options: &Options) -> O
 }
 
 fn over_stdio(name: &str, command: &[String], load: Load, options: &Options) -> Outcome {
-    let mut server = Pipe::open(&launch::stdio(command, &[]))?;
-    let (id, log) = (server.id(), server.log.clone());
+    let mut server = pipe::Client::open(Pipe::open(&launch::stdio(command, &[tasks()]))?, options.timeout)?;
+    let (id, log) = (server.id(), server.log());
     let server = std::cell::RefCell::new(&mut server);
     let outcome = compare(
         name,
         id,
-        |load, tell| pipe::apply(&mut server.borrow_mut(), load, options.timeout, tell),
-        || pipe::settled(&mut server.borrow_mut(), options.timeout),
+        |load, tell| pipe::apply(&mut server.borrow_mut(), load, tell),
+        || pipe::settled(&mut server.borrow_mut()),
         load,
     );
     outcome.map_err(|reason| with_log(reason, &log.lines(), options))
@@ -166,8 +174,8 @@ fn with_log(reason: Failure, log: &[String], options: &Options) -> Failure {
     if options.verbose { format!("{reason}\n{}", log.join("\n")) } else { reason }
 }
 
-/// Whether the answer of `test_metrics` says that nothing is left: no running handler, and,
-/// where the server counts them, no session and at most the asking request in flight.
+/// Whether the answer of `test_metrics` says that nothing is left: no running handler, and, where the server counts
+/// them, no session, stream or task, and at most the asking request in flight.
 fn nothing_left(answer: &serde_json::Value) -> Outcome<bool> {
     let metrics = answer
         .pointer("/result/structuredContent")
@@ -175,5 +183,6 @@ fn nothing_left(answer: &serde_json::Value) -> Outcome<bool> {
     let at_most = |path: &str, limit: u64| {
         metrics.pointer(path).and_then(serde_json::Value::as_u64).is_none_or(|count| count <= limit)
     };
-    Ok(at_most("/slow/running", 0) && at_most("/server/sessions", 0) && at_most("/server/in_flight", 1))
+    let server = ["sessions", "streams", "tasks"].iter().all(|what| at_most(&format!("/server/{what}"), 0));
+    Ok(server && at_most("/slow/running", 0) && at_most("/server/in_flight", 1))
 }

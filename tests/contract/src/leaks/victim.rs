@@ -1,7 +1,9 @@
-//! Clients that are killed in the middle of a call: real processes, so that the kernel closes
-//! what they held.
+//! Clients that are killed in the middle of a call, or of a question to them: real processes, so that the kernel
+//! closes what they held.
 
 use super::http::Client;
+use super::mix::Line as _;
+use super::pipe;
 use crate::Outcome;
 use crate::launch;
 use crate::proc::alive;
@@ -15,21 +17,32 @@ use std::time::{Duration, Instant};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// The other side of this module: `contract victim http URL legacy|modern`, or
-/// `contract victim stdio COMMAND…`. Says `started` and waits for its end.
+/// The other side of this module: `contract victim http URL legacy|modern|QUESTION`, or
+/// `contract victim stdio call|QUESTION COMMAND…`, where QUESTION is the number of one. Says `started` and waits for its
+/// end.
 pub fn main(mut arguments: impl Iterator<Item = String>) -> Outcome<ExitCode> {
     match arguments.next().as_deref() {
         Some("http") => {
             let endpoint = Endpoint::parse(&arguments.next().unwrap_or_default())?;
-            let modern = arguments.next().as_deref() == Some("modern");
-            let mut client = Client::open(&endpoint, modern, LIMIT)?;
-            let mut exchange = client.start_slow()?;
+            let what = arguments.next().unwrap_or_default();
+            let mut exchange = match what.parse() {
+                Ok(question) => Client::able(&endpoint, LIMIT)?.start_question(question)?,
+                Err(_) => Client::open(&endpoint, what == "modern", LIMIT)?.start_slow()?,
+            };
             println!("started 0");
             exchange.next(LIMIT)?;
         }
         Some("stdio") => {
+            let what = arguments.next().unwrap_or_default();
             let command: Vec<String> = arguments.collect();
             let mut server = Pipe::open(&launch::stdio(&command, &[]))?;
+            if let Ok(question) = what.parse() {
+                let mut client = pipe::Client::open(server, LIMIT)?;
+                client.start_question(question)?;
+                println!("started {}", client.id());
+                client.overhear()?;
+                return Ok(ExitCode::SUCCESS);
+            }
             let mut call = json!({"id": 1, "method": "tools/call", "params": {
                 "name": "slow", "arguments": {"ms": 600_000}, "_meta": {"progressToken": 1}}});
             complete(&mut call, true);
@@ -70,10 +83,17 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Kill so many clients of an HTTP server in the middle of a call.
+/// Kill so many clients of an HTTP server in the middle of a call, or every second one of those that can be asked in the
+/// middle of a question.
 pub(super) fn kill(url: &str, modern: bool, count: usize) -> Outcome {
-    for _ in 0..count {
-        let (mut child, _) = start(&["http", url, if modern { "modern" } else { "legacy" }])?;
+    for number in 0..count {
+        let question = (number / 2).to_string();
+        let what = match (modern, number % 2) {
+            (true, _) => "modern",
+            (false, 0) => "legacy",
+            _ => &question,
+        };
+        let (mut child, _) = start(&["http", url, what])?;
         end(&mut child);
     }
     Ok(())
@@ -82,7 +102,8 @@ pub(super) fn kill(url: &str, modern: bool, count: usize) -> Outcome {
 /// Kill clients that had started a stdio server: the server sees the end of its input and ends.
 pub(super) fn orphans(command: &[String], count: usize) -> Outcome {
     for number in 0..count {
-        let mut arguments = vec!["stdio"];
+        let question = (number / 2).to_string();
+        let mut arguments = vec!["stdio", if number % 2 == 0 { "call" } else { &question }];
         arguments.extend(command.iter().map(String::as_str));
         let (mut child, server) = start(&arguments)?;
         end(&mut child);
