@@ -59,7 +59,7 @@ pub mod prelude {
     pub use crate::{CallOptions, Context, Error, ErrorKind, TaskOptions};
 }
 
-pub use call::{Answer, BoxFuture, CallOptions, Context, Handler, Reply, TaskOptions};
+pub use call::{Answer, BoxFuture, CallOptions, Context, Handler, Reply, RequestHandler, TaskOptions};
 pub use client::{Client, Events, NoEvents};
 pub use server::{HandlerError, Server};
 #[cfg(feature = "runtime")]

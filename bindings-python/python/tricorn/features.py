@@ -144,7 +144,8 @@ class AsyncFeatures:
         """Calls a tool as a task, which goes on after this has returned; `handle.result()` waits for what it gives.
 
         `ttl` is how many seconds the server shall keep it; the server has the last word. Experimental, 2025-11-25 only;
-        `UnsupportedError` where there are no tasks. `call_tool(..., task=True)` waits for the result at once.
+        `UnsupportedError` where there are no tasks, or none of a tool that was listed. `call_tool(..., task=True)`
+        waits for the result at once.
         """
         return AsyncTaskHandle(self, (await self._do(create(name, arguments, ttl), options)).id)
 

@@ -86,7 +86,8 @@ extension Client {
     ///
     /// - Parameter ttl: how long the task and its result are wanted; the server may decide otherwise.
     ///
-    /// Throws `TricornError.unsupported`, and sends nothing, when the server has no tasks.
+    /// Throws `TricornError.unsupported`, and sends nothing, when the server has no tasks, or listed the tool as one that
+    /// must not be a task.
     public func callToolTask(
         _ name: String, _ arguments: some Encodable, ttl: Duration? = nil, _ options: RequestOptions = .init()
     ) async throws -> TaskHandle {

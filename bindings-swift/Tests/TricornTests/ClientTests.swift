@@ -115,6 +115,19 @@ import Testing
         app.close()
     }
 
+    @Test func afterItsEndAClientIsClosed() async throws {
+        let client = try await connect(to: Server("test"))
+        await client.close()
+        for request in [{ try await client.ping() }, { _ = try await client.callTool("any") }] {
+            do {
+                try await request()
+                Issue.record("no error")
+            } catch let error as TricornError {
+                #expect(error.kind == "closed", "\(error)")
+            }
+        }
+    }
+
     @Test func connectsOverTheOldestTransport() async throws {
         let app = Server("test")
         app.tool("hello") { "hello" }

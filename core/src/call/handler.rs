@@ -118,6 +118,25 @@ impl Drop for Reply {
     }
 }
 
+/// What may answer requests: a [`Handler`] that is shared, or a function such as a tool's
+/// ([`IntoHandler`](crate::server::IntoHandler)).
+pub trait RequestHandler<Marker: ?Sized> {
+    #[doc(hidden)]
+    fn shared(self) -> Arc<dyn Handler>;
+}
+
+impl RequestHandler<dyn Handler> for Arc<dyn Handler> {
+    fn shared(self) -> Arc<dyn Handler> {
+        self
+    }
+}
+
+impl<H: Handler> RequestHandler<H> for Arc<H> {
+    fn shared(self) -> Arc<dyn Handler> {
+        self
+    }
+}
+
 /// An error that was not meant for the peer.
 pub(crate) type HiddenError = dyn std::error::Error + Send + Sync;
 

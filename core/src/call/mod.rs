@@ -14,7 +14,7 @@ pub use context::Context;
 pub(crate) use context::{Clock, Link, SessionSlot};
 pub use handler::BoxFuture;
 pub(crate) use handler::{Failures, HiddenError, Ran, Shaper, run};
-pub use handler::{Handler, Reply};
+pub use handler::{Handler, Reply, RequestHandler};
 pub(crate) use middleware::Chain;
 #[cfg(feature = "runtime")]
 pub use middleware::ConcurrencyLimit;

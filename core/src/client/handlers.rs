@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use serde_json::{Map, Value, json};
 
-use crate::call::{Chain, Context, Failures, Handler, Link, Middleware, Reply, Shaper, TaskOptions, Tasks};
+use crate::call::{
+    Chain, Context, Failures, Handler, Link, Middleware, Reply, RequestHandler, Shaper, TaskOptions, Tasks,
+};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
 use crate::model::meta::RELATED_TASK;
@@ -103,27 +105,27 @@ impl Handlers {
     /// Answers `sampling/createMessage`. The handler gets the request's parameters and answers with a
     /// `CreateMessageResult`, or with text.
     #[must_use]
-    pub fn sampling(self, handler: Arc<dyn Handler>) -> Self {
-        self.answer(SAMPLING, handler, json!({}))
+    pub fn sampling<M: ?Sized>(self, handler: impl RequestHandler<M>) -> Self {
+        self.answer(SAMPLING, handler.shared(), json!({}))
     }
 
     /// As [`sampling`](Self::sampling), for a handler that knows what to do with tools.
     #[must_use]
-    pub fn sampling_with_tools(self, handler: Arc<dyn Handler>) -> Self {
-        self.answer(SAMPLING, handler, json!({"tools": {}}))
+    pub fn sampling_with_tools<M: ?Sized>(self, handler: impl RequestHandler<M>) -> Self {
+        self.answer(SAMPLING, handler.shared(), json!({"tools": {}}))
     }
 
     /// Answers `elicitation/create` with forms. The handler gets the request's parameters and answers with an
     /// `ElicitResult`; with an object alone it accepts, with `null` it declines.
     #[must_use]
-    pub fn elicitation(self, handler: Arc<dyn Handler>) -> Self {
-        self.answer(ELICITATION, handler, json!({"form": {}}))
+    pub fn elicitation<M: ?Sized>(self, handler: impl RequestHandler<M>) -> Self {
+        self.answer(ELICITATION, handler.shared(), json!({"form": {}}))
     }
 
     /// As [`elicitation`](Self::elicitation), for a handler that also leads the user to a URL (`"mode": "url"`).
     #[must_use]
-    pub fn elicitation_with_url(self, handler: Arc<dyn Handler>) -> Self {
-        self.answer(ELICITATION, handler, json!({"form": {}, "url": {}}))
+    pub fn elicitation_with_url<M: ?Sized>(self, handler: impl RequestHandler<M>) -> Self {
+        self.answer(ELICITATION, handler.shared(), json!({"form": {}, "url": {}}))
     }
 
     /// Runs sampling and elicitation as tasks, as far as there are handlers for them and the server wants that

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
-use crate::call::{Context, Handler, HiddenError, Reply};
+use crate::call::{Context, Handler, HiddenError, Reply, RequestHandler};
 use crate::error::{Error, ErrorKind};
 use crate::jsonrpc::RawJson;
 use crate::model::{CallToolResult, Content, GetPromptResult, PromptMessage, ReadResourceResult, ResourceContents};
@@ -151,6 +151,16 @@ pub trait IntoHandler<Marker>: Send + Sync + 'static {
     fn output_schema() -> Option<Value>;
     /// The handler.
     fn into_handler(self) -> Arc<dyn Handler>;
+}
+
+/// Marks functions, of which a client may have some, too.
+#[derive(Debug)]
+pub struct Function<Marker>(PhantomData<Marker>);
+
+impl<Marker, F: IntoHandler<Marker>> RequestHandler<Function<Marker>> for F {
+    fn shared(self) -> Arc<dyn Handler> {
+        self.into_handler()
+    }
 }
 
 /// Marks functions of arguments alone.

@@ -231,7 +231,7 @@ fn handlers(gate: &Arc<Gate>) -> Handlers {
         assert_eq!(cx.request().task_id.is_some(), params["task"].is_object());
         Ok::<_, HandlerError>(json!({}))
     };
-    Handlers::new().sampling(sampling.into_handler()).elicitation(elicitation.into_handler())
+    Handlers::new().sampling(sampling).elicitation(elicitation)
 }
 
 #[tokio::test]

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use tricorn::client::{Handlers, Target};
 use tricorn::http::{Body, Endpoint, HttpOptions};
 use tricorn::prelude::*;
-use tricorn::server::IntoHandler;
 use tricorn::{Client, TaskOptions};
 
 use super::fixture::*;
@@ -229,7 +228,7 @@ async fn a_client_over_http_is_asked_by_its_tasks_and_keeps_their_results() {
     let target = Target::Url { url: serving.url().to_owned(), headers: BTreeMap::new() };
     let answers = |_: Value| async { Ok::<_, HandlerError>(json!({"name": "Ada"})) };
     let options = ClientOptions::parse(&json!({"revision": WITH_TASKS}).to_string()).unwrap();
-    let handlers = Handlers::new().elicitation(answers.into_handler());
+    let handlers = Handlers::new().elicitation(answers);
     let client = within("a connection", Client::connect_with(&target, &options, &handlers)).await.unwrap();
     let task = client.call_tool_task("asks", json!({}), None, &CallOptions::new()).await.unwrap();
     assert_eq!(within("the result", task.result()).await.unwrap().text(), "Ada");

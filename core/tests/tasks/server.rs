@@ -183,7 +183,7 @@ async fn a_question_of_a_task_names_it_and_the_answer_brings_it_on() {
             Ok::<_, HandlerError>(json!({"name": "Ada"}))
         }
     };
-    let handlers = Handlers::new().elicitation(tricorn::server::IntoHandler::into_handler(answer));
+    let handlers = Handlers::new().elicitation(answer);
     let client = connected(&server, WITH_TASKS, &handlers.events(heard.clone())).await;
     let id = begin(&client, "asks", json!({})).await;
     let result = ask(&client, "tasks/result", json!({"taskId": id})).await.unwrap();

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use tricorn::prelude::*;
 use tricorn::protocol::revision::Revision;
-use tricorn::server::IntoHandler;
 
 #[derive(Deserialize, JsonSchema)]
 struct Borrow {
@@ -62,7 +61,7 @@ pub(crate) async fn main() -> tricorn::Result<()> {
     client.close().await;
 
     let options = options.revision("2025-11-25");
-    let handlers = Handlers::new().sampling((|| async { Ok("hello") }).into_handler());
+    let handlers = Handlers::new().sampling(|| async { Ok("hello") });
     let client = Client::in_memory_with(&app, &options, &handlers).await?;
     println!("client: {}", client.call_tool("caller", json!({})).await?.text());
     client.close().await;

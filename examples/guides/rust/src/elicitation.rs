@@ -7,7 +7,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tricorn::Events;
 use tricorn::jsonrpc::RawJson;
 use tricorn::prelude::*;
-use tricorn::server::{ElicitAction, IntoHandler};
+use tricorn::server::ElicitAction;
 
 #[derive(Deserialize, JsonSchema)]
 struct Booking {
@@ -96,7 +96,7 @@ pub(crate) async fn main() -> tricorn::Result<()> {
         async move { Ok(ask(&params, &answers)) }
     };
     let (sender, mut completed) = unbounded_channel();
-    let handlers = Handlers::new().elicitation_with_url(user.into_handler()).events(Heard(sender));
+    let handlers = Handlers::new().elicitation_with_url(user).events(Heard(sender));
     let options = ClientOptions::new().revision("2025-11-25");
     let app = server();
     let client = Client::in_memory_with(&app, &options, &handlers).await?;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tricorn::prelude::*;
-use tricorn::server::{CreateMessageRequestParams, IntoHandler};
+use tricorn::server::CreateMessageRequestParams;
 
 #[derive(Deserialize, JsonSchema)]
 struct Input {
@@ -45,7 +45,7 @@ pub(crate) async fn main() -> tricorn::Result<()> {
     let app = server();
     let options = ClientOptions::new().revision("2025-11-25");
 
-    let handlers = Handlers::new().sampling(model.into_handler());
+    let handlers = Handlers::new().sampling(model);
     let client = Client::in_memory_with(&app, &options, &handlers).await?;
     let text = "The quick brown fox jumps.";
     println!("summary: {}", client.call_tool("summarize", json!({"text": text})).await?.text());

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tricorn::http::HttpOptions;
 use tricorn::prelude::*;
 use tricorn::protocol::revision::Revision;
-use tricorn::server::{ElicitAction, IntoHandler};
+use tricorn::server::ElicitAction;
 
 #[derive(Deserialize, JsonSchema)]
 struct Add {
@@ -50,7 +50,7 @@ pub(crate) async fn main() -> tricorn::Result<()> {
     client.close().await;
 
     let options = ClientOptions::new().revision("2025-11-25");
-    let handlers = Handlers::new().elicitation(yes.into_handler());
+    let handlers = Handlers::new().elicitation(yes);
     let client = Client::in_memory_with(&app, &options, &handlers).await?;
     println!("asking: {}", client.call_tool("confirm", json!({})).await?.text());
     client.close().await;

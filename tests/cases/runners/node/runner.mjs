@@ -3,6 +3,8 @@ import { createInterface } from "node:readline";
 import { connect, RpcError, TricornError } from "tricorn";
 
 const clients = new Map();
+/** Those that another took the number of, too: what hears keeps a program running. */
+const opened = new Set();
 const notifications = new Map();
 const questions = new Map();
 const running = new Map();
@@ -70,6 +72,7 @@ const commands = {
     const onNotification = (method, params) => heard.push({ method, params });
     const client = await connect(target, { ...ours(options), ...handlers(answers, asked), onNotification });
     clients.set(key, client);
+    opened.add(client);
     return info(key, client);
   },
   cancel({ call }) {
@@ -78,6 +81,7 @@ const commands = {
   },
   async close({ client: key }) {
     await clients.get(key)?.close();
+    opened.delete(clients.get(key));
     clients.delete(key);
     return {};
   },
@@ -141,4 +145,4 @@ async function answer(command) {
 }
 
 for await (const line of createInterface({ input: process.stdin })) answer(JSON.parse(line));
-await Promise.all([...clients.values()].map((client) => client.close()));
+await Promise.all([...opened].map((client) => client.close()));
