@@ -93,7 +93,8 @@ async fn pages_that_have_to_be_visited_first_are_named() {
     }
     let end = tokio::time::timeout(Duration::from_secs(20), ends.recv()).await.unwrap();
     assert_eq!(end, Some(json!({"elicitationId": "e-1"})));
-    (asked.ping().await.unwrap(), idle.ping().await.unwrap());
+    asked.ping().await.unwrap();
+    idle.ping().await.unwrap();
     assert!(ends.try_recv().is_err() && nothing.try_recv().is_err());
     // Who cannot visit pages is not sent to any.
     let error = connected(&server, &Handlers::new()).await.call_tool("late", json!({})).await.unwrap_err();
