@@ -317,6 +317,9 @@ impl Inner {
         let modern = names_modern(&headers);
         let decoded = match jsonrpc::decode(&body, &self.limits) {
             Ok(decoded) => decoded,
+            Err(error) if !modern && error.answers.is_some() => {
+                return legacy::garbled(self, headers, error, accepts).await;
+            }
             Err(error) => {
                 let revision = Single::of(&headers, &PROTOCOL_VERSION).text().and_then(Revision::parse);
                 return Refusal::undecodable(&error, revision.map(Revision::rules)).into();

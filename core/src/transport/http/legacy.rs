@@ -72,6 +72,20 @@ pub(super) async fn post(
     ask(inner, session, headers, input, head, accepts).await
 }
 
+/// What was meant to answer a question of the session's and is no message: it is refused, and the question has failed.
+pub(super) async fn garbled(
+    inner: &Arc<Inner>,
+    headers: HeaderMap,
+    error: DecodeError,
+    accepts: Accepts,
+) -> Response<Body> {
+    let session = session(inner, Single::of(&headers, &SESSION_ID));
+    match session.and_then(|s| check_version(&headers, &s).map(|()| s)) {
+        Ok(session) => ask(inner, session, headers, Input::Invalid(error), None, accepts).await,
+        Err(_) => Refusal::undecodable(&error, None).into(),
+    }
+}
+
 fn is_initialize(part: &Result<Message, DecodeError>) -> bool {
     matches!(part, Ok(Message::Request { method, .. }) if method == "initialize")
 }
