@@ -125,6 +125,18 @@ pub(crate) fn with_progress_token(params: Option<&RawJson>, token: &Id) -> RawJs
     merge_meta(params, |members| push_token(members, token))
 }
 
+/// `params` of an outgoing legacy request that wants no progress: a token of the caller's own might be that of another
+/// request of this connection, whose progress it would become.
+pub(crate) fn without_token(params: RawJson) -> RawJson {
+    use super::shape::{has, members};
+    let is_there = || {
+        let all = members(params.get());
+        let meta = all.iter().find(|(key, _)| key == "_meta");
+        meta.is_some_and(|(_, value)| members(value.get()).iter().any(|(key, _)| key == meta::PROGRESS_TOKEN))
+    };
+    if has(params.get(), meta::PROGRESS_TOKEN) && is_there() { merge_meta(Some(&params), |_| {}) } else { params }
+}
+
 fn push_token(members: &mut String, token: &Id) {
     if !members.is_empty() {
         members.push(',');
@@ -148,7 +160,7 @@ fn merge_meta(params: Option<&RawJson>, add: impl FnOnce(&mut String)) -> RawJso
     for (key, value) in &members {
         if key == "_meta" {
             for (key, value) in super::shape::members(value.get()) {
-                if !ours.iter().any(|k| *k == *key) {
+                if key != meta::PROGRESS_TOKEN && !ours.iter().any(|k| *k == *key) {
                     super::shape::push_member(&mut out, &key, value.get());
                 }
             }
@@ -175,6 +187,15 @@ mod tests {
         let merged = with_envelope(Some(&params), r#""v":"1""#, Some(&Id::Number(7)));
         assert_eq!(merged.get(), r#"{"_meta":{"v":"1","progressToken":7,"x/y":1},"name":"add","z":null}"#);
         assert_eq!(with_envelope(None, r#""v":"1""#, None).get(), r#"{"_meta":{"v":"1"}}"#);
+    }
+
+    #[test]
+    fn a_progress_token_is_this_sides_own() {
+        let params = RawJson::parse(r#"{"_meta":{"progressToken":3,"x/y":1},"name":"add"}"#).expect("json");
+        assert_eq!(without_token(params.clone()).get(), r#"{"_meta":{"x/y":1},"name":"add"}"#);
+        assert_eq!(with_envelope(Some(&params), "", None).get(), r#"{"_meta":{"x/y":1},"name":"add"}"#);
+        let plain = RawJson::parse(r#"{"arguments": {"progressToken": 1}}"#).expect("json");
+        assert_eq!(without_token(plain.clone()), plain);
     }
 
     #[test]

@@ -82,7 +82,7 @@ fn push_string(out: &mut String, text: &str) {
     let _ = serde_json::to_writer(Text(out), text);
 }
 
-fn has(text: &str, key: &str) -> bool {
+pub(super) fn has(text: &str, key: &str) -> bool {
     memchr::memmem::find(text.as_bytes(), key.as_bytes()).is_some()
 }
 
