@@ -311,3 +311,17 @@ async def test_subscribing_by_definition_and_meta_of_every_request(app: Server) 
             await client.read_resource(resource, metta={})  # type: ignore[call-arg]
     assert ("resources/list", 1) in seen
     assert ("resources/read", 3) in seen
+
+
+async def test_a_plain_function_hears_of_the_end_of_the_last_subscription(app: Server) -> None:
+    heard: queue.SimpleQueue[tuple[str, bool]] = queue.SimpleQueue()
+    app.add_resource("note://a", "text")
+
+    @app.on_subscribe
+    def hook(uri: str, subscribed: bool) -> None:
+        heard.put((uri, subscribed))
+
+    async with testing.connect(app, revision=LEGACY) as client:
+        await client.subscribe("note://a")
+    assert heard.get(timeout=10) == ("note://a", True)
+    assert heard.get(timeout=10) == ("note://a", False)

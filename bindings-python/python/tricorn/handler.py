@@ -44,6 +44,8 @@ class Subject(NamedTuple):
     """Errors that another peer sent are passed on as they are: a proxy's."""
     around: bool = False
     """Middleware: errors of the request itself are passed on as they are."""
+    told: bool = False
+    """It hears of something, which it does also when nobody waits for that any more."""
     to_caller: bool = False
     """Exceptions reach who called or connected in this process."""
 
@@ -181,7 +183,7 @@ def handler(
 
     def threaded(raw: bytes, key: int) -> None:
         assert threads is not None
-        state = ThreadCall()
+        state = ThreadCall(subject.told)
         host.running[key] = state
         threads.submit(contextvars.copy_context(), lambda: host.done(key) if state.cancelled else plain(raw, key))
 

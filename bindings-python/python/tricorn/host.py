@@ -422,16 +422,17 @@ def _raise(reason: BaseException) -> None:
 class ThreadCall:
     """A plain function waiting for a worker thread, or at work in one. It cannot be interrupted, only told."""
 
-    __slots__ = ("cancelled", "waits")
+    __slots__ = ("_starts", "cancelled", "waits")
 
-    def __init__(self) -> None:
+    def __init__(self, starts: bool = False) -> None:
+        self._starts = starts
         self.cancelled = False
         self.waits: set[futures.Future[Any]] = set()
 
     def cancel(self, msg: Any | None = None) -> bool:
-        """Keeps it from starting; one that already runs sees `ctx.cancelled`, and its `ctx.wait` raises."""
+        """Keeps it from starting, unless it always does; one that runs sees `ctx.cancelled`, its `ctx.wait` raises."""
         del msg
-        self.cancelled = True
+        self.cancelled = not self._starts
         for future in list(self.waits):
             future.cancel()
         return True

@@ -115,7 +115,7 @@ class Offer(Offering):
         bridge = self._host.bridge
         entry = hook_handler(
             self._host,
-            Subject("the subscription", ""),
+            Subject("the subscription", "", told=True),
             hook(function, 2, "on_subscribe"),
             lambda params: (params["uri"], params["subscribed"]),
             lambda key, _: bridge.result(key, b"{}"),
