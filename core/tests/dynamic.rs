@@ -325,3 +325,76 @@ async fn a_session_is_told_of_what_was_declared() {
     let wrong = tricorn::server::ServerOptions::parse(r#"{"name": "s", "capabilities": ["magic"]}"#).unwrap_err();
     assert!(wrong.message().contains("\"magic\"") && wrong.message().contains("prompts"), "{wrong}");
 }
+
+/// Answers with its text, once it is let go when it has to wait.
+#[derive(Clone)]
+struct Says(&'static str, Option<Arc<tokio::sync::Semaphore>>, Arc<tokio::sync::Notify>);
+
+impl Says {
+    fn at_once(text: &'static str) -> Arc<Self> {
+        Arc::new(Self(text, None, Arc::default()))
+    }
+}
+
+impl tricorn::Handler for Says {
+    fn call(&self, _: Context, _: RawJson, reply: Reply) {
+        let this = self.clone();
+        this.2.notify_one();
+        tokio::spawn(async move {
+            if let Some(gate) = this.1 {
+                drop(gate.acquire().await);
+            }
+            reply.value(RawJson::from_value(&this.0));
+        });
+    }
+}
+
+#[tokio::test]
+async fn what_is_replaced_keeps_its_place() {
+    use tricorn::server::Parameters;
+    let server = Server::new("s").page_size(1);
+    let (gate, runs) = (Arc::new(tokio::sync::Semaphore::new(0)), Arc::new(tokio::sync::Notify::new()));
+    let old = Arc::new(Says("old", Some(gate.clone()), runs.clone()));
+    let tool = |name: &str, text: &str| Tool::new(name, text);
+    server.add_tool(tool("a", "old"), old).unwrap();
+    for name in ["b", "c"] {
+        server.add_tool(tool(name, "old"), Says::at_once("old")).unwrap();
+    }
+    server.set_enabled(Kind::Tool, "c", false);
+    let options = ClientOptions::parse(r#"{"revision": "2025-11-25"}"#).unwrap();
+    let client = Client::in_memory(&server, &options).await.unwrap();
+    let first = client.list_tools_page(None).await.unwrap();
+    let caller = client.clone();
+    let running = tokio::spawn(async move { caller.call_tool("a", serde_json::json!({})).await });
+    runs.notified().await;
+    for name in ["a", "b", "c"] {
+        server.replace_tool(tool(name, "new"), Says::at_once("new")).unwrap();
+    }
+    server.replace_tool(tool("d", "new"), Says::at_once("new")).unwrap();
+    let bad = Tool::new("a", "bad").input_schema(serde_json::json!({"type": "array"}));
+    server.replace_tool(bad, Says::at_once("bad")).unwrap_err();
+    let second = client.list_tools_page(first.next_cursor.as_deref()).await.unwrap();
+    assert_eq!(second.tools[0]["name"], "b", "a cursor goes on where it was");
+    let listed: Vec<_> = client.list_tools().await.unwrap();
+    let listed: Vec<_> = listed.iter().map(|t| (t["name"].as_str().unwrap(), t["description"].clone())).collect();
+    assert_eq!(listed, ["a", "b", "d"].map(|name| (name, "new".into())));
+    gate.add_permits(1);
+    let text = CallToolResult::text;
+    assert_eq!(text(&running.await.unwrap().unwrap()), "old", "what runs goes on");
+    assert_eq!(text(&client.call_tool("a", serde_json::json!({})).await.unwrap()), "new");
+    assert!(client.call_tool("c", serde_json::json!({})).await.is_err(), "hidden as before");
+    // The others likewise.
+    for n in 0..2 {
+        let (uri, name) = ("a://1", format!("n{n}"));
+        server.replace_resource(Resource::new(uri, &name), Says::at_once("x")).unwrap();
+        let template = ResourceTemplate::new("a://{b}", &name);
+        server.replace_resource_template(template, Parameters::default(), Says::at_once("x")).unwrap();
+        let prompt = Prompt::new("p").description(&name);
+        server.replace_prompt(prompt, Parameters::default(), Says::at_once("x")).unwrap();
+    }
+    let client = Client::in_memory(&server, &options).await.unwrap();
+    assert_eq!(client.list_resources().await.unwrap()[0]["name"], "n1");
+    assert_eq!(client.list_resource_templates().await.unwrap()[0]["name"], "n1");
+    assert_eq!(client.list_prompts().await.unwrap()[0]["description"], "n1");
+    assert_eq!(client.list_prompts().await.unwrap().len(), 1);
+}

@@ -383,6 +383,12 @@ impl Server {
         self.shared.stop.set();
     }
 
+    /// To know whether it is still there.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn weak(&self) -> Weak<dyn Any + Send + Sync> {
+        Arc::downgrade(&self.shared) as Weak<dyn Any + Send + Sync>
+    }
+
     pub(super) fn changed(&self) {
         *self.shared.facts.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
