@@ -398,3 +398,63 @@ async fn what_is_replaced_keeps_its_place() {
     assert_eq!(client.list_prompts().await.unwrap()[0]["description"], "n1");
     assert_eq!(client.list_prompts().await.unwrap().len(), 1);
 }
+
+#[test]
+fn a_definition_is_checked_where_it_is_registered() {
+    use serde_json::json;
+    let server = Server::new("s");
+    let resource =
+        |key: &str, value| server.add_resource(Resource::new("a://1", "n").with(key, value), Says::at_once(""));
+    for (key, value) in [
+        ("size", json!(-1)),
+        ("annotations", json!({"priority": 7})),
+        ("icons", json!([{"src": "javascript:alert(1)"}])),
+        ("_meta", json!({"bad key!": 1})),
+    ] {
+        let message = resource(key, value).unwrap_err().message().to_owned();
+        assert!(message.starts_with("resource \"a://1\": ") && message.contains(key), "{message}");
+    }
+    resource("_meta", json!({"com.example/a": 1})).unwrap();
+    let tool = json!({"name": "t", "inputSchema": {"type": "object"}, "_meta": {"io.modelcontextprotocol/x": 1}});
+    server.add_tool(Tool::parse(&tool.to_string()).unwrap(), Says::at_once("")).unwrap_err();
+    let icons = json!([{"src": "http://h/i.png"}]);
+    let prompt = Prompt::new("p").icons(icons.clone());
+    server.add_prompt(prompt, tricorn::server::Parameters::default(), Says::at_once("")).unwrap_err();
+    tricorn::server::ServerOptions::parse(&json!({"name": "s", "icons": icons}).to_string()).unwrap_err();
+}
+
+#[tokio::test]
+async fn what_can_never_be_read_is_not_registered() {
+    use serde_json::json;
+    use tricorn::server::Parameters;
+    let server = Server::new("s");
+    let add = |kind: serde_json::Value| {
+        let schema = json!({"type": "object", "properties": {"keys": kind}, "$defs": {"D": {"type": "object"}}});
+        let template = ResourceTemplate::new("k://x{?keys*}", "n");
+        server.add_resource_template(template, Parameters::of(Some(schema)), Says::at_once(""))
+    };
+    for kind in [json!({"type": "object"}), json!({"$ref": "#/$defs/D"})] {
+        let message = add(kind).unwrap_err().message().to_owned();
+        assert!(message.contains("\"keys*\" gives a list"), "{message}");
+    }
+    add(json!({"type": "array", "items": {"type": "string"}})).unwrap();
+    server.add_resource(Resource::new("x://white space", "n"), Says::at_once("")).unwrap_err();
+    let server = server.resource(Resource::new("a://nothing", "n"), || async { Ok(None::<String>) });
+    let client = Client::in_memory(&server, &ClientOptions::default()).await.unwrap();
+    let error = client.read_resource("a://nothing").await.unwrap_err();
+    assert!(error.message().contains("it gave nothing"), "{error}");
+}
+
+#[tokio::test]
+async fn there_are_at_least_as_many_completions_as_were_given() {
+    use tricorn::server::Parameters;
+    let parameters = Parameters::default().complete("x", |_: serde_json::Value| async {
+        Ok(serde_json::json!({"values": ["a", "b", "c"], "total": 1}))
+    });
+    let server = Server::new("s");
+    let prompt = Prompt::new("p").argument("x", "", true);
+    server.add_prompt(prompt, parameters, Says::at_once("")).unwrap();
+    let client = Client::in_memory(&server, &ClientOptions::default()).await.unwrap();
+    let found = client.complete(Kind::Prompt, "p", "x", "", None).await.unwrap();
+    assert_eq!((&found["total"], &found["hasMore"]), (&serde_json::json!(3), &serde_json::json!(false)));
+}

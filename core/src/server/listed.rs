@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use crate::call::{Failures, Handler};
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
+use crate::model::check_definition;
 use crate::protocol::revision::{Revision, shape};
 
 pub use crate::protocol::Kind;
@@ -70,6 +71,8 @@ impl Listed {
             let (what, key) = (kind.word(), kind.key());
             return Err(Error::misuse(format!("{what}: {key:?}: expected a string that is not empty")));
         }
+        check_definition(&listed.members, kind != Kind::Tool)
+            .map_err(|why| Error::misuse(format!("{}: {why}", listed.subject())))?;
         Ok(listed)
     }
 

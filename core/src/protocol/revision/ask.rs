@@ -54,7 +54,7 @@ pub(crate) fn mode_of(params: &Value) -> Result<Mode, String> {
     }
 }
 
-fn check_url(url: &Value) -> Result<(), String> {
+pub(crate) fn check_url(url: &Value) -> Result<(), String> {
     let text = url.as_str().unwrap_or_default().to_ascii_lowercase();
     let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     match host {
