@@ -325,3 +325,136 @@ async fn a_session_is_told_of_what_was_declared() {
     let wrong = tricorn::server::ServerOptions::parse(r#"{"name": "s", "capabilities": ["magic"]}"#).unwrap_err();
     assert!(wrong.message().contains("\"magic\"") && wrong.message().contains("prompts"), "{wrong}");
 }
+
+/// Answers with its text, once it is let go when it has to wait.
+#[derive(Clone)]
+struct Says(&'static str, Option<Arc<tokio::sync::Semaphore>>, Arc<tokio::sync::Notify>);
+
+impl Says {
+    fn at_once(text: &'static str) -> Arc<Self> {
+        Arc::new(Self(text, None, Arc::default()))
+    }
+}
+
+impl tricorn::Handler for Says {
+    fn call(&self, _: Context, _: RawJson, reply: Reply) {
+        let this = self.clone();
+        this.2.notify_one();
+        tokio::spawn(async move {
+            if let Some(gate) = this.1 {
+                drop(gate.acquire().await);
+            }
+            reply.value(RawJson::from_value(&this.0));
+        });
+    }
+}
+
+#[tokio::test]
+async fn what_is_replaced_keeps_its_place() {
+    use tricorn::server::Parameters;
+    let server = Server::new("s").page_size(1);
+    let (gate, runs) = (Arc::new(tokio::sync::Semaphore::new(0)), Arc::new(tokio::sync::Notify::new()));
+    let old = Arc::new(Says("old", Some(gate.clone()), runs.clone()));
+    let tool = |name: &str, text: &str| Tool::new(name, text);
+    server.add_tool(tool("a", "old"), old).unwrap();
+    for name in ["b", "c"] {
+        server.add_tool(tool(name, "old"), Says::at_once("old")).unwrap();
+    }
+    server.set_enabled(Kind::Tool, "c", false);
+    let options = ClientOptions::parse(r#"{"revision": "2025-11-25"}"#).unwrap();
+    let client = Client::in_memory(&server, &options).await.unwrap();
+    let first = client.list_tools_page(None).await.unwrap();
+    let caller = client.clone();
+    let running = tokio::spawn(async move { caller.call_tool("a", serde_json::json!({})).await });
+    runs.notified().await;
+    for name in ["a", "b", "c"] {
+        server.replace_tool(tool(name, "new"), Says::at_once("new")).unwrap();
+    }
+    server.replace_tool(tool("d", "new"), Says::at_once("new")).unwrap();
+    let bad = Tool::new("a", "bad").input_schema(serde_json::json!({"type": "array"}));
+    server.replace_tool(bad, Says::at_once("bad")).unwrap_err();
+    let second = client.list_tools_page(first.next_cursor.as_deref()).await.unwrap();
+    assert_eq!(second.tools[0]["name"], "b", "a cursor goes on where it was");
+    let listed: Vec<_> = client.list_tools().await.unwrap();
+    let listed: Vec<_> = listed.iter().map(|t| (t["name"].as_str().unwrap(), t["description"].clone())).collect();
+    assert_eq!(listed, ["a", "b", "d"].map(|name| (name, "new".into())));
+    gate.add_permits(1);
+    let text = CallToolResult::text;
+    assert_eq!(text(&running.await.unwrap().unwrap()), "old", "what runs goes on");
+    assert_eq!(text(&client.call_tool("a", serde_json::json!({})).await.unwrap()), "new");
+    assert!(client.call_tool("c", serde_json::json!({})).await.is_err(), "hidden as before");
+    // The others likewise.
+    for n in 0..2 {
+        let (uri, name) = ("a://1", format!("n{n}"));
+        server.replace_resource(Resource::new(uri, &name), Says::at_once("x")).unwrap();
+        let template = ResourceTemplate::new("a://{b}", &name);
+        server.replace_resource_template(template, Parameters::default(), Says::at_once("x")).unwrap();
+        let prompt = Prompt::new("p").description(&name);
+        server.replace_prompt(prompt, Parameters::default(), Says::at_once("x")).unwrap();
+    }
+    let client = Client::in_memory(&server, &options).await.unwrap();
+    assert_eq!(client.list_resources().await.unwrap()[0]["name"], "n1");
+    assert_eq!(client.list_resource_templates().await.unwrap()[0]["name"], "n1");
+    assert_eq!(client.list_prompts().await.unwrap()[0]["description"], "n1");
+    assert_eq!(client.list_prompts().await.unwrap().len(), 1);
+}
+
+#[test]
+fn a_definition_is_checked_where_it_is_registered() {
+    use serde_json::json;
+    let server = Server::new("s");
+    let resource =
+        |key: &str, value| server.add_resource(Resource::new("a://1", "n").with(key, value), Says::at_once(""));
+    for (key, value) in [
+        ("size", json!(-1)),
+        ("annotations", json!({"priority": 7})),
+        ("icons", json!([{"src": "javascript:alert(1)"}])),
+        ("_meta", json!({"bad key!": 1})),
+    ] {
+        let message = resource(key, value).unwrap_err().message().to_owned();
+        assert!(message.starts_with("resource \"a://1\": ") && message.contains(key), "{message}");
+    }
+    resource("_meta", json!({"com.example/a": 1})).unwrap();
+    let tool = json!({"name": "t", "inputSchema": {"type": "object"}, "_meta": {"io.modelcontextprotocol/x": 1}});
+    server.add_tool(Tool::parse(&tool.to_string()).unwrap(), Says::at_once("")).unwrap_err();
+    let icons = json!([{"src": "http://h/i.png"}]);
+    let prompt = Prompt::new("p").icons(icons.clone());
+    server.add_prompt(prompt, tricorn::server::Parameters::default(), Says::at_once("")).unwrap_err();
+    tricorn::server::ServerOptions::parse(&json!({"name": "s", "icons": icons}).to_string()).unwrap_err();
+}
+
+#[tokio::test]
+async fn what_can_never_be_read_is_not_registered() {
+    use serde_json::json;
+    use tricorn::server::Parameters;
+    let server = Server::new("s");
+    let add = |kind: serde_json::Value| {
+        let schema = json!({"type": "object", "properties": {"keys": kind}, "$defs": {"D": {"type": "object"}}});
+        let template = ResourceTemplate::new("k://x{?keys*}", "n");
+        server.add_resource_template(template, Parameters::of(Some(schema)), Says::at_once(""))
+    };
+    for kind in [json!({"type": "object"}), json!({"$ref": "#/$defs/D"})] {
+        let message = add(kind).unwrap_err().message().to_owned();
+        assert!(message.contains("\"keys*\" gives a list"), "{message}");
+    }
+    add(json!({"type": "array", "items": {"type": "string"}})).unwrap();
+    server.add_resource(Resource::new("x://white space", "n"), Says::at_once("")).unwrap_err();
+    let server = server.resource(Resource::new("a://nothing", "n"), || async { Ok(None::<String>) });
+    let client = Client::in_memory(&server, &ClientOptions::default()).await.unwrap();
+    let error = client.read_resource("a://nothing").await.unwrap_err();
+    assert!(error.message().contains("it gave nothing"), "{error}");
+}
+
+#[tokio::test]
+async fn there_are_at_least_as_many_completions_as_were_given() {
+    use tricorn::server::Parameters;
+    let parameters = Parameters::default().complete("x", |_: serde_json::Value| async {
+        Ok(serde_json::json!({"values": ["a", "b", "c"], "total": 1}))
+    });
+    let server = Server::new("s");
+    let prompt = Prompt::new("p").argument("x", "", true);
+    server.add_prompt(prompt, parameters, Says::at_once("")).unwrap();
+    let client = Client::in_memory(&server, &ClientOptions::default()).await.unwrap();
+    let found = client.complete(Kind::Prompt, "p", "x", "", None).await.unwrap();
+    assert_eq!((&found["total"], &found["hasMore"]), (&serde_json::json!(3), &serde_json::json!(false)));
+}

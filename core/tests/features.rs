@@ -163,8 +163,8 @@ async fn arguments_are_completed() {
     parameters.completions.push((
         "street".into(),
         with(|asked| {
-            let word = |value: &Value| value.as_str().unwrap().to_owned();
-            json!([format!("{} {}", word(&asked["context"]["arguments"]["city"]), word(&asked["argument"]["value"]))])
+            let city = asked.get("context").map_or("nowhere", |context| context["arguments"]["city"].as_str().unwrap());
+            json!([format!("{city} {}", asked["argument"]["value"].as_str().unwrap())])
         }),
     ));
     let server = server();
@@ -179,7 +179,8 @@ async fn arguments_are_completed() {
         assert_eq!(cities["hasMore"], true);
         let known = Map::from_iter([("city".to_owned(), json!("Rome"))]);
         let street = client.complete(Kind::Prompt, "visit", "street", "via", Some(&known)).await.unwrap();
-        assert_eq!(street["values"], json!(["Rome via"]));
+        let has_context = !["2024-11-05", "2025-03-26"].contains(&revision);
+        assert_eq!(street["values"], json!([if has_context { "Rome via" } else { "nowhere via" }]));
         for (name, argument) in [("greet", "nothing"), ("nothing", "x")] {
             let error = client.complete(Kind::Prompt, name, argument, "", None).await.unwrap_err();
             assert_eq!(error.code(), Some(-32602));

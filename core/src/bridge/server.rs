@@ -1,5 +1,6 @@
+use std::any::Any;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -22,6 +23,7 @@ struct AddOptions {
     parameters: Option<Value>,
     completions: BTreeMap<String, u32>,
     enabled: Option<bool>,
+    replace: bool,
 }
 
 /// What a host says of a file or a directory.
@@ -39,7 +41,8 @@ struct FileOptions {
 
 struct Added {
     parameters: Parameters,
-    enabled: bool,
+    enabled: Option<bool>,
+    replace: bool,
 }
 
 pub(super) fn kind_of(name: &str) -> Result<Kind> {
@@ -77,19 +80,24 @@ pub(super) fn add(
     handler: u32,
 ) -> Result<()> {
     let kind = kind_of(kind)?;
-    let host = |handler| match place {
-        Place::Server(_) => host_handler(bridge, handler),
-        Place::Session(_) => Arc::new(SessionHandler(HostHandler { bridge: bridge.clone(), handler })),
+    let of: Option<Weak<dyn Any + Send + Sync>> = match place {
+        Place::Server(server) => Some(server.weak()),
+        Place::Session(_) => None,
+    };
+    let host = |handler| -> Arc<dyn Handler> {
+        Arc::new(OwnedHandler { host: HostHandler { bridge: bridge.clone(), handler }, of: of.clone() })
     };
     // First, so that the host hears of it whatever is wrong with the rest.
     let handler = host(handler);
-    let Added { parameters, enabled } = parameters(&host, options)?;
+    let Added { parameters, enabled, replace } = parameters(&host, options)?;
     let name = match kind {
         Kind::Tool => {
             let tool = Tool::parse(definition)?;
             let name = tool.name().to_owned();
             match place {
+                Place::Server(server) if replace => server.replace_tool(tool, handler)?,
                 Place::Server(server) => server.add_tool(tool, handler)?,
+                Place::Session(session) if replace => session.replace_tool(tool, handler)?,
                 Place::Session(session) => session.add_tool(tool, handler)?,
             }
             name
@@ -98,7 +106,9 @@ pub(super) fn add(
             let resource = Resource::parse(definition)?;
             let name = name_of(kind, resource.members());
             match place {
+                Place::Server(server) if replace => server.replace_resource(resource, handler)?,
                 Place::Server(server) => server.add_resource(resource, handler)?,
+                Place::Session(session) if replace => session.replace_resource(resource, handler)?,
                 Place::Session(session) => session.add_resource(resource, handler)?,
             }
             name
@@ -107,7 +117,11 @@ pub(super) fn add(
             let template = ResourceTemplate::parse(definition)?;
             let name = name_of(kind, template.members());
             match place {
+                Place::Server(server) if replace => server.replace_resource_template(template, parameters, handler)?,
                 Place::Server(server) => server.add_resource_template(template, parameters, handler)?,
+                Place::Session(session) if replace => {
+                    session.replace_resource_template(template, parameters, handler)?
+                }
                 Place::Session(session) => session.add_resource_template(template, parameters, handler)?,
             }
             name
@@ -116,16 +130,19 @@ pub(super) fn add(
             let prompt = Prompt::parse(definition)?;
             let name = name_of(kind, prompt.members());
             match place {
+                Place::Server(server) if replace => server.replace_prompt(prompt, parameters, handler)?,
                 Place::Server(server) => server.add_prompt(prompt, parameters, handler)?,
+                Place::Session(session) if replace => session.replace_prompt(prompt, parameters, handler)?,
                 Place::Session(session) => session.add_prompt(prompt, parameters, handler)?,
             }
             name
         }
     };
-    if !enabled {
+    // What is new is to be seen anyway.
+    if let Some(yes) = enabled.filter(|yes| replace || !yes) {
         match place {
-            Place::Server(server) => drop(server.set_enabled(kind, &name, false)),
-            Place::Session(session) => drop(session.set_enabled(kind, &name, false)?),
+            Place::Server(server) => drop(server.set_enabled(kind, &name, yes)),
+            Place::Session(session) => drop(session.set_enabled(kind, &name, yes)?),
         }
     }
     Ok(())
@@ -135,22 +152,30 @@ fn host_handler(bridge: &Bridge, handler: u32) -> Arc<dyn Handler> {
     Arc::new(HostHandler { bridge: bridge.clone(), handler })
 }
 
-/// A handler that one session has. When that has ended, or it was removed, the host hears that it can forget it.
-struct SessionHandler(HostHandler);
+/// A handler of a definition. When that is removed or replaced, or its session has ended, the host hears that it can
+/// forget the handler.
+struct OwnedHandler {
+    host: HostHandler,
+    /// The server, of whose end the host needs not to hear; `None`: it is a session's.
+    of: Option<Weak<dyn Any + Send + Sync>>,
+}
 
-impl Handler for SessionHandler {
+impl Handler for OwnedHandler {
     fn call(&self, cx: Context, params: RawJson, reply: Reply) {
-        self.0.call(cx, params, reply);
+        self.host.call(cx, params, reply);
     }
 
     fn cancel(&self, cx: &Context, reason: Option<&str>) {
-        self.0.cancel(cx, reason);
+        self.host.cancel(cx, reason);
     }
 }
 
-impl Drop for SessionHandler {
+impl Drop for OwnedHandler {
     fn drop(&mut self) {
-        let HostHandler { bridge, handler } = &self.0;
+        if self.of.as_ref().is_some_and(|server| server.strong_count() == 0) {
+            return;
+        }
+        let HostHandler { bridge, handler } = &self.host;
         bridge.event(0, "released", RawJson::from_value(&json!({"handler": handler})));
     }
 }
@@ -161,7 +186,7 @@ fn parameters(host: &dyn Fn(u32) -> Arc<dyn Handler>, options: &str) -> Result<A
     for (name, handler) in options.completions {
         parameters.completions.push((name, host(handler)));
     }
-    Ok(Added { parameters, enabled: options.enabled.unwrap_or(true) })
+    Ok(Added { parameters, enabled: options.enabled, replace: options.replace })
 }
 
 impl Server {
@@ -193,7 +218,9 @@ impl Server {
     /// `prompt`, `definition` the schema's `Tool`, `Resource`, `ResourceTemplate` or `Prompt` as JSON, `handler` names
     /// the host's function: it gets the arguments, `{"uri"}`, the template's variables, or the prompt's arguments.
     /// `options` are `""` or JSON: `{"parameters"?: JSON Schema of variables or arguments, "completions"?: {name:
-    /// handler}, "enabled"?: bool}`.
+    /// handler}, "enabled"?: bool, "replace"?: bool}`. With `replace` it takes the place of what has its name, URI or URI
+    /// template, and is hidden when that is, unless `enabled` says otherwise; what is not there yet is added. When nothing
+    /// will call a handler any more that was replaced or removed, the event `released` `{"handler"}` of source 0 says so.
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) when the definition or a schema is bad or the name is taken.

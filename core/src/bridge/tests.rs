@@ -1,5 +1,6 @@
 mod around;
 mod groups;
+mod replacing;
 
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
@@ -296,6 +297,7 @@ impl Handler for Late {
 async fn a_cancellation_before_the_call_is_known_is_not_lost() {
     let it = Fixture::new();
     it.server.remove("tool", "t").expect("a kind");
+    assert_eq!(it.next().await.len(), 1, "the handler is released");
     let tool = crate::model::Tool::parse(r#"{"name": "t", "inputSchema": {"type": "object"}}"#).expect("a tool");
     let handler = Late(HostHandler { bridge: it.bridge.clone(), handler: 7 });
     it.server.server.add_tool(tool, Arc::new(handler)).expect("added");

@@ -54,7 +54,11 @@ pub(super) fn read_all(path: &Path, stderr: Option<&str>) -> Result<Vec<(String,
 /// As [`read_all`], of what such a file holds; `None` when it holds no servers.
 pub(super) fn all(config: &Map<String, Value>, stderr: Option<&str>) -> Option<Vec<(String, Result<Target>)>> {
     let enabled = servers(config)?.iter().filter(|(_, entry)| entry.get("disabled") != Some(&Value::Bool(true)));
-    Some(enabled.map(|(name, entry)| (name.clone(), target(name, entry, stderr))).collect())
+    let named = |name: &String, entry| match name.is_empty() {
+        true => Err(Error::misuse("server \"\": expected a name that is not empty")),
+        false => target(name, entry, stderr),
+    };
+    Some(enabled.map(|(name, entry)| (name.clone(), named(name, entry))).collect())
 }
 
 fn bad(path: &Path, why: &str) -> Error {
@@ -128,7 +132,8 @@ fn target(name: &str, entry: &Value, stderr: Option<&str>) -> Result<Target> {
     let bad = |why: &str| Error::misuse(format!("server {name:?}: {why}"));
     let entry = entry.as_object().ok_or_else(|| bad("expected an object"))?;
     let own = entry.iter().filter(|(name, _)| MEMBERS.contains(&name.as_str()));
-    let mut own: Map<String, Value> = own.map(|(k, v)| (k.clone(), v.clone())).collect();
+    let own = own.map(|(k, v)| Ok((k.clone(), expanded(v, &variable).map_err(|why| bad(&format!("{k:?}: {why}")))?)));
+    let mut own: Map<String, Value> = own.collect::<Result<_>>()?;
     if own.contains_key("command") {
         // Hosts start it as it stands, spaces and all.
         own.entry("args").or_insert_with(|| Value::Array(Vec::new()));
@@ -139,10 +144,98 @@ fn target(name: &str, entry: &Value, stderr: Option<&str>) -> Result<Target> {
     Target::parse(&Value::Object(own).to_string()).map_err(|e| bad(e.message()))
 }
 
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// A member in whose texts `${VAR}` stands for an environment variable, and `${VAR:-default}` for what to take when it is
+/// not set or empty, as hosts have it. What comes in is not looked at again.
+///
+/// # Errors
+/// The variable that is not set.
+fn expanded(value: &Value, variable: &impl Fn(&str) -> Option<String>) -> Result<Value, String> {
+    Ok(match value {
+        Value::String(text) => Value::String(expanded_text(text, variable)?),
+        Value::Array(items) => items.iter().map(|item| expanded(item, variable)).collect::<Result<_, _>>()?,
+        Value::Object(members) => {
+            let member = |(name, value): (&String, &Value)| Ok((name.clone(), expanded(value, variable)?));
+            Value::Object(members.iter().map(member).collect::<Result<_, String>>()?)
+        }
+        other => other.clone(),
+    })
+}
+
+fn expanded_text(text: &str, variable: &impl Fn(&str) -> Option<String>) -> Result<String, String> {
+    let is_name = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        out.push_str(before);
+        let inside = after.split_once('}');
+        let parts = inside.map(|(inside, rest)| match inside.split_once(":-") {
+            Some((name, default)) => (name, Some(default), rest),
+            None => (inside, None, rest),
+        });
+        match parts {
+            // Something of the program's own, such as `${input:key}`.
+            None => {
+                out.push_str("${");
+                rest = after;
+            }
+            Some((name, ..)) if !is_name(name) => {
+                out.push_str("${");
+                rest = after;
+            }
+            Some((name, default, left)) => {
+                let set = variable(name).filter(|value| default.is_none() || !value.is_empty());
+                match set.or_else(|| default.map(str::to_owned)) {
+                    Some(value) => out.push_str(&value),
+                    None => return Err(format!("the environment variable {name:?} is not set, and has no default")),
+                }
+                rest = left;
+            }
+        }
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn variables_of_the_environment_are_expanded() {
+        let variable = |name: &str| match name {
+            "A" => Some("1".to_owned()),
+            "EMPTY" => Some(String::new()),
+            "NESTED" => Some("${A}".to_owned()),
+            _ => None,
+        };
+        for (text, expected) in [
+            ("a${A}b${A}", "a1b1"),
+            ("${A:-2}${NONE:-2}${EMPTY:-3}${EMPTY}", "123"),
+            ("${NONE:-}x", "x"),
+            ("${NESTED}", "${A}"),
+            ("$A ${} ${input:key} ${A", "$A ${} ${input:key} ${A"),
+            ("${NONE:-http://h:8}", "http://h:8"),
+        ] {
+            assert_eq!(expanded_text(text, &variable).as_deref(), Ok(expected), "{text}");
+        }
+        let members = json!({"args": ["${A}", 1], "env": {"${A}": "${A}", "x": null}});
+        let expected = json!({"args": ["1", 1], "env": {"${A}": "1", "x": null}});
+        assert_eq!(expanded(&members, &variable), Ok(expected));
+        let entry = json!({"mcpServers": {"a": {"command": "x", "env": {"K": "${TRICORN_TEST_IS_NOT_SET}"}}}});
+        let error = Target::parse(&entry.to_string()).expect_err("not set");
+        assert!(error.message().contains("server \"a\": \"env\""), "{error}");
+        assert!(error.message().contains("\"TRICORN_TEST_IS_NOT_SET\" is not set"), "{error}");
+        let entry = json!({"mcpServers": {"a": {"command": "${TRICORN_TEST_IS_NOT_SET:-x y}", "note": "${NONE}"}}});
+        assert_eq!(command(Target::parse(&entry.to_string())).0, "x y");
+    }
 
     fn command(target: Result<Target>) -> (String, Vec<String>, Stderr) {
         match target.expect("a target") {

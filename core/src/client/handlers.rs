@@ -250,7 +250,10 @@ impl Handlers {
             return Err(Error::invalid_params(format!("the client does not declare the capability {missing:?}")));
         }
         if method == ELICITATION {
-            ask::mode_of(&read).map_err(|why| Error::invalid_params(format!("{method}: {why}")))?;
+            let wrong = |why| Error::invalid_params(format!("{method}: {why}"));
+            if ask::mode_of(&read).map_err(wrong)? == ask::Mode::Url {
+                ask::check_url(&read["url"]).map_err(wrong)?;
+            }
         }
         if method == SAMPLING {
             check_sampling(&read).map_err(|why| Error::invalid_params(format!("{method}: {why}")))?;
@@ -494,3 +497,6 @@ impl Shaper for Answered {
         &self.failures
     }
 }
+
+#[cfg(test)]
+mod tests;

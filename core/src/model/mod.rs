@@ -4,6 +4,7 @@
 //! (`protocol/revision/shape.rs`).
 
 mod capabilities;
+mod checks;
 mod content;
 mod definitions;
 pub(crate) mod form;
@@ -18,6 +19,7 @@ mod tool;
 mod uri_template;
 
 pub use capabilities::Capabilities;
+pub(crate) use checks::{check_definition, check_icons};
 pub use content::{Annotations, CallToolResult, Content};
 pub use definitions::{
     GetPromptResult, Prompt, PromptMessage, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,

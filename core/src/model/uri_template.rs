@@ -111,6 +111,11 @@ impl UriTemplate {
             .map(|(_, spec)| spec.name.as_str())
     }
 
+    /// The names of variables that are lists: `{a*}`.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = &str> {
+        self.specs().filter(|spec| spec.explode).map(|spec| spec.name.as_str())
+    }
+
     /// The URI for these values: strings, numbers, booleans, lists and objects of them. What is missing or `null` is
     /// left out (RFC 6570, section 3).
     ///

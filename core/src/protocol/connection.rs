@@ -13,7 +13,7 @@ use super::action::*;
 use super::context::{RequestContext, States, Transport};
 use super::exchange::{self, Arrival, Head, News, Seen, Session};
 use super::kind::Kind;
-use super::pending::{CallId, Incoming, IncomingTable, Outgoing, OutgoingTable, Pace, Route};
+use super::pending::{CallId, Heard, Incoming, IncomingTable, Outgoing, OutgoingTable, Pace, Route};
 use super::revision::negotiate::{Negotiation, Step};
 use super::revision::{Era, Method, Revision, ask, legacy, modern, shape};
 use crate::error::{Error, ErrorKind, RESOURCE_NOT_FOUND, Result, URL_ELICITATION_REQUIRED, shortened};
@@ -61,7 +61,7 @@ pub struct Connection {
     incoming: IncomingTable,
     outgoing: OutgoingTable,
     /// Requests of ours that were answered and still make progress, by id.
-    lasting: BTreeMap<i64, CallId>,
+    lasting: BTreeMap<i64, (CallId, Heard)>,
     batches: BTreeMap<u64, Batch>,
     /// Requests of ours that cannot be sent yet: the connection is opening, or too many wait for their answers.
     waiting: VecDeque<Outgoing>,

@@ -1,6 +1,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::action::Invocation;
 use super::revision::Method;
 use super::revision::Revision;
@@ -156,6 +158,22 @@ impl IncomingTable {
     }
 }
 
+/// The progress that was heard last.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Heard(Option<f64>);
+
+impl Heard {
+    /// Whether this is more: a peer must not say less, nor the same again (specification, progress).
+    pub(super) fn grows(&mut self, progress: &Value) -> bool {
+        let Some(progress) = progress.as_f64() else { return true };
+        let grows = self.0.is_none_or(|before| progress > before);
+        if grows {
+            self.0 = Some(progress);
+        }
+        grows
+    }
+}
+
 /// A request of ours that waits for its answer.
 #[derive(Debug)]
 pub(super) struct Outgoing {
@@ -169,6 +187,8 @@ pub(super) struct Outgoing {
     /// Not restarted by anything.
     pub(super) hard_deadline: Option<Duration>,
     pub(super) wants_progress: bool,
+    /// How far the peer has said it is.
+    pub(super) progress: Heard,
     /// Its progress is heard after its answer, too.
     pub(super) lasting: bool,
     /// The peer's request it belongs to.
@@ -197,6 +217,7 @@ impl Outgoing {
             deadline: after(now, timeout),
             hard_deadline: after(now, max_timeout),
             wants_progress: progress,
+            progress: Heard::default(),
             lasting: lasting && progress,
             related,
             resent: false,

@@ -14,7 +14,7 @@ use super::usage::Meter;
 use crate::call::{Chain, Middleware, TaskOptions, Tasks};
 use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{Limits, RawJson};
-use crate::model::{Capabilities, Implementation};
+use crate::model::{Capabilities, Implementation, check_icons};
 use crate::protocol::revision::Revision;
 use crate::protocol::{Facts, KeepAlive, Role};
 use crate::signal::Signal;
@@ -143,6 +143,10 @@ impl ServerOptions {
             return Err(Error::misuse("server option \"name\": missing, expected the server's name"));
         }
         KeepAlive::of(self.ping_interval, self.ping_timeout)?;
+        if let Some(icons) = &self.icons {
+            let icons = icons.to().unwrap_or_default();
+            check_icons(&icons).map_err(|why| Error::misuse(format!("server option {why}")))?;
+        }
         self.capabilities.iter().try_for_each(|(name, value)| check_capability(name, value))?;
         for (name, value) in [
             ("page_size", self.page_size),
@@ -381,6 +385,12 @@ impl Server {
     /// Stops serving everywhere: nothing more is accepted, running calls are cancelled.
     pub fn close(&self) {
         self.shared.stop.set();
+    }
+
+    /// To know whether it is still there.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn weak(&self) -> Weak<dyn Any + Send + Sync> {
+        Arc::downgrade(&self.shared) as Weak<dyn Any + Send + Sync>
     }
 
     pub(super) fn changed(&self) {

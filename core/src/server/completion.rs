@@ -180,7 +180,7 @@ pub(super) fn result(mut values: Vec<Value>, total: Option<u64>, has_more: Optio
     // many.
     let given = values.len() as u64;
     let more = has_more.unwrap_or_else(|| total.is_some_and(|total| total > given)) || all > given;
-    let total = total.or_else(|| (has_more != Some(true)).then_some(all));
+    let total = total.map(|total| total.max(all)).or_else(|| (has_more != Some(true)).then_some(all));
     let mut completion = Map::new();
     completion.insert("values".into(), Value::Array(values));
     if let Some(total) = total {

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use crate::call::{Failures, Handler};
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
+use crate::model::check_definition;
 use crate::protocol::revision::{Revision, shape};
 
 pub use crate::protocol::Kind;
@@ -43,8 +44,8 @@ pub(crate) struct Listed {
     /// The file that is listed, whose size is looked up each time.
     #[cfg(feature = "files")]
     pub(super) file: Option<Arc<super::files::File>>,
-    /// Grows with every registration; cursors are made of it.
-    pub(super) serial: u64,
+    /// Grows with every registration; cursors are made of it. What replaces an entry takes its place, and so its number.
+    serial: AtomicU64,
     /// The definition as each revision carries it, written on first use.
     texts: [OnceLock<RawJson>; Revision::ALL.len()],
 }
@@ -63,13 +64,15 @@ impl Listed {
             common: common.clone(),
             #[cfg(feature = "files")]
             file: None,
-            serial: common.next(),
+            serial: AtomicU64::new(common.next()),
             texts: Default::default(),
         };
         if listed.name().is_empty() {
             let (what, key) = (kind.word(), kind.key());
             return Err(Error::misuse(format!("{what}: {key:?}: expected a string that is not empty")));
         }
+        check_definition(&listed.members, kind != Kind::Tool)
+            .map_err(|why| Error::misuse(format!("{}: {why}", listed.subject())))?;
         Ok(listed)
     }
 
@@ -81,6 +84,10 @@ impl Listed {
     /// What it is, for a message: `tool "add"`.
     pub(crate) fn subject(&self) -> String {
         format!("{} {:?}", self.kind.word(), self.name())
+    }
+
+    fn serial(&self) -> u64 {
+        self.serial.load(Ordering::Relaxed)
     }
 
     pub(super) fn text(&self, revision: Revision) -> &RawJson {
@@ -145,11 +152,27 @@ impl<E: Entry> Table<E> {
         let name = entry.listed().name().to_owned();
         if self.by_name.contains_key(&name) {
             let subject = entry.listed().subject();
-            return Err(Error::misuse(format!("{subject} is already registered: remove it first")));
+            return Err(Error::misuse(format!("{subject} is already registered: replace it, or remove it first")));
         }
         self.entries.push(entry.clone());
         self.by_name.insert(name, entry.clone());
         Ok(())
+    }
+
+    /// Puts an entry in the place of the one with its name, or adds it. The caller drops what was there, after the lock of
+    /// this.
+    pub(super) fn replace(&mut self, entry: &Arc<E>) -> Option<Arc<E>> {
+        let name = entry.listed().name().to_owned();
+        let before = self.by_name.insert(name, entry.clone());
+        let place = before.as_ref().and_then(|before| self.entries.iter().position(|e| Arc::ptr_eq(e, before)));
+        match (place.and_then(|place| self.entries.get_mut(place)), &before) {
+            (Some(place), Some(before)) => {
+                entry.listed().serial.store(before.listed().serial(), Ordering::Relaxed);
+                *place = entry.clone();
+            }
+            _ => self.entries.push(entry.clone()),
+        }
+        before
     }
 
     /// Takes an entry out. The caller drops it, after the lock of this.
@@ -173,7 +196,7 @@ impl<E: Entry> Table<E> {
 
     /// The entries registered after the one with this serial.
     fn after(&self, serial: u64) -> &[Arc<E>] {
-        &self.entries[self.entries.partition_point(|entry| entry.listed().serial <= serial)..]
+        &self.entries[self.entries.partition_point(|entry| entry.listed().serial() <= serial)..]
     }
 }
 
@@ -199,7 +222,7 @@ pub(super) fn page<E: Entry>(
     let (mut count, mut last, mut sizes) = (0, 0, Sizes::default());
     loop {
         let next = match (ours.first(), own.first()) {
-            (Some(a), Some(b)) if a.listed().serial < b.listed().serial => &mut ours,
+            (Some(a), Some(b)) if a.listed().serial() < b.listed().serial() => &mut ours,
             (Some(_), None) => &mut ours,
             (_, Some(_)) => &mut own,
             (None, None) => break,
@@ -221,7 +244,7 @@ pub(super) fn page<E: Entry>(
         }
         text.push_str(entry.listed().text(revision).get());
         sizes.note(&text, entry.listed());
-        (count, last) = (count + 1, entry.listed().serial);
+        (count, last) = (count + 1, entry.listed().serial());
     }
     text.push(']');
     Ok((text, true, sizes))

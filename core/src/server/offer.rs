@@ -50,6 +50,34 @@ pub(super) fn tool_entry(tool: Tool, handler: Arc<dyn Handler>, common: &Arc<Com
     Ok(Arc::new(ToolEntry::new(tool, handler, common)?))
 }
 
+pub(super) fn resource_entry(
+    resource: Resource,
+    handler: Arc<dyn Handler>,
+    common: &Arc<Common>,
+) -> Result<Arc<ResourceEntry>> {
+    ResourceEntry::new(resource, handler, common).map(Arc::new)
+}
+
+pub(super) fn template_entry(
+    template: ResourceTemplate,
+    parameters: Parameters,
+    handler: Arc<dyn Handler>,
+    common: &Arc<Common>,
+) -> Result<Arc<TemplateEntry>> {
+    let Parameters { schema, completions } = parameters;
+    TemplateEntry::new(template, handler, schema, completions, common).map(Arc::new)
+}
+
+pub(super) fn prompt_entry(
+    prompt: Prompt,
+    parameters: Parameters,
+    handler: Arc<dyn Handler>,
+    common: &Arc<Common>,
+) -> Result<Arc<PromptEntry>> {
+    let Parameters { schema, completions } = parameters;
+    PromptEntry::new(prompt, handler, schema, completions, common).map(Arc::new)
+}
+
 /// The tool with the schemas that its function's type says, where its definition says none.
 fn with_schemas<M, F: IntoHandler<M>>(mut tool: Tool) -> Tool {
     if let Some(schema) = F::input_schema()
@@ -199,13 +227,34 @@ impl Server {
         self.change(Kind::Tool, |registry| registry.tools.add(&entry), Result::is_ok)
     }
 
+    /// Puts a tool in the place of the one with its name: where that stands in lists, and hidden when that is. Calls of
+    /// the old one that run go on. A name that is not there yet is added.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) when a schema is bad; the old one stays.
+    pub fn replace_tool(&self, tool: Tool, handler: Arc<dyn Handler>) -> Result<()> {
+        let entry = tool_entry(tool, handler, &self.shared.router.common)?;
+        drop(self.change(Kind::Tool, |registry| registry.tools.replace(&entry), |_| true));
+        Ok(())
+    }
+
     /// Adds a resource. Its handler gets `{"uri"}`.
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) when the URI is taken or is none.
     pub fn add_resource(&self, resource: Resource, handler: Arc<dyn Handler>) -> Result<()> {
-        let entry = Arc::new(ResourceEntry::new(resource, handler, &self.shared.router.common)?);
+        let entry = resource_entry(resource, handler, &self.shared.router.common)?;
         self.change(Kind::Resource, |registry| registry.resources.add(&entry), Result::is_ok)
+    }
+
+    /// Puts a resource in the place of the one with its URI, as [`replace_tool`](Self::replace_tool) does.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) when the URI is none.
+    pub fn replace_resource(&self, resource: Resource, handler: Arc<dyn Handler>) -> Result<()> {
+        let entry = resource_entry(resource, handler, &self.shared.router.common)?;
+        drop(self.change(Kind::Resource, |registry| registry.resources.replace(&entry), |_| true));
+        Ok(())
     }
 
     /// Adds a file as a resource, under its own name. It is listed with its size when there is such a file.
@@ -242,10 +291,24 @@ impl Server {
         parameters: Parameters,
         handler: Arc<dyn Handler>,
     ) -> Result<()> {
-        let Parameters { schema, completions } = parameters;
-        let entry = TemplateEntry::new(template, handler, schema, completions, &self.shared.router.common)?;
-        let entry = Arc::new(entry);
+        let entry = template_entry(template, parameters, handler, &self.shared.router.common)?;
         self.change(Kind::ResourceTemplate, |registry| registry.templates.add(&entry), Result::is_ok)
+    }
+
+    /// Puts a resource template in the place of the one with its URI template, as [`replace_tool`](Self::replace_tool)
+    /// does.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) when the template is none, or its parameters do not fit it.
+    pub fn replace_resource_template(
+        &self,
+        template: ResourceTemplate,
+        parameters: Parameters,
+        handler: Arc<dyn Handler>,
+    ) -> Result<()> {
+        let entry = template_entry(template, parameters, handler, &self.shared.router.common)?;
+        drop(self.change(Kind::ResourceTemplate, |registry| registry.templates.replace(&entry), |_| true));
+        Ok(())
     }
 
     /// Adds a prompt. Its handler gets the arguments.
@@ -253,10 +316,18 @@ impl Server {
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) when the name is taken or the parameters are bad.
     pub fn add_prompt(&self, prompt: Prompt, parameters: Parameters, handler: Arc<dyn Handler>) -> Result<()> {
-        let Parameters { schema, completions } = parameters;
-        let entry = PromptEntry::new(prompt, handler, schema, completions, &self.shared.router.common)?;
-        let entry = Arc::new(entry);
+        let entry = prompt_entry(prompt, parameters, handler, &self.shared.router.common)?;
         self.change(Kind::Prompt, |registry| registry.prompts.add(&entry), Result::is_ok)
+    }
+
+    /// Puts a prompt in the place of the one with its name, as [`replace_tool`](Self::replace_tool) does.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) when the parameters are bad.
+    pub fn replace_prompt(&self, prompt: Prompt, parameters: Parameters, handler: Arc<dyn Handler>) -> Result<()> {
+        let entry = prompt_entry(prompt, parameters, handler, &self.shared.router.common)?;
+        drop(self.change(Kind::Prompt, |registry| registry.prompts.replace(&entry), |_| true));
+        Ok(())
     }
 
     /// Removes what has this name, URI or URI template; of directories, the base URI. Says whether there was something.

@@ -48,9 +48,10 @@ impl ResourceEntry {
     }
 }
 
-/// Whether a text begins with a scheme (RFC 3986, 3.1).
+/// Whether a text begins with a scheme (RFC 3986, 3.1) and has nothing in it that no URI has unescaped.
 pub(super) fn is_uri(text: &str) -> bool {
-    text.split_once(':').is_some_and(|(scheme, _)| {
+    let is_written = !text.contains(|c: char| c.is_whitespace() || c.is_control());
+    text.split_once(':').filter(|_| is_written).is_some_and(|(scheme, _)| {
         scheme.starts_with(|c: char| c.is_ascii_alphabetic())
             && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
     })
@@ -89,6 +90,16 @@ impl TemplateEntry {
         let variables: Vec<&str> = template.variables().collect();
         let parameters = match parameters {
             Some(schema) => {
+                for name in template.lists() {
+                    let property = &schema["properties"][name];
+                    let target = property["$ref"].as_str().and_then(|to| schema.pointer(to.strip_prefix('#')?));
+                    if target.unwrap_or(property)["type"] == "object" {
+                        return Err(Error::misuse(format!(
+                            "{subject}: \"{name}*\" gives a list of texts, which the parameter {name:?} cannot be: it is \
+                             an object"
+                        )));
+                    }
+                }
                 for name in schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys) {
                     let required = schema["required"].as_array().is_some_and(|r| r.iter().any(|r| r == name));
                     if required && !variables.contains(&name.as_str()) {
@@ -221,6 +232,7 @@ impl Shaper for Read {
             Payload::Value { value, .. } => {
                 let parsed: Value = value.to().map_err(|e| self.wrong(&e.to_string()))?;
                 match parsed {
+                    Value::Null => return Err(self.wrong("it gave nothing")),
                     Value::String(text) => self.text(&text, None),
                     Value::Object(members) if is_contents(&members) => self.object(&value)?,
                     Value::Array(items)

@@ -19,7 +19,7 @@ use super::{HandlerError, IntoAnswer};
 use crate::call::{self, BoxFuture, Chain, Context, Handler, Link, Ran, Reply, Scope, Shaper, Tasks};
 use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{self, RawJson, code};
-use crate::protocol::revision::Era;
+use crate::protocol::revision::{Era, shape};
 use crate::protocol::{Call, Payload, States};
 
 /// Finds what a request asks for and runs it.
@@ -354,6 +354,8 @@ impl Router {
             Ok(completion::Found::Handler(handler)) => {
                 let shaper = Arc::new(completion::Completed { common: self.common.clone() });
                 let params = call.params.clone().unwrap_or_else(RawJson::empty_object);
+                let rules = call.context.revision.rules();
+                let params = shape::completion(rules, &params).unwrap_or(params);
                 start(link, call, handler, Some(shaper), params);
             }
             Ok(completion::Found::Values(values)) => {

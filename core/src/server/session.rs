@@ -3,10 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use super::listed::{Common, Kind};
-use super::offer::{Parameters, tool_entry};
-use super::prompts::PromptEntry;
+use super::offer::{Parameters, prompt_entry, resource_entry, template_entry, tool_entry};
 use super::registry::{Changes, Overlay};
-use super::resources::{ResourceEntry, TemplateEntry};
 use crate::call::{Context, Handler, Link};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Prompt, Resource, ResourceTemplate, Tool};
@@ -151,6 +149,16 @@ impl Session {
         self.change(Kind::Tool, |changes| changes.own.tools.add(&entry), Result::is_ok)?
     }
 
+    /// Puts a tool in the place of the one that this session has of its name, or adds it, as
+    /// [`Server::replace_tool`](crate::Server::replace_tool).
+    ///
+    /// # Errors
+    /// As [`add_tool`](Self::add_tool), but the name may be taken, here and below.
+    pub fn replace_tool(&self, tool: Tool, handler: Arc<dyn Handler>) -> Result<()> {
+        let entry = tool_entry(tool, handler, self.adding(Kind::Tool)?)?;
+        self.change(Kind::Tool, |changes| changes.own.tools.replace(&entry), |_| true).map(drop)
+    }
+
     /// Adds a resource for this client alone.
     ///
     /// # Errors
@@ -158,8 +166,17 @@ impl Session {
     /// had no resources and did not declare any as the client connected, and so below: see
     /// [`ServerOptions::capabilities`](crate::server::ServerOptions::capabilities).
     pub fn add_resource(&self, resource: Resource, handler: Arc<dyn Handler>) -> Result<()> {
-        let entry = Arc::new(ResourceEntry::new(resource, handler, self.adding(Kind::Resource)?)?);
+        let entry = resource_entry(resource, handler, self.adding(Kind::Resource)?)?;
         self.change(Kind::Resource, |changes| changes.own.resources.add(&entry), Result::is_ok)?
+    }
+
+    /// Puts a resource in the place of the one that this session has of its URI, or adds it.
+    ///
+    /// # Errors
+    /// As [`add_resource`](Self::add_resource).
+    pub fn replace_resource(&self, resource: Resource, handler: Arc<dyn Handler>) -> Result<()> {
+        let entry = resource_entry(resource, handler, self.adding(Kind::Resource)?)?;
+        self.change(Kind::Resource, |changes| changes.own.resources.replace(&entry), |_| true).map(drop)
     }
 
     /// Adds a resource template for this client alone.
@@ -172,10 +189,22 @@ impl Session {
         parameters: Parameters,
         handler: Arc<dyn Handler>,
     ) -> Result<()> {
-        let Parameters { schema, completions } = parameters;
-        let common = self.adding(Kind::ResourceTemplate)?;
-        let entry = Arc::new(TemplateEntry::new(template, handler, schema, completions, common)?);
+        let entry = template_entry(template, parameters, handler, self.adding(Kind::ResourceTemplate)?)?;
         self.change(Kind::ResourceTemplate, |changes| changes.own.templates.add(&entry), Result::is_ok)?
+    }
+
+    /// Puts a resource template in the place of the one that this session has of its URI template, or adds it.
+    ///
+    /// # Errors
+    /// As [`add_resource_template`](Self::add_resource_template).
+    pub fn replace_resource_template(
+        &self,
+        template: ResourceTemplate,
+        parameters: Parameters,
+        handler: Arc<dyn Handler>,
+    ) -> Result<()> {
+        let entry = template_entry(template, parameters, handler, self.adding(Kind::ResourceTemplate)?)?;
+        self.change(Kind::ResourceTemplate, |changes| changes.own.templates.replace(&entry), |_| true).map(drop)
     }
 
     /// Adds a prompt for this client alone.
@@ -183,9 +212,17 @@ impl Session {
     /// # Errors
     /// As [`Server::add_prompt`](crate::Server::add_prompt).
     pub fn add_prompt(&self, prompt: Prompt, parameters: Parameters, handler: Arc<dyn Handler>) -> Result<()> {
-        let Parameters { schema, completions } = parameters;
-        let entry = Arc::new(PromptEntry::new(prompt, handler, schema, completions, self.adding(Kind::Prompt)?)?);
+        let entry = prompt_entry(prompt, parameters, handler, self.adding(Kind::Prompt)?)?;
         self.change(Kind::Prompt, |changes| changes.own.prompts.add(&entry), Result::is_ok)?
+    }
+
+    /// Puts a prompt in the place of the one that this session has of its name, or adds it.
+    ///
+    /// # Errors
+    /// As [`add_prompt`](Self::add_prompt).
+    pub fn replace_prompt(&self, prompt: Prompt, parameters: Parameters, handler: Arc<dyn Handler>) -> Result<()> {
+        let entry = prompt_entry(prompt, parameters, handler, self.adding(Kind::Prompt)?)?;
+        self.change(Kind::Prompt, |changes| changes.own.prompts.replace(&entry), |_| true).map(drop)
     }
 }
 

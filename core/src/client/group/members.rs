@@ -75,7 +75,8 @@ impl Member {
 
 impl Members {
     pub(super) fn add(&mut self, name: &str, way: Way) -> Result<()> {
-        if name.is_empty() {
+        // An entry of a file without a name is a failure of its own.
+        if name.is_empty() && way.is_ok() {
             return Err(Error::misuse("a server of a group needs a name"));
         }
         if self.list.iter().any(|member| member.name == name) {

@@ -285,6 +285,8 @@ impl Connection {
                 #[serde(rename_all = "camelCase")]
                 struct Params {
                     progress_token: Id,
+                    #[serde(default)]
+                    progress: serde_json::Value,
                 }
                 let Some(params) = params else { return };
                 let Ok(read) = params.to::<Params>() else { return };
@@ -292,9 +294,12 @@ impl Connection {
                     && outgoing.wants_progress
                 {
                     outgoing.restart(now);
-                    out.push(Action::Progress(outgoing.call, params));
+                    if outgoing.progress.grows(&read.progress) {
+                        out.push(Action::Progress(outgoing.call, params));
+                    }
                 } else if let Id::Number(id) = &read.progress_token
-                    && let Some(call) = self.lasting.get(id)
+                    && let Some((call, heard)) = self.lasting.get_mut(id)
+                    && heard.grows(&read.progress)
                 {
                     out.push(Action::Progress(*call, params));
                 }

@@ -58,6 +58,13 @@ impl Connection {
             let error = undeclared(&outgoing.method, other, capability);
             return out.push(Action::Resolve(outgoing.call, Err(error)));
         }
+        if self.facts.role == Role::Client
+            && outgoing.method == "completion/complete"
+            && let Some(params) = &outgoing.params
+            && let Some(shaped) = shape::completion(revision.rules(), params)
+        {
+            outgoing.params = Some(shaped);
+        }
         match self.asking(&outgoing, revision) {
             Ok(None) => {
                 self.transmit(outgoing, revision, out);
@@ -160,7 +167,7 @@ impl Connection {
             _ => outcome,
         };
         if let (Id::Number(id), true, Ok(_)) = (id, outgoing.lasting, &outcome) {
-            self.lasting.insert(*id, outgoing.call);
+            self.lasting.insert(*id, (outgoing.call, outgoing.progress));
         }
         let outcome = if outgoing.stands_in { outcome.map(|_| RawJson::empty_object()) } else { outcome };
         self.settle(&outgoing, outcome, out);
@@ -182,7 +189,7 @@ impl Connection {
 
     pub(super) fn cancel(&mut self, call: CallId, reason: Option<&str>, out: &mut Vec<Action>) {
         self.waiting.retain(|w| w.call != call);
-        self.lasting.retain(|_, lasting| *lasting != call);
+        self.lasting.retain(|_, (lasting, _)| *lasting != call);
         if let Some((id, _)) = self.outgoing.remove_call(call) {
             self.tell_cancelled(id, reason, out);
         }

@@ -86,7 +86,7 @@ impl Connection {
             return self.settle(&outgoing, failed(message), out);
         }
         outgoing.restart(now);
-        outgoing.resent = true;
+        (outgoing.resent, outgoing.progress) = (true, Heard::default());
         outgoing.related = None;
         self.waiting.push_back(outgoing);
     }

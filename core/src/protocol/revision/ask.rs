@@ -74,7 +74,7 @@ pub(crate) fn visits(data: Option<&RawJson>) -> Vec<String> {
     data.map(|data| data.elicitations.iter().filter_map(visit).collect()).unwrap_or_default()
 }
 
-fn check_url(url: &Value) -> Result<(), String> {
+pub(crate) fn check_url(url: &Value) -> Result<(), String> {
     let text = url.as_str().unwrap_or_default().to_ascii_lowercase();
     let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     match host {

@@ -48,18 +48,7 @@ pub(crate) fn answer(facts: &Facts, params: Option<&RawJson>) -> Result<(Revisio
         _ => served.next_back().ok_or_else(|| super::modern::unsupported(&asked.protocol_version, &facts.revisions))?,
     };
     let rules = revision.rules();
-    let mut info = String::from("{");
-    for (key, value) in super::shape::members(facts.info.get()) {
-        let kept = match key.as_ref() {
-            "title" => rules.structured,
-            "icons" | "description" | "websiteUrl" => rules.icons,
-            _ => true,
-        };
-        if kept {
-            super::shape::push_member(&mut info, &key, value.get());
-        }
-    }
-    info.push('}');
+    let info = super::shape::implementation(rules, &facts.info);
     let mut out = String::from("{");
     super::shape::push_member(&mut out, "protocolVersion", &format!("\"{revision}\""));
     let capabilities = super::shape::capabilities(rules, facts.capabilities.raw());
@@ -82,7 +71,8 @@ pub(crate) fn question(facts: &Facts, revision: Revision) -> RawJson {
     super::shape::push_member(&mut out, "protocolVersion", &format!("\"{revision}\""));
     let capabilities = super::shape::capabilities(revision.rules(), facts.capabilities.raw());
     super::shape::push_member(&mut out, "capabilities", &capabilities);
-    super::shape::push_member(&mut out, "clientInfo", facts.info.get());
+    let info = super::shape::implementation(revision.rules(), &facts.info);
+    super::shape::push_member(&mut out, "clientInfo", &info);
     out.push('}');
     RawJson::written(out)
 }

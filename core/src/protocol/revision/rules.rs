@@ -48,7 +48,7 @@ pub struct Rules {
     pub tool_annotations: bool,
     /// `AudioContent` exists.
     pub audio: bool,
-    /// `title`, `outputSchema`, `structuredContent`, `ResourceLink` and `_meta` on types exist.
+    /// `title`, `outputSchema`, `structuredContent`, `ResourceLink`, `annotations.lastModified` and `_meta` on types exist.
     pub structured: bool,
     /// `icons`, `Implementation.description` and `websiteUrl` exist.
     pub icons: bool,
@@ -66,6 +66,10 @@ pub struct Rules {
     pub resource_not_found: i64,
     /// Servers declare the capability `completions`; before, they complete without saying so.
     pub completions_declared: bool,
+    /// `completion/complete` says what the other arguments are: `context`.
+    pub completion_context: bool,
+    /// Elicitation exists, and with it the capability.
+    pub elicitation: bool,
     /// Results carry `resultType`, lists and reads `ttlMs` and `cacheScope`.
     pub result_type: bool,
     /// Elicitation has modes (form and URL), each a capability of its own, and forms have defaults, choices with titles
@@ -96,6 +100,8 @@ const OLDEST: Rules = Rules {
     error_without_id: false,
     resource_not_found: RESOURCE_NOT_FOUND,
     completions_declared: false,
+    completion_context: false,
+    elicitation: false,
     result_type: false,
     elicitation_modes: false,
     elicitation_id: false,
@@ -111,8 +117,15 @@ const BATCHING: Rules = Rules {
     completions_declared: true,
     ..OLDEST
 };
-const STRUCTURED: Rules =
-    Rules { name: "2025-06-18", batches: false, version_header: true, structured: true, ..BATCHING };
+const STRUCTURED: Rules = Rules {
+    name: "2025-06-18",
+    batches: false,
+    version_header: true,
+    structured: true,
+    completion_context: true,
+    elicitation: true,
+    ..BATCHING
+};
 const ICONS: Rules = Rules {
     name: "2025-11-25",
     priming_event: true,

@@ -12,6 +12,10 @@ use super::{Method, Rules};
 use crate::jsonrpc::{Id, RawJson};
 use crate::protocol::{Kind, Payload, Structured};
 
+mod peer;
+
+pub(crate) use peer::{capabilities, completion, implementation};
+
 /// The members of an object in their order; empty when `text` is no object.
 pub(crate) fn members(text: &str) -> Vec<(Cow<'_, str>, &RawValue)> {
     struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
@@ -106,23 +110,6 @@ fn number(value: f64) -> String {
     serde_json::to_string(&value).map_or_else(|_| "null".into(), |s| s.strip_suffix(".0").map(Into::into).unwrap_or(s))
 }
 
-/// Declared capabilities as `rules` know them.
-pub(crate) fn capabilities<'a>(rules: &Rules, declared: &'a RawJson) -> Cow<'a, str> {
-    let unknown = [("tasks", rules.tasks), ("completions", rules.completions_declared)];
-    let unknown = unknown.into_iter().filter(|(_, known)| !known).map(|(key, _)| key);
-    if !unknown.clone().any(|key| has(declared.get(), key)) {
-        return Cow::Borrowed(declared.get());
-    }
-    let mut out = String::from("{");
-    for (key, value) in members(declared.get()) {
-        if !unknown.clone().any(|unknown| key == unknown) {
-            push_member(&mut out, &key, value.get());
-        }
-    }
-    out.push('}');
-    Cow::Owned(out)
-}
-
 /// A definition as `rules` can carry it.
 pub(crate) fn definition(rules: &Rules, kind: Kind, members: &Map<String, Value>) -> RawJson {
     let mut members = members.clone();
@@ -149,6 +136,9 @@ pub(crate) fn definition(rules: &Rules, kind: Kind, members: &Map<String, Value>
         }
         _ => {}
     }
+    if kind != Kind::Tool {
+        strip_annotations(rules, members.get_mut("annotations"));
+    }
     if !rules.any_structured
         && let Some(schema) = members.get("outputSchema")
         && !is_object_schema(schema)
@@ -159,6 +149,13 @@ pub(crate) fn definition(rules: &Rules, kind: Kind, members: &Map<String, Value>
         };
     }
     RawJson::from_value(&members)
+}
+
+/// Takes out of `Annotations` what `rules` do not know.
+fn strip_annotations(rules: &Rules, annotations: Option<&mut Value>) {
+    if let (false, Some(Value::Object(annotations))) = (rules.structured, annotations) {
+        annotations.shift_remove("lastModified");
+    }
 }
 
 /// As [`definition`], of a tool whose answers nobody fits to its output schema: one that would have to be wrapped is left
@@ -465,13 +462,22 @@ fn adapt_prompt(rules: &Rules, object: &RawJson) -> Option<RawJson> {
     Some(RawJson::from_value(&result))
 }
 
-/// Whether there are blocks that `rules` cannot carry. Members of blocks that are newer pass: blocks are open objects.
+/// Whether there are blocks that `rules` cannot carry, or members of them. Others that are newer pass: blocks are open
+/// objects.
 fn needs_blocks(rules: &Rules, text: &str) -> bool {
-    (!rules.audio && has(text, "\"audio\"")) || (!rules.structured && has(text, "\"resource_link\""))
+    (!rules.audio && has(text, "\"audio\""))
+        || (!rules.structured && (has(text, "\"resource_link\"") || has(text, "\"lastModified\"")))
+        || (!rules.icons && has(text, "\"resource_link\"") && has(text, "\"icons\""))
 }
 
 /// A block that an older revision lacks, in a form that it has, with nothing lost.
-fn adapt_block(rules: &Rules, position: usize, block: Value) -> Value {
+fn adapt_block(rules: &Rules, position: usize, mut block: Value) -> Value {
+    strip_annotations(rules, block.get_mut("annotations"));
+    if let (false, Some("resource_link"), Some(members)) =
+        (rules.icons, block["type"].as_str().map(str::to_owned).as_deref(), block.as_object_mut())
+    {
+        members.shift_remove("icons");
+    }
     match block.get("type").and_then(Value::as_str) {
         Some("audio") if !rules.audio => json!({
             "type": "resource",

@@ -444,19 +444,21 @@ fn a_request_that_became_a_task_makes_progress_until_it_is_let_go() {
     let ids: Vec<Value> = [(1, true), (2, false)]
         .map(|(number, lasting)| one(&c.handle(START, call(number, lasting)))["id"].clone())
         .into();
-    let progress = |c: &mut Connection, id: &Value| {
+    let progress = |c: &mut Connection, id: &Value, progress: f64| {
         let actions = feed(
             c,
             json!({"jsonrpc": "2.0", "method": "notifications/progress",
-            "params": {"progressToken": id, "progress": 1}}),
+            "params": {"progressToken": id, "progress": progress}}),
         );
         actions.iter().any(|action| matches!(action, Action::Progress(..)))
     };
     for id in &ids {
-        assert!(progress(&mut c, id));
+        assert!(progress(&mut c, id, 1.0));
+        assert!(!progress(&mut c, id, 1.0) && !progress(&mut c, id, 0.5), "it has to grow");
         feed(&mut c, json!({"jsonrpc": "2.0", "id": id, "result": {"task": {}}}));
     }
-    assert_eq!((progress(&mut c, &ids[0]), progress(&mut c, &ids[1])), (true, false));
+    assert!(!progress(&mut c, &ids[0], 1.0), "nor after the answer");
+    assert_eq!((progress(&mut c, &ids[0], 2.0), progress(&mut c, &ids[1], 2.0)), (true, false));
     assert!(c.handle(START, Input::Cancel(CallId(1), None)).is_empty());
-    assert!(!progress(&mut c, &ids[0]));
+    assert!(!progress(&mut c, &ids[0], 3.0));
 }

@@ -97,3 +97,27 @@ fn the_server_names_itself_unless_the_result_does() {
     let own = meta(r#"{"content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"own"}}}"#);
     assert_eq!(own, json!({key: {"name": "own"}}));
 }
+
+#[test]
+fn members_of_annotations_and_links_are_those_of_the_revision() {
+    let annotations = json!({"priority": 1, "lastModified": "2025-01-12T15:00:58Z"});
+    let older = json!({"priority": 1});
+    let link = json!({"type": "resource_link", "uri": "a://b", "name": "n", "icons": [], "annotations": annotations});
+    let block = json!({"type": "text", "text": "t", "annotations": annotations});
+    let result = RawJson::from_value(&json!({"content": [block, link]}));
+    let members: Map<String, Value> =
+        serde_json::from_value(json!({"uri": "a://b", "name": "n", "annotations": annotations})).expect("an object");
+    for (revision, known, icons) in [
+        ("2024-11-05", &older, false),
+        ("2025-03-26", &older, false),
+        ("2025-06-18", &annotations, false),
+        ("2025-11-25", &annotations, true),
+    ] {
+        let content = call(revision, Payload::Object(result.clone()))["content"].clone();
+        assert_eq!(&content[0]["annotations"], known, "{revision}");
+        assert_eq!(content[1].get("icons").is_some(), icons, "{revision}");
+        let rules = Revision::parse(revision).expect("known").rules();
+        let listed: Value = definition(rules, Kind::Resource, &members).to().expect("json");
+        assert_eq!(&listed["annotations"], known, "{revision}");
+    }
+}
