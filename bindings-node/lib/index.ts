@@ -14,7 +14,7 @@ export type {
 export { CreateMessageResult, type Elicited, type SampleMessage, type SampleOptions } from "./ask.js";
 export { type CallOptions, Client, type ClientMetrics, connect } from "./client.js";
 export type { Completer, Completes, Completion, Fallback, Suggestions } from "./completion.js";
-export type { ClientOptions } from "./connecting.js";
+export type { ClientOptions, Policy } from "./connecting.js";
 export {
   assistant,
   audio,
