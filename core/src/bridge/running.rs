@@ -67,9 +67,9 @@ impl Bridge {
     /// Sends a log message of a running call. `Ok(false)`: nobody wants it.
     ///
     /// # Errors
-    /// −32602 for an unknown level.
+    /// [`Misuse`](crate::ErrorKind::Misuse) for an unknown level.
     pub fn log(&self, key: u64, level: &str, logger: Option<&str>, data: &RawJson) -> Result<bool> {
-        let level: LogLevel = level.parse()?;
+        let level: LogLevel = level.parse().map_err(|_| Error::misuse(format!("log: unknown level {level:?}")))?;
         Ok(self.running(key).is_some_and(|context| context.log(level, logger, data)))
     }
 
