@@ -117,3 +117,6 @@ export declare function version(): string;
 
 /** Throws what is wrong with the schema of a form. */
 export declare function checkForm(schema: string): void;
+
+/** Whether a client may load an icon's `src`. */
+export declare function isSafeIcon(src: string): boolean;

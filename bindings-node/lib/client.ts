@@ -4,7 +4,7 @@ import { AsyncResource } from "node:async_hooks";
 import type * as Addon from "./addon.js";
 import { answerWith, heard, LISTENERS, type RootLike, setRoots } from "./answering.js";
 import type { Suggestions } from "./completion.js";
-import { CALLBACKS, type ClientOptions, type Made, make } from "./connecting.js";
+import { CALLBACKS, type ClientOptions, type Made, make, withPolicy } from "./connecting.js";
 import { ClosedError, MisuseError, native, TricornError, UnsupportedError } from "./errors.js";
 import { type Home, logError } from "./handler.js";
 import { addon, hold, listen, newSource, release, wait, warn } from "./host.js";
@@ -79,7 +79,8 @@ const open = new Map<Client, readonly unknown[]>();
  * ```
  */
 export async function connect(target: Target, options: ClientOptions = {}): Promise<Client> {
-  const client = new Client((source) => make(target, options, source), options);
+  const given = withPolicy(options);
+  const client = new Client((source) => make(target, given, source), given);
   await start(client, target instanceof Server ? target : undefined);
   return client;
 }

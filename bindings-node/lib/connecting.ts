@@ -3,6 +3,7 @@
 import type * as Addon from "./addon.js";
 import { type Answers, LISTENERS, type Listeners } from "./answering.js";
 import type { RequestContext } from "./context.js";
+import { MisuseError } from "./errors.js";
 import { addon, bridge } from "./host.js";
 import type { BuiltinMiddleware, Middleware } from "./middleware.js";
 import { toEngine, withOptions } from "./options.js";
@@ -13,8 +14,16 @@ import { resolve, type Target } from "./target.js";
 import type { TaskOptions } from "./tasks.js";
 import type { ClientCapabilities, Icon } from "./types.js";
 
+/** What a client does for its server and hears of it, as one object: see {@link ClientOptions.policy}. */
+export interface Policy extends Answers, Listeners, Pick<ClientOptions, "onClose" | "onStderr"> {}
+
 /** All optional. Durations are milliseconds, sizes bytes. */
 export interface ClientOptions extends Answers, Listeners {
+  /**
+   * An object that answers and hears for many clients: its methods and members that are called like the options
+   * (`sampling`, `elicitation`, `roots`, `onLog`, …). What is given beside it counts more.
+   */
+  readonly policy?: Policy;
   /** Default: the name in your package.json. */
   readonly name?: string;
   /** Default: the version in your package.json. */
@@ -71,8 +80,32 @@ export interface ClientOptions extends Answers, Listeners {
 /** The options that have to be functions. */
 export const CALLBACKS = [...LISTENERS, "onClose", "onError", "onStderr"] as const;
 
+/** The options that a policy may have. */
+const POLICY = ["sampling", "elicitation", "roots", ...LISTENERS, "onClose", "onStderr"] as const;
+
 /** The options that the engine does not see. */
-export const OWN = [...CALLBACKS, "sampling", "elicitation", "roots", "middleware", "server"] as const;
+export const OWN = [...CALLBACKS, "sampling", "elicitation", "roots", "middleware", "policy", "server"] as const;
+
+/**
+ * The options with what their policy does where nothing else is given. Methods stay methods of their object.
+ *
+ * @throws {MisuseError} for a policy that does nothing
+ */
+export function withPolicy<Options extends ClientOptions>(options: Options): Options {
+  const { policy, ...beside } = options;
+  if (policy === undefined) return options;
+  if (typeof policy !== "object" || policy === null) throw new MisuseError("policy: expected an object");
+  if (!POLICY.some((name) => policy[name] !== undefined)) {
+    throw new MisuseError(`policy: the object has none of ${POLICY.join(", ")}`);
+  }
+  const merged: Record<string, unknown> = beside;
+  for (const name of POLICY) {
+    const owner: Policy = options[name] === undefined ? policy : options;
+    const value: unknown = owner[name];
+    if (value !== undefined) merged[name] = typeof value === "function" ? value.bind(owner) : value;
+  }
+  return merged as unknown as Options;
+}
 
 /** The options as the engine takes them. */
 export function engineOptions(options: ClientOptions): string {

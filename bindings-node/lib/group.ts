@@ -3,7 +3,7 @@
 import type * as Addon from "./addon.js";
 import { type CallOptions, type Client, type Connected, clientOf, connected } from "./client.js";
 import type { Suggestions } from "./completion.js";
-import { type ClientOptions, engineOptions, OWN } from "./connecting.js";
+import { type ClientOptions, engineOptions, OWN, withPolicy } from "./connecting.js";
 import type { AnyState } from "./context.js";
 import { type ErrorRecord, errorFrom, MisuseError, type TricornError } from "./errors.js";
 import { addon, bridge, wait, warn } from "./host.js";
@@ -100,7 +100,7 @@ export class ClientGroup {
 
   /** @internal */
   constructor(servers: Targets, options: GroupOptions) {
-    this.#options = options;
+    this.#options = withPolicy(options);
     const { forServer, ...rest } = options;
     if (forServer !== undefined && typeof forServer !== "function") {
       throw new MisuseError("forServer: expected a function");
@@ -333,7 +333,7 @@ export class ClientGroup {
   #heard(name: string): ClientOptions {
     const { forServer } = this.#options;
     // Where one server's stderr is heard, all of them are read here.
-    return { ...(forServer && { onStderr: toStderr }), ...this.#options, ...forServer?.(name) };
+    return { ...(forServer && { onStderr: toStderr }), ...this.#options, ...withPolicy(forServer?.(name) ?? {}) };
   }
 
   #seat(name: string, make: Parameters<typeof clientOf>[0], server?: Server<AnyState>): void {

@@ -182,10 +182,12 @@ export function addOptions(parts: {
   readonly parameters?: string | undefined;
   readonly completions?: Readonly<Record<string, number>> | undefined;
   readonly enabled?: boolean | undefined;
+  readonly replace?: boolean | undefined;
 }): string {
   const members: string[] = [];
   if (parts.parameters !== undefined) members.push(`"parameters":${parts.parameters}`);
   if (parts.completions !== undefined) members.push(`"completions":${JSON.stringify(parts.completions)}`);
   if (parts.enabled !== undefined) members.push(`"enabled":${parts.enabled}`);
+  if (parts.replace !== undefined) members.push(`"replace":${parts.replace}`);
   return members.length > 0 ? `{${members.join()}}` : "";
 }

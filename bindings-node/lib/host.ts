@@ -66,7 +66,10 @@ const BATCHES_PER_TURN = 16;
 const bridge = new addon.Bridge(wake);
 const handle = bridge.handle();
 const handlers = new Map<number, WeakRef<Handler>>();
-const forgotten = new FinalizationRegistry<number>((id) => handlers.delete(id));
+const forgotten = new FinalizationRegistry<number>((id) => {
+  handlers.delete(id);
+  replaced.delete(id);
+});
 const calls = new Map<number, Cancellable>();
 const ops = new Map<number, Op>();
 const sources = new Map<number, (name: string, params: never) => void>();
@@ -115,9 +118,20 @@ export function keep(handler: Handler): number {
   return id;
 }
 
+/** Handlers that were replaced, which calls may still be on their way to: who keeps them. */
+const replaced = new Map<number, WeakRef<Map<number, Handler>>>();
+
+/** Has `keeper` keep a handler that was replaced, until the engine releases it. */
+export function keepReplaced(id: number, handler: Handler, keeper: Map<number, Handler>): void {
+  keeper.set(id, handler);
+  replaced.set(id, new WeakRef(keeper));
+}
+
 /** Keeps it no more. */
 export function letGo(id: number): void {
   held.delete(id);
+  replaced.get(id)?.deref()?.delete(id);
+  replaced.delete(id);
 }
 
 /**

@@ -14,7 +14,7 @@ export type {
 export { CreateMessageResult, type Elicited, type SampleMessage, type SampleOptions } from "./ask.js";
 export { type CallOptions, Client, type ClientMetrics, connect } from "./client.js";
 export type { Completer, Completes, Completion, Fallback, Suggestions } from "./completion.js";
-export type { ClientOptions } from "./connecting.js";
+export type { ClientOptions, Policy } from "./connecting.js";
 export {
   assistant,
   audio,
@@ -128,3 +128,11 @@ export type {
 
 /** The version of the engine. */
 export const version: string = addon.version();
+
+/**
+ * Whether a client may load an icon's `src`: an `https:` URL with a host, or `data:image/…`. It says nothing of the
+ * rest of a client's duties: no credentials, no redirects elsewhere, a limit of size, no scripts in an SVG.
+ */
+export function isSafeIcon(src: string): boolean {
+  return addon.isSafeIcon(src);
+}

@@ -65,8 +65,9 @@ export abstract class Offer<State> {
     if (typeof run !== "function") {
       throw new MisuseError(`tool "${name}": the last argument must be the function that runs it`);
     }
-    const { enabled } = options;
-    return this.#add("tool", name, define(name, options), new Tool(name, options, run, this.#home), { enabled });
+    const { enabled, replace } = options;
+    const definition = define(name, options);
+    return this.#add("tool", name, definition, new Tool(name, options, run, this.#home), { enabled, replace });
   }
 
   /**
@@ -160,7 +161,7 @@ export abstract class Offer<State> {
     const more = (register: (handler: Handler) => number): string => {
       const numbers = completers.map(([argument, completer]) => [argument, register(completer)]);
       const completions = numbers.length > 0 ? (Object.fromEntries(numbers) as Record<string, number>) : undefined;
-      return addOptions({ parameters, completions, enabled: options.enabled });
+      return addOptions({ parameters, completions, enabled: options.enabled, replace: options.replace });
     };
     const runners = [runner, ...completers.map(([, completer]) => completer)] as const;
     native(() => this.#place.add(kind, name, definition, more, runners));
@@ -175,6 +176,7 @@ export abstract class Offer<State> {
 /** What the engine is told beside a definition. */
 interface Added {
   readonly enabled?: boolean | undefined;
+  readonly replace?: boolean | undefined;
   readonly input?: Schema | undefined;
   readonly inputSchema?: Schema | undefined;
   readonly complete?: Readonly<Record<string, Completes<AnyState> | undefined>> | undefined;

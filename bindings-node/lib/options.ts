@@ -74,6 +74,19 @@ export function checkFunctions(options: object, names: readonly string[]): void 
   if (wrong) throw new MisuseError(`${wrong}: expected a function`);
 }
 
+/**
+ * Refuses options that do not exist.
+ *
+ * @param known has the names of those that do
+ * @throws {MisuseError} naming the option, and the one that was probably meant
+ */
+export function checkNames(what: string, options: object, known: Readonly<Record<string, true>>): void {
+  for (const [name, value] of Object.entries(options)) {
+    if (value === undefined || Object.hasOwn(known, name)) continue;
+    throw new MisuseError(`${what}: unknown option "${name}", did you mean "${nearest(name, Object.keys(known))}"?`);
+  }
+}
+
 function nearest(name: string, known: readonly string[]): string {
   const [first = ""] = [...known].sort((a, b) => distance(name, a) - distance(name, b));
   return first;

@@ -5,6 +5,7 @@ import { said, user } from "./content.js";
 import type { AnyState, Context } from "./context.js";
 import { type AnyFunction, type Home, invalidParams, Runner, toJson, validated } from "./handler.js";
 import { addon, handle } from "./host.js";
+import { checkNames } from "./options.js";
 import type { JsonSchema, Schema } from "./schema.js";
 import type { Arguments } from "./tool.js";
 import type { ContentBlock, GetPromptResult, Icon, MetaObject, PromptArgument } from "./types.js";
@@ -29,6 +30,8 @@ export interface PromptOptions<Input extends Schema | undefined = undefined, Sta
   readonly meta?: MetaObject;
   /** False hides it until {@link Server.setEnabled}. Default true. */
   readonly enabled?: boolean;
+  /** True puts it in the place of the prompt of this name, if there is one; hidden when that is, unless `enabled` says otherwise. Default false. */
+  readonly replace?: boolean;
 }
 
 /** A message, or what stands for one: text and blocks are the user's. */
@@ -50,6 +53,19 @@ export type PromptHandler<Input, State = unknown> = (
 ) => PromptValue | Promise<PromptValue>;
 
 export type AnyPromptOptions = PromptOptions<Schema | undefined, AnyState>;
+
+const OPTIONS: Readonly<Record<keyof AnyPromptOptions, true>> = {
+  description: true,
+  title: true,
+  input: true,
+  inputSchema: true,
+  arguments: true,
+  complete: true,
+  icons: true,
+  meta: true,
+  enabled: true,
+  replace: true,
+};
 
 /** A registered prompt. */
 export class Prompt extends Runner {
@@ -84,6 +100,7 @@ function message(value: Message): unknown {
 
 /** The `Prompt` object of the schema as JSON text. */
 export function definePrompt(name: string, options: AnyPromptOptions): string {
+  checkNames(`prompt "${name}"`, options, OPTIONS);
   const { title, description, arguments: args, icons, meta: _meta } = options;
   return JSON.stringify({ name, title, description, arguments: args, icons, _meta });
 }

@@ -6,6 +6,7 @@ import type { AnyState, Context } from "./context.js";
 import { MisuseError } from "./errors.js";
 import { type AnyFunction, type Home, invalidParams, Runner, toJson, validated } from "./handler.js";
 import { addon, handle } from "./host.js";
+import { checkNames } from "./options.js";
 import { ReadResourceResult } from "./result.js";
 import type { JsonSchema, Schema } from "./schema.js";
 import type { Arguments } from "./tool.js";
@@ -35,6 +36,8 @@ export interface ResourceOptions<
   readonly meta?: MetaObject;
   /** False hides it until {@link Server.setEnabled}. Default true. */
   readonly enabled?: boolean;
+  /** True puts it in the place of what has this URI, if there is something; hidden when that is, unless `enabled` says otherwise. Default false. */
+  readonly replace?: boolean;
   /** The variables of a template: they come as text, and what the schema wants otherwise is converted. Default: text. */
   readonly input?: Input;
   /** The JSON Schema of the variables, for schema libraries that cannot make one. */
@@ -97,6 +100,22 @@ type Name<Spec extends string> = Spec extends `${infer Exploded}*`
     : { readonly [Key in Spec]: string };
 
 export type AnyResourceOptions = ResourceOptions<Schema | undefined, string, AnyState>;
+
+const OPTIONS: Readonly<Record<keyof AnyResourceOptions, true>> = {
+  name: true,
+  title: true,
+  description: true,
+  mimeType: true,
+  size: true,
+  annotations: true,
+  icons: true,
+  meta: true,
+  enabled: true,
+  replace: true,
+  input: true,
+  inputSchema: true,
+  complete: true,
+};
 
 /** A registered resource or template. */
 export class Resource extends Runner {
@@ -165,6 +184,7 @@ export function isTemplate(uri: string): boolean {
 
 /** The `Resource` or `ResourceTemplate` object of the schema as JSON text. */
 export function defineResource(uri: string, options: AnyResourceOptions, body: unknown): string {
+  checkNames(`resource "${uri}"`, options, OPTIONS);
   const { title, description, mimeType, size, annotations, icons, meta: _meta } = options;
   const template = isTemplate(uri);
   const strange = template ? (["size"] as const) : (["input", "inputSchema", "complete"] as const);

@@ -6,7 +6,7 @@ import type { Fallback } from "./completion.js";
 import type { AnyState, Context } from "./context.js";
 import { MisuseError, native } from "./errors.js";
 import { type AnyFunction, type Home, logError, type Runner, Values } from "./handler.js";
-import { addon, bridge, newSource, register, wait } from "./host.js";
+import { addon, bridge, type Handler, keepReplaced, newSource, register, wait } from "./host.js";
 import { type HttpMount, type HttpOptions, type MountOptions, mount, type NodeListener } from "./http.js";
 import type { Kind } from "./kind.js";
 import { liveBy } from "./lifespan.js";
@@ -66,14 +66,22 @@ export class Server<State = unknown> extends Offer<State> {
     const source = newSource();
     const engine = withOptions(() => new addon.Server(bridge, source, settings), ["onError", "lifespan", "state"]);
     const kept = new Map<string, readonly object[]>();
+    const offered = new Map<string, ReadonlyMap<number, Handler>>();
+    const replaced = new Map<number, Handler>();
     super(home, {
-      add: (kind, name, definition, more, runners) => {
-        const [runner] = runners;
-        engine.add(kind, definition, more(register), register(runner));
-        kept.set(`${kind} ${name}`, runners);
+      add: (kind, name, definition, more, [runner]) => {
+        const handlers = new Map<number, Handler>();
+        const numbered = (handler: Handler): number => {
+          const id = register(handler);
+          handlers.set(id, handler);
+          return id;
+        };
+        engine.add(kind, definition, more(numbered), numbered(runner));
+        for (const [id, handler] of offered.get(`${kind} ${name}`) ?? []) keepReplaced(id, handler, replaced);
+        offered.set(`${kind} ${name}`, handlers);
       },
       remove: (kind, name) => {
-        kept.delete(`${kind} ${name}`);
+        offered.delete(`${kind} ${name}`);
         return engine.remove(kind, name);
       },
     });

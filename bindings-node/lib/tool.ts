@@ -5,6 +5,7 @@ import type { Context } from "./context.js";
 import { ToolError } from "./errors.js";
 import { type AnyFunction, type Home, Runner, toJson, validated } from "./handler.js";
 import { addon, handle } from "./host.js";
+import { checkNames } from "./options.js";
 import { CallToolResult } from "./result.js";
 import { type Infer, type JsonSchema, type Schema, toJsonSchema } from "./schema.js";
 import type { TaskSupport } from "./tasks.js";
@@ -34,6 +35,8 @@ export interface ToolOptions<Input extends Schema | undefined, Output extends Sc
   readonly meta?: MetaObject;
   /** False hides it until {@link Server.setEnabled}. Default true. */
   readonly enabled?: boolean;
+  /** True puts it in the place of the tool of this name, if there is one; hidden when that is, unless `enabled` says otherwise. Default false. */
+  readonly replace?: boolean;
 }
 
 /** The handler's first argument for an input schema. */
@@ -53,6 +56,21 @@ export type ToolHandler<Input, Output, State = unknown> = (
 ) => Returns<Output> | Promise<Returns<Output>>;
 
 export type AnyOptions = ToolOptions<Schema | undefined, Schema | undefined>;
+
+const OPTIONS: Readonly<Record<keyof AnyOptions, true>> = {
+  description: true,
+  title: true,
+  input: true,
+  output: true,
+  inputSchema: true,
+  outputSchema: true,
+  annotations: true,
+  icons: true,
+  taskSupport: true,
+  meta: true,
+  enabled: true,
+  replace: true,
+};
 
 /** A registered tool: validates what the engine cannot, runs the handler, answers. */
 export class Tool extends Runner {
@@ -81,6 +99,7 @@ export class Tool extends Runner {
 
 /** The `Tool` object of the schema as JSON text. */
 export function define(name: string, options: AnyOptions): string {
+  checkNames(`tool "${name}"`, options, OPTIONS);
   const { title, description, annotations, icons, taskSupport, meta: _meta } = options;
   const execution = taskSupport && { taskSupport };
   const head = JSON.stringify({ name, title, description, annotations, icons, execution, _meta });

@@ -29,3 +29,9 @@ pub fn version() -> &'static str {
 pub fn check_form(schema: String) -> error::Result<()> {
     tricorn::bridge::check_form(&host::raw(schema)).map_err(error::raise)
 }
+
+/// Whether a client may load an icon's `src`.
+#[napi(catch_unwind)]
+pub fn is_safe_icon(src: String) -> bool {
+    tricorn::bridge::is_safe_icon(&src)
+}

@@ -350,6 +350,50 @@ test("a policy is an object with methods", async () => {
   assert.deepEqual(await connected(Object.assign(options, { name: "own" })), ["parts", "parts", []]);
 });
 
+test("one policy object answers for many clients, and what is given beside it counts more", async () => {
+  class Policy {
+    #asked = [];
+    roots = ["/srv/notes"];
+    sampling({ messages }) {
+      this.#asked.push(messages[0].content.text);
+      return "from the policy";
+    }
+    elicitation({ message }) {
+      this.#asked.push(message);
+      return { n: 7 };
+    }
+    onLog({ data }) {
+      this.#asked.push(data);
+    }
+    get asked() {
+      return this.#asked;
+    }
+  }
+  const ask = async (ctx) => {
+    const said = (await ctx.sample("how?", { maxTokens: 1 })).text;
+    const { n } = (await ctx.elicit("how many?", z.object({ n: z.number() }))).content;
+    ctx.log("info", "logged");
+    return [said, n, (await ctx.listRoots()).map(({ uri }) => uri)];
+  };
+  const policy = new Policy();
+  const once = ["how?", "how many?", "logged"];
+  for (const times of [1, 2]) {
+    assert.deepEqual(await asking(ask, { policy }), ["from the policy", 7, ["file:///srv/notes"]]);
+    assert.deepEqual(policy.asked, [...once, ...once].slice(0, 3 * times));
+  }
+  assert.equal((await asking(ask, { policy, sampling: () => "beside it", roots: undefined }))[0], "beside it");
+  assert.deepEqual(policy.asked.slice(6), ["how many?", "logged"]);
+  const app = new Server("none");
+  for (const [nothing, message] of [
+    [{ sampler: () => "x" }, /policy: the object has none of sampling, elicitation, roots, onLog/],
+    [null, /policy: expected an object/],
+    ["text", /policy: expected an object/],
+    [{ onLog: "text" }, /onLog: expected a function/],
+  ]) {
+    await assert.rejects(connect(app, { policy: nothing }), { name: "MisuseError", message });
+  }
+});
+
 test("the same over a pipe and over HTTP, until the client leaves", async (t) => {
   const app = new Server("http").tool("ask", async (_, ctx) => (await ctx.elicit("?", z.object({}))).action);
   const url = await new Promise((resolve) => void app.serveHttp({ port: 0, onListening: resolve }));

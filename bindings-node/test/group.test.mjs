@@ -134,6 +134,31 @@ test("each server is heard and answered by its own functions", async (t) => {
   assert.equal(calls.filter((method) => method === "tools/call").length, 2);
 });
 
+test("a policy for all servers of a group, and one for some", async (t) => {
+  const asks = () => new Server("asks").tool("ask", async (_, ctx) => (await ctx.sample("?", { maxTokens: 1 })).text);
+  class Policy {
+    constructor(name) {
+      this.name = name;
+    }
+    sampling() {
+      return this.name;
+    }
+  }
+  const group = await opened(
+    t,
+    { a: asks(), b: asks(), c: asks() },
+    {
+      ...legacy,
+      policy: new Policy("all"),
+      forServer: (name) => ({ b: { policy: new Policy("some") }, c: { sampling: () => "one" } })[name] ?? {},
+    },
+  );
+  const said = await Promise.all(group.names.map(async (name) => (await group.client(name).callTool("ask")).text));
+  assert.deepEqual(said, ["all", "some", "one"]);
+  await assert.rejects(connectMany({ a: asks() }, { policy: {} }), MisuseError);
+  await assert.rejects(connectMany({ a: asks() }, { forServer: () => ({ policy: {} }) }), MisuseError);
+});
+
 test("all programs of an mcp.json", async (t) => {
   const entry = { command: process.execPath, args: [path("alive")] };
   const config = { mcpServers: { a: entry, b: entry, off: { ...entry, disabled: true } } };

@@ -100,6 +100,41 @@ test("what is added, hidden and removed while clients are there, which are told"
   );
 });
 
+test("what is replaced keeps its place", async () => {
+  const app = new Server("replace");
+  const add = (text, options) =>
+    app
+      .tool("a", options, () => text)
+      .resource("x://a", options, text)
+      .resource("x://a/{id}", options, () => text)
+      .prompt("a", options, () => text);
+  add("old", { title: "Old", replace: true });
+  app
+    .tool("z", () => "z")
+    .resource("x://z", "z")
+    .resource("x://z/{id}", () => "z")
+    .prompt("z", () => "z");
+  await both(app, async (client) => {
+    const told = async () => [
+      (await client.callTool("a")).text,
+      (await client.readResource("x://a")).text,
+      (await client.readResource("x://a/1")).text,
+      (await client.getPrompt("a")).messages[0].content.text,
+    ];
+    const lists = async () =>
+      (await Promise.all(Object.values(KINDS).map(([, list]) => client[list]()))).map((list) =>
+        list.map((e) => e.title),
+      );
+    add("old", { title: "Old", replace: true });
+    assert.deepEqual(await told(), Array(4).fill("old"));
+    add("new", { title: "New", replace: true });
+    assert.deepEqual(await told(), Array(4).fill("new"));
+    assert.deepEqual(await lists(), Array(4).fill(["New", undefined]));
+    assert.throws(() => app.tool("a", () => "x"), /already registered/);
+    assert.throws(() => app.tool("a", { replace: false }, () => "x"), /already registered/);
+  });
+});
+
 test("what is added disabled waits to be shown", async () => {
   const app = new Server("enabled")
     .tool("tool", { enabled: false }, () => "")
@@ -277,4 +312,17 @@ test("the log: asked for by level, in the shape of console and pino", async () =
     },
     { onLog: first.resolve },
   );
+});
+
+test("a level that there is not is a mistake of the program", async () => {
+  const errors = [];
+  const app = new Server("level", { onError: (error) => errors.push(error) });
+  app.tool("log", (_, ctx) => ctx.log("bogus", "x"));
+  await both(app, async (client) => {
+    const { isError, text } = await client.callTool("log");
+    assert.deepEqual([isError, text], [true, 'tool "log" failed: MisuseError']);
+    const error = errors.pop();
+    assert.ok(error instanceof MisuseError);
+    assert.match(error.message, /log: unknown level "bogus"/);
+  });
 });

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import {
   audio,
   image,
+  isSafeIcon,
   jsonSchema,
   MisuseError,
   RpcError,
@@ -220,6 +221,36 @@ test("what is wrong about a tool is said when it is added", () => {
   misuse(() => app.tool("none", {}), /the function/);
   misuse(() => app.tool("schema", { input: { type: 7 } }, () => 1), /schema/);
   misuse(() => new Server("options", { pageSise: 1 }), /pageSise.*pageSize/);
+});
+
+test("options that do not exist are refused, with the name that was meant", () => {
+  const app = new Server("options");
+  for (const [add, message] of [
+    [() => app.tool("a", { titel: "A" }, () => 1), 'tool "a": unknown option "titel", did you mean "title"?'],
+    [
+      () => app.tool("a", { input_schema: {} }, () => 1),
+      'tool "a": unknown option "input_schema", did you mean "inputSchema"?',
+    ],
+    [
+      () => app.resource("x://a", { mimetype: "a/b" }, ""),
+      'resource "x://a": unknown option "mimetype", did you mean "mimeType"?',
+    ],
+    [
+      () => app.resource("x://{a}", { icon: [] }, () => ""),
+      'resource "x://{a}": unknown option "icon", did you mean "icons"?',
+    ],
+    [() => app.prompt("a", { _meta: {} }, () => ""), 'prompt "a": unknown option "_meta", did you mean "meta"?'],
+  ]) {
+    assert.throws(add, { name: "MisuseError", message });
+  }
+  app.tool("a", { unknown: undefined }, () => 1);
+});
+
+test("icons that a client may load", () => {
+  for (const src of ["https://example.com/a.png", "data:image/png;base64,AAAA"]) assert.equal(isSafeIcon(src), true);
+  for (const src of ["http://example.com/a.png", "javascript:alert(1)", "file:///a.png", "data:text/html,x", ""]) {
+    assert.equal(isSafeIcon(src), false, src);
+  }
 });
 
 test("context: the request, progress, capabilities", async () => {

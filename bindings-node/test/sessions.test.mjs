@@ -66,6 +66,36 @@ test("tools, resources and prompts of one session", async () => {
   await second.close();
 });
 
+test("what a session has is replaced, for it alone", async () => {
+  const app = new Server("replace", { capabilities: ["prompts", "resources"] }).tool("put", ({ text }, ctx) => {
+    ctx.session
+      .tool("own", { replace: true }, () => text)
+      .resource("own://a", { replace: true }, text)
+      .resource("own://a/{id}", { replace: true }, () => text)
+      .prompt("own", { replace: true }, () => text);
+  });
+  const [first, second] = [await connect(app, legacy), await connect(app, legacy)];
+  await second.callTool("put", { text: "other" });
+  for (const text of ["old", "new"]) {
+    assert.equal((await first.callTool("put", { text })).isError, false);
+    assert.deepEqual(names(await first.listTools()), ["put", "own"]);
+    assert.equal((await first.callTool("own")).text, text);
+    assert.equal((await first.readResource("own://a")).text, text);
+    assert.equal((await first.readResource("own://a/1")).text, text);
+    assert.equal((await first.getPrompt("own")).messages[0].content.text, text);
+  }
+  assert.equal((await second.callTool("own")).text, "other");
+  await first.close();
+  await second.close();
+});
+
+test("removing from a session, where there is none, says so", async () => {
+  const app = new Server("modern").tool("lock", (_, ctx) => ctx.session.removeTool("x"));
+  const text = (client) => client.callTool("lock").then((result) => result.text);
+  assert.match(await withClient(app, text, { revision: "2026-07-28" }), /session/);
+  assert.equal(await withClient(app, text, legacy), "false");
+});
+
 test("what cannot be added is refused", async () => {
   let error;
   const attempt = (add) => (_, ctx) => {

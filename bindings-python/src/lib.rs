@@ -25,6 +25,15 @@ fn check_form(schema: &Bound<'_, PyAny>) -> PyResult<()> {
     error::checked(tricorn::bridge::check_form(&host::json(schema)?))
 }
 
+/// Whether a client may load an icon's `src`: an `https:` URL with a host, or `data:image/...`.
+///
+/// It says nothing of the rest of a client's duties: no credentials, no redirects elsewhere, a limit of size, no
+/// scripts in an SVG.
+#[pyfunction]
+fn is_safe_icon(src: &str) -> bool {
+    tricorn::bridge::is_safe_icon(src)
+}
+
 #[pymodule]
 mod _core {
     use pyo3::prelude::*;
@@ -32,7 +41,8 @@ mod _core {
 
     #[pymodule_export]
     use super::{
-        check_form, client::Client, group::ClientGroup, host::Bridge, http::HttpEndpoint, server::Server, version,
+        check_form, client::Client, group::ClientGroup, host::Bridge, http::HttpEndpoint, is_safe_icon, server::Server,
+        version,
     };
 
     #[pymodule_init]

@@ -147,6 +147,42 @@ async def test_what_is_added_and_removed_is_told() -> None:
         assert heard.queue.empty()
 
 
+@ERAS
+async def test_what_is_replaced_keeps_its_place(revision: str) -> None:
+    app = Server("x")
+
+    def put(text: str, **options: Any) -> None:
+        app.add_tool(lambda: text, name="a", **options)
+        app.add_resource("test://a", text, **options)
+        app.add_resource("test://a/{x}", lambda x: text, **options)
+        app.add_prompt(lambda: text, name="a", **options)
+
+    put("old", title="Old", replace=True)
+    app.add_tool(lambda: "", name="z")
+    app.add_resource("test://z", "")
+    app.add_resource("test://z/{x}", lambda x: "")
+    app.add_prompt(lambda: "", name="z")
+    size = len(app._host.table)
+    async with testing.connect(app, revision=revision) as client:
+        for text, title in (("old", "Old"), ("new", "New")):
+            put(text, title=title, replace=True)
+            for kind in EXPECTED:
+                assert [entry.raw.get("title") for entry in await getattr(client, f"list_{kind}")()] == [title, None]
+            assert (await client.call_tool("a")).text == text
+            assert (await client.read_resource("test://a")).text == text
+            assert (await client.read_resource("test://a/1")).text == text
+            assert (await client.get_prompt("a")).text == text
+            while len(app._host.table) > size:  # noqa: ASYNC110 - until the engine has said that they can go
+                await asyncio.sleep(0.001)
+        app.set_enabled("tool", "a", False)
+        app.add_tool(lambda: "", name="a", replace=True)
+        assert names(await client.list_tools()) == ["z"]
+        app.add_tool(lambda: "shown", name="a", replace=True, enabled=True)
+        assert (await client.call_tool("a")).text == "shown"
+    with pytest.raises(MisuseError, match="already registered"):
+        put("x", replace=False)
+
+
 def test_what_was_removed_is_forgotten(app: Server) -> None:
     import gc
     import weakref
@@ -445,3 +481,19 @@ async def test_the_languages_own_logging(app: Server) -> None:
         logging.getLogger().removeHandler(handler)
     with pytest.raises(MisuseError, match="there is no call"):
         Context.current()
+
+
+@ERAS
+async def test_a_level_that_there_is_not_is_a_mistake_of_the_program(revision: str) -> None:
+    errors: list[BaseException] = []
+    app = Server("x", on_error=lambda error, _: errors.append(error))
+
+    @app.tool
+    def log(ctx: Context) -> bool:
+        return ctx.log("bogus", "x")  # type: ignore[arg-type]
+
+    async with testing.connect(app, revision=revision) as client:
+        result = await client.call_tool("log")
+        assert (result.is_error, result.text) == (True, 'tool "log" failed: MisuseError')
+    with pytest.raises(MisuseError, match='unknown level "bogus"'):
+        raise errors[0]

@@ -148,7 +148,7 @@ async def test_explicit_arguments(app: Server) -> None:
 def test_mistakes_show_at_registration(app: Server) -> None:
     with pytest.raises(MisuseError, match="has no name"):
         app.add_prompt(lambda: "x")
-    with pytest.raises(MisuseError, match="no option 'nam'"):
+    with pytest.raises(MisuseError, match='prompt: unknown option "nam", did you mean "name"'):
         app.prompt(nam="x")(lambda: "x")  # type: ignore[call-overload]
     with pytest.raises(MisuseError, match="no argument"):
         app.add_prompt(lambda: "x", name="x", complete={"a": []})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 import threading
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -21,6 +22,7 @@ from tricorn import (
     ResourceNotFoundError,
     RpcError,
     Server,
+    is_safe_icon,
     testing,
     types,
 )
@@ -58,7 +60,6 @@ class Point:
         ({"a": [1]}, [ResourceContents("test://r", "application/json", '{"a":[1]}')]),
         ([1, 2], [ResourceContents("test://r", "application/json", "[1,2]")]),
         (Point(1), [ResourceContents("test://r", "application/json", '{"x":1}')]),
-        (None, [ResourceContents("test://r", "application/json", "null")]),
         (ReadResourceResult("whole"), [ResourceContents("test://r", text="whole")]),
         (ReadResourceResult([]), []),
     ],
@@ -258,7 +259,7 @@ def test_mistakes_show_at_registration(app: Server) -> None:
         ("notes://{number}", typed, {"complete": {"number": "x"}}, "expected a function or a list"),
         ("notes://{number}", typed, {"complete": {"number": lambda a, b, c: []}}, "2 values at most"),
         ("notes://x", "", {"complete": {"a": ["x"]}}, "no variables"),
-        ("notes://x", "", {"mime": "x"}, "no option 'mime'"),
+        ("notes://x", "", {"mime": "x"}, 'unknown option "mime", did you mean "mime_type"'),
         ("no uri", "", {}, "absolute URI"),
     ):
         with pytest.raises(MisuseError, match=message):
@@ -321,7 +322,30 @@ async def test_a_plain_function_hears_of_the_end_of_the_last_subscription(app: S
     def hook(uri: str, subscribed: bool) -> None:
         heard.put((uri, subscribed))
 
-    async with testing.connect(app, revision=LEGACY) as client:
+    async with testing.connect(app, revision="2025-11-25") as client:
         await client.subscribe("note://a")
     assert heard.get(timeout=10) == ("note://a", True)
     assert heard.get(timeout=10) == ("note://a", False)
+
+
+@ERAS
+async def test_a_function_that_returns_nothing(revision: str) -> None:
+    errors: list[tuple[BaseException, str]] = []
+    app = Server("x", on_error=lambda error, name: errors.append((error, name)))
+    app.add_resource("test://function", lambda: None)
+    app.add_resource("test://{a}", lambda a: None)
+    app.add_resource("test://value", None)
+    async with testing.connect(app, revision=revision) as client:
+        for uri in ("test://function", "test://7"):
+            with pytest.raises(RpcError, match="TypeError"):
+                await client.read_resource(uri)
+        assert (await client.read_resource("test://value")).text == "null"
+    assert [name for _, name in errors] == ["test://function", "test://{a}"]
+    assert "nothing was returned" in str(errors[0][0])
+
+
+def test_icons_that_a_client_may_load() -> None:
+    for src in ("https://example.com/a.png", "data:image/png;base64,AAAA"):
+        assert is_safe_icon(src)
+    for src in ("http://example.com/a.png", "javascript:alert(1)", "file:///a.png", "data:text/html,x", ""):
+        assert not is_safe_icon(src)

@@ -98,6 +98,44 @@ async def test_where_it_cannot_be() -> None:
     assert len(app._host.table) == size
 
 
+async def test_what_a_session_has_is_replaced() -> None:
+    app = Server("x", capabilities=["resources", "prompts"])
+
+    @app.tool
+    def put(text: str, ctx: Context) -> None:
+        ctx.session.add_tool(lambda: text, name="own", replace=True)
+        ctx.session.add_resource("test://own", text, replace=True)
+        ctx.session.add_resource("test://own/{x}", lambda x: text, replace=True)
+        ctx.session.add_prompt(lambda: text, name="own", replace=True)
+
+    async with testing.connect(app, revision=LEGACY) as one, testing.connect(app, revision=LEGACY) as two:
+        await two.call_tool("put", {"text": "other"})
+        for text in ("old", "new"):
+            assert not (await one.call_tool("put", {"text": text})).is_error
+            assert [tool.name for tool in await one.list_tools()] == ["put", "own"]
+            assert (await one.call_tool("own")).text == text
+            assert (await one.read_resource("test://own")).text == text
+            assert (await one.read_resource("test://own/1")).text == text
+            assert (await one.get_prompt("own")).text == text
+        assert (await two.call_tool("own")).text == "other"
+
+
+async def test_removing_where_there_is_no_session_says_so() -> None:
+    app = Server("x")
+
+    @app.tool
+    def shrink(ctx: Context) -> bool:
+        return ctx.session.remove_tool("x")
+
+    async with testing.connect(app, revision="2026-07-28") as client:
+        result = await client.call_tool("shrink")
+        assert result.is_error
+        assert "session" in result.text
+        assert "failed" not in result.text
+    async with testing.connect(app, revision=LEGACY) as client:
+        assert (await client.call_tool("shrink")).text == "false"
+
+
 async def test_functions_of_sessions_are_bounded(app: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "MAX_HANDLERS", 12)
     size = len(app._host.table)

@@ -36,6 +36,12 @@ pub fn core_check_form(schema: &[u8]) -> Result<(), CoreError> {
     Ok(tricorn::bridge::check_form(&host::written(schema))?)
 }
 
+/// Whether a client may load an icon's `src`.
+#[uniffi::export]
+pub fn core_is_safe_icon(src: &str) -> Result<bool, CoreError> {
+    Ok(tricorn::bridge::is_safe_icon(src))
+}
+
 /// Panics with `message`: the tests look at what becomes of a panic in Swift.
 #[uniffi::export]
 pub fn core_panic(message: String) -> Result<(), CoreError> {

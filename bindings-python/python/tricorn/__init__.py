@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._core import version
+from ._core import is_safe_icon, version
 from .ask import CreateMessageResult, Elicited, Form, Root
 from .completion import Completion
 from .content import (
@@ -147,6 +147,7 @@ __all__ = [
     "assistant",
     "connect",
     "connect_many",
+    "is_safe_icon",
     "user",
     "__version__",
 ]

@@ -3,13 +3,20 @@
 from collections.abc import Callable, Mapping
 from typing import final
 
-__all__ = ["Bridge", "Client", "ClientGroup", "HttpEndpoint", "Server", "check_form", "version"]
+__all__ = ["Bridge", "Client", "ClientGroup", "HttpEndpoint", "Server", "check_form", "is_safe_icon", "version"]
 
 def version() -> str:
     """The version of the engine, which is the version of this package."""
 
 def check_form(schema: bytes | str) -> None:
     """Raises what is wrong with the schema of a form."""
+
+def is_safe_icon(src: str) -> bool:
+    """Whether a client may load an icon's `src`: an `https:` URL with a host, or `data:image/...`.
+
+    It says nothing of the rest of a client's duties: no credentials, no redirects elsewhere, a limit of size, no
+    scripts in an SVG.
+    """
 
 @final
 class Bridge:

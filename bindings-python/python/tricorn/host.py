@@ -232,7 +232,7 @@ class Host:
     def _event(self, source: int, name: str, params: bytes) -> None:
         if name == "warning":
             log.warning("%s", msgspec.json.decode(params).get("message"))
-        elif name == "released":  # a session's handler, which nothing calls any more
+        elif name == "released":  # a handler of a session, or one that was replaced: nothing calls it any more
             number = msgspec.json.decode(params)["handler"]
             self.kept.pop(number, None)
             self.drop(number)

@@ -156,7 +156,8 @@ class Offer(Offering):
         self._core.add(kind, definition, options, number)
 
     def _keep(self, kind: Kind, name: str, numbers: list[int]) -> None:
-        self._replace((kind, name), numbers)
+        # Calls of what this replaces may be on their way: the engine says when there are none any more.
+        self._numbers[kind, name] = numbers
 
     def _remove(self, kind: Kind, name: str) -> bool:
         removed = self._core.remove(kind, name)

@@ -72,7 +72,7 @@ class Offering:
         subject = Subject("tool", str(definition.get("name")), for_model=True)
         threads = self._where(options)
         entry = handler(self._host, subject, signature, make, answer, threads)
-        self._add("tool", definition, {}, entry, {}, options.get("enabled", True))
+        self._add("tool", definition, {}, entry, {}, options)
 
     def remove_tool(self, name: str) -> bool:
         """Removes a tool; False when there is none of that name."""
@@ -125,10 +125,10 @@ class Offering:
         complete = options.get("complete", {})
         if complete and not template:
             raise MisuseError(f"{subject}: complete: the URI has no variables")
-        self._add(kind, definition, parameters, entry, complete, options.get("enabled", True))
+        self._add(kind, definition, parameters, entry, complete, options)
 
     def _constant(self, content: Any) -> Handler:
-        answer = resources.answering(self._host)
+        answer = resources.answering(self._host, fixed=True)
 
         def entry(_params: bytes, key: int) -> None:
             answer(key, content)
@@ -177,8 +177,7 @@ class Offering:
         answer = prompts.answering(self._host, schema.is_result(signature.hint, "GetPromptResult"))
         subject = Subject("prompt", definition["name"])
         entry = handler(self._host, subject, signature, make, answer, self._where(options))
-        complete, enabled = options.get("complete", {}), options.get("enabled", True)
-        self._add("prompt", definition, {"parameters": made}, entry, complete, enabled)
+        self._add("prompt", definition, {"parameters": made}, entry, options.get("complete", {}), options)
 
     def remove_prompt(self, name: str) -> bool:
         """Removes a prompt; False when there is none of that name."""
@@ -194,7 +193,7 @@ class Offering:
         settings: dict[str, Any],
         entry: Handler,
         complete: Mapping[str, Complete],
-        enabled: bool,
+        options: Mapping[str, object],
     ) -> None:
         name = str(definition.get({"resource": "uri", "resource_template": "uriTemplate"}.get(kind, "name")))
         of = f"{kind.replace('_', ' ')} {json.dumps(name)}"
@@ -207,8 +206,7 @@ class Offering:
                 completions[argument] = numbers[-1]
             if completions:
                 settings["completions"] = completions
-            if not enabled:
-                settings["enabled"] = False
+            settings |= {option: bool(options[option]) for option in ("enabled", "replace") if option in options}
             text = encode(settings).decode() if settings else ""
             self._tell(kind, encode(definition).decode(), text, numbers[0])
         except BaseException:
@@ -228,7 +226,7 @@ class Offering:
 
 
 def _known(what: str, options: Any, known: type) -> None:
-    unknown = options.keys() - known.__annotations__.keys()
-    if unknown:
-        there = ", ".join(known.__annotations__)
-        raise MisuseError(f"{what}: no option {unknown.pop()!r}; there are {there}")
+    if options.keys() - known.__annotations__.keys():
+        from .handlers import known_options  # a client's module, which a server needs for this message only
+
+        known_options(what, options, known)

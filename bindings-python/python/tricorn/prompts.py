@@ -91,6 +91,11 @@ class PromptOptions(TypedDict, total=False):
     """The definition's `_meta`; none."""
     enabled: bool
     """False hides it until `set_enabled` shows it. True."""
+    replace: bool
+    """True puts it in the place of the prompt of this name, if there is one.
+
+    It is hidden when that was, unless `enabled` is given. False.
+    """
     complete: Mapping[str, Complete]
     """Who completes arguments, by name: a function of the value so far, or a list of all values."""
     run_in_thread: bool

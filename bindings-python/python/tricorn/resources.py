@@ -39,6 +39,11 @@ class ResourceOptions(TypedDict, total=False):
     """The definition's `_meta`; none."""
     enabled: bool
     """False hides it until `set_enabled` shows it. True."""
+    replace: bool
+    """True puts it in the place of what has this URI, if there is something.
+
+    It is hidden when that was, unless `enabled` is given. False.
+    """
     complete: Mapping[str, Complete]
     """Who completes a template's variables, by name: a function of the value so far, or a list of all values."""
     run_in_thread: bool
@@ -139,8 +144,11 @@ def _contents(value: object) -> object:
     return value
 
 
-def answering(host: Host, typed: bool = False) -> Answer:
-    """What turns a function's value into the answer to resources/read; `typed`: it is declared to be a whole result."""
+def answering(host: Host, typed: bool = False, fixed: bool = False) -> Answer:
+    """What turns a function's value into the answer to resources/read.
+
+    `typed`: it is declared to be a whole result; `fixed`: it is a plain value, of which None is meant.
+    """
     bridge = host.bridge
     raw = (bytes, bytearray, memoryview)
 
@@ -157,6 +165,8 @@ def answering(host: Host, typed: bool = False) -> Answer:
                 return bridge.result(key, encode({"contents": [_contents(item) for item in items]}))
         if typed and isinstance(value, dict):
             return bridge.result(key, encode(value))
+        if value is None and not fixed:
+            raise TypeError("nothing was returned: expected text, bytes, contents, or anything else that JSON has")
         # The engine's affair: contents that are dictionaries, or any JSON value.
         return bridge.value(key, encode(value))
 

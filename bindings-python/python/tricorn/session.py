@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 from .context import Context, Kind
 from .errors import Error, MisuseError
 from .host import Host
@@ -30,11 +33,8 @@ class Session(Offering):
         return Context[object](self._host, self._key).set_enabled(kind, name, enabled)
 
     def _tell(self, kind: Kind, definition: str, options: str, number: int) -> None:
-        try:
+        with self._asking():
             self._host.bridge.session_add(self._key, kind, definition, options, number)
-        except Error as error:
-            error.asked = (self._host, self._key)
-            raise
 
     def _keep(self, kind: Kind, name: str, numbers: list[int]) -> None:
         # The engine says when they are needed no more.
@@ -46,4 +46,14 @@ class Session(Offering):
             self._host.drop(oldest)
 
     def _remove(self, kind: Kind, name: str) -> bool:
-        return self._host.bridge.session_remove(self._key, kind, name)
+        with self._asking():
+            return self._host.bridge.session_remove(self._key, kind, name)
+
+    @contextmanager
+    def _asking(self) -> Generator[None]:
+        """An error says that this call caused it, so that its client is told."""
+        try:
+            yield
+        except Error as error:
+            error.asked = (self._host, self._key)
+            raise

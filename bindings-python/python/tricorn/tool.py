@@ -89,6 +89,11 @@ class ToolOptions(TypedDict, total=False):
     """For plain functions; False runs them on the event loop, which is faster but must never block. True."""
     enabled: bool
     """False hides it until `set_enabled` shows it. True."""
+    replace: bool
+    """True puts it in the place of the tool of this name, if there is one.
+
+    It is hidden when that was, unless `enabled` is given. False.
+    """
 
 
 def define(

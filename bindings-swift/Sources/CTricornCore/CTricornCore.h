@@ -674,6 +674,11 @@ void uniffi_tricorn_swift_fn_method_coreserver_set_source(uint64_t ptr, RustBuff
 void uniffi_tricorn_swift_fn_func_core_check_form(ForeignBytes schema, RustCallStatus *_Nonnull out_status
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_FUNC_CORE_IS_SAFE_ICON
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_FUNC_CORE_IS_SAFE_ICON
+int8_t uniffi_tricorn_swift_fn_func_core_is_safe_icon(RustBuffer src, RustCallStatus *_Nonnull out_status
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_FUNC_CORE_PANIC
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_FUNC_CORE_PANIC
 void uniffi_tricorn_swift_fn_func_core_panic(RustBuffer message, RustCallStatus *_Nonnull out_status
@@ -948,6 +953,12 @@ void ffi_tricorn_swift_rust_future_complete_void(uint64_t handle, RustCallStatus
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_FUNC_CORE_CHECK_FORM
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_FUNC_CORE_CHECK_FORM
 uint16_t uniffi_tricorn_swift_checksum_func_core_check_form(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_FUNC_CORE_IS_SAFE_ICON
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_FUNC_CORE_IS_SAFE_ICON
+uint16_t uniffi_tricorn_swift_checksum_func_core_is_safe_icon(void
 
 );
 #endif

@@ -3,6 +3,7 @@ import FoundationEssentials
 #else
 import Foundation
 #endif
+internal import TricornCore
 
 /// One block of a tool's result. A handler may return one, or an array of them, instead of a plain value.
 public enum Content: Sendable, Hashable {
@@ -252,4 +253,10 @@ extension Content: Codable {
 
     /// As on the wire.
     public func encode(to encoder: any Encoder) throws { try json.encode(to: encoder) }
+}
+
+/// Whether a client may load an icon's `src`: an `https:` URL with a host, or `data:image/…`. It says nothing of the rest
+/// of a client's duties: no credentials, no redirects elsewhere, a limit of size, no scripts in an SVG.
+public func isSafeIcon(_ src: String) -> Bool {
+    (try? coreIsSafeIcon(src: src)) ?? false
 }

@@ -119,6 +119,11 @@ final class Host: Sendable {
     /// The call of middleware that is running under this key.
     func passing(_ key: UInt64) -> Call? { calls.with { $0[key] } }
 
+    /// Those of the handlers that are not removed yet.
+    func known(_ numbers: [UInt32]) -> [UInt32] {
+        numbers.isEmpty ? [] : tables.with { tables in numbers.filter { tables.handlers[$0] != nil } }
+    }
+
     func removeHandlers(_ numbers: some Sequence<UInt32>) {
         tables.with { for number in numbers { $0.handlers[number] = nil } }
     }

@@ -7,6 +7,8 @@ struct Offer {
     var parameters: JSONValue?
     var completers: [String: Completer] = [:]
     var enabled = true
+    /// It takes the place of what has its name.
+    var replacing = false
 }
 
 extension Server {

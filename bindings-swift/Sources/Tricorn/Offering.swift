@@ -93,6 +93,7 @@ extension Offer {
         options.set("parameters", parameters)
         if !completions.members.isEmpty { options.set("completions", completions.json) }
         if !enabled { options.set("enabled", false) }
+        if replacing { options.set("replace", true) }
         do {
             try add(definition.description, options.json.description, handler)
         } catch {

@@ -23,6 +23,8 @@ extension Offering {
     ///     when nil.
     ///   - complete: who completes which variable.
     ///   - choices: variables of which the values are known: those that begin like what is there complete it.
+    ///   - replacing: it takes the place of the one of its name, if there is one, and is hidden when that is; `enabled`
+    ///     can only hide it.
     ///   - handler: runs in a task of its own, which is cancelled when the client cancels the request. It returns text,
     ///     `Data` or `ResourceContents`, an array of one of these, a `ReadResourceResult`, or any other value, which is
     ///     read as JSON; nil is an error. What it throws becomes a JSON-RPC error: `TricornError.rpc` as it is (`resourceNotFound` makes the one for
@@ -30,7 +32,7 @@ extension Offering {
     public func resource<Variables: Decodable & Sendable, Output: Encodable & Sendable>(
         _ uri: String, _ description: String? = nil, name: String? = nil, title: String? = nil,
         mimeType: String? = nil, size: Int? = nil, annotations: Types.Annotations? = nil, icons: [JSONValue]? = nil,
-        meta: JSONValue? = nil, enabled: Bool = true, parameters: JSONValue? = nil,
+        meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false, parameters: JSONValue? = nil,
         complete: [String: Completer] = [:], choices: [String: [String]] = [:],
         _ handler: @escaping @Sendable (Variables, Context) async throws -> Output
     ) {
@@ -56,7 +58,7 @@ extension Offering {
                 }
                 return Offer(
                     definition: resource.json, parameters: isTemplate ? schema : nil,
-                    completers: Offer.completers(complete, choices), enabled: enabled)
+                    completers: Offer.completers(complete, choices), enabled: enabled, replacing: replacing)
             },
             run: { params, context in
                 try encode(try await handler(try Arguments<Variables>.parameters(params), context))
@@ -67,13 +69,14 @@ extension Offering {
     public func resource<Variables: Decodable & Sendable, Output: Encodable & Sendable>(
         _ uri: String, _ description: String? = nil, name: String? = nil, title: String? = nil,
         mimeType: String? = nil, size: Int? = nil, annotations: Types.Annotations? = nil, icons: [JSONValue]? = nil,
-        meta: JSONValue? = nil, enabled: Bool = true, parameters: JSONValue? = nil,
+        meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false, parameters: JSONValue? = nil,
         complete: [String: Completer] = [:], choices: [String: [String]] = [:],
         _ handler: @escaping @Sendable (Variables) async throws -> Output
     ) {
         resource(
             uri, description, name: name, title: title, mimeType: mimeType, size: size, annotations: annotations,
-            icons: icons, meta: meta, enabled: enabled, parameters: parameters, complete: complete, choices: choices
+            icons: icons, meta: meta, enabled: enabled, replacing: replacing, parameters: parameters,
+            complete: complete, choices: choices
         ) { (variables: Variables, _) in try await handler(variables) }
     }
 
@@ -81,12 +84,12 @@ extension Offering {
     public func resource<Output: Encodable & Sendable>(
         _ uri: String, _ description: String? = nil, name: String? = nil, title: String? = nil,
         mimeType: String? = nil, size: Int? = nil, annotations: Types.Annotations? = nil, icons: [JSONValue]? = nil,
-        meta: JSONValue? = nil, enabled: Bool = true,
+        meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false,
         _ handler: @escaping @Sendable () async throws -> Output
     ) {
         resource(
             uri, description, name: name, title: title, mimeType: mimeType, size: size, annotations: annotations,
-            icons: icons, meta: meta, enabled: enabled
+            icons: icons, meta: meta, enabled: enabled, replacing: replacing
         ) { (_: NoArguments, _) in try await handler() }
     }
 
@@ -94,11 +97,11 @@ extension Offering {
     public func resource(
         _ uri: String, _ description: String? = nil, name: String? = nil, title: String? = nil,
         mimeType: String? = nil, size: Int? = nil, annotations: Types.Annotations? = nil, icons: [JSONValue]? = nil,
-        meta: JSONValue? = nil, enabled: Bool = true, value: some Encodable & Sendable
+        meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false, value: some Encodable & Sendable
     ) {
         resource(
             uri, description, name: name, title: title, mimeType: mimeType, size: size, annotations: annotations,
-            icons: icons, meta: meta, enabled: enabled
+            icons: icons, meta: meta, enabled: enabled, replacing: replacing
         ) { value }
     }
 

@@ -171,8 +171,8 @@ public final class Server: Offering {
 
     // MARK: - what is offered
 
-    /// Adds what is offered; something of the same kind and name is an error. Errors are thrown by `run` and the other
-    /// ways to serve.
+    /// Adds what is offered; something of the same kind and name is an error, unless it is to be replaced. Errors are thrown
+    /// by `run` and the other ways to serve.
     func add(_ kind: Kind, _ name: String, _ make: () throws -> Offer, run: @escaping Body) {
         let text = "\(kind.word) \"\(name)\""
         do {
@@ -183,7 +183,11 @@ public final class Server: Offering {
                     try core.add(kind: kind.rawValue, definition: definition, options: options, handler: handler)
                 }
             }
-            registered.with { $0.handlers[.offered(kind, name)] = numbers }
+            registered.with {
+                // Calls of what this replaces may be on their way: the core says when its handlers can be forgotten.
+                let before = Host.shared.known($0.handlers[.offered(kind, name)] ?? [])
+                $0.handlers[.offered(kind, name)] = numbers + before
+            }
         } catch {
             fail(error, text)
         }

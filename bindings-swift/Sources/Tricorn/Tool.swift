@@ -70,13 +70,15 @@ extension Offering {
     ///   - taskSupport: whether it may, or must, be called as a task, of a server with `tasks`; it must not when nil.
     ///   - inputSchema: derived from `Input` when nil; see `SchemaProviding` for what can be.
     ///   - outputSchema: derived from `Output` when nil and possible; there is none for text and content blocks.
+    ///   - replacing: it takes the place of the one of its name, if there is one, and is hidden when that is; `enabled`
+    ///     can only hide it.
     ///   - handler: runs in a task of its own, which is cancelled when the client cancels the call. It returns a
     ///     value that encodes to JSON, a `String`, a `Content` block or an array of them, or a `CallToolResult`. What it
     ///     throws becomes a result with `isError`: the text of a `ToolError`, only the type's name of any other
     ///     error; `TricornError.rpc` becomes a JSON-RPC error.
     public func tool<Input: Decodable & Sendable, Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
-        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true,
+        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false,
         taskSupport: TaskSupport? = nil, inputSchema: JSONValue? = nil, outputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable (Input, Context) async throws -> Output
     ) {
@@ -92,7 +94,7 @@ extension Offering {
                     definition: options.definition(
                         input: try Arguments<Input>.schema(inputSchema),
                         output: try outputSchema ?? Outcome<Output>.schema()),
-                    enabled: enabled)
+                    enabled: enabled, replacing: replacing)
             },
             run: { params, context in try encode(try await handler(try decode(params), context)) })
     }
@@ -100,39 +102,41 @@ extension Offering {
     /// Adds a tool that does not look at its context.
     public func tool<Input: Decodable & Sendable, Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
-        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true,
+        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false,
         taskSupport: TaskSupport? = nil, inputSchema: JSONValue? = nil, outputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable (Input) async throws -> Output
     ) {
         tool(
             name, description, title: title, annotations: annotations, icons: icons, meta: meta,
-            enabled: enabled, taskSupport: taskSupport, inputSchema: inputSchema, outputSchema: outputSchema
+            enabled: enabled, replacing: replacing, taskSupport: taskSupport, inputSchema: inputSchema,
+            outputSchema: outputSchema
         ) { (input: Input, _) in try await handler(input) }
     }
 
     /// Adds a tool without arguments.
     public func tool<Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
-        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true,
+        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false,
         taskSupport: TaskSupport? = nil, inputSchema: JSONValue? = nil, outputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable () async throws -> Output
     ) {
         tool(
             name, description, title: title, annotations: annotations, icons: icons, meta: meta,
-            enabled: enabled, taskSupport: taskSupport, inputSchema: inputSchema, outputSchema: outputSchema
+            enabled: enabled, replacing: replacing, taskSupport: taskSupport, inputSchema: inputSchema,
+            outputSchema: outputSchema
         ) { (_: NoArguments, _) in try await handler() }
     }
 
     /// Adds a tool that returns nothing.
     public func tool<Input: Decodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
-        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true,
+        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false,
         taskSupport: TaskSupport? = nil, inputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable (Input, Context) async throws -> Void
     ) {
         tool(
             name, description, title: title, annotations: annotations, icons: icons, meta: meta,
-            enabled: enabled, taskSupport: taskSupport, inputSchema: inputSchema
+            enabled: enabled, replacing: replacing, taskSupport: taskSupport, inputSchema: inputSchema
         ) { (input: Input, context) -> [Content] in
             try await handler(input, context)
             return []

@@ -2761,6 +2761,17 @@ public func coreCheckForm(schema: Data)throws   {try rustCallWithError(FfiConver
 }
 }
 /**
+ * Whether a client may load an icon's `src`.
+ */
+public func coreIsSafeIcon(src: String)throws  -> Bool  {
+    return try  FfiConverterBool.lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_func_core_is_safe_icon(
+        FfiConverterString.lower(src),uniffiCallStatus
+    )
+})
+}
+/**
  * Panics with `message`: the tests look at what becomes of a panic in Swift.
  */
 public func corePanic(message: String)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
@@ -2797,6 +2808,9 @@ private let initializationResult: InitializationResult = {
         return InitializationResult.contractVersionMismatch
     }
     if (uniffi_tricorn_swift_checksum_func_core_check_form() != 30075) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_func_core_is_safe_icon() != 43165) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_func_core_panic() != 2981) {

@@ -48,6 +48,65 @@ private final class Held: Sendable {}
         }
     }
 
+    private func put(_ text: String, in place: some Offering) {
+        place.tool("a", title: text, replacing: true) { text }
+        place.resource("a://a", title: text, replacing: true, value: text)
+        place.resource("a://a/{x}", title: text, replacing: true) { (_: [String: String]) in text }
+        place.prompt("a", title: text, replacing: true) { text }
+    }
+
+    private func expectReplaced(_ client: Client, _ text: String) async throws {
+        expect(try await client.callTool("a").text, text)
+        expect(try await client.readResource("a://a").text, text)
+        expect(try await client.readResource("a://a/1").text, text)
+        expect(try await client.getPrompt("a").messages.first?.text, text)
+    }
+
+    @Test(arguments: eras) func whatIsReplacedKeepsItsPlace(revision: String) async throws {
+        let app = Server("test")
+        put("old", in: app)
+        app.tool("z") { "z" }
+        app.prompt("z") { "z" }
+        try await withClient(of: app, ClientOptions(revision: revision)) { client in
+            for text in ["old", "new"] {
+                put(text, in: app)
+                try await expectReplaced(client, text)
+                expect(try await client.listTools().map(\.title), [text, nil])
+                expect(try await client.listResources().map(\.title), [text])
+                expect(try await client.listResourceTemplates().map(\.title), [text])
+                expect(try await client.listPrompts().map(\.title), [text, nil])
+            }
+            #expect(app.setEnabled(.tool, "a", false))
+            app.tool("a", replacing: true) { "hidden" }
+            expect(try await client.listTools().map(\.name), ["z"])
+        }
+        app.tool("a") { "taken" }
+        await #expect(throws: TricornError.self) { try await withClient(of: app) { _ in } }
+    }
+
+    @Test func whatASessionHasIsReplaced() async throws {
+        let app = Server("test", capabilities: [.prompts, .resources])
+        app.tool("put") { (input: [String: String], context) in
+            try context.addToSession { put(input["text"] ?? "", in: $0) }
+            return "done"
+        }
+        let options = ClientOptions(revision: "2025-11-25")
+        try await withClient(of: app, options) { client in
+            for text in ["old", "new"] {
+                expect(try await client.callTool("put", ["text": .string(text)]).isError, false)
+                try await expectReplaced(client, text)
+                expect(try await client.listTools().map(\.name), ["put", "a"])
+            }
+        }
+    }
+
+    @Test func iconsThatAClientMayLoad() {
+        for src in ["https://example.com/a.png", "data:image/png;base64,AAAA"] { #expect(isSafeIcon(src)) }
+        for src in ["http://example.com/a.png", "javascript:alert(1)", "file:///a.png", "data:text/html,x", ""] {
+            #expect(!isSafeIcon(src))
+        }
+    }
+
     @Test(arguments: eras) func whatIsHiddenIsNotThere(revision: String) async throws {
         let app = server()
         app.resource("a://hidden", enabled: false, value: "h")

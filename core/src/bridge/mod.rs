@@ -20,6 +20,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+pub use crate::model::is_safe_icon;
 pub use client::Client;
 pub use group::ClientGroup;
 #[cfg(feature = "http")]

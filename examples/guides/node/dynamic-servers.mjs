@@ -32,6 +32,10 @@ console.log("tools:", await tools());
 console.log("changed:", await change(() => app.tool("clock", { description: "What time it is" }, () => "noon")));
 console.log("tools:", await tools());
 
+const later = { description: "What time it is", replace: true };
+console.log("replaced:", await change(() => app.tool("clock", later, () => "midnight")));
+console.log("clock:", (await client.callTool("clock")).text);
+
 console.log("changed:", await change(() => app.resource("note://second", "2")));
 console.log("resources:", (await client.listResources()).map(({ uri }) => uri).join(", "));
 

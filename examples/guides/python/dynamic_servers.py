@@ -38,6 +38,11 @@ def clock() -> str:
     return "noon"
 
 
+def later() -> str:
+    """What time it is"""
+    return "midnight"
+
+
 def second() -> str:
     """The second prompt"""
     return "2"
@@ -59,6 +64,10 @@ async def main() -> None:
         app.add_tool(clock)
         print("changed:", await changes.get())
         print("tools:", ", ".join([tool.name for tool in await client.list_tools()]))
+
+        app.add_tool(later, name="clock", replace=True)
+        print("replaced:", await changes.get())
+        print("clock:", (await client.call_tool("clock")).text)
 
         app.add_resource("note://second", "2")
         print("changed:", await changes.get())

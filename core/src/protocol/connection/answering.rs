@@ -35,7 +35,7 @@ impl Connection {
                     object.data = None;
                 }
                 if object.code == URL_ELICITATION_REQUIRED {
-                    for id in ask::visits(object.data.as_ref()) {
+                    for id in visits::all(object.data.as_ref()) {
                         self.asked_to_visit(&id);
                     }
                 }

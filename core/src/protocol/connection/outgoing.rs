@@ -71,7 +71,7 @@ impl Connection {
             }
             Ok(Some(shaped)) => {
                 let neutral = outgoing.params.replace(shaped);
-                if let Some(id) = neutral.as_ref().and_then(ask::visit) {
+                if let Some(id) = neutral.as_ref().and_then(visits::one) {
                     self.asked_to_visit(&id);
                 }
                 let id = self.transmit(outgoing, revision, out);

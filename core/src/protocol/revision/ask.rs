@@ -54,26 +54,6 @@ pub(crate) fn mode_of(params: &Value) -> Result<Mode, String> {
     }
 }
 
-/// The name of the visit that a question to the user is for.
-pub(crate) fn visit(params: &RawJson) -> Option<String> {
-    #[derive(serde::Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Question {
-        elicitation_id: Option<String>,
-    }
-    params.to::<Question>().ok()?.elicitation_id
-}
-
-/// The names of the visits that an error's `data` says have to be made first.
-pub(crate) fn visits(data: Option<&RawJson>) -> Vec<String> {
-    #[derive(serde::Deserialize)]
-    struct Data {
-        elicitations: Vec<RawJson>,
-    }
-    let data = data.and_then(|data| data.to::<Data>().ok());
-    data.map(|data| data.elicitations.iter().filter_map(visit).collect()).unwrap_or_default()
-}
-
 pub(crate) fn check_url(url: &Value) -> Result<(), String> {
     let text = url.as_str().unwrap_or_default().to_ascii_lowercase();
     let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));

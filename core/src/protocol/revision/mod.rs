@@ -9,6 +9,7 @@ pub(crate) mod modern;
 pub(crate) mod negotiate;
 mod rules;
 pub(crate) mod shape;
+pub(crate) mod visits;
 
 pub use method::{Direction, Method};
 pub use rules::{Era, Revision, Rules};

@@ -61,6 +61,10 @@ pub(crate) async fn main() -> tricorn::Result<()> {
     println!("changed: {}", changes.recv().await.unwrap_or_default());
     println!("tools: {}", names(&client, Kind::Tool, "name").await?);
 
+    app.replace_tool(Tool::new("clock", "What time it is"), (|| async { Ok("midnight") }).into_handler())?;
+    println!("replaced: {}", changes.recv().await.unwrap_or_default());
+    println!("clock: {}", client.call_tool("clock", json!({})).await?.text());
+
     app.add_resource(Resource::new("note://second", "second"), (|| async { Ok("2") }).into_handler())?;
     println!("changed: {}", changes.recv().await.unwrap_or_default());
     println!("resources: {}", names(&client, Kind::Resource, "uri").await?);

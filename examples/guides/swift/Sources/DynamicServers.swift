@@ -30,6 +30,10 @@ enum DynamicServersExample {
         print("changed:", await changes.next() ?? "")
         print("tools:", try await tools(client))
 
+        app.tool("clock", "What time it is", replacing: true) { "midnight" }
+        print("replaced:", await changes.next() ?? "")
+        print("clock:", try await client.callTool("clock").text)
+
         app.resource("note://second", value: "2")
         print("changed:", await changes.next() ?? "")
         print("resources:", try await client.listResources().map(\.uri).joined(separator: ", "))
