@@ -58,7 +58,6 @@ class Point:
         ({"a": [1]}, [ResourceContents("test://r", "application/json", '{"a":[1]}')]),
         ([1, 2], [ResourceContents("test://r", "application/json", "[1,2]")]),
         (Point(1), [ResourceContents("test://r", "application/json", '{"x":1}')]),
-        (None, [ResourceContents("test://r", "application/json", "null")]),
         (ReadResourceResult("whole"), [ResourceContents("test://r", text="whole")]),
         (ReadResourceResult([]), []),
     ],
@@ -72,6 +71,14 @@ async def test_what_a_resource_holds(app: Server, value: Any, contents: list[Res
     if isinstance(value, (str, bytes, dict)):
         app.add_resource("test://plain", value)
         assert (await read(app, "test://plain", revision)).contents[0].text == contents[0].text
+
+
+@ERAS
+async def test_a_resource_that_gives_nothing(app: Server, revision: str) -> None:
+    app.add_resource("test://r", lambda: None)
+    with pytest.raises(RpcError, match="it gave nothing") as caught:
+        await read(app, "test://r", revision)
+    assert caught.value.code == -32603
 
 
 @ERAS

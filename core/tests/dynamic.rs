@@ -448,9 +448,8 @@ async fn what_can_never_be_read_is_not_registered() {
 #[tokio::test]
 async fn there_are_at_least_as_many_completions_as_were_given() {
     use tricorn::server::Parameters;
-    let parameters = Parameters::default().complete("x", |_: serde_json::Value| async {
-        Ok(serde_json::json!({"values": ["a", "b", "c"], "total": 1}))
-    });
+    let parameters = Parameters::default()
+        .complete("x", |_: serde_json::Value| async { Ok(serde_json::json!({"values": ["a", "b", "c"], "total": 1})) });
     let server = Server::new("s");
     let prompt = Prompt::new("p").argument("x", "", true);
     server.add_prompt(prompt, parameters, Says::at_once("")).unwrap();
