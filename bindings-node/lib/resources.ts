@@ -139,10 +139,8 @@ export function answerContents(key: number, value: unknown): void {
   if (isWhole(given)) {
     addon.answerResult(handle, key, JSON.stringify({ ...given, contents: given.contents.map(encoded) }));
   } else {
-    if (given === undefined) {
-      throw new TypeError(
-        "nothing was returned: expected text, bytes, contents, or anything that is JSON, such as null",
-      );
+    if (given === undefined || given === null) {
+      throw new TypeError("nothing was returned: expected text, bytes, contents, or anything that is JSON");
     }
     addon.answerValue(handle, key, toJson(Array.isArray(given) ? several(given) : encoded(given)));
   }

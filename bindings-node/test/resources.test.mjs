@@ -16,7 +16,6 @@ test("what functions return becomes contents", async () => {
     .resource("test://texts", { mimeType: "text/plain" }, () => ["a", "b"])
     .resource("test://mixed", () => [Uint8Array.of(0), "text"])
     .resource("test://json/mixed", () => ["a", 1])
-    .resource("test://null", () => null)
     .resource("test://contents", () => ({ text: "# a", mimeType: "text/markdown", _meta: { "com.example/a": 1 } }))
     .resource("test://several", { mimeType: "text/plain" }, () => [
       { text: "one" },
@@ -48,7 +47,6 @@ test("what functions return becomes contents", async () => {
       (await read("mixed")).map(({ text, blob }) => text ?? blob),
       ["AA==", "text"],
     );
-    assert.deepEqual(await read("null"), [{ uri: "test://null", mimeType: json, text: "null" }]);
     const [contents] = await read("contents");
     assert.deepEqual([contents.uri, contents.mimeType, contents.text], ["test://contents", "text/markdown", "# a"]);
     assert.deepEqual(contents._meta, { "com.example/a": 1 });
@@ -264,9 +262,15 @@ test("a context, progress and the log as in tools", async () => {
 
 test("a resource that returns nothing says what is expected", async () => {
   const heard = [];
-  const app = new Server("nothing", { onError: (error) => heard.push(error.message) }).resource("test://a", () => {});
-  await withClient(app, (client) => assert.rejects(client.readResource("test://a"), { code: -32603 }));
-  assert.match(heard[0], /expected text, bytes, contents, or anything that is JSON/);
+  const app = new Server("nothing", { onError: (error) => heard.push(error.message) })
+    .resource("test://a", () => {})
+    .resource("test://b", () => null);
+  await withClient(app, async (client) => {
+    for (const uri of ["test://a", "test://b"]) {
+      await assert.rejects(client.readResource(uri), { code: -32603 });
+      assert.match(heard.pop(), /expected text, bytes, contents, or anything that is JSON/);
+    }
+  });
 });
 
 test("a resource that there is not is an error of its own", async () => {

@@ -76,6 +76,14 @@ async def test_what_a_resource_holds(app: Server, value: Any, contents: list[Res
 
 
 @ERAS
+async def test_a_resource_that_gives_nothing(app: Server, revision: str) -> None:
+    app.add_resource("test://r", lambda: None)
+    with pytest.raises(RpcError, match="it gave nothing") as caught:
+        await read(app, "test://r", revision)
+    assert caught.value.code == -32603
+
+
+@ERAS
 async def test_text_and_bytes_of_a_result(app: Server, revision: str) -> None:
     app.add_resource("test://text", "hello", mime_type="text/plain")
     app.add_resource("test://bytes", b"\xff\x00", mime_type="image/png")

@@ -320,3 +320,14 @@ async fn a_server_that_does_not_hear_of_the_log_level_is_not_waited_for() {
     tokio::time::timeout(PATIENCE, joins).await.unwrap().unwrap();
     group.close().await;
 }
+
+#[tokio::test]
+async fn an_entry_without_a_name_fails_alone() {
+    let servers = Servers::parse(&json!({"mcpServers": {"": {"command": "x"}}}).to_string()).unwrap();
+    let group = ClientGroup::connect(servers.server("a", tools("a", &["t"])), legacy()).await.unwrap();
+    assert_eq!(said(&group, "t").await, "a.t");
+    let failures = group.failures();
+    assert_eq!(failures.keys().collect::<Vec<_>>(), [""]);
+    assert!(failures[""].message().contains("expected a name"), "{:?}", failures[""]);
+    assert_eq!(group.add("", tools("b", &[])).await.unwrap_err().kind(), ErrorKind::Misuse);
+}

@@ -145,3 +145,11 @@ async fn a_lifespan_lives_in_the_host() {
     assert!(it.bridge.complete(stopping, Answer::Result(RawJson::empty_object())));
     while !it.next().await.iter().any(|d| matches!(d, Delivery::Settle { op: 3, outcome: Ok(_) })) {}
 }
+
+#[tokio::test]
+async fn a_log_level_that_is_none_is_the_hosts_mistake() {
+    let it = Fixture::new();
+    let refused = it.bridge.log(1, "bogus", None, &RawJson::empty_object()).expect_err("no level");
+    assert_eq!(refused.kind(), ErrorKind::Misuse);
+    assert!(refused.message().contains("expected one of debug, info"), "{refused}");
+}

@@ -104,6 +104,19 @@ mod tests {
     }
 
     #[test]
+    fn who_it_is_is_said_as_the_revision_has_it() {
+        let all = object(r#"{"name":"c","version":"1","title":"C","description":"d","icons":[],"websiteUrl":"w"}"#);
+        for (revision, expected) in [
+            ("2024-11-05", r#"{"name":"c","version":"1"}"#),
+            ("2025-03-26", r#"{"name":"c","version":"1"}"#),
+            ("2025-06-18", r#"{"name":"c","version":"1","title":"C"}"#),
+            ("2025-11-25", all.get()),
+        ] {
+            assert_eq!(implementation(rules(revision), &all), expected, "{revision}");
+        }
+    }
+
+    #[test]
     fn completion_has_a_context_where_there_is_one() {
         let params = object(r#"{"ref":{},"context":{"arguments":{}},"x":1}"#);
         for revision in ["2024-11-05", "2025-03-26"] {
