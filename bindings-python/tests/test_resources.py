@@ -336,22 +336,6 @@ async def test_a_plain_function_hears_of_the_end_of_the_last_subscription(app: S
     assert heard.get(timeout=10) == ("note://a", False)
 
 
-@ERAS
-async def test_a_function_that_returns_nothing(revision: str) -> None:
-    errors: list[tuple[BaseException, str]] = []
-    app = Server("x", on_error=lambda error, name: errors.append((error, name)))
-    app.add_resource("test://function", lambda: None)
-    app.add_resource("test://{a}", lambda a: None)
-    app.add_resource("test://value", None)
-    async with testing.connect(app, revision=revision) as client:
-        for uri in ("test://function", "test://7"):
-            with pytest.raises(RpcError, match="TypeError"):
-                await client.read_resource(uri)
-        assert (await client.read_resource("test://value")).text == "null"
-    assert [name for _, name in errors] == ["test://function", "test://{a}"]
-    assert "nothing was returned" in str(errors[0][0])
-
-
 def test_icons_that_a_client_may_load() -> None:
     for src in ("https://example.com/a.png", "data:image/png;base64,AAAA"):
         assert is_safe_icon(src)

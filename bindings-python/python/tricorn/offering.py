@@ -128,7 +128,7 @@ class Offering:
         self._add(kind, definition, parameters, entry, complete, options)
 
     def _constant(self, content: Any) -> Handler:
-        answer = resources.answering(self._host, fixed=True)
+        answer = resources.answering(self._host)
 
         def entry(_params: bytes, key: int) -> None:
             answer(key, content)

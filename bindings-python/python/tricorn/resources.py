@@ -144,11 +144,8 @@ def _contents(value: object) -> object:
     return value
 
 
-def answering(host: Host, typed: bool = False, fixed: bool = False) -> Answer:
-    """What turns a function's value into the answer to resources/read.
-
-    `typed`: it is declared to be a whole result; `fixed`: it is a plain value, of which None is meant.
-    """
+def answering(host: Host, typed: bool = False) -> Answer:
+    """What turns a function's value into the answer to resources/read; `typed`: it is declared to be a whole result."""
     bridge = host.bridge
     raw = (bytes, bytearray, memoryview)
 
@@ -165,8 +162,6 @@ def answering(host: Host, typed: bool = False, fixed: bool = False) -> Answer:
                 return bridge.result(key, encode({"contents": [_contents(item) for item in items]}))
         if typed and isinstance(value, dict):
             return bridge.result(key, encode(value))
-        if value is None and not fixed:
-            raise TypeError("nothing was returned: expected text, bytes, contents, or anything else that JSON has")
         # The engine's affair: contents that are dictionaries, or any JSON value.
         return bridge.value(key, encode(value))
 
