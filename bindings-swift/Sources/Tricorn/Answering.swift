@@ -28,7 +28,9 @@ public protocol SamplingPolicy: ClientPolicy {
 }
 
 extension SamplingPolicy {
+    /// It knows no tools.
     public var samplingTools: Bool { false }
+    /// It gives the model nothing of what servers tell.
     public var samplingContext: Bool { false }
 }
 
@@ -41,6 +43,7 @@ public protocol ElicitationPolicy: ClientPolicy {
 }
 
 extension ElicitationPolicy {
+    /// Forms alone.
     public var elicitationModes: Set<ElicitationQuestion.Mode> { [.form] }
 }
 
