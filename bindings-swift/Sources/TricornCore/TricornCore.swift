@@ -2040,6 +2040,8 @@ public protocol CoreServerProtocol: AnyObject, Sendable {
 
     func close() throws
 
+    func elicitationComplete(elicitationId: String) throws
+
     func http(options: String) throws  -> CoreEndpoint
 
     func listChanged(kind: String) throws
@@ -2170,6 +2172,15 @@ open func close()throws   {try rustCallWithError(FfiConverterTypeCoreError_lift)
         uniffiCallStatus in
     uniffi_tricorn_swift_fn_method_coreserver_close(
             self.uniffiCloneHandle(),uniffiCallStatus
+    )
+}
+}
+
+open func elicitationComplete(elicitationId: String)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreserver_elicitation_complete(
+            self.uniffiCloneHandle(),
+        FfiConverterString.lower(elicitationId),uniffiCallStatus
     )
 }
 }
@@ -2970,6 +2981,9 @@ private let initializationResult: InitializationResult = {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_coreserver_close() != 24931) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coreserver_elicitation_complete() != 40731) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_coreserver_http() != 20238) {
