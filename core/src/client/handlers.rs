@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use serde_json::{Map, Value, json};
 
+use super::events::{Events, NoEvents};
 use crate::call::{
     Chain, Context, Failures, Handler, Link, Middleware, Reply, RequestHandler, Shaper, TaskOptions, Tasks,
 };
@@ -13,46 +14,6 @@ use crate::model::meta::RELATED_TASK;
 use crate::model::{Capabilities, form, sampling::check_sampling};
 use crate::protocol::revision::{Revision, Rules, ask};
 use crate::protocol::{Call, Input, Payload};
-use crate::report;
-
-/// What a client hears besides its answers. Called from any thread; must not block.
-pub trait Events: Send + Sync + 'static {
-    /// The server sent a notification.
-    fn notification(&self, _method: &str, _params: Option<&RawJson>) {}
-    /// A child process wrote a line to its standard error (`Stderr::Event`).
-    fn stderr(&self, _line: &str) {}
-    /// Something about the server is wrong that is no reason to fail, such as a tool that cannot be offered. Written
-    /// to standard error unless this says otherwise.
-    fn warning(&self, message: &str) {
-        report::say(message);
-    }
-    /// The connection ended.
-    fn closed(&self, _reason: &Error) {}
-}
-
-impl<E: Events + ?Sized> Events for Arc<E> {
-    fn notification(&self, method: &str, params: Option<&RawJson>) {
-        (**self).notification(method, params);
-    }
-
-    fn stderr(&self, line: &str) {
-        (**self).stderr(line);
-    }
-
-    fn warning(&self, message: &str) {
-        (**self).warning(message);
-    }
-
-    fn closed(&self, reason: &Error) {
-        (**self).closed(reason);
-    }
-}
-
-/// No interest in events; warnings go to standard error.
-#[derive(Debug, Clone, Copy)]
-pub struct NoEvents;
-
-impl Events for NoEvents {}
 
 const SAMPLING: &str = "sampling/createMessage";
 const ELICITATION: &str = "elicitation/create";

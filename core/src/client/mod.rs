@@ -4,6 +4,7 @@
 
 mod calls;
 mod config;
+mod events;
 mod features;
 #[cfg(feature = "runtime")]
 mod group;
@@ -14,12 +15,13 @@ mod tasks;
 pub use calls::Client;
 #[cfg(feature = "runtime")]
 pub(crate) use calls::{Closer, Connected};
+pub use events::{Events, NoEvents};
 #[cfg(feature = "runtime")]
 pub(crate) use features::check_of;
 pub use features::{ListPage, ListToolsResult, Pages};
 #[cfg(feature = "runtime")]
 pub use group::{ClientGroup, Connect, GroupEntry, GroupListing, GroupOptions, Prefix, Servers};
-pub use handlers::{Events, Handlers, NoEvents, Roots};
+pub use handlers::{Handlers, Roots};
 pub use options::{ClientOptions, Stderr, Target};
 #[cfg(feature = "runtime")]
 pub(crate) use tasks::Known;

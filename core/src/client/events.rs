@@ -1,0 +1,46 @@
+//! What a client hears of its server besides answers.
+
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::jsonrpc::RawJson;
+use crate::report;
+
+/// What a client hears besides its answers. Called from any thread; must not block.
+pub trait Events: Send + Sync + 'static {
+    /// The server sent a notification.
+    fn notification(&self, _method: &str, _params: Option<&RawJson>) {}
+    /// A child process wrote a line to its standard error (`Stderr::Event`).
+    fn stderr(&self, _line: &str) {}
+    /// Something about the server is wrong that is no reason to fail, such as a tool that cannot be offered. Written
+    /// to standard error unless this says otherwise.
+    fn warning(&self, message: &str) {
+        report::say(message);
+    }
+    /// The connection ended.
+    fn closed(&self, _reason: &Error) {}
+}
+
+impl<E: Events + ?Sized> Events for Arc<E> {
+    fn notification(&self, method: &str, params: Option<&RawJson>) {
+        (**self).notification(method, params);
+    }
+
+    fn stderr(&self, line: &str) {
+        (**self).stderr(line);
+    }
+
+    fn warning(&self, message: &str) {
+        (**self).warning(message);
+    }
+
+    fn closed(&self, reason: &Error) {
+        (**self).closed(reason);
+    }
+}
+
+/// No interest in events; warnings go to standard error.
+#[derive(Debug, Clone, Copy)]
+pub struct NoEvents;
+
+impl Events for NoEvents {}
