@@ -323,6 +323,6 @@ test("a level that there is not is a mistake of the program", async () => {
     assert.deepEqual([isError, text], [true, 'tool "log" failed: MisuseError']);
     const error = errors.pop();
     assert.ok(error instanceof MisuseError);
-    assert.match(error.message, /log: unknown level "bogus"/);
+    assert.match(error.message, /expected one of debug, .*got "bogus"/);
   });
 });
