@@ -34,8 +34,11 @@ fn facts(role: Role) -> Arc<Facts> {
         info: RawJson::trusted(r#"{"name":"n","version":"1"}"#),
         capabilities: Capabilities::new(RawJson::trusted(capabilities)),
         instructions: None,
+        discovery: tricorn::model::CacheHints::new(),
         revisions: Revision::ALL.to_vec(),
         max_in_flight: 256,
+        max_listeners: 64,
+        max_queued_notifications: 256,
         keep_alive: None,
     })
 }

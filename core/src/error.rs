@@ -27,6 +27,9 @@ pub enum ErrorKind {
     Auth,
     /// This library was called wrongly.
     Misuse,
+    /// A run of a handler ends at a question that its client answers with the next round (revision 2026-07-28): the
+    /// handler runs again. Let it pass.
+    InputRequired,
 }
 
 impl ErrorKind {
@@ -43,6 +46,7 @@ impl ErrorKind {
             Self::Transport => "transport",
             Self::Auth => "auth",
             Self::Misuse => "misuse",
+            Self::InputRequired => "input_required",
         }
     }
 }
@@ -94,13 +98,6 @@ impl Error {
             .with_data(RawJson::from_value(&serde_json::json!({"uri": uri})))
     }
 
-    /// The request needs the user to visit these URLs first (−32042, not in every revision): each `{"mode": "url",
-    /// "elicitationId", "url", "message"}`. The client sends the request again when they are done.
-    pub fn url_elicitation_required(elicitations: &[serde_json::Value]) -> Self {
-        Self::rpc(URL_ELICITATION_REQUIRED, "the user has to visit a page first")
-            .with_data(RawJson::from_value(&serde_json::json!({"elicitations": elicitations})))
-    }
-
     /// This library was called wrongly; say which argument and what to do instead.
     pub fn misuse(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Misuse, message)
@@ -114,6 +111,11 @@ impl Error {
     /// The call was cancelled.
     pub fn cancelled(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Cancelled, message)
+    }
+
+    /// The run ends here; the handler runs again with the answer.
+    pub(crate) fn input_required() -> Self {
+        Self::new(ErrorKind::InputRequired, "the client is asked, and the handler runs again with its answer")
     }
 
     /// Adds the `data` member of the JSON-RPC error object.
@@ -195,6 +197,13 @@ pub(crate) fn shortened(text: &str, most: usize) -> Cow<'_, str> {
         None => Cow::Borrowed(text),
         Some((cut, _)) => Cow::Owned(format!("{}…", &text[..cut])),
     }
+}
+
+/// A URL for a message: not at any length, and without the user and the password that may be in it.
+pub(crate) fn shown_url(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, _)| url.split_at(scheme.len() + 3));
+    let hidden = rest.rsplit_once('@').map(|(_, rest)| format!("{scheme}…@{rest}"));
+    format!("{:?}", shortened(hidden.as_deref().unwrap_or(url), 100))
 }
 
 impl From<ErrorObject> for Error {

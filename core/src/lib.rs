@@ -55,15 +55,20 @@ pub mod prelude {
         CallToolResult, Content, GetPromptResult, Prompt, PromptMessage, ReadResourceResult, Resource,
         ResourceContents, ResourceTemplate, TaskSupport, Tool, ToolAnnotations,
     };
-    pub use crate::server::{HandlerError, Server};
+    pub use crate::server::{ElicitResult, HandlerError, Server};
     pub use crate::{CallOptions, Context, Error, ErrorKind, TaskOptions};
 }
 
-pub use call::{Answer, BoxFuture, CallOptions, Context, Handler, Reply, RequestHandler, TaskOptions};
+pub use call::{Answer, BoxFuture, CacheMode, CallOptions, Context, Handler, Reply, RequestHandler, TaskOptions};
 pub use client::{Client, Events, NoEvents};
 pub use server::{HandlerError, Server};
 #[cfg(feature = "runtime")]
 pub use transport::connect::connect;
+
+/// For `core/fuzz`.
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub use call::rounds::request_state;
 
 /// This crate's version, which is every language package's too.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -18,6 +18,15 @@ pub(crate) fn new_id() -> Result<Arc<str>> {
     Ok(URL_SAFE_NO_PAD.encode(random).into())
 }
 
+/// Fills `bytes` with what nobody can guess.
+///
+/// # Errors
+/// When the operating system has no randomness.
+#[cfg(feature = "runtime")]
+pub(crate) fn fill(bytes: &mut [u8]) -> Result<()> {
+    getrandom::fill(bytes).map_err(|e| Error::new(ErrorKind::Transport, format!("random numbers: {e}")))
+}
+
 /// There is nothing to ask for randomness.
 #[cfg(not(feature = "runtime"))]
 pub(crate) fn new_id() -> Result<Arc<str>> {

@@ -37,6 +37,18 @@ impl Signal {
         self.set.load(Ordering::Acquire)
     }
 
+    /// Resolves with the future, unless this is set before: the future is dropped then.
+    pub(crate) async fn unless<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        let (mut set, mut future) = (std::pin::pin!(self.wait()), std::pin::pin!(future));
+        std::future::poll_fn(|cx| {
+            if set.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(None);
+            }
+            future.as_mut().poll(cx).map(Some)
+        })
+        .await
+    }
+
     /// Resolves when it is set. Dropped before, it leaves nothing behind.
     pub(crate) fn wait(&self) -> Wait<'_> {
         Wait { signal: self, registered: None }

@@ -118,12 +118,14 @@ async fn a_value_is_contents_only_when_nothing_else_is_in_it() {
         .unwrap();
     server.add_resource(Resource::new("a://text", "text"), with(|_| json!({"text": "hi", "_meta": {"k": 1}}))).unwrap();
     let client = connected(&server, "2025-11-25", &Handlers::new()).await;
-    let todo = &client.read_resource("a://todo").await.unwrap()[0];
+    let read = client.read_resource("a://todo").await.unwrap();
+    let todo = read.contents[0].members();
     assert_eq!(
         (&todo["mimeType"], &todo["text"]),
         (&json!("application/json"), &json!(r#"{"text":"buy milk","done":false}"#))
     );
-    let text = &client.read_resource("a://text").await.unwrap()[0];
+    let read = client.read_resource("a://text").await.unwrap();
+    let text = read.contents[0].members();
     assert_eq!((&text["text"], &text["_meta"]), (&json!("hi"), &json!({"k": 1})));
 }
 
@@ -177,7 +179,7 @@ async fn what_another_server_answered_is_not_passed_on() {
         })
         .tool("reads", "", move |_: Nothing| {
             let far = again.clone();
-            async move { Ok(far.read_resource("secret://1").await?.len()) }
+            async move { Ok(far.read_resource("secret://1").await?.contents.len()) }
         })
         .tool("own", "", |_: Nothing| async { Err::<String, _>(Error::rpc(-32002, "mine").into()) })
         .on_error(|_, _| {});

@@ -208,12 +208,15 @@ async fn files_are_listed_as_they_are() {
         std::fs::write(at("later.txt"), text).unwrap();
         assert_eq!(client.list_resources().await.unwrap()[0]["size"], text.len());
     }
+    let again = server.add_directory(Directory::new(at("inner"), "docs://all/").unwrap()).unwrap_err();
+    assert_eq!(again.kind(), tricorn::ErrorKind::Misuse);
+    assert!(again.message().contains("directory \"docs://all/\" is already registered"), "{again}");
     let read = client.read_resource("docs://all/inner/a.md").await.unwrap();
-    assert_eq!(read[0]["text"], "inner", "the innermost directory that has it");
+    assert_eq!(read.text(), "inner", "the innermost directory that has it");
     std::fs::remove_file(at("inner/a.md")).unwrap();
     std::fs::create_dir_all(at("other")).unwrap();
     std::fs::write(at("other/b.md"), "b").unwrap();
-    assert_eq!(client.read_resource("docs://all/other/b.md").await.unwrap()[0]["text"], "b");
+    assert_eq!(client.read_resource("docs://all/other/b.md").await.unwrap().text(), "b");
     assert_eq!(*said.lock().unwrap(), 0);
     std::fs::write(at("inner/b.md"), "b").unwrap();
     std::fs::write(at("inner/c.md"), "c").unwrap();
@@ -228,6 +231,26 @@ async fn files_are_listed_as_they_are() {
     };
     assert_eq!(uris(pages.next_page().await.unwrap().unwrap()), ["notes://later"]);
     assert_eq!(uris(pages.next_page().await.unwrap().unwrap()), ["docs://all/a.md", "docs://all/inner/b.md"]);
+    let base = |entries: &[serde_json::Map<String, serde_json::Value>]| {
+        entries.iter().filter(|r| r["uri"].as_str().unwrap().starts_with("docs://all/")).count()
+    };
+    assert_eq!(base(&client.list_resources().await.unwrap()), 6);
+    // Hidden, its files are neither listed nor read, and the other directories stay.
+    assert!(server.set_enabled(Kind::Resource, "docs://all/inner", false));
+    assert!(!server.set_enabled(Kind::Resource, "docs://all/inner/", false));
+    assert_eq!(base(&client.list_resources().await.unwrap()), 5);
+    assert!(server.set_enabled(Kind::Resource, "docs://all", false));
+    assert_eq!(client.list_resources().await.unwrap().len(), 1);
+    client.read_resource("docs://all/other/b.md").await.unwrap_err();
+    assert!(server.set_enabled(Kind::Resource, "docs://all/", true));
+    assert!(server.set_enabled(Kind::Resource, "docs://all/inner/", true));
+    // A resource of that URI is shown and hidden for itself.
+    let same = Resource::new("docs://all/inner/", "inner");
+    server.add_resource(same, Says::at_once("inner")).unwrap();
+    assert!(server.set_enabled(Kind::Resource, "docs://all/inner/", false));
+    assert_eq!(base(&client.list_resources().await.unwrap()), 6);
+    assert!(server.remove(Kind::Resource, "docs://all/inner/"));
+    client.read_resource("docs://all/other/b.md").await.unwrap();
     assert!(server.remove(Kind::Resource, "docs://all"));
     assert!(!server.remove(Kind::Resource, "docs://all"));
     assert_eq!(uris(pages.next_page().await.unwrap().unwrap()), ["docs://all/inner/b.md"]);
@@ -320,6 +343,7 @@ async fn a_session_is_told_of_what_was_declared() {
     assert!(client.capabilities().has("prompts") && client.list_prompts().await.unwrap().is_empty());
     assert_eq!(within(&declaring, &client, add).await, json!([null, null, null]));
     assert_eq!(client.list_prompts().await.unwrap().len(), 1);
+    assert_eq!(client.list_prompts_page(None).await.unwrap().entries.len(), 1);
     assert_eq!(client.list_resources().await.unwrap().len(), 1);
     assert_eq!(client.list_resource_templates().await.unwrap().len(), 1);
     let wrong = tricorn::server::ServerOptions::parse(r#"{"name": "s", "capabilities": ["magic"]}"#).unwrap_err();
@@ -455,5 +479,5 @@ async fn there_are_at_least_as_many_completions_as_were_given() {
     server.add_prompt(prompt, parameters, Says::at_once("")).unwrap();
     let client = Client::in_memory(&server, &ClientOptions::default()).await.unwrap();
     let found = client.complete(Kind::Prompt, "p", "x", "", None).await.unwrap();
-    assert_eq!((&found["total"], &found["hasMore"]), (&serde_json::json!(3), &serde_json::json!(false)));
+    assert_eq!((found.completion.total, found.completion.has_more), (Some(3), Some(false)));
 }

@@ -89,16 +89,18 @@ async fn resources_are_listed_page_by_page_and_read() {
         assert_eq!(uris, ["shop://hours", "shop://logo", "shop://broken"]);
         assert_eq!(listed[0].contains_key("title"), revision > "2025-06", "{revision}");
         let first = client.page(Kind::Resource, None, &CallOptions::new()).await.unwrap();
+        assert_eq!(client.list_resources_page(None).await.unwrap(), first);
+        assert_eq!(client.list_resource_templates_page(None).await.unwrap().entries.len(), 1);
         assert_eq!((first.entries.len(), first.next_cursor.is_some()), (2, true));
         let streamed: Vec<_> = client.pages(Kind::Resource, &CallOptions::new()).collect::<Vec<_>>().await;
         assert_eq!(streamed.len(), 3);
         let text = client.read_resource("shop://hours").await.unwrap();
-        assert_eq!(json!(text), json!([{"uri": "shop://hours", "mimeType": "text/plain", "text": "9 to 5"}]));
+        assert_eq!(json!(text.contents), json!([{"uri": "shop://hours", "mimeType": "text/plain", "text": "9 to 5"}]));
         let blob = client.read_resource("shop://logo").await.unwrap();
-        assert_eq!(json!(blob), json!([{"uri": "shop://logo", "mimeType": "image/png", "blob": "AQID"}]));
+        assert_eq!(json!(blob.contents), json!([{"uri": "shop://logo", "mimeType": "image/png", "blob": "AQID"}]));
         let item = client.read_resource("shop://shelf/a%20b/7").await.unwrap();
-        assert_eq!(item[0]["text"], r#"{"shelf":"a b","number":7}"#);
-        assert_eq!(item[0]["mimeType"], "application/json");
+        assert_eq!(item.text(), r#"{"shelf":"a b","number":7}"#);
+        assert_eq!(item.contents[0].members()["mimeType"], "application/json");
         let templates = client.list_resource_templates().await.unwrap();
         assert_eq!(templates[0]["uriTemplate"], "shop://shelf/{shelf}/{number}");
     }
@@ -173,14 +175,14 @@ async fn arguments_are_completed() {
     for revision in ALL {
         let client = connected(&server, revision, &Handlers::new()).await;
         let tones = client.complete(Kind::Prompt, "greet", "tone", "f", None).await.unwrap();
-        assert_eq!(json!(tones), json!({"values": ["formal", "friendly"], "total": 2, "hasMore": false}));
+        assert_eq!(json!(tones.completion), json!({"values": ["formal", "friendly"], "total": 2, "hasMore": false}));
         let cities = client.complete(Kind::Prompt, "visit", "city", "", None).await.unwrap();
-        assert_eq!((cities["values"].as_array().unwrap().len(), &cities["total"]), (100, &json!(150)));
-        assert_eq!(cities["hasMore"], true);
+        assert_eq!((cities.completion.values.len(), cities.completion.total), (100, Some(150)));
+        assert_eq!(cities.completion.has_more, Some(true));
         let known = Map::from_iter([("city".to_owned(), json!("Rome"))]);
         let street = client.complete(Kind::Prompt, "visit", "street", "via", Some(&known)).await.unwrap();
         let has_context = !["2024-11-05", "2025-03-26"].contains(&revision);
-        assert_eq!(street["values"], json!([if has_context { "Rome via" } else { "nowhere via" }]));
+        assert_eq!(street.completion.values, [if has_context { "Rome via" } else { "nowhere via" }]);
         for (name, argument) in [("greet", "nothing"), ("nothing", "x")] {
             let error = client.complete(Kind::Prompt, name, argument, "", None).await.unwrap_err();
             assert_eq!(error.code(), Some(-32602));
@@ -352,7 +354,7 @@ async fn sources_list_and_serve_what_is_not_registered() {
         let said = &client.get_prompt("this", ()).await.unwrap()["messages"];
         assert_eq!(*said, json!([{"role": "user", "content": {"type": "text", "text": "Do this"}}]));
         assert_eq!(client.list_resources().await.unwrap().len(), 5);
-        assert_eq!(client.read_resource("db://2").await.unwrap()[0]["text"], r#"row "db://2""#);
+        assert_eq!(client.read_resource("db://2").await.unwrap().text(), r#"row "db://2""#);
     }
 }
 
@@ -370,7 +372,7 @@ fn asking() -> Server {
             Ok(answer.map_or_else(|| "nobody".to_owned(), |g| g.name))
         })
         .tool("roots", "", |_: Nothing, ctx: Context| async move {
-            let roots = ctx.list_roots().await?;
+            let roots = ctx.list_roots().await?.roots;
             Ok(roots.into_iter().map(|root| root.uri).collect::<Vec<_>>().join(" "))
         })
 }
@@ -409,15 +411,6 @@ async fn nothing_is_sent_for_a_capability_that_was_not_declared() {
         let said = format!("was not sent: the client does not declare the capability {capability:?}");
         assert!(result.is_error && text(&result).contains(&said), "{}", text(&result));
     }
-}
-
-#[tokio::test]
-async fn a_revision_without_questions_says_so() {
-    let handlers = Handlers::new().sampling(with(|_| json!("x")));
-    let client = connected(&asking(), "2026-07-28", &handlers).await;
-    let result = client.call_tool("sample", json!({})).await.unwrap();
-    let said = r#""sampling/createMessage" does not exist in revision 2026-07-28"#;
-    assert!(result.is_error && text(&result).contains(said), "{}", text(&result));
 }
 
 /// Never answers, and says when it is cancelled.
@@ -487,7 +480,7 @@ async fn files_and_directories_are_resources() {
         );
         assert_eq!((&listed[4]["mimeType"], &listed[4]["size"]), (&json!("text/markdown"), &json!(3)));
         for uri in ["notes://one", "docs://all/a.md"] {
-            assert_eq!(client.read_resource(uri).await.unwrap()[0]["text"], "# a");
+            assert_eq!(client.read_resource(uri).await.unwrap().text(), "# a");
         }
         for uri in ["docs://all/nothing", "docs://all/link", "docs://all/%2e%2e/secret", "docs://all/../secret"] {
             let error = client.read_resource(uri).await.unwrap_err();

@@ -263,14 +263,14 @@ async fn resources_and_prompts_are_found() {
     };
     let servers = Servers::new().server("a", server("a")).server("b", server("b")).server("c", Server::new("c"));
     let group = ClientGroup::connect(servers, legacy()).await.unwrap();
-    let read = async |uri: &str| group.read_resource(uri).await.map(|contents| contents[0]["text"].clone());
+    let read = async |uri: &str| group.read_resource(uri).await.map(|read| read.text());
     assert_eq!(read("b://own").await.unwrap(), "b");
     assert_eq!(read("a://item/1").await.unwrap(), "item of a");
     let both = read("x://shared").await.unwrap_err();
     assert!(both.message().contains("(get), one of \"a\", \"b\""), "{both}");
     let neither = read("x://nothing").await.unwrap_err();
     assert!(neither.message().contains("one of \"a\", \"b\""), "{neither}");
-    assert_eq!(group.get("a").unwrap().read_resource("x://shared").await.unwrap()[0]["text"], "shared");
+    assert_eq!(group.get("a").unwrap().read_resource("x://shared").await.unwrap().text(), "shared");
 
     assert_eq!(names(&group.resources().await), ["a_shared", "a_own", "b_shared", "b_own"]);
     assert_eq!(names(&group.resource_templates().await), ["a_item", "b_item"]);

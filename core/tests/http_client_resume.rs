@@ -330,3 +330,26 @@ async fn the_standalone_stream_is_opened_at_once_and_again_where_it_ended() {
     drop(client);
     server.wait_for_connections(0).await;
 }
+
+#[tokio::test]
+async fn an_answer_in_an_array_fails_its_request_at_once() {
+    let server = Server::new(|seen| {
+        let id = &seen.body["id"];
+        match seen.body["params"]["name"].as_str().unwrap_or_default() {
+            "body" => answer("200 OK", &[], &json!([answered(id, "x")])),
+            "another's" => answer("200 OK", &[], &json!([answered(&json!("other"), "x")])),
+            "event" => Reply::Hold(vec![SSE_HEAD.into(), event(&json!([answered(id, "x")]))]),
+            "fine" => answer("200 OK", &[], &answered(id, "fine")),
+            _ => legacy(seen, "s").unwrap(),
+        }
+    })
+    .await;
+    let (client, _) = connect(&server.url()).await;
+    for (name, part) in [("body", "JSON array"), ("another's", "not the answer"), ("event", "JSON array")] {
+        let failed = call(&client, name).await.unwrap_err();
+        assert_eq!(failed.kind(), ErrorKind::PeerMisbehaved, "{name}: {failed}");
+        assert!(failed.message().contains(part), "{name}: {failed}");
+        assert_eq!(call(&client, "fine").await.unwrap(), "fine", "after {name}");
+    }
+    assert_eq!(client.awaited(), 0);
+}

@@ -160,7 +160,7 @@ async fn stateless_requests_are_checked_in_order() {
         (&[], modern(1, "initialize", initialize("2025-11-25")["params"].clone()), (404, UNKNOWN_METHOD), "initialize"),
         (&[], modern(1, "ping", json!({})), (404, UNKNOWN_METHOD), "ping"),
         (&[], modern(1, "logging/setLevel", json!({"level": "debug"})), (404, UNKNOWN_METHOD), "logging"),
-        (&[], modern(1, "subscriptions/listen", json!({})), (404, UNKNOWN_METHOD), "listen"),
+        (&[], modern(1, "subscriptions/listen", json!({})), (200, PARAMS), "notifications"),
         // … before the capability, and that before anything that a handler says.
         (&[], modern(1, "tools/call", tool("samples", json!({}))), (400, CAPABILITY), "sampling"),
         (&[], modern(1, "tools/call", tool("no such", json!({}))), (200, PARAMS), "no such"),

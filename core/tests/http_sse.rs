@@ -92,6 +92,30 @@ async fn a_session_lives_on_its_stream() {
     assert_eq!((it.gate.cancelled(), it.server.usage()), (1, Usage::default()));
     let late = it.send("POST", &target, &[JSON], legacy(1, "ping", &json!({})).to_string()).await;
     assert!(late.status == 404 && late.json["id"] == 1, "{late:?}");
+    for garbled in ["{", r#"{"jsonrpc": "2.0", "id": 1, "result": 7}"#] {
+        let late = it.send("POST", &target, &[JSON], garbled.to_owned()).await;
+        assert_eq!(late.status, 404, "{garbled}: {late:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_message_ends_its_question() {
+    let it = served(r#"{"sse": true}"#);
+    let mut pair = Pair::open(&it, "/").await;
+    let mut opening = initialize(OLDEST);
+    opening["params"]["capabilities"] = json!({"roots": {}});
+    pair.ask(&opening).await;
+    pair.post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    for (n, bad) in [("result", json!(7)), ("error", json!("no")), ("result", json!(null))].into_iter().enumerate() {
+        let question = pair.ask(&legacy(n + 1, "tools/call", &tool("roots", json!({})))).await;
+        assert_eq!(question["method"], "roots/list");
+        let (member, value) = bad;
+        let answer = pair.post(&json!({"jsonrpc": "2.0", "id": question["id"], member: value})).await;
+        assert_eq!((answer.status, &answer.json["error"]["code"]), (400, &json!(-32600)), "{answer:?}");
+        let called = pair.next().await;
+        assert_eq!((&called["id"], &called["result"]["isError"]), (&json!(n + 1), &json!(true)), "{called}");
+        assert!(called["result"]["content"][0]["text"].as_str().unwrap().contains("no message"), "{called}");
+    }
 }
 
 #[tokio::test]
@@ -195,7 +219,7 @@ async fn a_port_has_paths_for_it() {
         ("DELETE", "/sse", "405", "allow: GET"),
         ("GET", "/messages", "405", "allow: POST"),
         ("POST", "/messages", "400", "session_id"),
-        ("POST", "/messages?session_id=nobody", "400", "jsonrpc"),
+        ("POST", "/messages?session_id=nobody", "404", "session not found"),
         ("GET", "/elsewhere", "404", "/mcp"),
         ("GET", "/mcp", "400", "Mcp-Session-Id"),
     ] {

@@ -228,3 +228,37 @@ async fn a_server_declares_what_the_protocol_knows_nothing_of() {
         assert!(error.message().contains(said), "{error}");
     }
 }
+
+#[tokio::test]
+async fn a_client_in_this_process_is_a_connection() {
+    let server = Server::new("memory");
+    let options = ClientOptions::default();
+    let first = Client::in_memory(&server, &options).await.expect("connected");
+    let second = Client::in_memory(&server, &options).await.expect("connected");
+    assert_eq!(server.usage().connections, 2);
+    first.close().await;
+    assert_eq!(server.usage().connections, 1);
+    drop(second);
+    let gone = async {
+        while server.usage().connections > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), gone).await.expect("a client that is dropped is gone");
+}
+
+#[tokio::test]
+async fn a_timeout_names_the_option_that_it_came_from() {
+    let server =
+        Server::new("memory").tool("wait", "", |_: Nothing| std::future::pending::<Result<(), HandlerError>>());
+    let mut options = ClientOptions::default();
+    options.request_timeout = 0.05;
+    let client = Client::in_memory(&server, &options).await.expect("connected");
+    for (call, option) in [
+        (CallOptions::new(), "(request_timeout)"),
+        (CallOptions::new().timeout(Duration::from_millis(20)), "(timeout)"),
+    ] {
+        let late = client.call_tool_with("wait", json!({}), &call).await.expect_err("no answer");
+        assert!(late.kind() == ErrorKind::Timeout && late.message().contains(option), "{late}");
+    }
+}

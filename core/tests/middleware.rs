@@ -11,7 +11,7 @@ use tricorn::client::{Client, ClientOptions, Handlers};
 use tricorn::jsonrpc::RawJson;
 use tricorn::middleware::{ConcurrencyLimit, Logging, Next, RateLimit, Request, RequestRecord, Timing};
 use tricorn::prelude::*;
-use tricorn::{CallOptions, Error, ErrorKind};
+use tricorn::{CallOptions, Error, ErrorKind, Handler, Reply};
 
 const ALL: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -81,7 +81,7 @@ async fn requests_go_through_it_in_order_on_both_sides() {
         assert_eq!(all[..5], expected, "{revision}");
         assert!(all[5].starts_with("client < {"), "{revision}: {all:?}");
         assert_eq!(client.list_tools().await.unwrap().len(), 2);
-        assert_eq!(client.read_resource("x://a").await.unwrap()[0]["text"], "text");
+        assert_eq!(client.read_resource("x://a").await.unwrap().text(), "text");
         let error = client.read_resource("x://none").await.unwrap_err();
         assert!(matches!(error.code(), Some(-32002 | -32602)), "{revision}: {error:?}");
         let all = seen.lock().unwrap();
@@ -224,7 +224,7 @@ async fn questions_progress_and_logs_go_through_it() {
         .tool("asks", "", |_: Nothing, cx: Context| async move {
             cx.progress(1.0, Some(2.0), None);
             cx.log(tricorn::protocol::LogLevel::Error, None, &"said");
-            Ok(cx.list_roots().await?.len())
+            Ok(cx.list_roots().await?.roots.len())
         })
         .middleware(writes_down("server", &Seen::default()));
     let handlers = Handlers::new().roots(&tricorn::client::Roots::new([json!("file:///a")]).unwrap());
@@ -311,4 +311,60 @@ async fn limits_refuse_with_an_error_that_says_so() {
         }
     }
     assert_eq!((refused, entered.load(Ordering::SeqCst)), (1, 3));
+}
+
+/// Answers with what is no whole `CallToolResult`.
+struct Lenient;
+
+impl Handler for Lenient {
+    fn call(&self, _: Context, _: RawJson, reply: Reply) {
+        reply.result(RawJson::parse(r#"{"isError": false}"#).unwrap());
+    }
+}
+
+#[tokio::test]
+async fn what_it_lets_through_is_not_its_own() {
+    let rewrites = |request: Request, context: Context, next: Next| async move {
+        let answer: Value = next.run(request, &context).await?.to().unwrap();
+        RawJson::parse(format!(" {answer}"))
+    };
+    let add = |server: Server| {
+        server.add_tool(Tool::new("lenient", ""), Arc::new(Lenient)).unwrap();
+        server
+    };
+    for server in [server(), server().middleware(Timing::new()), server().middleware(rewrites)] {
+        let client = connected(&add(server), "2025-11-25", &Handlers::new()).await;
+        let result = client.call_tool("lenient", json!({})).await.unwrap();
+        assert!(result.content.is_empty() && !result.is_error, "{result:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_it_answers_to_a_call_is_a_result_of_one() {
+    for revision in ALL {
+        for (answer, says) in [
+            (json!({"nonsense": 1}), "no CallToolResult: \"content\": missing (required)"),
+            (json!({"content": "text"}), "no CallToolResult: \"content\": expected an array"),
+            (json!({"content": [{"type": "text", "text": "mine"}]}), ""),
+        ] {
+            let text = answer.to_string();
+            let server = server().middleware(move |request: Request, context: Context, next: Next| {
+                let text = text.clone();
+                async move {
+                    match request.method.as_str() {
+                        "tools/call" => RawJson::parse(text),
+                        _ => next.run(request, &context).await,
+                    }
+                }
+            });
+            let client = connected(&server, revision, &Handlers::new()).await;
+            match client.call_tool("whoami", json!({})).await {
+                Ok(result) => assert_eq!((result.text(), says), ("mine".into(), ""), "{revision}"),
+                Err(error) => {
+                    assert_eq!(error.code(), Some(-32603), "{revision}: {error}");
+                    assert!(!says.is_empty() && error.message().contains(says), "{revision}: {error}");
+                }
+            }
+        }
+    }
 }

@@ -48,7 +48,7 @@ async fn connected(server: &Server, handlers: &Handlers) -> Client {
 #[tokio::test]
 async fn a_page_is_visited_and_its_end_is_told() {
     let server = Server::new("pages").tool("visit", "", |_: Nothing, cx: Context| async move {
-        let agreed = cx.elicit_url("Sign in", PAGE, "e-1").await? == ElicitAction::Accept;
+        let agreed = cx.elicit_url("Sign in", PAGE, "e-1").await?.action == ElicitAction::Accept;
         cx.elicitation_complete("e-1")?;
         Ok(agreed)
     });
@@ -108,7 +108,7 @@ async fn a_server_hears_that_roots_have_changed_and_asks_for_them() {
         let server = Server::new("roots").state(7_u8).on_roots_changed(move |_: Nothing, cx: Context| {
             let sender = sender.clone();
             async move {
-                let roots: Vec<String> = cx.list_roots().await?.into_iter().map(|root| root.uri).collect();
+                let roots: Vec<String> = cx.list_roots().await?.roots.into_iter().map(|root| root.uri).collect();
                 sender.send((roots, cx.state::<u8>().map(|state| *state)))?;
                 Ok(())
             }
@@ -124,6 +124,47 @@ async fn a_server_hears_that_roots_have_changed_and_asks_for_them() {
     }
 }
 
+/// Has one root at a time.
+struct Here(Mutex<&'static str>);
+
+impl Handler for Here {
+    fn call(&self, _: Context, _: RawJson, reply: Reply) {
+        let root = *self.0.lock().unwrap();
+        reply.value(RawJson::from_value(&json!([root])));
+    }
+}
+
+#[tokio::test]
+async fn a_functions_roots_are_said_to_have_changed() {
+    let (sender, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let server = Server::new("roots").on_roots_changed(move |_: Nothing, cx: Context| {
+        let sender = sender.clone();
+        async move {
+            sender.send(cx.list_roots().await?.roots.remove(0).uri)?;
+            Ok(())
+        }
+    });
+    let here = Arc::new(Here(Mutex::new("file:///a")));
+    let client =
+        connected(&server, &Handlers::new().answer("roots/list", here.clone(), json!({"listChanged": true}))).await;
+    *here.0.lock().unwrap() = "file:///b";
+    client.roots_changed().unwrap();
+    let told = tokio::time::timeout(Duration::from_secs(20), heard.recv()).await.unwrap();
+    assert_eq!(told.as_deref(), Some("file:///b"));
+    // Who has not said that they may change cannot say that they have.
+    let silent = Handlers::new().answer("roots/list", here, json!({}));
+    for handlers in [silent, Handlers::new()] {
+        let client = connected(&server, &handlers).await;
+        for refused in [client.roots_changed(), client.notify("notifications/roots/list_changed", None)] {
+            let error = refused.unwrap_err();
+            assert_eq!(error.kind(), tricorn::ErrorKind::Misuse);
+            assert!(error.message().contains("roots.listChanged"), "{error}");
+        }
+        client.ping().await.unwrap();
+    }
+    assert!(heard.try_recv().is_err());
+}
+
 #[tokio::test]
 async fn roots_that_change_all_the_time_are_told_one_after_the_other() {
     let (sender, mut heard) = tokio::sync::mpsc::unbounded_channel();
@@ -136,7 +177,7 @@ async fn roots_that_change_all_the_time_are_told_one_after_the_other() {
                 let mut counted = counted.lock().unwrap();
                 *counted = (counted.0 + 1, counted.1.max(counted.0 + 1));
             }
-            let roots = cx.list_roots().await?;
+            let roots = cx.list_roots().await?.roots;
             counted.lock().unwrap().0 -= 1;
             sender.send(roots[0].uri.clone())?;
             Ok(())
@@ -151,4 +192,30 @@ async fn roots_that_change_all_the_time_are_told_one_after_the_other() {
     tokio::time::timeout(Duration::from_secs(20), last).await.unwrap();
     assert_eq!(running.lock().unwrap().1, 1, "never two at once");
     client.close().await;
+}
+
+/// Answers every form with these.
+struct Answers(Value);
+
+impl Handler for Answers {
+    fn call(&self, _: Context, _: RawJson, reply: Reply) {
+        reply.value(RawJson::from_value(&self.0));
+    }
+}
+
+#[tokio::test]
+async fn answers_that_do_not_fit_the_form_are_said_to() {
+    let server = Server::new("forms").tool("ask", "", |_: Nothing, cx: Context| async move {
+        let form = json!({"type": "object", "properties": {"em": {"type": "string"}}, "required": ["em"]});
+        Ok(cx.elicit("Who?", &form).await?.action == ElicitAction::Accept)
+    });
+    let problem = "the client's answer to \"elicitation/create\" does not fit";
+    for (answer, says) in [
+        (json!({"e": "x"}), format!("{problem} the form: answer \"em\": missing (required)")),
+        (json!(5), format!("{problem}: expected an ElicitResult, an object of answers, or null")),
+    ] {
+        let client = connected(&server, &Handlers::new().elicitation(Arc::new(Answers(answer)))).await;
+        let error = client.call_tool("ask", json!({})).await.unwrap_err();
+        assert_eq!(error.message(), says);
+    }
 }

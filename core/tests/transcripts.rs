@@ -20,13 +20,21 @@ use tricorn::protocol::revision::Revision;
 use tricorn::protocol::{Action, Call, CallId, Connection, Facts, Input, Payload, Role, Structured, Transport};
 
 /// About what is registered, how it is described and checked, and handlers that ask; or about what a program prints.
-const NOT_THE_ENGINES: [&str; 39] = [
+const NOT_THE_ENGINES: [&str; 47] = [
+    "2026-07-28/caching",
+    "legacy/caching",
     "2024-11-05/no-elicitation",
     "2025-06-18/elicitation",
     "2025-06-18/elicitation-forms",
     "2025-11-25/elicitation",
     "2025-11-25/elicitation-forms",
     "2025-11-25/elicitation-sessions",
+    "2026-07-28/listen",
+    "2026-07-28/listen-ids",
+    "2026-07-28/listen-wrong",
+    "2026-07-28/rounds",
+    "2026-07-28/tasks",
+    "2026-07-28/tasks-off",
     "all/completion",
     "all/context",
     "all/print",
@@ -88,8 +96,11 @@ impl Engine {
             })),
             capabilities: Capabilities::new(raw(&json!({"tools": {}}))),
             instructions: Some("Call any tool.".into()),
+            discovery: tricorn::model::CacheHints::new(),
             revisions: Revision::ALL.to_vec(),
             max_in_flight: 256,
+            max_listeners: 64,
+            max_queued_notifications: 256,
             keep_alive: None,
         };
         Self {

@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
@@ -6,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::middleware::timing_of;
 use super::{Bridge, HostHandler, lock};
 use crate::call::{CallOptions, Middleware};
-use crate::client::{self, ClientOptions, Events, Handlers, Roots, Target};
+use crate::client::{self, ClientOptions, Events, Handlers, Listening, Roots, Target};
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::middleware::Timing;
@@ -24,6 +25,8 @@ pub struct Client {
     handlers: Arc<Mutex<Handlers>>,
     roots: Mutex<Option<Roots>>,
     state: Connection,
+    /// What the host listens to, by its own numbers.
+    listening: Arc<Mutex<HashMap<u64, Arc<Listening>>>>,
 }
 
 /// How far the client is.
@@ -91,6 +94,7 @@ struct Opened<'a> {
     capabilities: &'a RawJson,
     #[serde(skip_serializing_if = "Option::is_none")]
     instructions: Option<&'a str>,
+    initialize_result: &'a RawJson,
     #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<String>,
 }
@@ -104,6 +108,7 @@ pub(super) fn opened(client: &client::Client) -> RawJson {
         server_info: client.server_info(),
         capabilities: client.capabilities().raw(),
         instructions: client.instructions(),
+        initialize_result: client.initialize_result(),
         session_id: client.session_id(),
     })
 }
@@ -168,7 +173,7 @@ impl Client {
     }
 
     fn made(bridge: &Bridge, source: u32, target: To, options: ClientOptions) -> Self {
-        let handlers = Handlers::new().events(HostEvents { bridge: bridge.clone(), source });
+        let handlers = Handlers::new().events(HostEvents { bridge: bridge.clone(), source }).hearing(false);
         Self {
             bridge: bridge.clone(),
             source,
@@ -178,6 +183,7 @@ impl Client {
             handlers: Arc::new(Mutex::new(handlers)),
             roots: Mutex::default(),
             state: Arc::default(),
+            listening: Arc::default(),
         }
     }
 
@@ -233,7 +239,8 @@ impl Client {
     }
 
     /// Connects; settles `{"protocolVersion", "era", "transport", "serverInfo"?, "capabilities", "instructions"?,
-    /// "sessionId"?}`.
+    /// "initializeResult", "sessionId"?}`; `initializeResult` is what the server answered to `initialize` or
+    /// `server/discover`, as it came.
     pub fn connect(&self, op: u64) {
         let (target, options) = (self.target.clone(), self.options.clone());
         let handlers = lock(&self.handlers).clone();
@@ -271,9 +278,10 @@ impl Client {
     }
 
     /// Sends a request; settles its result object. `options` are `{"timeout"?, "max_timeout"?, "progress"?,
-    /// "idempotent"?, "task"?: {"ttl"?: milliseconds}}` or ""; with `task` a tool's call runs as a task of the server, of
+    /// "idempotent"?, "task"?: {"ttl"?: milliseconds}, "cache"?: "default"|"refresh"|"bypass"}` or ""; with `task` a tool's call runs as a task of the server, of
     /// which the result is settled; settling `op` early cancels it. So does a call without, of a tool that was listed
-    /// with `"taskSupport": "required"`.
+    /// with `"taskSupport": "required"`. `"wait": true` of `tasks/get` waits until the task is finished, and lets its
+    /// questions come; the other options are for each look.
     pub fn request(&self, op: u64, method: &str, params: Option<RawJson>, options: &str) {
         let prepared = self.connected().and_then(|client| Ok((client, CallOptions::parse(options)?)));
         let bridge = self.bridge.clone();
@@ -292,9 +300,74 @@ impl Client {
                 let done = move |outcome: Result<RawJson>| {
                     finish.with(outcome.and_then(|result| check(&result).map(|()| result)));
                 };
+                if options.wait && method == "tasks/get" {
+                    return client.wait_for_task(params.as_ref(), options, Box::new(done));
+                }
                 client.start(method, params, &options, Box::new(done))
             }
         });
+    }
+
+    /// There is somebody in the host who hears of notifications: from now on the events `notification` bring the changes
+    /// of lists in every revision. Modern servers tell only those who listen, so a host with nobody to hear leaves this.
+    pub fn hear_changes(&self) {
+        let mut handlers = lock(&self.handlers);
+        *handlers = std::mem::take(&mut *handlers).hearing(true);
+        drop(handlers);
+        let client = self.connected();
+        if let Ok(client) = client {
+            client.hear_lists(Box::new(drop));
+        }
+    }
+
+    /// Listens to what `filter` asks for, a `SubscriptionFilter` as JSON, under a number of the host's own that is used
+    /// once; settles what the server tells of: `{"toolsListChanged"?, "promptsListChanged"?, "resourcesListChanged"?,
+    /// "resourceSubscriptions"?}`. Whoever settles it early ends the listener all the same: it may have begun already.
+    pub fn listen(&self, op: u64, listener: u64, filter: &str) {
+        let filter = serde_json::from_str(filter).map_err(|e| Error::misuse(format!("listen: {e}")));
+        let prepared = self.connected().and_then(|client| Ok((client, filter?)));
+        let (bridge, all, state) = (self.bridge.clone(), self.listening.clone(), self.state.clone());
+        self.bridge.spawn(op, async move {
+            let (client, filter) = prepared?;
+            let listening = client.listen(filter).await?;
+            let honoured = RawJson::from_value(&listening.honoured());
+            let before = lock(&all).insert(listener, Arc::new(listening));
+            drop(before);
+            // Given up, or closed, before it was there to be ended?
+            if !lock(&bridge.0.ops).contains_key(&op) || !matches!(*lock(&state), State::Connected(_)) {
+                let gone = lock(&all).remove(&listener);
+                drop(gone);
+            }
+            Ok(honoured)
+        });
+    }
+
+    /// Takes the next change of a listener: settles `{"method", "uri"?}`, and `null` after the last one. What is settled
+    /// early is taken all the same when it was there already. Of a client that was closed it fails with
+    /// [`Closed`](crate::ErrorKind::Closed).
+    pub fn next_change(&self, op: u64, listener: u64) {
+        let listening = lock(&self.listening).get(&listener).cloned();
+        let gone = if listening.is_none() { self.connected().map(drop) } else { Ok(()) };
+        self.bridge.spawn(op, async move {
+            gone?;
+            let next = match &listening {
+                Some(listening) => listening.shared_next().await.transpose()?,
+                None => None,
+            };
+            Ok(match next {
+                None => RawJson::trusted("null"),
+                Some(change) => match change.uri() {
+                    Some(uri) => RawJson::from_value(&json!({"method": change.method(), "uri": uri})),
+                    None => RawJson::from_value(&json!({"method": change.method()})),
+                },
+            })
+        });
+    }
+
+    /// No longer listens: who waits for a change gets `null`.
+    pub fn end_listening(&self, listener: u64) {
+        let gone = lock(&self.listening).remove(&listener);
+        gone.iter().for_each(|listening| listening.end());
     }
 
     /// Sends a notification.
@@ -305,6 +378,12 @@ impl Client {
         self.connected()?.notify(method, params)
     }
 
+    /// The id of the legacy HTTP session as it is now; it changes when the server loses the session.
+    #[must_use]
+    pub fn session_id(&self) -> Option<String> {
+        self.connected().ok()?.session_id()
+    }
+
     /// Ends the connection in order, also one that is being opened; settles `{}`. What is asked for from now on fails with
     /// [`Closed`](crate::ErrorKind::Closed).
     pub fn close(&self, op: u64) {
@@ -312,19 +391,27 @@ impl Client {
         if let State::Connecting(closed) = &before {
             closed.set();
         }
+        let listening = self.listening.clone();
         self.bridge.spawn(op, async move {
             if let State::Connected(client) = before {
                 client.close().await;
             }
+            let listening = std::mem::take(&mut *lock(&listening));
+            drop(listening);
             Ok(RawJson::empty_object())
         });
     }
 
-    /// `{"awaited", "timing"?}`: requests that wait for an answer, and what the built-in middleware counted.
+    /// `{"awaited", "cache", "timing"?}`: requests that wait for an answer, what was kept of the server's answers and what
+    /// that was good for (`{"entries", "bytes", "hits", "misses", "stale"}`), and what the built-in middleware counted.
     #[must_use]
     pub fn metrics(&self) -> RawJson {
-        let awaited = self.connected().map_or(0, |client| client.awaited());
-        let mut members = Map::from_iter([("awaited".to_owned(), awaited.into())]);
+        let client = self.connected().ok();
+        let awaited = client.as_ref().map_or(0, client::Client::awaited);
+        let client::CacheUsage { entries, bytes, hits, misses, stale } =
+            client.map(|client| client.cache_usage()).unwrap_or_default();
+        let cache = json!({"entries": entries, "bytes": bytes, "hits": hits, "misses": misses, "stale": stale});
+        let mut members = Map::from_iter([("awaited".to_owned(), awaited.into()), ("cache".to_owned(), cache)]);
         members.extend(timing_of(&self.timing).map(|timing| ("timing".to_owned(), timing)));
         RawJson::from_value(&members)
     }

@@ -9,6 +9,8 @@ mod cork;
 mod group;
 #[cfg(feature = "http")]
 mod http;
+#[cfg(feature = "runtime")]
+mod input;
 mod lifespan;
 mod middleware;
 mod running;
@@ -25,7 +27,7 @@ pub use client::Client;
 pub use group::ClientGroup;
 #[cfg(feature = "http")]
 pub use http::HttpEndpoint;
-pub use server::{Server, check_form};
+pub use server::{Server, check_form, check_pages};
 
 use cork::Cork;
 
@@ -99,6 +101,9 @@ pub enum Answer {
     Failed(String),
     /// A JSON-RPC error.
     Error(Error),
+    /// What the client has to answer first: `{"inputRequests"?: {key: {"method", "params"?}}, "state"?: any}`. The handler
+    /// is called again with [`Bridge::input`] filled.
+    InputRequired(RawJson),
 }
 
 impl Delivery {

@@ -23,6 +23,13 @@ impl Bridge {
             Answer::Text(text) => reply.text(text),
             Answer::Failed(text) => reply.failed(text),
             Answer::Error(error) => reply.error(error),
+            #[cfg(feature = "runtime")]
+            Answer::InputRequired(text) => match super::input::read(&text) {
+                Ok(input) => reply.input_required(input),
+                Err(error) => reply.error(error),
+            },
+            #[cfg(not(feature = "runtime"))]
+            Answer::InputRequired(_) => reply.error(Error::misuse("InputRequired needs a runtime")),
         }
         true
     }
@@ -62,6 +69,18 @@ impl Bridge {
             context.set_status(message);
             true
         })
+    }
+
+    /// Lets a running call go on as a task. `Ok(false)`: its client takes none, or the server has none, and nothing has
+    /// changed. What it asks from now on settles as anything asked.
+    ///
+    /// # Errors
+    /// As [`Context::run_as_task`]; [`Cancelled`](crate::ErrorKind::Cancelled): the call is not running any more.
+    pub fn run_as_task(&self, key: u64) -> Result<bool> {
+        match self.running(key) {
+            Some(context) => context.run_as_task(),
+            None => Err(Error::cancelled("the call is not running any more")),
+        }
     }
 
     /// Sends a log message of a running call. `Ok(false)`: nobody wants it.

@@ -11,7 +11,8 @@ use crate::call::{Context, Handler, Reply};
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::middleware::Timing;
-use crate::model::{Prompt, Resource, ResourceTemplate, Tool};
+use crate::model::{CacheHints, Prompt, Resource, ResourceTemplate, Tool};
+use crate::protocol::revision::visits;
 #[cfg(feature = "files")]
 use crate::server::files::{Directory, File};
 use crate::server::{self, Kind, Parameters, ServerOptions};
@@ -24,6 +25,7 @@ struct AddOptions {
     completions: BTreeMap<String, u32>,
     enabled: Option<bool>,
     replace: bool,
+    cache: CacheHints,
 }
 
 /// What a host says of a file or a directory.
@@ -37,12 +39,14 @@ struct FileOptions {
     max_files: Option<usize>,
     max_bytes: Option<u64>,
     directory: Option<bool>,
+    cache: CacheHints,
 }
 
 struct Added {
     parameters: Parameters,
     enabled: Option<bool>,
     replace: bool,
+    hints: CacheHints,
 }
 
 pub(super) fn kind_of(name: &str) -> Result<Kind> {
@@ -89,7 +93,10 @@ pub(super) fn add(
     };
     // First, so that the host hears of it whatever is wrong with the rest.
     let handler = host(handler);
-    let Added { parameters, enabled, replace } = parameters(&host, options)?;
+    let Added { parameters, enabled, replace, hints } = parameters(&host, options)?;
+    if hints != CacheHints::new() && !matches!(kind, Kind::Resource | Kind::ResourceTemplate) {
+        return Err(Error::misuse("options: option \"cache\": only what is read has it, a resource or a template"));
+    }
     let name = match kind {
         Kind::Tool => {
             let tool = Tool::parse(definition)?;
@@ -103,7 +110,7 @@ pub(super) fn add(
             name
         }
         Kind::Resource => {
-            let resource = Resource::parse(definition)?;
+            let resource = Resource::parse(definition)?.cache(hints);
             let name = name_of(kind, resource.members());
             match place {
                 Place::Server(server) if replace => server.replace_resource(resource, handler)?,
@@ -114,7 +121,7 @@ pub(super) fn add(
             name
         }
         Kind::ResourceTemplate => {
-            let template = ResourceTemplate::parse(definition)?;
+            let template = ResourceTemplate::parse(definition)?.cache(hints);
             let name = name_of(kind, template.members());
             match place {
                 Place::Server(server) if replace => server.replace_resource_template(template, parameters, handler)?,
@@ -186,7 +193,7 @@ fn parameters(host: &dyn Fn(u32) -> Arc<dyn Handler>, options: &str) -> Result<A
     for (name, handler) in options.completions {
         parameters.completions.push((name, host(handler)));
     }
-    Ok(Added { parameters, enabled: options.enabled, replace: options.replace })
+    Ok(Added { parameters, enabled: options.enabled, replace: options.replace, hints: options.cache })
 }
 
 impl Server {
@@ -218,7 +225,8 @@ impl Server {
     /// `prompt`, `definition` the schema's `Tool`, `Resource`, `ResourceTemplate` or `Prompt` as JSON, `handler` names
     /// the host's function: it gets the arguments, `{"uri"}`, the template's variables, or the prompt's arguments.
     /// `options` are `""` or JSON: `{"parameters"?: JSON Schema of variables or arguments, "completions"?: {name:
-    /// handler}, "enabled"?: bool, "replace"?: bool}`. With `replace` it takes the place of what has its name, URI or URI
+    /// handler}, "enabled"?: bool, "replace"?: bool, "cache"?: {"ttl"?: seconds, "scope"?}}`; `cache` is how long what is
+    /// read of a resource or a template keeps, and for whom. With `replace` it takes the place of what has its name, URI or URI
     /// template, and is hidden when that is, unless `enabled` says otherwise; what is not there yet is added. When nothing
     /// will call a handler any more that was replaced or removed, the event `released` `{"handler"}` of source 0 says so.
     ///
@@ -229,7 +237,7 @@ impl Server {
     }
 
     /// Adds a file or a directory as resources. `options` are JSON: `{"path", "uri", "hidden"?: bool, "max_files"?,
-    /// "max_bytes"?, "directory"?: bool}`; a directory's files have the URI with their path behind it. `directory` says
+    /// "max_bytes"?, "directory"?: bool, "cache"?: {"ttl"?, "scope"?}}`; a directory's files have the URI with their path behind it. `directory` says
     /// which of both it has to be; without it, what is there decides.
     ///
     /// # Errors
@@ -240,17 +248,16 @@ impl Server {
         let options: FileOptions = crate::options::read("files", options)?;
         let path = std::path::PathBuf::from(&options.path);
         if options.directory.unwrap_or_else(|| path.is_dir()) {
-            let mut directory = Directory::new(path, &options.uri)?.hidden(options.hidden);
+            let mut directory = Directory::new(path, &options.uri)?.hidden(options.hidden).cache(options.cache);
             if let Some(most) = options.max_files {
                 directory = directory.max_files(most);
             }
             if let Some(most) = options.max_bytes {
                 directory = directory.max_bytes(most);
             }
-            self.server.add_directory(directory);
-            return Ok(());
+            return self.server.add_directory(directory);
         }
-        let mut file = File::new(path, &options.uri)?;
+        let mut file = File::new(path, &options.uri)?.cache(options.cache);
         if let Some(most) = options.max_bytes {
             file = file.max_bytes(most);
         }
@@ -377,8 +384,8 @@ impl Server {
 }
 
 impl server::Server {
-    /// The server's gauges as a JSON object: `connections` (pipes and sockets), `in_flight` (calls of all transports),
-    /// `tasks` (kept, finished or not), and of HTTP `sessions` and `streams`.
+    /// The server's gauges as a JSON object: `connections` (pipes, sockets and clients in this process), `in_flight` (calls of all transports),
+    /// `listeners` (clients that listen), `tasks` (kept, finished or not), and of HTTP `sessions` and `streams`.
     #[must_use]
     pub fn metrics(&self) -> serde_json::Value {
         let usage = self.usage();
@@ -387,9 +394,20 @@ impl server::Server {
             "sessions": usage.sessions,
             "in_flight": usage.in_flight,
             "streams": usage.streams,
+            "listeners": usage.listeners,
             "tasks": usage.tasks,
         })
     }
+}
+
+/// Says whether a user can be sent to these pages, an array of `{"mode": "url", "elicitationId", "url", "message"}`, by
+/// the error −32042.
+///
+/// # Errors
+/// [`Misuse`](crate::ErrorKind::Misuse) saying what is wrong.
+pub fn check_pages(pages: &RawJson) -> Result<()> {
+    let pages: Vec<Value> = pages.to().map_err(|_| Error::misuse("elicitations: expected an array of pages"))?;
+    visits::check(&pages).map_err(Error::misuse)
 }
 
 /// Whether a client can make a form of this JSON Schema, as [`Form::new`](crate::server::Form::new) says.

@@ -1,5 +1,6 @@
 mod around;
 mod groups;
+mod listening;
 mod replacing;
 
 use serde_json::{Value, json};

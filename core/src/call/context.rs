@@ -7,6 +7,8 @@ use serde::Serialize;
 
 use super::handler::{BoxFuture, Handler};
 use super::request::{Answer, CallOptions, Done, Guard, prepared};
+#[cfg(feature = "runtime")]
+use super::rounds::ByHand;
 use super::tasks::{self, Requestor};
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
@@ -58,6 +60,10 @@ pub(crate) trait Link: Send + Sync {
     fn subscribe(&self, uri: &str, begins: bool) -> Result<()>;
     /// Whether this side declared the capability to the peer.
     fn declares(&self, capability: &str) -> bool;
+    /// Whether this side declared the extension to the peer.
+    fn declares_extension(&self, _id: &str) -> bool {
+        false
+    }
     /// What a layer above keeps for this connection.
     fn session(&self) -> &SessionSlot;
     /// Ends the stream that the request's answer goes on; its client comes back for the rest.
@@ -84,6 +90,21 @@ pub(crate) trait Link: Send + Sync {
     }
     /// Says what a task is doing.
     fn set_status(&self, _message: &str) {}
+    /// The request goes on as a task, if its client can take one. Says whether it does.
+    ///
+    /// # Errors
+    /// Why there can be no task more.
+    fn detach(&self, _context: &Context) -> Result<bool> {
+        Ok(false)
+    }
+    /// The task that it has become on its way.
+    fn task_id(&self) -> Option<Arc<str>> {
+        None
+    }
+    /// Whether it does already.
+    fn is_detached(&self) -> bool {
+        false
+    }
 }
 
 /// Time and timers, as those who move bytes have them.
@@ -104,6 +125,9 @@ struct Inner {
     link: Arc<dyn Link>,
     handler: Arc<dyn Handler>,
     cancelled: Signal,
+    /// Where there are no rounds: what its handler asked by hand.
+    #[cfg(feature = "runtime")]
+    by_hand: OnceLock<Box<ByHand>>,
     /// The number under which a bridge knows this request.
     tag: AtomicU64,
 }
@@ -111,7 +135,16 @@ struct Inner {
 impl Context {
     pub(crate) fn new(call: CallId, request: RequestContext, link: Arc<dyn Link>, handler: Arc<dyn Handler>) -> Self {
         let states = request.states.clone();
-        let inner = Inner { call, request, link, handler, cancelled: Signal::default(), tag: AtomicU64::new(0) };
+        let inner = Inner {
+            call,
+            request,
+            link,
+            handler,
+            cancelled: Signal::default(),
+            #[cfg(feature = "runtime")]
+            by_hand: OnceLock::new(),
+            tag: AtomicU64::new(0),
+        };
         Self(Arc::new(inner), states)
     }
 
@@ -159,7 +192,7 @@ impl Context {
             report::say(format_args!("progress {progress} of {total:?} is not reported: expected finite numbers"));
             return;
         }
-        if self.0.request.progress_token.is_some() {
+        if self.0.request.progress_token.is_some() || self.0.link.is_detached() {
             let (call, message) = (self.0.call, message.map(str::to_owned));
             self.0.link.clone().input(Input::Progress { call, progress, total, message });
         }
@@ -167,7 +200,7 @@ impl Context {
 
     /// Whether the peer wants log messages of this level: a server takes none.
     pub(crate) fn is_logged(&self, level: LogLevel) -> bool {
-        if self.0.link.role() == Role::Client {
+        if self.0.link.role() == Role::Client || self.0.link.is_detached() {
             return false;
         }
         let request = &self.0.request;
@@ -216,6 +249,8 @@ impl Context {
             Ok(params)
         });
         match checked {
+            #[cfg(feature = "runtime")]
+            Ok(params) if self.asks_by_rounds(method) => self.ask_by_rounds(method, params, done),
             Ok(params) => {
                 let waiting = self.0.link.clone().waiting();
                 let done: Done = Box::new(move |outcome| {
@@ -235,6 +270,24 @@ impl Context {
                 Box::new(())
             }
         }
+    }
+
+    /// What the handler asked by hand in a revision without rounds.
+    #[cfg(feature = "runtime")]
+    pub(super) fn by_hand(&self) -> &ByHand {
+        self.0.by_hand.get_or_init(Box::default)
+    }
+
+    #[cfg(feature = "runtime")]
+    pub(super) fn asked_by_hand(&self) -> Option<&ByHand> {
+        self.0.by_hand.get().map(|by_hand| &**by_hand)
+    }
+
+    /// Runs the handler again.
+    #[cfg(feature = "runtime")]
+    pub(super) fn run_again(&self, params: RawJson, reply: super::Reply) {
+        let _scope = super::Scope::enter(self);
+        self.0.handler.call(self.clone(), params, reply);
     }
 
     /// Follows the peer's tasks.
@@ -265,6 +318,28 @@ impl Context {
         let params = params.unwrap_or_else(RawJson::empty_object);
         self.0.link.clone().input(Input::Notify { method: row.name, params, related: Some(self.0.call) });
         Ok(())
+    }
+
+    /// Goes on as a task (revision 2026-07-28, extension `io.modelcontextprotocol/tasks`): the client is answered with the
+    /// task at once, may go away, and comes back for the result; what is asked from now on waits in the task until then.
+    /// `false`: the client does not declare the extension, or the server has no tasks (option `tasks`), and nothing has
+    /// changed; so in middleware. A tool that is always to do so says [`task_support`](crate::model::Tool::task_support).
+    ///
+    /// # Errors
+    /// Too many tasks are being worked on; [`Misuse`](crate::ErrorKind::Misuse) when questions of the request wait for
+    /// their answers.
+    pub fn run_as_task(&self) -> Result<bool> {
+        #[cfg(feature = "runtime")]
+        if self.has_asked() {
+            return Err(Error::misuse("the request cannot go on as a task while its questions wait for their answers"));
+        }
+        self.0.link.detach(self)
+    }
+
+    /// The task that the request runs as, if it does.
+    #[must_use]
+    pub fn task_id(&self) -> Option<Arc<str>> {
+        self.0.request.task_id.clone().or_else(|| self.0.link.task_id())
     }
 
     /// Says what the request is doing, for people who look at its task: the task's `statusMessage`. Nothing happens when
@@ -304,6 +379,12 @@ impl Context {
     /// Waits until the peer cancels the request or is gone.
     pub async fn cancelled(&self) {
         self.0.cancelled.wait().await;
+    }
+
+    /// Resolves with the future, unless the request is cancelled before.
+    #[cfg(feature = "runtime")]
+    pub(super) async fn unless_cancelled<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        self.0.cancelled.unless(future).await
     }
 
     /// The peer no longer wants the answer.

@@ -5,6 +5,8 @@ use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{self, Poll};
 
+#[cfg(feature = "runtime")]
+use super::rounds::{self, Input};
 use super::{Context, Scope};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
@@ -43,11 +45,19 @@ pub(crate) trait Shaper: Send + Sync {
 pub struct Reply {
     context: Option<Context>,
     shaper: Option<Arc<dyn Shaper>>,
+    /// What its handler would get again.
+    #[cfg(feature = "runtime")]
+    again: Option<RawJson>,
 }
 
 impl Reply {
     pub(crate) fn new(context: Context, shaper: Option<Arc<dyn Shaper>>) -> Self {
-        Self { context: Some(context), shaper }
+        Self {
+            context: Some(context),
+            shaper,
+            #[cfg(feature = "runtime")]
+            again: None,
+        }
     }
 
     /// A whole result object, such as a `CallToolResult`.
@@ -76,8 +86,39 @@ impl Reply {
         self.send(Err(error));
     }
 
+    /// Instead of an answer: what the client is to be asked. The handler runs again with the answers.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn input_required(mut self, input: Input) {
+        let Some(context) = &self.context else { return };
+        match context.require_input(input) {
+            Ok(None) => self.send(Err(Error::input_required())),
+            Err(error) => self.error(error),
+            Ok(Some(input)) => match self.again.take() {
+                Some(params) => rounds::ask_by_requests(context.clone(), input, params, self),
+                None => {
+                    let error = rounds::no_rounds(context.request());
+                    self.error(error);
+                }
+            },
+        }
+    }
+
+    /// Whose handler gets these parameters when it runs again.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn for_again(mut self, context: &Context, params: &RawJson) -> Self {
+        if rounds::may_ask(context.request()) {
+            self.again = Some(params.clone());
+        }
+        self
+    }
+
     /// Answers for a failure that is not for the peer, and reports it.
     pub(crate) fn hidden(self, kind: &str, error: &HiddenError) {
+        // It may have failed because it was stopped at a question.
+        #[cfg(feature = "runtime")]
+        if self.context.as_ref().is_some_and(|context| context.has_asked()) {
+            return self.send(Err(Error::input_required()));
+        }
         let message = match &self.shaper {
             Some(shaper) => {
                 shaper.failures().report(shaper.name(), &shaper.subject(), kind, error);
@@ -96,12 +137,20 @@ impl Reply {
         // Taken last: whatever happens before, dropping this answers.
         let Some(context) = &self.context else { return };
         let revision = context.request().revision;
-        let outcome = match (&self.shaper, outcome) {
+        #[cfg(feature = "runtime")]
+        let asked = context.instead(&outcome);
+        #[cfg(not(feature = "runtime"))]
+        let asked = None;
+        let outcome = match (&self.shaper, asked, outcome) {
             _ if context.is_cancelled() => Err(Error::cancelled("the request was cancelled")),
-            (Some(shaper), Ok(payload)) => report::guarded("making an answer", || shaper.shape(payload, revision))
-                .unwrap_or_else(|| Err(Error::rpc(code::INTERNAL_ERROR, "the answer cannot be sent: internal error"))),
-            (None, Ok(Payload::Failed(text))) => Err(Error::rpc(code::INTERNAL_ERROR, text)),
-            (_, outcome) => outcome,
+            // Whatever the handler made of it: there is no answer before its questions have theirs.
+            (_, Some(asked), _) => asked,
+            (Some(shaper), None, Ok(payload)) => report::guarded("making an answer", || {
+                shaper.shape(payload, revision)
+            })
+            .unwrap_or_else(|| Err(Error::rpc(code::INTERNAL_ERROR, "the answer cannot be sent: internal error"))),
+            (None, None, Ok(Payload::Failed(text))) => Err(Error::rpc(code::INTERNAL_ERROR, text)),
+            (_, None, outcome) => outcome,
         };
         if let Some(context) = self.context.take() {
             context.link().clone().complete(context.call(), outcome);

@@ -18,6 +18,7 @@ use super::request::{Done, Guard};
 use super::{Answer, Context, Handler, Link, Reply, tasks};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
+use crate::protocol::revision::shape;
 use crate::protocol::{Call, CallId, RequestContext};
 
 /// A request on its way to what answers it.
@@ -118,10 +119,13 @@ pub(crate) struct Around(Links);
 #[derive(Default)]
 struct Passing(Mutex<Ties>);
 
-/// The tasks that were made of a request. Those of which the peer does not hear by its answer are nobody's.
+/// What a request has come to inside of the middleware.
 #[derive(Default)]
 struct Ties {
+    /// The tasks that were made of it. Those of which the peer does not hear by its answer are nobody's.
     tasks: Vec<(Arc<str>, Stop)>,
+    /// What the middleware was answered last.
+    given: Option<RawJson>,
     over: bool,
 }
 
@@ -143,12 +147,21 @@ impl Passing {
         }
     }
 
-    /// The request is answered with this, or not at all.
-    fn end(&self, answer: Option<&RawJson>) {
+    /// This is on its way to the middleware.
+    fn give(&self, answer: &RawJson) {
+        let mut ties = self.lock();
+        if !ties.over {
+            ties.given = Some(answer.clone());
+        }
+    }
+
+    /// The request is answered with this, or not at all. Gives back what the middleware was answered.
+    fn end(&self, answer: Option<&RawJson>) -> Option<RawJson> {
         let mut ties = self.lock();
         ties.over = true;
+        let given = ties.given.take();
         if ties.tasks.is_empty() {
-            return;
+            return given;
         }
         let named = answer.and_then(|answer| tasks::created("", answer).ok().flatten());
         // What is kept waits for a cancellation that was before the answer.
@@ -158,6 +171,7 @@ impl Passing {
         ties.tasks = kept;
         drop(ties);
         gone.into_iter().for_each(|(_, stop)| stop());
+        given
     }
 
     fn lock(&self) -> MutexGuard<'_, Ties> {
@@ -186,7 +200,8 @@ impl Around {
         if !link.started(&context) {
             return;
         }
-        let request = Request { method: call.method.name.to_owned(), params: call.params.clone() };
+        let method = call.method.name;
+        let request = Request { method: method.to_owned(), params: call.params.clone() };
         let (outer, ties) = (context.clone(), passing.clone());
         let innermost: Innermost = Arc::new(move |request, context| {
             Answer::of(|done| {
@@ -210,9 +225,12 @@ impl Around {
         let reply = Reply::new(context.clone(), None);
         let future = Next { rest: self.0, at: 0, innermost }.run(request, &context);
         run(context, future, move |ran| {
-            passing.end(if let Ran::Done(Ok(result)) = &ran { Some(result) } else { None });
+            let given = passing.end(if let Ran::Done(Ok(result)) = &ran { Some(result) } else { None });
             match ran {
-                Ran::Done(Ok(result)) => reply.result(result),
+                Ran::Done(Ok(result)) => match check_given(method, &result, given) {
+                    Ok(()) => reply.result(result),
+                    Err(error) => reply.error(error),
+                },
                 Ran::Done(Err(error)) => reply.error(error),
                 Ran::Panicked(_) => reply.error(panicked()),
                 Ran::Cancelled => drop(reply),
@@ -243,6 +261,41 @@ impl Around {
     }
 }
 
+/// What middleware may answer with when it was given an answer: that, as it would go on without it, and as [`check`].
+///
+/// # Errors
+/// As [`check`].
+fn check_given(method: &str, result: &RawJson, given: Option<RawJson>) -> Result<()> {
+    if given.as_ref() == Some(result) {
+        return Ok(());
+    }
+    // What was no such result before is no fault of the middleware either.
+    check(method, result).or_else(|error| match given {
+        Some(given) if check(method, &given).is_err() => Ok(()),
+        _ => Err(error),
+    })
+}
+
+/// What middleware may answer with by itself.
+///
+/// # Errors
+/// Something that is no `CallToolResult`, naming what is missing.
+fn check(method: &str, result: &RawJson) -> Result<()> {
+    let members = shape::members(result.get());
+    let has = |name: &str| members.iter().any(|(key, _)| key == name);
+    // A task, and what an extension answers with, are results of other types.
+    if method != "tools/call" || has("task") || has("resultType") {
+        return Ok(());
+    }
+    let content = members.iter().find(|(key, _)| key == "content").map(|(_, value)| value.get());
+    let why = match content {
+        Some(value) if value.starts_with('[') => return Ok(()),
+        Some(_) => "\"content\": expected an array",
+        None => "\"content\": missing (required)",
+    };
+    Err(Error::rpc(code::INTERNAL_ERROR, format!("middleware's answer to \"tools/call\" is no CallToolResult: {why}")))
+}
+
 fn panicked() -> Error {
     Error::rpc(code::INTERNAL_ERROR, "middleware failed: panic")
 }
@@ -253,6 +306,21 @@ impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.cancel(None);
     }
+}
+
+/// Has somebody answer a request that did not come by itself, but inside of something else. Dropping what is returned
+/// cancels.
+pub(crate) fn inside(
+    link: &Arc<dyn Link>,
+    facts: RequestContext,
+    done: Done,
+    answer: impl FnOnce(&Arc<dyn Link>),
+) -> Guard {
+    let outward: Arc<dyn Link> = Arc::new(Outward(link.clone()));
+    let context = Context::new(CallId::new(0), facts, outward, Arc::<Passing>::default());
+    let (caught, guard) = Caught::within(&context, done);
+    answer(&caught);
+    guard
 }
 
 /// Runs a handler within a request that is running already, such as a host's middleware. Dropping the answer cancels it.

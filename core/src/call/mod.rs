@@ -7,6 +7,8 @@ mod context;
 mod handler;
 mod middleware;
 mod request;
+#[cfg(feature = "runtime")]
+pub(crate) mod rounds;
 mod scope;
 pub(crate) mod tasks;
 
@@ -20,11 +22,12 @@ pub(crate) use middleware::Chain;
 pub use middleware::ConcurrencyLimit;
 #[cfg(feature = "runtime")]
 pub(crate) use middleware::handled;
+pub(crate) use middleware::inside;
 pub use middleware::{Logging, MethodTiming, Middleware, Next, RateLimit, Request, RequestRecord, Timing};
-pub use request::{Answer, CallOptions};
-pub(crate) use request::{Done, Guard, prepared};
+pub use request::{Answer, CacheMode, CallOptions};
+pub(crate) use request::{Done, Guard, Told, prepared};
 pub(crate) use scope::Scope;
 #[cfg(feature = "tracing")]
 pub(crate) use scope::current;
 pub use tasks::TaskOptions;
-pub(crate) use tasks::Tasks;
+pub(crate) use tasks::{Detachable, Listened, Tasks, may_be_task};

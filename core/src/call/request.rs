@@ -18,6 +18,22 @@ pub(crate) type Guard = Box<dyn Send + Sync>;
 /// Hears of a request's outcome, once.
 pub(crate) type Done = Box<dyn FnOnce(Result<RawJson>) + Send>;
 
+/// What a request has to do with the answers that a client keeps (revision 2026-07-28).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CacheMode {
+    /// A kept answer that is fresh is given; else the server's is, and kept.
+    #[default]
+    Default,
+    /// The server is asked, and its answer kept instead of the one before.
+    Refresh,
+    /// The server is asked; what is kept stays as it is.
+    Bypass,
+}
+
+/// Hears what is told on a listen stream: the method and the parameters of each notification.
+pub(crate) type Told = Arc<dyn Fn(&str, Option<RawJson>) + Send + Sync>;
+
 /// How one request is to be made.
 #[derive(Clone, Default)]
 #[non_exhaustive]
@@ -25,6 +41,8 @@ pub struct CallOptions {
     /// Time without an answer or progress after which the request is given up; `None` is the client's default, and no
     /// limit for what a handler asks: its call has one. Zero is no limit.
     pub timeout: Option<Duration>,
+    /// The time is the client's own (`request_timeout`), not this request's.
+    pub(crate) by_default: bool,
     /// Time after which the request is given up, progress or not; `None` and zero are no limit.
     pub max_timeout: Option<Duration>,
     /// Asks for progress: called with `{progress, total?, message?}`, from any thread.
@@ -37,8 +55,14 @@ pub struct CallOptions {
     /// Has the request run as a task of the peer (revision 2025-11-25), and finishes with the task's result. Given up, it
     /// cancels the task. [`Unsupported`](crate::ErrorKind::Unsupported) when the peer does not declare that.
     pub task: Option<TaskMetadata>,
+    /// Whether an answer that the client has kept will do, and whether the new one is kept. For requests of clients.
+    pub cache: CacheMode,
     /// Progress is heard after the answer, too, until what guards the request is dropped.
     pub(crate) lasting: bool,
+    /// It opens a listen stream, of which this hears.
+    pub(crate) told: Option<Told>,
+    /// Of `tasks/get`: asks again and again until the task is finished, and lets its questions come.
+    pub(crate) wait: bool,
 }
 
 impl CallOptions {
@@ -83,6 +107,13 @@ impl CallOptions {
         self
     }
 
+    /// Says whether an answer that the client has kept will do, and whether the new one is kept.
+    #[must_use]
+    pub fn cache(mut self, mode: CacheMode) -> Self {
+        self.cache = mode;
+        self
+    }
+
     /// Has the request run as a task, which lives for this time or for as long as the peer likes.
     #[must_use]
     pub fn task(mut self, ttl: Option<Duration>) -> Self {
@@ -92,7 +123,7 @@ impl CallOptions {
     }
 
     /// Reads `{"timeout": seconds|null, "max_timeout": seconds, "progress": bool, "idempotent": bool, "task": {"ttl"?:
-    /// milliseconds}}`. The `bool` says whether progress is wanted; whoever reads this has the function to call.
+    /// milliseconds}, "cache": "default"|"refresh"|"bypass", "wait": bool}`. The `bool` says whether progress is wanted; whoever reads this has the function to call.
     pub(crate) fn parse(text: &str) -> Result<(Self, bool)> {
         let mut options = Self::default();
         if text.is_empty() {
@@ -126,11 +157,25 @@ impl CallOptions {
                 "task" => {
                     return Err(Error::misuse(format!("request option \"task\": expected an object, got {value}")));
                 }
+                "cache" if value.is_null() => {}
+                "cache" => {
+                    options.cache = match value.as_str() {
+                        Some("default") => CacheMode::Default,
+                        Some("refresh") => CacheMode::Refresh,
+                        Some("bypass") => CacheMode::Bypass,
+                        _ => {
+                            let expected = "\"default\", \"refresh\" or \"bypass\"";
+                            let why = format!("request option \"cache\": expected {expected}, got {value}");
+                            return Err(Error::misuse(why));
+                        }
+                    };
+                }
                 "idempotent" => options.idempotent = value.as_bool().unwrap_or(false),
+                "wait" => options.wait = value.as_bool().unwrap_or(false),
                 _ => {
                     return Err(Error::misuse(format!(
                         "request option {name:?}: unknown, expected \"timeout\", \"max_timeout\", \"progress\", \
-                         \"idempotent\" or \"task\""
+                         \"idempotent\", \"task\", \"cache\" or \"wait\""
                     )));
                 }
             }
@@ -148,7 +193,8 @@ impl std::fmt::Debug for CallOptions {
             .field("meta", &self.meta)
             .field("idempotent", &self.idempotent)
             .field("task", &self.task)
-            .finish()
+            .field("cache", &self.cache)
+            .finish_non_exhaustive()
     }
 }
 

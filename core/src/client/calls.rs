@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::cache::{Cache, CacheUsage, Look};
+use super::handlers::Handlers;
+use super::listening::Hub;
 use super::tasks::Known;
 use crate::call::{Answer, CallOptions, Chain, Done, Guard, Link, Request, prepared};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
 use crate::model::{CallToolResult, Capabilities};
-use crate::protocol::revision::{Method, Revision};
+use crate::protocol::revision::{Era, Method, Revision};
 use crate::protocol::{Input, Opening, RequestContext};
 
 /// Ends a connection in order.
@@ -19,6 +22,8 @@ pub(crate) trait Closer: Send + Sync {
     fn session_id(&self) -> Option<String> {
         None
     }
+    /// A list of tools that another client got of this server.
+    fn listed_elsewhere(&self, _result: &RawJson) {}
     /// Whether the server turned out to speak the oldest HTTP transport.
     fn is_pair(&self) -> bool {
         false
@@ -35,6 +40,9 @@ pub(crate) struct Connected {
     pub(crate) transport: &'static str,
     pub(crate) middleware: Chain,
     pub(crate) known: Arc<Known>,
+    pub(crate) handlers: Handlers,
+    pub(crate) cache: Arc<Cache>,
+    pub(crate) hub: Arc<Hub>,
 }
 
 /// A connected client. A clone is the same connection; it ends with [`close`](Self::close) or the last clone.
@@ -74,13 +82,22 @@ impl Client {
         self.connected.opening.instructions.as_deref()
     }
 
+    /// What the server answered when the connection was opened, as it came, with `_meta` and the members that this
+    /// version does not know: the result of `initialize`, in modern revisions that of `server/discover`.
+    #[must_use]
+    pub fn initialize_result(&self) -> &RawJson {
+        &self.connected.opening.result
+    }
+
     /// The id of the legacy HTTP session, when the server gave one. It changes when the server loses the session.
     #[must_use]
     pub fn session_id(&self) -> Option<String> {
         self.connected.closer.session_id()
     }
 
-    /// Sends any request. Dropping the future cancels it at the server.
+    /// Sends any request. Dropping the future cancels it at the server. A result that asks for input (revision 2026-07-28)
+    /// is answered by this client's handlers, and `inputResponses` and `requestState` of the next round are those of that,
+    /// whatever the parameters had.
     ///
     /// # Errors
     /// [`Rpc`](ErrorKind::Rpc) for the server's error, [`Timeout`](ErrorKind::Timeout), [`Closed`](ErrorKind::Closed),
@@ -115,7 +132,18 @@ impl Client {
 
     /// Sends a request and, where it becomes a task, follows that to its result.
     fn perform(&self, method: &str, params: Option<RawJson>, options: &CallOptions, done: Done) -> Guard {
+        let done = match self.subscription(method, params.as_ref(), options, done) {
+            Ok(guard) => return guard,
+            Err(done) => done,
+        };
+        #[cfg(feature = "runtime")]
+        let done = match self.extended(method, params.as_ref(), options, done) {
+            Ok(guard) => return guard,
+            Err(done) => done,
+        };
         match self.as_task(method, params.as_ref(), options) {
+            #[cfg(feature = "runtime")]
+            Ok(None) if self.may_be_asked(method) => self.send_rounds(method, params, options, done),
             Ok(None) => self.send(method, params, options, done),
             Ok(Some(metadata)) => self.requestor().start(method, params, metadata, options.clone(), done),
             Err(error) => {
@@ -125,9 +153,39 @@ impl Client {
         }
     }
 
-    /// Sends a request as it stands.
+    /// Whether the answer to this may be questions.
+    #[cfg(feature = "runtime")]
+    fn may_be_asked(&self, method: &str) -> bool {
+        self.revision().era() == Era::Modern && Method::find(method).is_some_and(|row| row.input_required)
+    }
+
+    /// Sends a request as it stands, unless there is an answer that was kept.
     pub(super) fn send(&self, method: &str, params: Option<RawJson>, options: &CallOptions, done: Done) -> Guard {
+        let connected = &self.connected;
+        let now = || connected.link.clock().now();
+        match connected.cache.look(now, self.revision(), method, params.as_ref(), options) {
+            Look::Plain => self.transmit(method, params, options, done),
+            // What is kept is no sign of life.
+            Look::Hit(_) if connected.hub.over.is_set() => self.transmit(method, params, options, done),
+            Look::Hit(result) => {
+                if connected.cache.is_shared && method == "tools/list" {
+                    // Another client has listed them; its transport has learnt from that, this one's has not.
+                    connected.closer.listed_elsewhere(&result);
+                }
+                done(Ok(result));
+                Box::new(())
+            }
+            Look::Ask(asked) => {
+                let clock = connected.link.clock();
+                let done = Box::new(move |outcome| done(asked.settle(clock.now(), outcome)));
+                self.transmit(method, params, options, done)
+            }
+        }
+    }
+
+    fn transmit(&self, method: &str, params: Option<RawJson>, options: &CallOptions, done: Done) -> Guard {
         let mut options = options.clone();
+        options.by_default |= options.timeout.is_none();
         options.timeout = options.timeout.or(self.connected.timeout).filter(|timeout| !timeout.is_zero());
         options.max_timeout = options.max_timeout.filter(|timeout| !timeout.is_zero());
         self.connected.link.clone().request(method, params, &options, None, done)
@@ -136,7 +194,8 @@ impl Client {
     /// Sends a notification of the protocol.
     ///
     /// # Errors
-    /// [`Misuse`](ErrorKind::Misuse) for a method that a client does not notify.
+    /// [`Misuse`](ErrorKind::Misuse) for a method that a client does not notify, and for changes of roots that were not
+    /// declared.
     pub fn notify(&self, method: &str, params: Option<RawJson>) -> Result<()> {
         let row = Method::find(method).filter(|m| m.notification && m.from_client() && m.exists_in(self.revision()));
         let Some(row) = row else {
@@ -145,9 +204,23 @@ impl Client {
                 self.revision()
             )));
         };
+        if let Some(capability) = row.capability.filter(|capability| !self.connected.link.declares(capability)) {
+            let message = format!("{method:?} was not sent: the client does not declare the capability {capability:?}");
+            return Err(Error::misuse(message));
+        }
         let params = params.unwrap_or_else(RawJson::empty_object);
         self.connected.link.clone().input(Input::Notify { method: row.name, params, related: None });
         Ok(())
+    }
+
+    /// Tells the server that the client's roots are others now: of a client whose roots are a function
+    /// ([`Handlers::answer`](super::Handlers::answer)); [`Roots::set`](super::Roots::set) tells it by itself.
+    ///
+    /// # Errors
+    /// [`Misuse`](ErrorKind::Misuse) when the client declared no `roots.listChanged`, and where the revision has no such
+    /// notification.
+    pub fn roots_changed(&self) -> Result<()> {
+        self.notify("notifications/roots/list_changed", None)
     }
 
     /// Calls a tool. A tool that fails is a result with `is_error`, not an error. One that was listed as a tool to be
@@ -193,6 +266,12 @@ impl Client {
     /// As [`request`](Self::request).
     pub async fn ping_with(&self, options: &CallOptions) -> Result<()> {
         self.request("ping", None, options).await.map(drop)
+    }
+
+    /// What was kept of the server's answers, and what that was good for.
+    #[must_use]
+    pub fn cache_usage(&self) -> CacheUsage {
+        self.connected.cache.usage()
     }
 
     /// Requests of this client that wait for an answer.

@@ -6,15 +6,16 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{Stderr, Target};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shortened};
 
 /// Members of an entry that say how to connect; hosts keep other things beside them.
 const MEMBERS: [&str; 8] = ["type", "url", "headers", "command", "args", "env", "cwd", "stderr"];
 
 /// Whether a text is meant as the path of such a file: a URL or a command line may end in one, too.
 pub(super) fn is_path(text: &str) -> bool {
-    let is_url = text.starts_with("http://") || text.starts_with("https://");
-    !is_url && text.ends_with(".json") && (!text.contains(char::is_whitespace) || Path::new(text).is_file())
+    !super::options::is_http(text)
+        && text.ends_with(".json")
+        && (!text.contains(char::is_whitespace) || Path::new(text).is_file())
 }
 
 /// Refuses what ends like the path of such a file that is not there, and begins with no program either.
@@ -94,6 +95,7 @@ pub(super) fn named(text: &str) -> Result<Option<Target>> {
         return pick(servers, server, stderr).map(Some);
     }
     let text = named.text.as_deref().map(str::trim);
+    text.map_or(Ok(()), super::options::check_scheme)?;
     if let Some(file) = named.file.as_deref().or_else(|| text.filter(|text| is_path(text))) {
         return read(Path::new(file), server, stderr).map(Some);
     }
@@ -131,6 +133,12 @@ fn pick(servers: &Map<String, Value>, server: Option<&str>, stderr: Option<&str>
 fn target(name: &str, entry: &Value, stderr: Option<&str>) -> Result<Target> {
     let bad = |why: &str| Error::misuse(format!("server {name:?}: {why}"));
     let entry = entry.as_object().ok_or_else(|| bad("expected an object"))?;
+    if let Some(disabled) = entry.get("disabled").filter(|value| !value.is_boolean() && !value.is_null()) {
+        return Err(bad(&format!(
+            "\"disabled\": expected true or false, got {}",
+            shortened(&disabled.to_string(), 60)
+        )));
+    }
     let own = entry.iter().filter(|(name, _)| MEMBERS.contains(&name.as_str()));
     let own = own.map(|(k, v)| Ok((k.clone(), expanded(v, &variable).map_err(|why| bad(&format!("{k:?}: {why}")))?)));
     let mut own: Map<String, Value> = own.collect::<Result<_>>()?;
@@ -287,6 +295,31 @@ mod tests {
         };
         assert_eq!(target(json!({"command": "my server"})), ("my server".into(), Vec::new(), Stderr::Event));
         assert_eq!(target(json!({"command": "x", "stderr": "discard"})).2, Stderr::Discard);
+    }
+
+    #[test]
+    fn a_mistake_in_one_entry_is_that_entry_s() {
+        let config = json!({"mcpServers": {
+            "good": {"type": "stdio", "command": "x", "disabled": false},
+            "off": {"type": "none", "disabled": true},
+            "maybe": {"command": "x", "disabled": "yes"},
+            "pigeon": {"type": "carrier-pigeon", "url": "http://h"},
+            "mixed": {"type": "http", "command": "x"},
+        }});
+        let Value::Object(config) = config else { panic!("an object") };
+        let found = all(&config, None).expect("servers");
+        let said = |name: &str| {
+            let (_, target) = found.iter().find(|(n, _)| n == name).expect(name);
+            target.as_ref().err().map(|error| error.message().to_owned()).unwrap_or_default()
+        };
+        assert_eq!((found.len(), &*said("good")), (4, ""));
+        assert_eq!(said("maybe"), r#"server "maybe": "disabled": expected true or false, got "yes""#);
+        assert!(
+            said("pigeon").starts_with(r#"server "pigeon": target "type": expected "stdio""#),
+            "{}",
+            said("pigeon")
+        );
+        assert_eq!(said("mixed"), r#"server "mixed": target "type": "http" has a "url", and not a "command""#);
     }
 
     #[test]

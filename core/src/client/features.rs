@@ -4,36 +4,16 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::Client;
+use super::results::{ListPage, ListToolsResult, method, page, typed};
 use crate::call::{Answer, CallOptions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
+use crate::model::{CompleteResult, ReadResourceResult};
 use crate::protocol::{Kind, LogLevel};
-
-/// One page of a list.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct ListPage {
-    /// The definitions, with every member kept, known or not.
-    pub entries: Vec<Map<String, Value>>,
-    /// Where the next page begins; absent on the last one.
-    pub next_cursor: Option<String>,
-}
-
-/// One page of `tools/list`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ListToolsResult {
-    /// The definitions, with every member kept, known or not.
-    pub tools: Vec<Map<String, Value>>,
-    /// Where the next page begins; absent on the last one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<String>,
-}
 
 /// The most pages that listing everything reads.
 const MAX_PAGES: usize = 1000;
@@ -73,8 +53,8 @@ enum State {
     Ready(Option<String>),
     /// The page that begins there is asked for.
     Asking(Answer, Option<String>),
-    /// Entries of the last page that were not taken yet, in reverse, and where the next begins.
-    Has(Vec<Map<String, Value>>, Option<String>),
+    /// The last page, with those entries that were not taken yet, in reverse.
+    Has(ListPage),
     /// The page that begins here could not be had. A stream ends with that; [`next_page`](Pages::next_page) asks again.
     Failed(Option<String>),
     Ended,
@@ -92,9 +72,9 @@ impl Pages {
     }
 
     fn read(&mut self, outcome: Result<RawJson>) -> Result<ListPage> {
-        let page = outcome.and_then(|result| page(self.kind, &result))?;
-        let next_cursor = page.next_cursor.map(|cursor| self.seen.next(self.method(), cursor)).transpose()?;
-        Ok(ListPage { entries: page.entries, next_cursor })
+        let mut page = outcome.and_then(|result| page(self.kind, &result))?;
+        page.next_cursor = page.next_cursor.map(|cursor| self.seen.next(self.method(), cursor)).transpose()?;
+        Ok(page)
     }
 
     /// The next page; none after the last. What the stream has not given of a page yet is one. After an error, or when
@@ -105,13 +85,15 @@ impl Pages {
     pub async fn next_page(&mut self) -> Result<Option<ListPage>> {
         let (asked, cursor) = match std::mem::replace(&mut self.state, State::Ended) {
             State::Ended => return Ok(None),
-            State::Has(mut entries, next_cursor) if !entries.is_empty() => {
-                entries.reverse();
-                self.state = State::after(next_cursor.clone());
-                return Ok(Some(ListPage { entries, next_cursor }));
+            State::Has(mut page) if !page.entries.is_empty() => {
+                page.entries.reverse();
+                self.state = State::after(page.next_cursor.clone());
+                return Ok(Some(page));
             }
-            State::Has(_, None) => return Ok(None),
-            State::Ready(cursor) | State::Failed(cursor) | State::Has(_, cursor) => (None, cursor),
+            State::Has(ListPage { next_cursor: None, .. }) => return Ok(None),
+            State::Ready(cursor) | State::Failed(cursor) | State::Has(ListPage { next_cursor: cursor, .. }) => {
+                (None, cursor)
+            }
             State::Asking(answer, cursor) => (Some(answer), cursor),
         };
         // Should this be dropped, the list is not at its end.
@@ -166,7 +148,7 @@ impl Stream for Pages {
                     Poll::Ready(outcome) => match self.read(outcome) {
                         Ok(mut page) => {
                             page.entries.reverse();
-                            self.state = State::Has(page.entries, page.next_cursor);
+                            self.state = State::Has(page);
                         }
                         Err(error) => {
                             self.state = State::Failed(cursor);
@@ -174,13 +156,12 @@ impl Stream for Pages {
                         }
                     },
                 },
-                State::Has(mut entries, next) => match (entries.pop(), next) {
-                    (Some(entry), next) => {
-                        self.state = State::Has(entries, next);
+                State::Has(mut page) => match page.entries.pop() {
+                    Some(entry) => {
+                        self.state = State::Has(page);
                         return Poll::Ready(Some(Ok(entry)));
                     }
-                    (None, Some(next)) => self.state = State::Ready(Some(next)),
-                    (None, None) => {}
+                    None => self.state = State::after(page.next_cursor),
                 },
             }
         }
@@ -191,35 +172,6 @@ impl std::fmt::Debug for Pages {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Pages").field("method", &self.method()).finish_non_exhaustive()
     }
-}
-
-const fn method(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Tool => "tools/list",
-        Kind::Resource => "resources/list",
-        Kind::ResourceTemplate => "resources/templates/list",
-        Kind::Prompt => "prompts/list",
-    }
-}
-
-/// Reads one page.
-fn page(kind: Kind, result: &RawJson) -> Result<ListPage> {
-    let wrong =
-        |why: &str| Error::new(ErrorKind::PeerMisbehaved, format!("result of {}: {why}", method(kind))).received();
-    let mut members: Map<String, Value> = result.to().map_err(|e| wrong(&e.to_string()))?;
-    let entries =
-        members.remove(kind.list_member()).ok_or_else(|| wrong(&format!("{:?}: missing", kind.list_member())))?;
-    let entries = serde_json::from_value(entries).map_err(|e| wrong(&e.to_string()))?;
-    let next_cursor = match members.remove("nextCursor") {
-        None | Some(Value::Null) => None,
-        Some(Value::String(cursor)) => Some(cursor),
-        Some(other) => return Err(wrong(&format!("\"nextCursor\": expected a string, got {other}"))),
-    };
-    Ok(ListPage { entries, next_cursor })
-}
-
-pub(super) fn typed<T: serde::de::DeserializeOwned>(method: &str, result: &RawJson) -> Result<T> {
-    result.to().map_err(|e| Error::new(ErrorKind::PeerMisbehaved, format!("result of {method}: {e}")).received())
 }
 
 impl Client {
@@ -258,6 +210,30 @@ impl Client {
     pub async fn list_tools_page_with(&self, cursor: Option<&str>, options: &CallOptions) -> Result<ListToolsResult> {
         let result = self.list_request(Kind::Tool, cursor, options).await?;
         typed("tools/list", &result)
+    }
+
+    /// One page of the server's resources; `cursor` is the previous page's `next_cursor`.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub async fn list_resources_page(&self, cursor: Option<&str>) -> Result<ListPage> {
+        self.page(Kind::Resource, cursor, &CallOptions::default()).await
+    }
+
+    /// One page of the server's resource templates; `cursor` is the previous page's `next_cursor`.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub async fn list_resource_templates_page(&self, cursor: Option<&str>) -> Result<ListPage> {
+        self.page(Kind::ResourceTemplate, cursor, &CallOptions::default()).await
+    }
+
+    /// One page of the server's prompts; `cursor` is the previous page's `next_cursor`.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub async fn list_prompts_page(&self, cursor: Option<&str>) -> Result<ListPage> {
+        self.page(Kind::Prompt, cursor, &CallOptions::default()).await
     }
 
     /// All the server's tools.
@@ -304,7 +280,7 @@ impl Client {
     ///
     /// # Errors
     /// As [`request`](Self::request); there is none: [`Rpc`](ErrorKind::Rpc) with −32002, or −32602 in newer revisions.
-    pub async fn read_resource(&self, uri: &str) -> Result<Vec<Map<String, Value>>> {
+    pub async fn read_resource(&self, uri: &str) -> Result<ReadResourceResult> {
         self.read_resource_with(uri, &CallOptions::default()).await
     }
 
@@ -312,20 +288,18 @@ impl Client {
     ///
     /// # Errors
     /// As [`read_resource`](Self::read_resource).
-    pub async fn read_resource_with(&self, uri: &str, options: &CallOptions) -> Result<Vec<Map<String, Value>>> {
-        #[derive(Deserialize)]
-        struct ReadResult {
-            contents: Vec<Map<String, Value>>,
-        }
+    pub async fn read_resource_with(&self, uri: &str, options: &CallOptions) -> Result<ReadResourceResult> {
         let params = RawJson::from_value(&json!({"uri": uri}));
         let result = self.request("resources/read", Some(params), options).await?;
-        typed::<ReadResult>("resources/read", &result).map(|read| read.contents)
+        typed("resources/read", &result)
     }
 
-    /// Asks for `notifications/resources/updated` of a resource.
+    /// Asks for `notifications/resources/updated` of a resource, which [`Events`](super::Events) hear. Where the revision has
+    /// no such request, the client's own listen stream is replaced by one that tells of it, too.
     ///
     /// # Errors
-    /// As [`request`](Self::request); [`Unsupported`](ErrorKind::Unsupported) when the server has no subscriptions.
+    /// As [`request`](Self::request); [`Unsupported`](ErrorKind::Unsupported) when the server has no subscriptions,
+    /// or in modern revisions does not tell of this resource.
     pub async fn subscribe(&self, uri: &str) -> Result<()> {
         let params = RawJson::from_value(&json!({"uri": uri}));
         self.request("resources/subscribe", Some(params), &CallOptions::default()).await.map(drop)
@@ -371,8 +345,7 @@ impl Client {
     }
 
     /// Completes an argument of a prompt (`Kind::Prompt`) or a variable of a resource template
-    /// (`Kind::ResourceTemplate`), of which the others that are known are `context`. Gives `{"values", "total"?,
-    /// "hasMore"?}`.
+    /// (`Kind::ResourceTemplate`), of which the others that are known are `context`.
     ///
     /// # Errors
     /// As [`request`](Self::request); [`Misuse`](ErrorKind::Misuse) for another kind.
@@ -383,11 +356,7 @@ impl Client {
         argument: &str,
         value: &str,
         context: Option<&Map<String, Value>>,
-    ) -> Result<Map<String, Value>> {
-        #[derive(Deserialize)]
-        struct CompleteResult {
-            completion: Map<String, Value>,
-        }
+    ) -> Result<CompleteResult> {
         let reference = match kind {
             Kind::Prompt => json!({"type": "ref/prompt", "name": name}),
             Kind::Resource | Kind::ResourceTemplate => json!({"type": "ref/resource", "uri": name}),
@@ -401,7 +370,7 @@ impl Client {
         }
         let result =
             self.request("completion/complete", Some(RawJson::from_value(&params)), &CallOptions::default()).await?;
-        typed::<CompleteResult>("completion/complete", &result).map(|result| result.completion)
+        typed("completion/complete", &result)
     }
 
     /// Asks for log messages of at least this level, for the whole session.
@@ -415,78 +384,5 @@ impl Client {
     pub(crate) async fn set_log_level_with(&self, level: LogLevel, options: &CallOptions) -> Result<()> {
         let params = RawJson::from_value(&json!({"level": level}));
         self.request("logging/setLevel", Some(params), options).await.map(drop)
-    }
-}
-
-/// How a result of `method` is checked for hosts that read it themselves: the shape that Rust's typed methods need.
-#[cfg(feature = "runtime")]
-pub(crate) fn check_of(method: &str) -> fn(&RawJson) -> Result<()> {
-    /// An object of any members.
-    struct Object;
-    impl<'de> Deserialize<'de> for Object {
-        fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-            deserializer.deserialize_map(Self)
-        }
-    }
-    impl<'de> serde::de::Visitor<'de> for Object {
-        type Value = Self;
-        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("an object")
-        }
-        fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> std::result::Result<Self, A::Error> {
-            while map.next_entry::<serde::de::IgnoredAny, serde::de::IgnoredAny>()?.is_some() {}
-            Ok(self)
-        }
-    }
-    #[derive(Deserialize)]
-    struct Tools {
-        #[serde(rename = "tools")]
-        _tools: Vec<Object>,
-        #[serde(default, rename = "nextCursor")]
-        _next_cursor: Option<String>,
-    }
-    #[derive(Deserialize)]
-    struct Called {
-        #[serde(default, rename = "content")]
-        _content: Vec<Object>,
-        #[serde(default, rename = "isError")]
-        _is_error: bool,
-    }
-    #[derive(Deserialize)]
-    struct Read {
-        #[serde(rename = "contents")]
-        _contents: Vec<Object>,
-    }
-    #[derive(Deserialize)]
-    struct Got {
-        #[serde(rename = "messages")]
-        _messages: Vec<Object>,
-    }
-    #[derive(Deserialize)]
-    struct Completed {
-        #[serde(rename = "completion")]
-        _completion: Values,
-    }
-    #[derive(Deserialize)]
-    struct Values {
-        #[serde(rename = "values")]
-        _values: Vec<String>,
-    }
-    fn fits<T: serde::de::DeserializeOwned>(method: &str, result: &RawJson) -> Result<()> {
-        typed::<T>(method, result).map(drop)
-    }
-    fn pages(kind: Kind, result: &RawJson) -> Result<()> {
-        page(kind, result).map(drop)
-    }
-    match method {
-        "tools/list" => |result| fits::<Tools>("tools/list", result),
-        "tools/call" => |result| fits::<Called>("tools/call", result),
-        "resources/list" => |result| pages(Kind::Resource, result),
-        "resources/templates/list" => |result| pages(Kind::ResourceTemplate, result),
-        "prompts/list" => |result| pages(Kind::Prompt, result),
-        "resources/read" => |result| fits::<Read>("resources/read", result),
-        "prompts/get" => |result| fits::<Got>("prompts/get", result),
-        "completion/complete" => |result| fits::<Completed>("completion/complete", result),
-        _ => |_| Ok(()),
     }
 }

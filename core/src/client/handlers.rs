@@ -1,19 +1,21 @@
 //! What a client does for its server: answers its questions and hears its notifications.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
 use super::events::{Events, NoEvents};
+use super::roots::{Roots, checked};
 use crate::call::{
     Chain, Context, Failures, Handler, Link, Middleware, Reply, RequestHandler, Shaper, TaskOptions, Tasks,
 };
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
 use crate::model::meta::RELATED_TASK;
-use crate::model::{Capabilities, form, sampling::check_sampling};
+use crate::model::{Capabilities, TASKS_EXTENSION, form, sampling::check_sampling};
 use crate::protocol::revision::{Revision, Rules, ask};
-use crate::protocol::{Call, Input, Payload};
+use crate::protocol::{Call, Payload};
+use crate::store::CacheStore;
 
 const SAMPLING: &str = "sampling/createMessage";
 const ELICITATION: &str = "elicitation/create";
@@ -27,24 +29,29 @@ const PAGE_SIZE: usize = 250;
 #[derive(Clone)]
 pub struct Handlers {
     events: Arc<dyn Events>,
+    /// They are there to hear of changes.
+    hears: bool,
     by_method: Vec<(&'static str, Arc<dyn Handler>)>,
     capabilities: Map<String, Value>,
     roots: Option<Roots>,
     middleware: Chain,
     failures: Arc<Failures>,
     tasks: Option<Arc<Tasks>>,
+    store: Option<Arc<dyn CacheStore>>,
 }
 
 impl Default for Handlers {
     fn default() -> Self {
         Self {
             events: Arc::new(NoEvents),
+            hears: false,
             by_method: Vec::new(),
             capabilities: Map::new(),
             roots: None,
             middleware: Chain::default(),
             failures: Arc::default(),
             tasks: None,
+            store: None,
         }
     }
 }
@@ -56,11 +63,23 @@ impl Handlers {
         Self::default()
     }
 
-    /// Hears the server's notifications and what happens to the connection.
+    /// Hears the server's notifications and what happens to the connection. In modern revisions the client listens to
+    /// the changes of all lists that the server tells of, and to the resources that it has subscribed to.
     #[must_use]
     pub fn events(mut self, events: impl Events) -> Self {
         self.events = Arc::new(events);
+        self.hears = true;
         self
+    }
+
+    /// Says whether there is somebody to hear of the changes of lists.
+    pub(crate) fn hearing(mut self, yes: bool) -> Self {
+        self.hears = yes;
+        self
+    }
+
+    pub(crate) fn hears(&self) -> bool {
+        self.hears
     }
 
     /// Answers `sampling/createMessage`. The handler gets the request's parameters and answers with a
@@ -89,8 +108,21 @@ impl Handlers {
         self.answer(ELICITATION, handler.shared(), json!({"form": {}, "url": {}}))
     }
 
+    /// Where answers are kept that may be: with other clients, which were given the same store, or elsewhere. Default: with
+    /// each client on its own ([`CacheOptions`](super::CacheOptions)).
+    #[must_use]
+    pub fn cache(mut self, store: Arc<dyn CacheStore>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    pub(crate) fn store(&self) -> Option<Arc<dyn CacheStore>> {
+        self.store.clone()
+    }
+
     /// Runs sampling and elicitation as tasks, as far as there are handlers for them and the server wants that
-    /// (specification 2025-11-25, tasks, experimental).
+    /// (specification 2025-11-25, tasks, experimental). In 2026-07-28 it declares the extension
+    /// `io.modelcontextprotocol/tasks`: the server may answer calls of tools with tasks, which are followed to their end.
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) naming the option that is wrong.
@@ -163,11 +195,16 @@ impl Handlers {
     pub(crate) fn capabilities(&self, given: Option<&RawJson>) -> Option<RawJson> {
         let mut all = self.capabilities.clone();
         all.extend(self.declared_tasks().map(|tasks| ("tasks".to_owned(), tasks)));
-        if all.is_empty() {
+        if all.is_empty() && self.tasks.is_none() {
             return given.cloned();
         }
         if let Some(Ok(given)) = given.map(RawJson::to::<Map<String, Value>>) {
             all.extend(given);
+        }
+        if self.tasks.is_some()
+            && let Some(extensions) = all.entry("extensions").or_insert_with(|| json!({})).as_object_mut()
+        {
+            extensions.insert(TASKS_EXTENSION.into(), json!({}));
         }
         Some(RawJson::from_value(&all))
     }
@@ -231,7 +268,9 @@ impl Handlers {
         let given = self.by_method.iter().find(|(known, _)| *known == method).map(|(_, handler)| handler.clone());
         let Some(handler) = given else {
             let outcome = match &self.roots {
-                Some(roots) if method == ROOTS => Ok(Payload::Object(roots.result())),
+                Some(roots) if method == ROOTS => {
+                    ask::answer(call.context.revision.rules(), method, &roots.result()).map(Payload::Object)
+                }
                 _ => Err(Error::rpc(code::METHOD_NOT_FOUND, format!("method {method:?} is not served"))),
             };
             return link.clone().complete(call.id, outcome);
@@ -262,89 +301,6 @@ impl std::fmt::Debug for Handlers {
     }
 }
 
-/// The folders and files that a server may look at: what `roots/list` answers. A clone is the same list.
-#[derive(Clone, Default)]
-pub struct Roots(Arc<Mutex<RootsState>>);
-
-#[derive(Default)]
-struct RootsState {
-    list: Vec<Value>,
-    links: Vec<Weak<dyn Link>>,
-}
-
-impl Roots {
-    /// These roots: each a `file://` URI, a path, or `{"uri", "name"?, "_meta"?}`.
-    ///
-    /// # Errors
-    /// [`Misuse`](crate::ErrorKind::Misuse) for what is no `file://` URI.
-    pub fn new(roots: impl IntoIterator<Item = Value>) -> Result<Self> {
-        let all = Self::default();
-        all.lock().list = checked(roots)?;
-        Ok(all)
-    }
-
-    /// Has these roots from now on, and tells the servers.
-    ///
-    /// # Errors
-    /// [`Misuse`](crate::ErrorKind::Misuse) for what is no `file://` URI.
-    pub fn set(&self, roots: impl IntoIterator<Item = Value>) -> Result<()> {
-        let roots = checked(roots)?;
-        let mut state = self.lock();
-        state.list = roots;
-        let links: Vec<Arc<dyn Link>> = state.links.iter().filter_map(Weak::upgrade).collect();
-        drop(state);
-        for link in links {
-            let (method, params) = ("notifications/roots/list_changed", RawJson::empty_object());
-            link.input(Input::Notify { method, params, related: None });
-        }
-        Ok(())
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, RootsState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn result(&self) -> RawJson {
-        RawJson::from_value(&json!({"roots": self.lock().list}))
-    }
-}
-
-impl std::fmt::Debug for Roots {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Roots").field(&self.lock().list).finish()
-    }
-}
-
-fn checked(roots: impl IntoIterator<Item = Value>) -> Result<Vec<Value>> {
-    roots.into_iter().map(root).collect()
-}
-
-/// A root as the schema has it; only files can be roots (specification, roots: "This MUST be a file:// URI").
-fn root(given: Value) -> Result<Value> {
-    let root = match given {
-        Value::String(path) if path.starts_with('/') => json!({"uri": file_uri(&path)}),
-        Value::String(uri) => json!({"uri": uri}),
-        other => other,
-    };
-    match root.get("uri").and_then(Value::as_str) {
-        Some(uri) if uri.starts_with("file://") => Ok(root),
-        _ => Err(Error::misuse(format!("root {root}: \"uri\": expected a file:// URI"))),
-    }
-}
-
-/// The `file://` URI of an absolute path (RFC 8089).
-fn file_uri(path: &str) -> String {
-    let mut uri = String::from("file://");
-    for byte in path.bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {
-            uri.push(char::from(byte));
-        } else {
-            uri.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    uri
-}
-
 /// Makes of what a handler answered what the server's request is answered with.
 struct Answered {
     method: &'static str,
@@ -355,7 +311,7 @@ struct Answered {
 
 impl Answered {
     fn wrong(&self, expected: &str) -> Error {
-        Error::rpc(code::INTERNAL_ERROR, format!("the client's answer to {:?} is none: {expected}", self.method))
+        Error::rpc(code::INTERNAL_ERROR, format!("the client's answer to {:?} does not fit: {expected}", self.method))
     }
 
     fn sampled(&self, given: Value) -> Result<Value> {
@@ -376,55 +332,69 @@ impl Answered {
     }
 
     /// The user's answers, with the form's defaults where they say nothing.
-    fn elicited(&self, given: Value) -> Result<Value> {
-        let mut result = self.decided(given)?;
+    fn elicited(&self, given: Value, whole: bool) -> Result<Value> {
         let asked: Value = self.asked.to().unwrap_or_default();
-        if asked["mode"] == "url" {
+        let is_form = asked["mode"] != "url";
+        let mut result = self.decided(given, whole, is_form.then(|| &asked["requestedSchema"]["properties"]))?;
+        if !is_form {
             return Ok(result);
         }
         if result["action"] == "accept" {
             let content = result["content"].take();
             result["content"] = form::with_defaults(&asked["requestedSchema"], content);
         }
-        form::check_result(Some(&asked["requestedSchema"]), &result).map_err(|why| self.wrong(&why))?;
+        form::check_result(Some(&asked["requestedSchema"]), &result).map_err(|why| {
+            let message = format!("the client's answer to {:?} does not fit the form: {why}", self.method);
+            Error::rpc(code::INTERNAL_ERROR, message)
+        })?;
         Ok(result)
     }
 
-    fn decided(&self, given: Value) -> Result<Value> {
+    /// `whole`: it is meant as a result. What says decline or cancel is never taken for consent, whatever the server calls
+    /// the `fields` of its form; only an accept may be the answers to a form with a field `action`.
+    fn decided(&self, given: Value, whole: bool, fields: Option<&Value>) -> Result<Value> {
         match given {
             Value::Null | Value::Bool(false) => Ok(json!({"action": "decline"})),
             Value::Bool(true) => Ok(json!({"action": "accept"})),
             Value::String(action) if matches!(action.as_str(), "accept" | "decline" | "cancel") => {
                 Ok(json!({"action": action}))
             }
-            Value::Object(members) => match members.get("action").and_then(Value::as_str) {
-                Some("accept" | "decline" | "cancel")
-                    if members.keys().all(|k| ["action", "content", "_meta"].contains(&&**k)) =>
-                {
-                    Ok(Value::Object(members))
+            Value::Object(members) => {
+                let action = members.get("action").and_then(Value::as_str);
+                // No field holds an object, as `content` of a result does.
+                let is_field = !whole
+                    && fields.is_some_and(|fields| fields.get("action").is_some())
+                    && !members.get("content").is_some_and(Value::is_object);
+                match (action, fields) {
+                    (Some("decline" | "cancel"), _) => Ok(Value::Object(members)),
+                    (Some("accept"), _) if !is_field => Ok(Value::Object(members)),
+                    (Some(_), Some(_)) if is_field => Ok(json!({"action": "accept", "content": members})),
+                    (None, Some(_)) => Ok(json!({"action": "accept", "content": members})),
+                    _ => Err(self.wrong("expected \"accept\", \"decline\" or \"cancel\" as \"action\"")),
                 }
-                _ => Ok(json!({"action": "accept", "content": members})),
-            },
+            }
             _ => Err(self.wrong("expected an ElicitResult, an object of answers, or null")),
         }
     }
 
     fn rooted(&self, given: Value) -> Result<Value> {
-        let list = match given {
-            Value::Array(list) => list,
-            Value::Object(mut members) => match members.remove("roots") {
-                Some(Value::Array(list)) => list,
+        let (list, mut result) = match given {
+            Value::Array(list) => (list, Map::new()),
+            Value::Object(mut members) => match members.get_mut("roots").map(Value::take) {
+                Some(Value::Array(list)) => (list, members),
                 _ => return Err(self.wrong("expected an array of roots")),
             },
             _ => return Err(self.wrong("expected an array of roots")),
         };
         let list = checked(list).map_err(|error| self.wrong(error.message()))?;
-        Ok(json!({"roots": list}))
+        result.insert("roots".into(), list.into());
+        Ok(result.into())
     }
 }
 
 impl Shaper for Answered {
     fn shape(&self, payload: Payload, revision: Revision) -> Result<Payload> {
+        let whole = matches!(payload, Payload::Object(_));
         let given: Value = match payload {
             Payload::Object(given) | Payload::Value { value: given, .. } => {
                 given.to().map_err(|_| self.wrong("expected JSON"))?
@@ -434,7 +404,7 @@ impl Shaper for Answered {
         };
         let mut result = match self.method {
             SAMPLING => self.sampled(given)?,
-            ELICITATION => self.elicited(given)?,
+            ELICITATION => self.elicited(given, whole)?,
             ROOTS => self.rooted(given)?,
             _ => given,
         };

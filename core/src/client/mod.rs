@@ -2,27 +2,48 @@
 //!
 //! **Invariant**: no tasks, no sockets. Connecting is the transport's business; here is what comes before and after.
 
+mod cache;
+mod cache_options;
 mod calls;
 mod config;
 mod events;
+#[cfg(feature = "runtime")]
+mod extended_tasks;
 mod features;
 #[cfg(feature = "runtime")]
 mod group;
 mod handlers;
+mod listening;
 mod options;
+mod results;
+mod roots;
+#[cfg(feature = "runtime")]
+mod rounds;
+mod stderr;
 mod tasks;
 
+pub use cache::CacheUsage;
+#[cfg(feature = "runtime")]
+pub(crate) use cache::digest;
+pub(crate) use cache::{Cache, Place};
+pub use cache_options::CacheOptions;
 pub use calls::Client;
 #[cfg(feature = "runtime")]
 pub(crate) use calls::{Closer, Connected};
 pub use events::{Events, NoEvents};
-#[cfg(feature = "runtime")]
-pub(crate) use features::check_of;
-pub use features::{ListPage, ListToolsResult, Pages};
+pub use features::Pages;
 #[cfg(feature = "runtime")]
 pub use group::{ClientGroup, Connect, GroupEntry, GroupListing, GroupOptions, Prefix, Servers};
-pub use handlers::{Handlers, Roots};
-pub use options::{ClientOptions, Stderr, Target};
+pub use handlers::Handlers;
 #[cfg(feature = "runtime")]
-pub(crate) use tasks::Known;
+pub(crate) use listening::Hub;
+pub use listening::{Change, Listening};
+pub use options::{ClientOptions, Target};
+#[cfg(feature = "runtime")]
+pub(crate) use results::check_of;
+pub use results::{ListPage, ListToolsResult};
+pub use roots::Roots;
+pub use stderr::Stderr;
 pub use tasks::{TaskChanges, TaskHandle};
+
+pub use crate::store::{CacheEntry, CacheKey, CacheStore, MemoryCache};

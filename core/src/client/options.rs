@@ -4,12 +4,13 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::{CacheOptions, Stderr};
 use crate::call::TaskOptions;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shortened, shown_url};
 use crate::jsonrpc::{Limits, RawJson};
 use crate::model::{Capabilities, Implementation};
 use crate::options::{seconds, setters};
-use crate::protocol::revision::Revision;
+use crate::protocol::revision::{Revision, spoken};
 use crate::protocol::{Facts, KeepAlive, Role};
 
 /// What a client says of itself and what it will bear. The same names in every language; times in seconds.
@@ -29,7 +30,8 @@ pub struct ClientOptions {
     pub website_url: Option<String>,
     /// The schema's `Icon` objects.
     pub icons: Option<RawJson>,
-    /// Only this revision will do, such as `2025-11-25`. Default: the newest that both sides speak.
+    /// Only this revision will do, such as `2025-11-25`, or only one with handshakes (`legacy`) or without (`modern`).
+    /// Default: the newest that both sides speak.
     pub revision: Option<String>,
     /// Time without an answer or progress after which a request is given up; 0 for none. Default 60.
     pub request_timeout: f64,
@@ -54,6 +56,8 @@ pub struct ClientOptions {
     pub ping_timeout: f64,
     /// Runs sampling and elicitation as tasks, where the server wants that. Default: no tasks.
     pub tasks: Option<TaskOptions>,
+    /// What is kept of the server's answers. Default: what they say may be.
+    pub cache: CacheOptions,
 }
 
 impl Default for ClientOptions {
@@ -78,6 +82,7 @@ impl Default for ClientOptions {
             ping_interval: 0.0,
             ping_timeout: 20.0,
             tasks: None,
+            cache: CacheOptions::default(),
         }
     }
 }
@@ -113,6 +118,7 @@ impl ClientOptions {
         ping_interval: f64;
         ping_timeout: f64;
         tasks: some TaskOptions;
+        cache: CacheOptions;
     }
 
     /// Adds one of the [`headers`](Self#structfield.headers).
@@ -135,6 +141,7 @@ impl ClientOptions {
     pub(crate) fn check(&self) -> Result<()> {
         self.pinned()?;
         KeepAlive::of(self.ping_interval, self.ping_timeout)?;
+        self.cache.check()?;
         self.tasks.as_ref().map_or(Ok(()), TaskOptions::check)?;
         for (name, value) in [
             ("request_timeout", self.request_timeout),
@@ -159,11 +166,8 @@ impl ClientOptions {
     }
 
     pub(crate) fn pinned(&self) -> Result<Option<Revision>> {
-        let Some(name) = &self.revision else { return Ok(None) };
-        Revision::parse(name).map(Some).ok_or_else(|| {
-            let known: Vec<_> = Revision::ALL.iter().map(|r| r.as_str()).collect();
-            Error::misuse(format!("client option \"revision\": expected one of {}, got {name:?}", known.join(", ")))
-        })
+        let spoken = spoken("client", self.revision.as_deref())?;
+        Ok(spoken.first().copied().filter(|_| spoken.len() == 1))
     }
 
     pub(crate) fn timeout(&self) -> Option<Duration> {
@@ -176,44 +180,23 @@ impl ClientOptions {
 
     pub(crate) fn facts(&self) -> Facts {
         let mut info = Implementation::new(self.name.clone(), self.version.clone());
-        info.title.clone_from(&self.title);
-        info.description.clone_from(&self.description);
-        info.website_url.clone_from(&self.website_url);
-        info.icons.clone_from(&self.icons);
+        (info.title, info.description) = (self.title.clone(), self.description.clone());
+        (info.website_url, info.icons) = (self.website_url.clone(), self.icons.clone());
         Facts {
             role: Role::Client,
             info: RawJson::from_value(&info),
             capabilities: self.capabilities.clone().map(Capabilities::new).unwrap_or_default(),
             instructions: None,
-            revisions: Revision::ALL.to_vec(),
+            discovery: crate::model::CacheHints::new(),
+            // Of one that is pinned the negotiation makes sure.
+            revisions: match self.revision.as_deref() {
+                Some(era @ ("legacy" | "modern")) => spoken("client", Some(era)).unwrap_or_default(),
+                _ => Revision::ALL.to_vec(),
+            },
             max_in_flight: self.max_in_flight,
+            max_listeners: 0,
+            max_queued_notifications: 0,
             keep_alive: KeepAlive::of(self.ping_interval, self.ping_timeout).unwrap_or_default(),
-        }
-    }
-}
-
-/// Where a child's standard error goes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Stderr {
-    /// To this program's own.
-    #[default]
-    Inherit,
-    /// Line by line to the client's events.
-    Event,
-    /// Nowhere.
-    Discard,
-}
-
-impl Stderr {
-    pub(super) fn parse(name: &str) -> Result<Self> {
-        match name {
-            "inherit" => Ok(Self::Inherit),
-            "event" => Ok(Self::Event),
-            "discard" => Ok(Self::Discard),
-            other => Err(Error::misuse(format!(
-                "target \"stderr\": expected \"inherit\", \"event\" or \"discard\", got {other:?}"
-            ))),
         }
     }
 }
@@ -256,13 +239,14 @@ impl Target {
     /// A URL, the path of a host's `mcp.json` with one server, or a command line with POSIX quoting.
     ///
     /// # Errors
-    /// [`Misuse`](crate::ErrorKind::Misuse) for an empty or unbalanced command line, and as
-    /// [`from_file`](Self::from_file).
+    /// [`Misuse`](crate::ErrorKind::Misuse) for an empty or unbalanced command line, for a URL that is neither http nor
+    /// https, and as [`from_file`](Self::from_file).
     pub fn from_text(text: &str) -> Result<Self> {
         let text = text.trim();
-        if text.starts_with("http://") || text.starts_with("https://") {
+        if is_http(text) {
             return Ok(Self::Url { url: text.to_owned(), headers: BTreeMap::new() });
         }
+        check_scheme(text)?;
         if super::config::is_path(text) {
             return Self::from_file(text, None);
         }
@@ -323,6 +307,7 @@ impl Target {
         let wire: Wire = crate::options::read("target", text)?;
         // Hosts' configuration files name the transport; otherwise what the other members say is enough.
         let sse = wire.r#type == "sse";
+        check_type(&wire.r#type, wire.url.is_some(), wire.command.is_some())?;
         let stderr = wire.stderr.as_deref().map_or(Ok(Stderr::default()), Stderr::parse)?;
         let mut env = BTreeMap::new();
         match wire.env {
@@ -346,12 +331,12 @@ impl Target {
             }
         }
         match (wire.url, wire.command) {
-            (Some(url), None) if url.starts_with("http://") || url.starts_with("https://") => {
+            (Some(url), None) if is_http(&url) => {
                 let headers = wire.headers;
                 Ok(if sse { Self::Sse { url, headers } } else { Self::Url { url, headers } })
             }
             (Some(url), None) => {
-                Err(Error::misuse(format!("target \"url\": expected http:// or https://, got {url:?}")))
+                Err(Error::misuse(format!("target \"url\": expected http:// or https://, got {}", shown_url(&url))))
             }
             (None, Some(line)) => {
                 // Without an argument list the command may be a whole command line.
@@ -367,6 +352,54 @@ impl Target {
             }
             _ => Err(Error::misuse("target: expected \"url\" or \"command\", one of them")),
         }
+    }
+}
+
+/// Hosts write the names of transports in more ways than one.
+fn check_type(name: &Value, has_url: bool, has_command: bool) -> Result<()> {
+    let member = match name.as_str() {
+        None if name.is_null() => return Ok(()),
+        Some("stdio") => "command",
+        Some("sse" | "http" | "streamable-http" | "streamableHttp" | "streamable_http") => "url",
+        _ => {
+            let known = "expected \"stdio\", \"http\", \"streamable-http\" or \"sse\"";
+            return Err(Error::misuse(format!("target \"type\": {known}, got {name}")));
+        }
+    };
+    match (has_url, has_command) {
+        (true, false) if member == "command" => {
+            Err(Error::misuse("target \"type\": \"stdio\" has a \"command\", and not a \"url\""))
+        }
+        (false, true) if member == "url" => {
+            Err(Error::misuse(format!("target \"type\": {name} has a \"url\", and not a \"command\"")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether it is a URL that can be connected to.
+pub(super) fn is_http(text: &str) -> bool {
+    text.split_once("://").is_some_and(|(scheme, _)| is_known(scheme))
+}
+
+/// Schemes have no case.
+fn is_known(scheme: &str) -> bool {
+    scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
+}
+
+/// Refuses what begins like a URL, and is neither http nor https: no program is called like that. One letter is a drive.
+pub(super) fn check_scheme(text: &str) -> Result<()> {
+    let Some((scheme, _)) = text.split_once("://") else { return Ok(()) };
+    let is_scheme = scheme.len() > 1
+        && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    match is_scheme && !is_known(scheme) {
+        // The rest may hold a password.
+        true => Err(Error::misuse(format!(
+            "target: the scheme is {:?}, expected http:// or https://",
+            shortened(scheme, 30)
+        ))),
+        false => Ok(()),
     }
 }
 
@@ -394,10 +427,15 @@ mod tests {
 
     #[test]
     fn targets_are_told_apart() {
-        assert!(matches!(Target::from_text("https://a/mcp"), Ok(Target::Url { .. })));
+        for url in ["https://a/mcp", "HTTPS://a/mcp", "Http://a/mcp.json"] {
+            assert!(matches!(Target::from_text(url), Ok(Target::Url { .. })), "{url}");
+            assert!(matches!(Target::parse(&format!(r#"{{"url":{url:?}}}"#)), Ok(Target::Url { .. })), "{url}");
+        }
         let Ok(Target::Command { command, args, .. }) = Target::from_text("node 'a b.js' --x") else { panic!() };
         assert_eq!((command.as_str(), args), ("node", vec!["a b.js".to_owned(), "--x".to_owned()]));
-        for (kind, sse) in [("sse", true), ("http", false), ("streamable-http", false)] {
+        let Ok(Target::Command { args, .. }) = Target::parse("\"node x --to ws://a\"") else { panic!() };
+        assert_eq!(args, ["x", "--to", "ws://a"]);
+        for (kind, sse) in [("sse", true), ("http", false), ("streamable-http", false), ("streamableHttp", false)] {
             let target = Target::parse(&format!(r#"{{"type":{kind:?},"url":"https://a/mcp"}}"#));
             assert_eq!(matches!(target, Ok(Target::Sse { .. })), sse, "{target:?}");
         }
@@ -409,10 +447,21 @@ mod tests {
             ("\"a 'b\"", "quotes"),
             (r#"{"command":"a","ars":[]}"#, "did you mean \"args\"?"),
             (r#"{"url":"ftp://x"}"#, "http://"),
+            ("\"htps://x\"", "the scheme is \"htps\""),
+            ("\"ftp://x/mcp.json\"", "the scheme is \"ftp\""),
+            (r#"{"text":"ws://x/mcp.json"}"#, "the scheme is \"ws\""),
             ("{}", "one of them"),
+            (r#"{"type":"carrier-pigeon","url":"http://h"}"#, "\"type\": expected \"stdio\", \"http\""),
+            (r#"{"type":1,"url":"http://h"}"#, "got 1"),
+            (r#"{"type":"stdio","url":"http://h"}"#, "\"stdio\" has a \"command\""),
+            (r#"{"type":"http","command":"x"}"#, "\"http\" has a \"url\""),
         ] {
             let message = Target::parse(bad).expect_err(bad).message().to_owned();
             assert!(message.contains(part), "{bad}: {message}");
+        }
+        for bad in [r#""wss://me:secret@h/x""#, r#"{"url":"wss://me:secret@h/x"}"#, r#"{"url":"me:secret@h/x"}"#] {
+            let message = Target::parse(bad).expect_err(bad).message().to_owned();
+            assert!(!message.contains("secret"), "{message}");
         }
     }
 

@@ -1,4 +1,5 @@
-//! Tool calls that run as tasks of the server, and coming back to them (revision 2025-11-25, experimental).
+//! Tool calls that run as tasks of the server, and coming back to them: of 2025-11-25 (experimental), and in the same words
+//! of the extension of 2026-07-28 ([`extended_tasks`](super::extended_tasks)).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -8,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::Client;
 use crate::call::tasks::{self, Requestor, augmented, created};
-use crate::call::{Answer, CallOptions, Done};
+use crate::call::{Answer, CallOptions, Done, Guard};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
 use crate::model::{CallToolResult, Task, TaskMetadata, TaskStatus, TaskSupport};
@@ -24,6 +25,8 @@ pub(crate) struct Known {
     tools: Mutex<HashMap<String, TaskSupport>>,
     /// Who waits for news of which task.
     waiting: Mutex<Vec<(String, Weak<Signal>)>>,
+    #[cfg(feature = "runtime")]
+    pub(super) extended: super::extended_tasks::Extended,
 }
 
 impl Known {
@@ -60,7 +63,7 @@ impl Known {
     }
 
     /// Is set when the server says something about this task.
-    fn news(&self, id: &str) -> Arc<Signal> {
+    pub(super) fn news(&self, id: &str) -> Arc<Signal> {
         let signal = Arc::<Signal>::default();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.retain(|(_, signal)| signal.strong_count() > 0);
@@ -137,6 +140,13 @@ impl Client {
         params: Option<&RawJson>,
         options: &CallOptions,
     ) -> Result<Option<TaskMetadata>> {
+        #[cfg(feature = "runtime")]
+        if self.revision().rules().tasks_extension && method == "tools/call" {
+            return match (options.task, self.has_extended_tasks()) {
+                (Some(_), false) => Err(self.no_extended_tasks(method)),
+                (task, _) => Ok(task),
+            };
+        }
         let support = if method == "tools/call" { self.connected.known.support(params) } else { None };
         let check = || tasks::check(self.revision(), self.capabilities(), method);
         match (options.task, support) {
@@ -176,7 +186,7 @@ impl Client {
         let options = CallOptions { task: None, ..wanted };
         let result = self.request("tools/call", Some(augmented(Some(&params), metadata)), &options).await?;
         match created("tools/call", &result)? {
-            Some(task) => Ok(self.task(&task.task_id)),
+            Some(task) => Ok(TaskHandle { created: Some(result), ..self.task(&task.task_id) }),
             None => {
                 let message = "the server declares tasks, and answered the call without one";
                 Err(Error::new(ErrorKind::PeerMisbehaved, message))
@@ -187,7 +197,28 @@ impl Client {
     /// A task by its id, to come back to it. Nothing is sent.
     #[must_use]
     pub fn task(&self, id: &str) -> TaskHandle {
-        TaskHandle { client: self.clone(), id: id.into() }
+        TaskHandle { client: self.clone(), id: id.into(), created: None }
+    }
+
+    /// Waits until the task of these parameters of `tasks/get` is finished, as [`TaskHandle::wait`], and finishes with
+    /// how it ended in the server's words. `options` are for each look. Dropping what is returned gives up.
+    pub(crate) fn wait_for_task(&self, params: Option<&RawJson>, options: CallOptions, done: Done) -> Guard {
+        #[derive(Deserialize)]
+        struct Params {
+            #[serde(rename = "taskId")]
+            task_id: String,
+            #[serde(rename = "_meta", default)]
+            meta: Option<RawJson>,
+        }
+        let done: Done = Box::new(move |outcome| done(outcome.map_err(Error::received)));
+        let Some(Ok(Params { task_id, meta })) = params.map(RawJson::to) else {
+            done(Err(Error::misuse("tasks/get: \"taskId\": expected a string")));
+            return Box::new(());
+        };
+        let (handle, link) = (self.task(&task_id), self.connected.link.clone());
+        let options = CallOptions { meta, ..options };
+        let work = async move { handle.waited(&options).await.map(|(_, said)| said) };
+        tasks::following(&link, work, done)
     }
 
     /// All tasks that the server keeps of this session.
@@ -207,7 +238,7 @@ impl Client {
         let mut params = None;
         loop {
             let result = self.request("tasks/list", params.take(), &CallOptions::default()).await?;
-            let page: ListTasksResult = super::features::typed("tasks/list", &result)?;
+            let page: ListTasksResult = super::results::typed("tasks/list", &result)?;
             all.extend(page.tasks);
             let Some(cursor) = page.next_cursor else { return Ok(all) };
             let cursor = seen.next("tasks/list", cursor)?;
@@ -224,6 +255,7 @@ impl Client {
 pub struct TaskHandle {
     client: Client,
     id: Arc<str>,
+    created: Option<RawJson>,
 }
 
 impl TaskHandle {
@@ -231,6 +263,13 @@ impl TaskHandle {
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// What the server answered the call with, as it came: a `CreateTaskResult`, whose `_meta` may have something for the
+    /// model meanwhile (`io.modelcontextprotocol/model-immediate-response`). `None` of a task that was come back to.
+    #[must_use]
+    pub fn created(&self) -> Option<&RawJson> {
+        self.created.as_ref()
     }
 
     /// How it is.
@@ -248,13 +287,32 @@ impl TaskHandle {
     /// # Errors
     /// As [`status`](Self::status).
     pub async fn wait(&self) -> Result<Task> {
+        self.waited(&CallOptions::default()).await.map(|(task, _)| task)
+    }
+
+    /// As [`wait`](Self::wait), with options for each look; with the task in the server's words.
+    async fn waited(&self, options: &CallOptions) -> Result<(Task, RawJson)> {
+        #[cfg(feature = "runtime")]
+        if self.client.has_extended_tasks() {
+            return self.client.finished(&self.id, options).await.map(|(task, rest)| {
+                let said = super::extended_tasks::neutral(&task, rest);
+                (task, said)
+            });
+        }
         let requestor = self.client.asking();
         let mut questions: Option<Answer> = None;
+        let mut answered = false;
         loop {
             let news = self.client.connected.known.news(&self.id);
-            let task = self.status().await?;
+            let said = requestor.said(&self.id, options).await?;
+            let task = tasks::task("tasks/get", &said)?;
             if task.status.is_terminal() {
-                return Ok(task);
+                return Ok((task, said));
+            }
+            // Answered, and not finished: a server that is in two minds is not asked without a pause.
+            if std::mem::take(&mut answered) {
+                requestor.pause(&task, &news, None).await;
+                continue;
             }
             if task.status == TaskStatus::InputRequired && questions.is_none() {
                 questions = Some(requestor.hear(&self.id));
@@ -263,7 +321,10 @@ impl TaskHandle {
             match ended {
                 None => {}
                 // It is finished.
-                Some(Ok(_)) => questions = None,
+                Some(Ok(_)) => {
+                    questions = None;
+                    answered = true;
+                }
                 Some(Err(_)) => {
                     questions = None;
                     requestor.pause(&task, &news, None).await;
@@ -284,15 +345,21 @@ impl TaskHandle {
     /// The error that the call would have had; [`Cancelled`](ErrorKind::Cancelled) when the task was; as
     /// [`status`](Self::status).
     pub async fn result(&self) -> Result<CallToolResult> {
+        #[cfg(feature = "runtime")]
+        if self.client.has_extended_tasks() {
+            let (task, rest) = self.client.finished(&self.id, &CallOptions::default()).await?;
+            return super::results::typed("tasks/get", &super::extended_tasks::outcome(&task, &rest)?);
+        }
         let task = self.status().await?;
         let result = self.client.asking().result(&task, &CallOptions::default()).await?;
-        super::features::typed("tasks/result", &result)
+        super::results::typed("tasks/result", &result)
     }
 
     /// Cancels it.
     ///
     /// # Errors
-    /// [`Rpc`](ErrorKind::Rpc) with −32602 when it is finished, too; as [`status`](Self::status).
+    /// [`Rpc`](ErrorKind::Rpc) with −32602 when it is finished, too, but not in 2026-07-28, where it stays as it is; as
+    /// [`status`](Self::status).
     pub async fn cancel(&self) -> Result<Task> {
         let params = RawJson::from_value(&json!({"taskId": &*self.id}));
         let result = self.client.request("tasks/cancel", Some(params), &CallOptions::default()).await?;

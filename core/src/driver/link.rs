@@ -64,15 +64,20 @@ impl Link for Peer {
         related: Option<CallId>,
         done: Done,
     ) -> Guard {
-        let waiter = Waiter { done, progress: options.progress.clone(), lasting: options.lasting };
+        let waiter =
+            Waiter { done, progress: options.progress.clone(), lasting: options.lasting, told: options.told.clone() };
         let pending = self.call(
             |call| {
                 let mut invocation = Invocation::new(call, method, params);
                 invocation.timeout = options.timeout.filter(|timeout| !timeout.is_zero());
+                if options.by_default {
+                    invocation.timeout_option = "request_timeout";
+                }
                 invocation.max_timeout = options.max_timeout.filter(|timeout| !timeout.is_zero());
                 invocation.idempotent = options.idempotent;
                 invocation.progress = options.progress.is_some();
                 invocation.lasting = options.lasting;
+                invocation.listens = options.told.is_some();
                 invocation.related = related;
                 invocation
             },
@@ -99,6 +104,10 @@ impl Link for Peer {
 
     fn declares(&self, capability: &str) -> bool {
         self.lock().connection.facts().capabilities.declares(capability)
+    }
+
+    fn declares_extension(&self, id: &str) -> bool {
+        self.lock().connection.facts().capabilities.has_extension(id)
     }
 
     fn session(&self) -> &SessionSlot {

@@ -8,6 +8,7 @@ mod clock;
 mod lifespan;
 mod link;
 mod peer;
+mod pending;
 #[cfg(feature = "runtime")]
 pub(crate) mod runtime;
 mod service;
@@ -19,5 +20,6 @@ pub(crate) use clock::Time;
 pub(crate) use clock::now;
 #[cfg(feature = "runtime")]
 pub(crate) use lifespan::Use;
-pub(crate) use peer::{Peer, Sink, Waiter};
+pub(crate) use peer::{Peer, Sink};
+pub(crate) use pending::Waiter;
 pub(crate) use service::Service;

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::pending::{Pending, Progress, Waiter};
 use super::{Service, now};
-use crate::call::{Context, Done, SessionSlot};
+use crate::call::{Context, SessionSlot, Told};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{self, Decoded, Id, Limits, RawJson};
 #[cfg(feature = "http")]
@@ -25,6 +26,10 @@ pub(crate) trait Sink: Send + Sync {
     fn unanswered(&self, _route: Route) {}
     /// The answer to what came in this way may wait for its reader to come back.
     fn pause(&self, _route: Route) {}
+    /// Whether the peer reads what it is sent, so that little of it waits.
+    fn has_room(&self) -> bool {
+        true
+    }
     /// Whether what belongs to no request reaches the peer at once, and does not wait for a stream.
     fn is_reachable(&self) -> bool {
         true
@@ -39,16 +44,6 @@ pub(crate) trait Sink: Send + Sync {
     fn close(&self) {}
 }
 
-/// Who waits for the answer to a request of ours.
-pub(crate) struct Waiter {
-    pub(crate) done: Done,
-    pub(crate) progress: Option<Progress>,
-    /// Progress is heard after the answer, too.
-    pub(crate) lasting: bool,
-}
-
-type Progress = Arc<dyn Fn(RawJson) + Send + Sync>;
-
 pub(super) struct State {
     pub(super) connection: Connection,
     outbox: Vec<Outbound>,
@@ -58,9 +53,9 @@ pub(super) struct State {
     flushing: bool,
     corked: bool,
     end: End,
-    waiters: BTreeMap<CallId, Waiter>,
+    pub(super) waiters: BTreeMap<CallId, Waiter>,
     /// Who still hears of the progress of what was answered.
-    lasting: BTreeMap<CallId, Progress>,
+    pub(super) lasting: BTreeMap<CallId, Progress>,
     /// A list, because it is short and lives long.
     pub(super) running: Vec<Context>,
     last_call: u64,
@@ -168,7 +163,9 @@ impl Peer {
 
     /// Feeds the connection and does what it says.
     pub(crate) fn handle(self: &Arc<Self>, input: Input) {
+        let congested = matches!(input, Input::Updated(_) | Input::Task { .. } | Input::Tick) && !self.sink.has_room();
         let mut state = self.lock();
+        state.connection.set_congested(congested);
         let actions = state.connection.handle(now(), input);
         self.act(state, actions);
     }
@@ -195,6 +192,12 @@ impl Peer {
         self.act(state, actions);
     }
 
+    /// Ends what lasts in order: this side is about to close.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn end_streams(self: &Arc<Self>) {
+        self.handle(Input::Ending);
+    }
+
     /// The peer is gone.
     pub(crate) fn close(self: &Arc<Self>, reason: &str) {
         self.handle(Input::Closed(reason.to_owned()));
@@ -204,6 +207,12 @@ impl Peer {
     #[cfg(any(feature = "http", feature = "client-process"))]
     pub(crate) fn warn(&self, message: &str) {
         report::guarded("what hears of warnings", || self.service.warning(message));
+    }
+
+    /// What was kept of the answers to this method is not true any more.
+    #[cfg(feature = "http")]
+    pub(crate) fn outdated(&self, method: &str) {
+        self.service.outdated(method);
     }
 
     /// Holds messages back until [`uncork`](Self::uncork), so that the answers to several requests go out at once.
@@ -228,7 +237,7 @@ impl Peer {
         state.began = true;
         let actions = state.connection.handle(now(), Input::Call(make(call)));
         self.act(state, actions);
-        Pending { peer: Arc::downgrade(self), call: Some(call) }
+        Pending::new(self, call)
     }
 
     // ---- requests of the peer ---------------------------------------------------------------------------------
@@ -322,6 +331,10 @@ impl Peer {
                         rest.push(Work::Progress(progress, params));
                     }
                 }
+                Action::Told(call, method, params) => {
+                    let told = state.waiters.get(&call).and_then(|waiter| waiter.told.clone());
+                    rest.extend(told.map(|told| Work::Told(told, method, params)));
+                }
                 Action::Notified(method, params) => rest.push(Work::Notified(method, params)),
                 Action::Abandon(id) => rest.push(Work::Abandon(id)),
                 Action::Unanswered(route) => rest.push(Work::Unanswered(route)),
@@ -356,6 +369,7 @@ impl Peer {
             Work::Abort(context, reason) => context.cancel(reason.as_deref()),
             Work::Resolve(waiter, outcome) => (waiter.done)(outcome),
             Work::Progress(progress, params) => progress(params),
+            Work::Told(told, method, params) => told(&method, params),
             Work::Notified(method, params) => self.service.notified(&method, params),
             Work::Abandon(id) => self.sink.abandon(&id),
             Work::Unanswered(route) => self.sink.unanswered(route),
@@ -446,6 +460,7 @@ enum Work {
     Abort(Context, Option<String>),
     Resolve(Waiter, Result<RawJson>),
     Progress(Progress, RawJson),
+    Told(Told, String, Option<RawJson>),
     Notified(String, Option<RawJson>),
     Abandon(Id),
     Unanswered(Route),
@@ -455,32 +470,4 @@ enum Work {
     SessionLost,
     Warn(String),
     Close(Error, bool),
-}
-
-/// A request of ours in flight. Dropped before its answer: the peer is told `cancelled`.
-#[must_use]
-pub(crate) struct Pending {
-    peer: Weak<Peer>,
-    call: Option<CallId>,
-}
-
-impl Pending {
-    fn end(&mut self) {
-        let Some(call) = self.call.take() else { return };
-        let Some(peer) = self.peer.upgrade() else { return };
-        let mut state = peer.lock();
-        let (waiter, lasting) = (state.waiters.remove(&call), state.lasting.remove(&call));
-        if waiter.is_none() && lasting.is_none() {
-            return;
-        }
-        let actions = state.connection.handle(now(), Input::Cancel(call, None));
-        peer.act(state, actions);
-        drop((waiter, lasting));
-    }
-}
-
-impl Drop for Pending {
-    fn drop(&mut self) {
-        self.end();
-    }
 }

@@ -17,6 +17,8 @@ pub(crate) trait Service: Send + Sync {
     fn unsubscribed(&self, _peer: &Arc<Peer>, _context: RequestContext, _uris: Vec<Box<str>>) {}
     /// Something is wrong that is no reason to fail.
     fn warning(&self, _message: &str) {}
+    /// What was kept of the answers to this method is not true any more.
+    fn outdated(&self, _method: &str) {}
     /// The client's roots are others now.
     fn roots_changed(&self, _peer: &Arc<Peer>, _context: RequestContext) {}
     /// The negotiation of a client succeeded.

@@ -58,8 +58,11 @@ fn client_peer() -> Arc<Peer> {
         info: crate::jsonrpc::RawJson::trusted(r#"{"name":"c","version":"1"}"#),
         capabilities: crate::model::Capabilities::default(),
         instructions: None,
+        discovery: crate::model::CacheHints::new(),
         revisions: crate::protocol::revision::Revision::ALL.to_vec(),
         max_in_flight: 1000,
+        max_listeners: 64,
+        max_queued_notifications: 256,
         keep_alive: None,
     };
     let connection = Connection::new(Arc::new(facts), Arc::new(Transport::new("test")));
@@ -81,7 +84,7 @@ async fn a_connection_has_one_timer() {
     let peer = client_peer();
     let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let call = |timeout: Duration| {
-        let waiter = super::Waiter { done: Box::new(|_| {}), progress: None, lasting: false };
+        let waiter = super::Waiter { done: Box::new(|_| {}), progress: None, lasting: false, told: None };
         let make = |call| {
             let mut invocation = Invocation::new(call, "tools/list", None);
             invocation.timeout = Some(timeout);

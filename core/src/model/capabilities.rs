@@ -52,6 +52,25 @@ impl Capabilities {
         names.iter().any(|n| **n == *name)
     }
 
+    /// Whether the extension of this id is declared: a member of `extensions` that is not `false` or `null`.
+    #[must_use]
+    pub fn has_extension(&self, id: &str) -> bool {
+        self.extension(id).is_some()
+    }
+
+    /// The settings with which the extension of this id is declared.
+    #[must_use]
+    pub fn extension(&self, id: &str) -> Option<&RawValue> {
+        #[derive(serde::Deserialize)]
+        struct Top<'a> {
+            #[serde(borrow, default)]
+            extensions: BTreeMap<std::borrow::Cow<'a, str>, &'a RawValue>,
+        }
+        memchr::memmem::find(self.object.bytes(), b"\"extensions\"")?;
+        let mut top: Top<'_> = serde_json::from_str(self.object.get()).ok()?;
+        top.extensions.remove(id).filter(|settings| !matches!(settings.get(), "false" | "null"))
+    }
+
     /// Whether the dotted path (`sampling`, `elicitation.url`, `resources.subscribe`) is declared: present and not
     /// `false` or `null`. `elicitation: {}` stands for `elicitation.form`.
     #[must_use]
@@ -85,5 +104,16 @@ mod tests {
         assert!(c(r#"{"elicitation":{}}"#).has("elicitation.form"));
         assert!(!c(r#"{"elicitation":{"url":{}}}"#).has("elicitation.form"));
         assert!(!c("{}").has("roots"));
+    }
+
+    #[test]
+    fn extensions_are_known_by_their_whole_id() {
+        let c = Capabilities::new(
+            RawJson::parse(r#"{"extensions":{"com.example/a":{"x":[1]},"com.example/b":false},"com.example/c":{}}"#)
+                .expect("JSON"),
+        );
+        assert_eq!(c.extension("com.example/a").map(RawValue::get), Some(r#"{"x":[1]}"#));
+        assert!(!c.has_extension("com.example/b") && !c.has_extension("com.example/c") && !c.has_extension("com"));
+        assert!(!Capabilities::default().has_extension("com.example/a"));
     }
 }

@@ -145,6 +145,9 @@ pub struct CallToolResult {
     /// `_meta`.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Map<String, Value>>,
+    /// Every other member, known or not.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]

@@ -1,9 +1,9 @@
 //! What a server offers besides tools: the definitions as they are listed.
 
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::Annotations;
+use super::{Annotations, CacheHints, CacheScope};
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 
@@ -13,6 +13,7 @@ macro_rules! definition {
         #[derive(Debug, Clone, PartialEq)]
         pub struct $name {
             members: Map<String, Value>,
+            hints: CacheHints,
         }
 
         impl $name {
@@ -34,7 +35,7 @@ macro_rules! definition {
                         None => return Err(Error::misuse(format!(concat!($what, " {:?}: missing"), key))),
                     }
                 }
-                Ok(Self { members })
+                Ok(Self { members, hints: CacheHints::new() })
             }
 
             /// Name for people.
@@ -78,6 +79,11 @@ macro_rules! definition {
             pub(crate) fn into_members(self) -> Map<String, Value> {
                 self.members
             }
+
+            #[allow(dead_code, reason = "not all of them are read")]
+            pub(crate) fn hints(&self) -> CacheHints {
+                self.hints
+            }
         }
     };
 }
@@ -104,7 +110,14 @@ fn object(members: impl IntoIterator<Item = (&'static str, String)>) -> Map<Stri
 impl Resource {
     /// The resource at `uri`, an absolute URI, called `name`.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { members: object([("uri", uri.into()), ("name", name.into())]) }
+        Self { members: object([("uri", uri.into()), ("name", name.into())]), hints: CacheHints::new() }
+    }
+
+    /// How long what is read keeps, and for whom, where the result does not say it itself.
+    #[must_use]
+    pub fn cache(mut self, hints: CacheHints) -> Self {
+        self.hints = hints;
+        self
     }
 
     /// The MIME type of its contents.
@@ -129,7 +142,15 @@ impl Resource {
 impl ResourceTemplate {
     /// The resources whose URIs fit `uri_template` (RFC 6570), called `name`.
     pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { members: object([("uriTemplate", uri_template.into()), ("name", name.into())]) }
+        let members = object([("uriTemplate", uri_template.into()), ("name", name.into())]);
+        Self { members, hints: CacheHints::new() }
+    }
+
+    /// How long what is read of them keeps, and for whom, where the result does not say it itself.
+    #[must_use]
+    pub fn cache(mut self, hints: CacheHints) -> Self {
+        self.hints = hints;
+        self
     }
 
     /// The MIME type of the contents of all of them.
@@ -148,7 +169,7 @@ impl ResourceTemplate {
 impl Prompt {
     /// The prompt called `name`, without arguments.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { members: object([("name", name.into())]) }
+        Self { members: object([("name", name.into())]), hints: CacheHints::new() }
     }
 
     /// Adds an argument. Arguments that a function's type says need not be added.
@@ -166,7 +187,7 @@ impl Prompt {
 
 /// What a resource holds: the schema's `TextResourceContents` or `BlobResourceContents`. Without a URI it is the one
 /// that was read.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ResourceContents(Map<String, Value>);
 
@@ -201,6 +222,18 @@ impl ResourceContents {
         self
     }
 
+    /// The text, when it is text.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        self.0.get("text").and_then(Value::as_str)
+    }
+
+    /// The bytes as base64, when it is bytes.
+    #[must_use]
+    pub fn as_blob(&self) -> Option<&str> {
+        self.0.get("blob").and_then(Value::as_str)
+    }
+
     /// Every member.
     #[must_use]
     pub fn members(&self) -> &Map<String, Value> {
@@ -209,25 +242,123 @@ impl ResourceContents {
 }
 
 /// What reading a resource gives: the schema's `ReadResourceResult`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ReadResourceResult {
-    contents: Vec<ResourceContents>,
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    meta: Option<RawJson>,
+    /// One as a rule; several of what has parts.
+    pub contents: Vec<ResourceContents>,
+    /// For how many milliseconds it keeps (revision 2026-07-28).
+    #[serde(default, rename = "ttlMs", skip_serializing_if = "Option::is_none", deserialize_with = "time")]
+    pub ttl_ms: Option<u64>,
+    /// For whom it may be kept (revision 2026-07-28).
+    #[serde(default, rename = "cacheScope", skip_serializing_if = "Option::is_none", deserialize_with = "scope")]
+    pub cache_scope: Option<CacheScope>,
+    /// `_meta`.
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Map<String, Value>>,
+    /// Every other member, known or not.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// What is no time is none: it is a hint only.
+fn time<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Option<u64>, D::Error> {
+    Value::deserialize(deserializer).map(|value| value.as_u64())
+}
+
+fn scope<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Option<CacheScope>, D::Error> {
+    Value::deserialize(deserializer).map(|value| value.as_str().and_then(CacheScope::parse))
 }
 
 impl ReadResourceResult {
     /// These contents.
     pub fn new(contents: impl IntoIterator<Item = ResourceContents>) -> Self {
-        Self { contents: contents.into_iter().collect(), meta: None }
+        Self { contents: contents.into_iter().collect(), ..Self::default() }
     }
 
-    /// `_meta`, an object.
+    /// Says how long it keeps and for whom, whatever its resource's definition says.
     #[must_use]
-    pub fn meta(mut self, meta: &Value) -> Self {
-        self.meta = Some(RawJson::from_value(meta));
+    pub fn cache(mut self, hints: CacheHints) -> Self {
+        let (millis, scope) = hints.members();
+        self.ttl_ms = hints.ttl.map(|_| millis).or(self.ttl_ms);
+        self.cache_scope = hints.scope.map(|_| scope).or(self.cache_scope);
         self
     }
+
+    /// Whether it was kept for longer than it should have been, and is given because the server could not be asked
+    /// (the client's option `cache`, `stale_on_error`).
+    #[must_use]
+    pub fn is_stale(&self) -> bool {
+        self.meta.as_ref().is_some_and(|meta| meta.contains_key(super::meta::STALE))
+    }
+
+    /// Adds `_meta`.
+    #[must_use]
+    pub fn meta(mut self, meta: Map<String, Value>) -> Self {
+        self.meta = Some(meta);
+        self
+    }
+
+    /// The contents that are text, joined by line breaks.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.contents.iter().filter_map(ResourceContents::as_text).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// What an argument may be completed to: the schema's `CompleteResult`. The function that completes may return it, to
+/// say more than the values.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CompleteResult {
+    /// The values, and how many there are besides.
+    pub completion: Completion,
+    /// `_meta`.
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Map<String, Value>>,
+    /// Every other member, known or not.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl CompleteResult {
+    /// These values, best first; at most a hundred are sent.
+    pub fn new(values: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let values = values.into_iter().map(Into::into).collect();
+        Self { completion: Completion { values, ..Completion::default() }, ..Self::default() }
+    }
+
+    /// How many there are in all.
+    #[must_use]
+    pub fn total(mut self, total: u64) -> Self {
+        self.completion.total = Some(total);
+        self
+    }
+
+    /// Adds `_meta`.
+    #[must_use]
+    pub fn meta(mut self, meta: Map<String, Value>) -> Self {
+        self.meta = Some(meta);
+        self
+    }
+}
+
+/// The values of a [`CompleteResult`].
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Completion {
+    /// Up to a hundred, best first.
+    pub values: Vec<String>,
+    /// How many there are in all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
+    /// Whether there are more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub has_more: Option<bool>,
+    /// Every other member, known or not.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
 }
 
 /// One message of a prompt: the schema's `PromptMessage`.
@@ -272,10 +403,10 @@ impl GetPromptResult {
         self
     }
 
-    /// `_meta`, an object.
+    /// Adds `_meta`.
     #[must_use]
-    pub fn meta(mut self, meta: &Value) -> Self {
-        self.meta = Some(RawJson::from_value(meta));
+    pub fn meta(mut self, meta: Map<String, Value>) -> Self {
+        self.meta = Some(RawJson::from_value(&meta));
         self
     }
 }

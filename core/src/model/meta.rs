@@ -19,6 +19,12 @@ pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub const PROGRESS_TOKEN: &str = "progressToken";
 /// The identity of the server that sent a modern result.
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+/// The listen stream that a notification belongs to, by the id of its request.
+pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// Of a result that a client kept for longer than it should have been, and that it gives because the server could not be
+/// asked: `{"ageMs"}`, since it was received.
+pub const STALE: &str = "tricorn/stale";
 
 /// The task that a message belongs to: `{"taskId"}`.
 pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";

@@ -3,6 +3,7 @@
 //! **Invariant**: plain data; knows no revision. What an older revision lacks is taken out at the edge
 //! (`protocol/revision/shape.rs`).
 
+mod cache;
 mod capabilities;
 mod checks;
 mod content;
@@ -14,18 +15,23 @@ pub mod meta;
 pub(crate) mod mirror;
 pub(crate) mod problem;
 pub(crate) mod sampling;
+pub(crate) mod subscription;
 mod task;
 mod tool;
 mod uri_template;
 
+pub use cache::{CacheHints, CacheScope};
 pub use capabilities::Capabilities;
 pub(crate) use checks::{check_definition, check_icons};
 pub use content::{Annotations, CallToolResult, Content};
 pub use definitions::{
-    GetPromptResult, Prompt, PromptMessage, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
+    CompleteResult, Completion, GetPromptResult, Prompt, PromptMessage, ReadResourceResult, Resource, ResourceContents,
+    ResourceTemplate,
 };
 pub use icon::is_safe_icon;
 pub use implementation::Implementation;
+pub use subscription::SubscriptionFilter;
+pub(crate) use task::TASKS_EXTENSION;
 pub use task::{Task, TaskMetadata, TaskStatus, TaskSupport};
 pub use tool::{Tool, ToolAnnotations};
 pub use uri_template::UriTemplate;

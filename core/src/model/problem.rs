@@ -1,7 +1,7 @@
 //! What is wrong with a value, in words that are the same in every language and on both sides.
 
-use jsonschema::ValidationError;
-use jsonschema::error::ValidationErrorKind;
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::{JsonType, ValidationError};
 use serde_json::Value;
 
 use crate::error::shortened;
@@ -54,10 +54,8 @@ fn describe(noun: &str, error: &ValidationError<'_>) -> Vec<String> {
     match error.kind() {
         ValidationErrorKind::Type { kind } => {
             let expected = match kind {
-                jsonschema::error::TypeKind::Single(t) => t.to_string(),
-                jsonschema::error::TypeKind::Multiple(types) => {
-                    types.iter().map(|t| t.to_string()).collect::<Vec<_>>().join(" or ")
-                }
+                TypeKind::Single(t) => t.to_string(),
+                TypeKind::Multiple(types) => types.iter().map(|t| t.to_string()).collect::<Vec<_>>().join(" or "),
             };
             here(format!("expected {expected}, got {}", shown(error.instance())))
         }
@@ -98,6 +96,183 @@ fn describe(noun: &str, error: &ValidationError<'_>) -> Vec<String> {
         ValidationErrorKind::Pattern { pattern } => {
             here(format!("expected a match of the pattern {pattern}, got {}", shown(error.instance())))
         }
+        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+            match described(noun, error, context) {
+                Described::Here(expected) => here(format!("expected {expected}, got {}", shown(error.instance()))),
+                Described::Whole(problems) => problems,
+            }
+        }
         _ => here(shortened(&error.to_string(), MAX_TEXT).into_owned()),
+    }
+}
+
+/// What one alternative has against a value.
+type Alternative<'e> = Vec<&'e ValidationError<'static>>;
+
+/// What is wrong with a value that fits none of several alternatives.
+enum Described {
+    /// What was expected of the value itself.
+    Here(String),
+    /// Whole problems, of what is in it.
+    Whole(Vec<String>),
+}
+
+fn described(noun: &str, union: &ValidationError<'_>, context: &[Vec<ValidationError<'static>>]) -> Described {
+    let at = union.instance_path().as_str();
+    let mut all = Vec::new();
+    flatten(at, context, &mut all);
+    // Who may leave a value out has not meant to.
+    if all.iter().any(|one| !is_null(at, one)) {
+        all.retain(|one| !is_null(at, one));
+    }
+    // Where the kind of value is right for some, those were meant.
+    let is_other_kind = |one: &Alternative<'_>| {
+        let kinds = |e: &&ValidationError<'_>| matches!(e.kind(), ValidationErrorKind::Type { .. });
+        one.iter().filter(|e| e.instance_path().as_str() == at).any(kinds)
+    };
+    if all.iter().any(|one| !is_other_kind(one)) {
+        all.retain(|one| !is_other_kind(one));
+    }
+    if let [one] = &*all {
+        return Described::Whole(problems(noun, one));
+    }
+    if let Some(expected) = all.iter().map(|one| expected(at, one)).collect::<Option<Vec<_>>>() {
+        return Described::Here(alternatives(expected));
+    }
+    if let Some(found) = by_tag(noun, at, &all) {
+        return Described::Whole(found);
+    }
+    let mut each: Vec<Vec<String>> = all.iter().map(|one| problems(noun, one)).collect();
+    let shared = |problem: &String| each.iter().all(|one| one.contains(problem));
+    let common: Vec<String> = each.first().into_iter().flatten().filter(|p| shared(p)).cloned().collect();
+    if !common.is_empty() {
+        return Described::Whole(common);
+    }
+    each.sort_by_key(Vec::len);
+    let texts: Vec<String> = each.iter().map(|one| one.join(", ")).collect();
+    Described::Whole(vec![shortened(&texts.join(", or "), MAX_TEXT).into_owned()])
+}
+
+/// The alternatives, with those of alternatives that are themselves nothing but a choice.
+fn flatten<'e>(at: &str, context: &'e [Vec<ValidationError<'static>>], out: &mut Vec<Alternative<'e>>) {
+    for one in context {
+        match &**one {
+            [inner] if inner.instance_path().as_str() == at => match inner.kind() {
+                ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+                    flatten(at, context, out);
+                }
+                _ => out.push(vec![inner]),
+            },
+            errors => out.push(errors.iter().collect()),
+        }
+    }
+}
+
+fn problems(noun: &str, one: &Alternative<'_>) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for problem in one.iter().flat_map(|error| describe(noun, error)) {
+        if !found.contains(&problem) {
+            found.push(problem);
+        }
+    }
+    found
+}
+
+fn is_null(at: &str, one: &Alternative<'_>) -> bool {
+    one.iter().any(|error| {
+        error.instance_path().as_str() == at
+            && match error.kind() {
+                ValidationErrorKind::Type { kind: TypeKind::Single(JsonType::Null) } => true,
+                ValidationErrorKind::Type { kind: TypeKind::Multiple(types) } => {
+                    types.iter().all(|one| one == JsonType::Null)
+                }
+                ValidationErrorKind::Constant { expected_value } => expected_value.is_null(),
+                ValidationErrorKind::Enum { options } => **options == Value::Array(vec![Value::Null]),
+                _ => false,
+            }
+    })
+}
+
+/// What an alternative is that wants another kind of value, or another value, altogether.
+#[derive(PartialEq)]
+enum Expected {
+    Types(Vec<String>),
+    Values(Vec<Value>),
+}
+
+fn expected(at: &str, one: &Alternative<'_>) -> Option<Expected> {
+    let here = || one.iter().filter(|error| error.instance_path().as_str() == at);
+    // The values say more than their type.
+    let values = here().find_map(|error| match error.kind() {
+        ValidationErrorKind::Enum { options } => Some(options.as_array().cloned().unwrap_or_default()),
+        ValidationErrorKind::Constant { expected_value } => Some(vec![Value::clone(expected_value)]),
+        _ => None,
+    });
+    let types = || {
+        here().find_map(|error| match error.kind() {
+            ValidationErrorKind::Type { kind: TypeKind::Single(one) } => Some(vec![one.to_string()]),
+            ValidationErrorKind::Type { kind: TypeKind::Multiple(types) } => {
+                let all: Vec<JsonType> = types.iter().collect();
+                let meant = |one: &&JsonType| all.len() == 1 || **one != JsonType::Null;
+                Some(all.iter().filter(meant).map(|one| one.to_string()).collect())
+            }
+            _ => None,
+        })
+    };
+    values.map(Expected::Values).or_else(|| types().map(Expected::Types))
+}
+
+/// `integer or array or one of ["a","b"]`
+fn alternatives(expected: Vec<Expected>) -> String {
+    let (mut types, mut values): (Vec<String>, Vec<Value>) = Default::default();
+    for one in expected {
+        match one {
+            Expected::Types(more) => more.into_iter().for_each(|one| add(&mut types, one)),
+            Expected::Values(more) => more.into_iter().for_each(|one| add(&mut values, one)),
+        }
+    }
+    match &*values {
+        [] => {}
+        [one] => types.push(shown(one)),
+        _ => types.push(format!("one of {}", shown(&Value::Array(values)))),
+    }
+    types.join(" or ")
+}
+
+fn add<T: PartialEq>(all: &mut Vec<T>, one: T) {
+    if !all.contains(&one) {
+        all.push(one);
+    }
+}
+
+/// Alternatives that are told apart by a member with one value each: those that the value names were meant, and if it
+/// names none, that is the problem.
+fn by_tag(noun: &str, at: &str, all: &[Alternative<'_>]) -> Option<Vec<String>> {
+    let tag_of = |one: &Alternative<'_>| {
+        one.iter().find_map(|error| {
+            let name = error.instance_path().as_str().strip_prefix(at)?.strip_prefix('/')?.to_owned();
+            let values = match error.kind() {
+                ValidationErrorKind::Enum { options } => options.as_array().cloned()?,
+                ValidationErrorKind::Constant { expected_value } => vec![Value::clone(expected_value)],
+                _ => return None,
+            };
+            (!name.contains('/')).then(|| (name, values, error.instance().clone()))
+        })
+    };
+    let tags: Vec<_> = all.iter().map(tag_of).collect();
+    let (name, _, got) = tags.iter().flatten().next()?;
+    if tags.iter().flatten().any(|(other, ..)| other != name) {
+        return None;
+    }
+    let mut meant = all.iter().zip(&tags).filter(|(_, tag)| tag.is_none()).map(|(one, _)| one);
+    match (meant.next(), meant.next()) {
+        (Some(one), None) => Some(problems(noun, one)),
+        (Some(_), Some(_)) => None,
+        (None, _) => {
+            let values = tags.iter().flatten().map(|(_, values, _)| Expected::Values(values.clone())).collect();
+            let at = path(&format!("{at}/{name}"));
+            let (at, got) = (shortened(&at, MAX_NAME), shown(got));
+            Some(vec![format!("{noun} \"{at}\": expected {}, got {got}", alternatives(values))])
+        }
     }
 }

@@ -1,6 +1,10 @@
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
+
+/// The extension by which servers of 2026-07-28 answer with tasks.
+pub(crate) const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// How far a task is (specification, tasks, "Task Status Lifecycle"). The last three are final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -61,6 +65,12 @@ pub struct Task {
     /// Milliseconds to leave between two looks at it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub poll_interval: Option<u64>,
+    /// `_meta`.
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Map<String, Value>>,
+    /// Every other member, known or not.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
 }
 
 /// What a request is to become a task with: the schema's `TaskMetadata`.

@@ -8,9 +8,10 @@ use super::pending::{CallId, Route};
 use super::revision::{Method, Revision};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{DecodeError, Id, Message, RawJson};
-use crate::model::Capabilities;
+use crate::model::{CacheHints, Capabilities, SubscriptionFilter};
 use bytes::Bytes;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Which side of the protocol this is.
@@ -34,10 +35,16 @@ pub struct Facts {
     pub capabilities: Capabilities,
     /// A server's hint for the model.
     pub instructions: Option<String>,
+    /// How long what `server/discover` answers keeps.
+    pub discovery: CacheHints,
     /// The revisions spoken, oldest first.
     pub revisions: Vec<Revision>,
     /// The most requests of the peer worked on at once, and of ours awaited at once; further ones of ours wait.
     pub max_in_flight: usize,
+    /// The most listen streams that a server keeps for one connection.
+    pub max_listeners: usize,
+    /// The most changes that wait for a client that listens and is slow to read.
+    pub max_queued_notifications: usize,
     /// When a silent peer is asked for a sign of life; `None`: never.
     pub keep_alive: Option<KeepAlive>,
 }
@@ -109,6 +116,19 @@ pub enum Input {
     Changed(Kind),
     /// The resource with this URI has changed.
     Updated(String),
+    /// A task is as these parameters of `notifications/tasks` say.
+    Task {
+        /// Its id.
+        id: Arc<str>,
+        /// Grows with whatever is said of it: what comes late is old.
+        version: u64,
+        /// How it is.
+        params: RawJson,
+    },
+    /// A request of the peer is a listen stream from now on.
+    Listen(Box<Listen>),
+    /// This side is about to close: listen streams end in order.
+    Ending,
     /// A handler has finished the peer's request.
     Completed(CallId, Result<Payload>),
     /// The caller no longer wants the answer to our request.
@@ -127,6 +147,43 @@ pub enum Input {
     Closed(String),
 }
 
+/// A request of the peer that becomes a listen stream.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Listen {
+    /// The request.
+    pub call: CallId,
+    /// What its client is told of.
+    pub filter: SubscriptionFilter,
+    /// The facts of the request, for who is told of the end of its subscriptions to resources.
+    pub context: RequestContext,
+    pub(crate) counted: Counted,
+}
+
+impl Listen {
+    /// As counted.
+    pub(crate) fn new(call: CallId, filter: SubscriptionFilter, context: RequestContext, counted: Counted) -> Self {
+        Self { call, filter, context, counted }
+    }
+}
+
+/// Counts one thing for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    pub(crate) fn new(gauge: &Arc<AtomicUsize>) -> Self {
+        gauge.fetch_add(1, Ordering::Relaxed);
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// A request of ours.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -139,6 +196,8 @@ pub struct Invocation {
     pub params: Option<RawJson>,
     /// Time without progress after which the answer is given up.
     pub timeout: Option<Duration>,
+    /// The option that `timeout` was given as, which an error names.
+    pub timeout_option: &'static str,
     /// Time after which it is given up, progress or not.
     pub max_timeout: Option<Duration>,
     /// Ask for progress notifications.
@@ -149,14 +208,30 @@ pub struct Invocation {
     pub idempotent: bool,
     /// Its progress is heard after its answer, too, until it is cancelled: a task goes on.
     pub lasting: bool,
+    /// It opens a listen stream: what is told on that is for the caller, and after the acknowledgement there is no
+    /// timeout.
+    pub listens: bool,
 }
 
 impl Invocation {
     /// A request without timeout and without progress.
     pub fn new(call: CallId, method: impl Into<String>, params: Option<RawJson>) -> Self {
         let (timeout, max_timeout, related) = (None, None, None);
-        let (progress, idempotent, lasting) = (false, false, false);
-        Self { call, method: method.into(), params, timeout, max_timeout, progress, related, idempotent, lasting }
+        let (progress, idempotent, lasting, listens) = (false, false, false, false);
+        let (method, timeout_option) = (method.into(), "timeout");
+        Self {
+            call,
+            method,
+            params,
+            timeout,
+            timeout_option,
+            max_timeout,
+            progress,
+            related,
+            idempotent,
+            lasting,
+            listens,
+        }
     }
 }
 
@@ -218,7 +293,7 @@ impl Call {
     /// −32602 when they are no parameters of a request.
     pub(crate) fn with_params(&self, params: Option<RawJson>) -> Result<Self> {
         let head = Head::read(params.as_ref())?;
-        let name = self.method.name_of(head.name, head.uri);
+        let name = self.method.name_of(head.name, head.uri, params.as_ref());
         let mut context = self.context.clone();
         (context.name, context.meta) = (name.clone(), head.meta);
         // What was not asked for as a task does not become one on its way.
@@ -272,6 +347,8 @@ pub struct Opening {
     pub peer: Arc<PeerFacts>,
     /// The server's hint for the model.
     pub instructions: Option<String>,
+    /// What the server answered to `initialize` or `server/discover`, as it came.
+    pub result: RawJson,
 }
 
 /// What is to be done.
@@ -286,6 +363,8 @@ pub enum Action {
     Abort(CallId, Option<String>),
     /// A notification for this side's user.
     Notified(String, Option<RawJson>),
+    /// A notification on a listen stream of ours.
+    Told(CallId, String, Option<RawJson>),
     /// Our request is finished.
     Resolve(CallId, Result<RawJson>),
     /// Our request made progress: `{progress, total?, message?}`.

@@ -1,6 +1,7 @@
 mod answering;
 mod incoming;
 mod keep_alive;
+mod listening;
 mod news;
 mod opening;
 mod outgoing;
@@ -10,7 +11,7 @@ mod tests;
 
 use super::LogLevel;
 use super::action::*;
-use super::context::{RequestContext, States, Transport};
+use super::context::{RequestContext, Resumable, States, Transport};
 use super::exchange::{self, Arrival, Head, News, Seen, Session};
 use super::kind::Kind;
 use super::pending::{CallId, Heard, Incoming, IncomingTable, Outgoing, OutgoingTable, Pace, Route};
@@ -76,8 +77,13 @@ pub struct Connection {
     sooner: bool,
     restorable: restoring::Restorable,
     silence: keep_alive::Silence,
+    listening: listening::Listening,
+    /// The newest calls of tools that were given up and may have become tasks by then.
+    given_up: VecDeque<i64>,
 }
 
+/// Who waits for what a connection asks on its own: nobody.
+const NOBODY: CallId = CallId(u64::MAX - 1);
 /// The client's own calls for opening are not the user's.
 const OPENING: CallId = CallId(u64::MAX);
 
@@ -103,6 +109,8 @@ impl Connection {
             sooner: false,
             restorable: restoring::Restorable::default(),
             silence: keep_alive::Silence::default(),
+            listening: listening::Listening::default(),
+            given_up: VecDeque::new(),
         }
     }
 
@@ -162,7 +170,9 @@ impl Connection {
             .chain(answers)
             .chain(self.incoming.next_due())
             .chain(news)
+            .chain(self.patience())
             .chain(self.ping_due())
+            .chain(self.listeners_due())
             .min()
     }
 
@@ -216,7 +226,10 @@ impl Connection {
                 self.report(now, call, progress, total, message.as_deref(), &mut out);
             }
             Input::Changed(kind) => self.list_changed(now, kind),
-            Input::Updated(uri) => self.updated(&uri, &mut out),
+            Input::Updated(uri) => self.updated(now, &uri, &mut out),
+            Input::Task { id, version, params } => self.task_changed_for_listeners(now, &id, version, params, &mut out),
+            Input::Listen(listen) => self.listen(now, *listen, &mut out),
+            Input::Ending => self.end_listeners(&mut out),
             Input::Completed(call, outcome) => self.completed(now, call, outcome, &mut out),
             Input::Cancel(call, reason) => self.cancel(call, reason.as_deref(), &mut out),
             Input::Undelivered(id, error) => self.failed(now, &id, error, &mut out),

@@ -1,7 +1,8 @@
 use std::any::Any;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 
@@ -149,6 +150,28 @@ impl fmt::Debug for States {
     }
 }
 
+/// A request that may come again, with the answers to what it asked.
+pub(crate) struct Resumable {
+    /// Its parameters as they came.
+    pub(crate) params: RawJson,
+    /// What a layer above keeps for it, whatever runs for the request.
+    pub(crate) kept: OnceLock<Arc<dyn Any + Send + Sync>>,
+    /// Its handler runs, or has run.
+    pub(crate) has_run: AtomicBool,
+}
+
+impl Resumable {
+    pub(crate) fn new(params: RawJson) -> Arc<Self> {
+        Arc::new(Self { params, kept: OnceLock::new(), has_run: AtomicBool::new(false) })
+    }
+}
+
+impl fmt::Debug for Resumable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resumable").field("params", &self.params).finish_non_exhaustive()
+    }
+}
+
 /// Everything a handler may know about its request. Legacy fills it from the session, modern from `_meta`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -175,6 +198,8 @@ pub struct RequestContext {
     pub transport: Arc<Transport>,
     /// What was put beside it on its way.
     pub(crate) states: States,
+    /// Of a request that may ask its client in rounds.
+    pub(crate) rounds: Option<Arc<Resumable>>,
 }
 
 impl RequestContext {
@@ -192,6 +217,7 @@ impl RequestContext {
             task_id: None,
             transport: Arc::new(Transport::new(kind)),
             states: States::default(),
+            rounds: None,
         }
     }
 

@@ -13,6 +13,7 @@ use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{Id, RawJson, code};
 use crate::model::Capabilities;
 use crate::model::meta::{ParamsHead, RequestMeta};
+use crate::model::subscription::is_part;
 use serde_json::value::RawValue;
 
 /// What the session of a legacy connection knows.
@@ -36,6 +37,10 @@ impl Session {
 pub(super) struct News {
     /// The client is ready to hear it.
     pub(super) ready: bool,
+    /// The client has said that it is initialized, or was waited for long enough: it may be asked, too.
+    pub(super) initialized: bool,
+    /// Until when questions wait for that.
+    pub(super) patience: Option<Duration>,
     /// The lists that have changed since the client was told.
     pub(super) changed: Vec<&'static str>,
     /// When it is to be told, so that many changes are told once.
@@ -49,11 +54,7 @@ pub(super) struct News {
 impl News {
     /// Whether somebody subscribed to this URI, or to one that it is a part of.
     pub(super) fn wants(&self, uri: &str) -> bool {
-        let part_of = |whole: &str| {
-            uri.strip_prefix(whole)
-                .is_some_and(|rest| rest.starts_with('/') || (whole.ends_with('/') && !rest.is_empty()))
-        };
-        self.subscriptions.contains(uri) || self.subscriptions.iter().any(|whole| part_of(whole))
+        self.subscriptions.contains(uri) || self.subscriptions.iter().any(|whole| is_part(uri, whole))
     }
 }
 
@@ -171,6 +172,7 @@ pub(super) fn admit(
     session: Option<&Session>,
     seen: &mut Seen,
     method: &str,
+    params: Option<&RawJson>,
     head: Head,
 ) -> Result<Admission> {
     let progress_token = match &head.progress_token {
@@ -189,11 +191,17 @@ pub(super) fn admit(
         (_, _, Some(session)) => (session.revision, session.peer.clone(), session.log_level),
         (Role::Client, _, None) => return Err(Error::rpc(code::INVALID_REQUEST, "the connection is not open yet")),
     };
-    let row = Method::find(method)
-        .filter(|m| m.exists_in(revision) && !m.notification)
+    let row = Method::find_in(revision, method)
+        .filter(|m| !m.notification)
         .filter(|m| if facts.role == Role::Server { m.from_client() } else { m.from_server() })
         .filter(|m| m.capability.is_none_or(|c| facts.capabilities.declares(c)))
+        .filter(|m| m.extension.is_none_or(|id| facts.capabilities.has_extension(id)))
         .ok_or_else(|| not_found(method, revision))?;
+    if let Some(id) = row.extension
+        && !peer.capabilities.has_extension(id)
+    {
+        return Err(modern::missing_extension(id));
+    }
     Ok(Admission {
         revision,
         method: row,
@@ -201,7 +209,7 @@ pub(super) fn admit(
         log_level: if revision.era() == Era::Legacy { Some(log_level.unwrap_or(LogLevel::Info)) } else { log_level },
         progress_token,
         meta: head.meta,
-        name: row.name_of(head.name, head.uri),
+        name: row.name_of(head.name, head.uri, params),
         arguments: head.arguments,
         // Who does not declare it runs the request as any other (specification, "Task Support and Handling").
         task: head.task.filter(|_| revision.rules().tasks && row.task.is_some_and(|path| facts.capabilities.has(path))),

@@ -10,8 +10,9 @@ mod kind;
 mod pending;
 pub mod revision;
 
+pub(crate) use action::Counted;
 pub use action::{
-    Action, Call, Facts, Input, Invocation, KeepAlive, Opening, Outbound, Payload, Role, Sent, Structured,
+    Action, Call, Facts, Input, Invocation, KeepAlive, Listen, Opening, Outbound, Payload, Role, Sent, Structured,
 };
 pub use connection::Connection;
 #[cfg(feature = "http")]

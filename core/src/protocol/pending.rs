@@ -182,6 +182,7 @@ pub(super) struct Outgoing {
     pub(super) params: Option<RawJson>,
     /// Restarted by progress.
     pub(super) timeout: Option<Duration>,
+    pub(super) timeout_option: &'static str,
     pub(super) max_timeout: Option<Duration>,
     pub(super) deadline: Option<Duration>,
     /// Not restarted by anything.
@@ -191,6 +192,8 @@ pub(super) struct Outgoing {
     pub(super) progress: Heard,
     /// Its progress is heard after its answer, too.
     pub(super) lasting: bool,
+    /// It opens a listen stream.
+    pub(super) listens: bool,
     /// The peer's request it belongs to.
     pub(super) related: Option<CallId>,
     pub(super) resent: bool,
@@ -204,22 +207,22 @@ pub(super) struct Outgoing {
 
 impl Outgoing {
     /// From now on its time is running.
-    pub(super) fn new(invocation: Invocation, now: Duration) -> Self {
-        let Invocation { call, method, params, timeout, max_timeout, progress, related, idempotent, lasting } =
-            invocation;
-        let idempotent = idempotent || Method::find(&method).is_some_and(|row| row.idempotent);
+    pub(super) fn new(of: Invocation, now: Duration) -> Self {
+        let idempotent = of.idempotent || Method::find(&of.method).is_some_and(|row| row.idempotent);
         Self {
-            call,
-            method,
-            params,
-            timeout,
-            max_timeout,
-            deadline: after(now, timeout),
-            hard_deadline: after(now, max_timeout),
-            wants_progress: progress,
+            deadline: after(now, of.timeout),
+            hard_deadline: after(now, of.max_timeout),
+            call: of.call,
+            method: of.method,
+            params: of.params,
+            timeout: of.timeout,
+            timeout_option: of.timeout_option,
+            max_timeout: of.max_timeout,
+            wants_progress: of.progress,
             progress: Heard::default(),
-            lasting: lasting && progress,
-            related,
+            lasting: of.lasting && of.progress,
+            listens: of.listens,
+            related: of.related,
             resent: false,
             idempotent,
             session: 0,

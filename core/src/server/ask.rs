@@ -24,7 +24,7 @@ pub enum ElicitAction {
     Cancel,
 }
 
-/// The answer to a form: the schema's `ElicitResult`.
+/// The answer to a form or a URL: the schema's `ElicitResult`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[non_exhaustive]
 pub struct ElicitResult {
@@ -33,6 +33,12 @@ pub struct ElicitResult {
     /// The answers, when it was accepted.
     #[serde(default, deserialize_with = "or_nothing")]
     pub content: Map<String, Value>,
+    /// `_meta`.
+    #[serde(default, rename = "_meta")]
+    pub meta: Option<Map<String, Value>>,
+    /// Every other member, known or not.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
 }
 
 /// `null` is nothing.
@@ -110,6 +116,12 @@ pub struct CreateMessageResult {
     /// `endTurn`, `stopSequence`, `maxTokens`, `toolUse` or anything else.
     #[serde(default)]
     pub stop_reason: Option<String>,
+    /// `_meta`.
+    #[serde(default, rename = "_meta")]
+    pub meta: Option<Map<String, Value>>,
+    /// Every other member, known or not.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
 }
 
 impl CreateMessageResult {
@@ -141,6 +153,23 @@ pub struct Root {
     /// Everything else about it.
     #[serde(default, rename = "_meta")]
     pub meta: Option<Value>,
+    /// Every other member, known or not.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// The folders and files that the client lets the server look at: the schema's `ListRootsResult`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[non_exhaustive]
+pub struct ListRootsResult {
+    /// In the client's order.
+    pub roots: Vec<Root>,
+    /// `_meta`.
+    #[serde(default, rename = "_meta")]
+    pub meta: Option<Map<String, Value>>,
+    /// Every other member, known or not.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
 }
 
 fn read<T: DeserializeOwned>(method: &str, result: &RawJson) -> Result<T> {
@@ -194,16 +223,15 @@ impl Context {
         }
     }
 
-    /// Asks the user to visit a URL. `Accept` means that the user agreed, not that it is done; tell the client that with
-    /// [`elicitation_complete`](Self::elicitation_complete) and the same `elicitation_id`.
+    /// Asks the user to visit a URL. The answer's `action` is `Accept` when the user agreed, not when it is done; tell the
+    /// client that with [`elicitation_complete`](Self::elicitation_complete) and the same `elicitation_id`.
     ///
     /// # Errors
     /// [`Unsupported`](ErrorKind::Unsupported) when the client does not declare `elicitation.url`; as
     /// [`ask`](Self::ask).
-    pub async fn elicit_url(&self, message: &str, url: &str, elicitation_id: &str) -> Result<ElicitAction> {
+    pub async fn elicit_url(&self, message: &str, url: &str, elicitation_id: &str) -> Result<ElicitResult> {
         let params = json!({"mode": "url", "message": message, "url": url, "elicitationId": elicitation_id});
-        let result: ElicitResult = self.asked("elicitation/create", &params, &CallOptions::default()).await?;
-        Ok(result.action)
+        self.asked("elicitation/create", &params, &CallOptions::default()).await
     }
 
     /// Tells the client that what the user did at a URL is done.
@@ -241,13 +269,8 @@ impl Context {
     ///
     /// # Errors
     /// [`Unsupported`](ErrorKind::Unsupported) when the client does not declare `roots`; as [`ask`](Self::ask).
-    pub async fn list_roots(&self) -> Result<Vec<Root>> {
-        #[derive(Deserialize)]
-        struct ListRootsResult {
-            roots: Vec<Root>,
-        }
-        let result: ListRootsResult = self.asked("roots/list", &json!({}), &CallOptions::default()).await?;
-        Ok(result.roots)
+    pub async fn list_roots(&self) -> Result<ListRootsResult> {
+        self.asked("roots/list", &json!({}), &CallOptions::default()).await
     }
 }
 

@@ -3,164 +3,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
-use super::Router;
 use super::listed::{Common, Kind};
+use super::options::DECLARABLE;
 use super::registry::Registry;
 use super::session::Links;
 use super::usage::Meter;
+use super::{CacheOptions, Router, ServerOptions};
+#[cfg(feature = "runtime")]
+use crate::call::Context;
+#[cfg(feature = "runtime")]
+use crate::call::rounds::Principal;
 use crate::call::{Chain, Middleware, TaskOptions, Tasks};
-use crate::error::{Error, Result, shortened};
+use crate::error::{Error, Result};
 use crate::jsonrpc::{Limits, RawJson};
-use crate::model::{Capabilities, Implementation, check_icons};
-use crate::protocol::revision::Revision;
-use crate::protocol::{Facts, KeepAlive, Role};
+use crate::model::{Capabilities, Implementation, TASKS_EXTENSION};
+use crate::protocol::revision::{Revision, spoken};
+use crate::protocol::{Facts, Input, KeepAlive, Role, States};
 use crate::signal::Signal;
-
-/// What a server says of itself and what it will bear. The same names in every language.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct ServerOptions {
-    /// Programmatic name. Required.
-    pub name: String,
-    /// Version of the program.
-    pub version: String,
-    /// Name for people.
-    pub title: Option<String>,
-    /// What it is, for people.
-    pub description: Option<String>,
-    /// Where to read about it.
-    pub website_url: Option<String>,
-    /// The schema's `Icon` objects.
-    pub icons: Option<RawJson>,
-    /// A hint for the model on how to use the server.
-    pub instructions: Option<String>,
-    /// What is declared to clients besides what there is: `completions`, `prompts`, `resources` though there is none of it
-    /// yet, because what a client was not told of as it connected it never asks for; and as members with an object,
-    /// `experimental` or any other capability that this library knows nothing of. JSON: an array of names, or an
-    /// object. Default: nothing.
-    #[serde(deserialize_with = "names_or_members")]
-    pub capabilities: Map<String, Value>,
-    /// Entries on one page of a list. Default 250.
-    pub page_size: usize,
-    /// The longest message in bytes. Default 4 MiB.
-    pub max_message_bytes: usize,
-    /// The deepest nesting of a message. Default 128.
-    pub max_nesting: usize,
-    /// Requests worked on at once per connection. Default 256.
-    pub max_in_flight: usize,
-    /// Notifications that may wait for a slow peer. Default 256.
-    pub max_queued_notifications: usize,
-    /// Seconds without a message of a legacy client after which it is asked for a sign of life, where it can be reached
-    /// (over HTTP: through a standalone stream); 0 for never, the default.
-    pub ping_interval: f64,
-    /// Seconds after which a client that does not answer that is taken for lost, and its session ends. Default 20.
-    pub ping_timeout: f64,
-    /// Runs tool calls as tasks, where client and tool want that. Default: no tasks.
-    pub tasks: Option<TaskOptions>,
-}
-
-/// What can be declared before there is any.
-const DECLARABLE: [&str; 4] = ["completions", "prompts", "resources", "tools"];
-/// What the engine declares, and from what.
-const OWN: [(&str, &str); 2] = [("logging", "it is always there"), ("tasks", "switch them on by the option \"tasks\"")];
-
-/// Of names each is a capability without details.
-fn names_or_members<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Map<String, Value>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged, expecting = "expected names of capabilities, or an object")]
-    enum Given {
-        Names(Vec<String>),
-        Members(Map<String, Value>),
-    }
-    Ok(match Given::deserialize(deserializer)? {
-        Given::Names(names) => names.into_iter().map(|name| (name, json!({}))).collect(),
-        Given::Members(members) => members,
-    })
-}
-
-/// Whether a server may declare this.
-fn check_capability(name: &str, value: &Value) -> Result<()> {
-    let wrong = |why: String| Err(Error::misuse(format!("server option \"capabilities\": {name:?}: {why}")));
-    let Some(members) = value.as_object() else {
-        return wrong(format!("expected an object, got {}", shortened(&value.to_string(), 60)));
-    };
-    if let Some((_, why)) = OWN.iter().find(|(own, _)| *own == name) {
-        return wrong((*why).to_owned());
-    }
-    let known = DECLARABLE.contains(&name);
-    if known && !members.is_empty() {
-        return wrong("what it says is the engine's, expected {}".to_owned());
-    }
-    // A name that is nobody's and says nothing is a slip of the pen.
-    if !known && members.is_empty() && !matches!(name, "experimental" | "extensions") {
-        let expected = DECLARABLE.join(", ");
-        return wrong(format!("expected {expected}, or an object of what it offers"));
-    }
-    Ok(())
-}
-
-impl Default for ServerOptions {
-    fn default() -> Self {
-        let limits = Limits::default();
-        Self {
-            name: String::new(),
-            version: "0.0.0".into(),
-            title: None,
-            description: None,
-            website_url: None,
-            icons: None,
-            instructions: None,
-            capabilities: Map::new(),
-            page_size: 250,
-            max_message_bytes: limits.max_message_bytes,
-            max_nesting: limits.max_nesting,
-            max_in_flight: 256,
-            max_queued_notifications: 256,
-            ping_interval: 0.0,
-            ping_timeout: 20.0,
-            tasks: None,
-        }
-    }
-}
-
-impl ServerOptions {
-    /// Reads the options from JSON.
-    ///
-    /// # Errors
-    /// [`Misuse`](crate::ErrorKind::Misuse) naming the option that is unknown or wrong.
-    pub fn parse(text: &str) -> Result<Self> {
-        let options: Self = crate::options::read("server options", text)?;
-        options.check()?;
-        Ok(options)
-    }
-
-    fn check(&self) -> Result<()> {
-        if self.name.is_empty() {
-            return Err(Error::misuse("server option \"name\": missing, expected the server's name"));
-        }
-        KeepAlive::of(self.ping_interval, self.ping_timeout)?;
-        if let Some(icons) = &self.icons {
-            let icons = icons.to().unwrap_or_default();
-            check_icons(&icons).map_err(|why| Error::misuse(format!("server option {why}")))?;
-        }
-        self.capabilities.iter().try_for_each(|(name, value)| check_capability(name, value))?;
-        for (name, value) in [
-            ("page_size", self.page_size),
-            ("max_message_bytes", self.max_message_bytes),
-            ("max_nesting", self.max_nesting),
-            ("max_in_flight", self.max_in_flight),
-        ] {
-            if value == 0 {
-                return Err(Error::misuse(format!("server option {name:?}: expected at least 1, got 0")));
-            }
-        }
-        self.tasks.as_ref().map_or(Ok(()), TaskOptions::check)
-    }
-}
 
 /// A server: what it offers, to any number of connections at once. A clone is the same server.
 #[derive(Clone)]
@@ -197,17 +58,25 @@ impl Server {
     /// A server with these options.
     #[must_use]
     pub fn with_options(options: ServerOptions) -> Self {
+        let mistake = options.check().err();
+        let states = States::default();
+        #[cfg(feature = "runtime")]
+        let states = match options.sealer() {
+            Ok(sealer) => states.and(Arc::new(sealer)),
+            // It is the mistake already.
+            Err(_) => states,
+        };
         let router = Arc::new_cyclic(|this| Router {
             this: this.clone(),
             middleware: Chain::default(),
-            states: RwLock::default(),
+            states: RwLock::new(states),
             lifespan_state: RwLock::default(),
             registry: RwLock::new(Registry::default()),
             common: Arc::new(Common::default()),
             page_size: AtomicUsize::new(options.page_size.max(1)),
+            cache: RwLock::new(options.cache),
             tasks: RwLock::new(options.tasks.clone().map(Tasks::new)),
         });
-        let mistake = options.check().err();
         let shared = Shared {
             options: RwLock::new(options),
             router,
@@ -221,18 +90,32 @@ impl Server {
             #[cfg(feature = "runtime")]
             life: tokio::sync::Mutex::default(),
         };
-        Self { shared: Arc::new(shared), mistake }
+        let server = Self { shared: Arc::new(shared), mistake };
+        server.tells_of_tasks();
+        server
+    }
+
+    /// Those who listen to tasks are told how they are.
+    fn tells_of_tasks(&self) {
+        let Some(tasks) = self.shared.router.tasks() else { return };
+        let shared = Arc::downgrade(&self.shared);
+        tasks.heard_by(move |id, version, params| {
+            if let Some(shared) = shared.upgrade() {
+                shared.links.tell(|| Input::Task { id: id.into(), version, params: params.clone() });
+            }
+        });
     }
 
     fn set(mut self, change: impl FnOnce(&mut ServerOptions)) -> Self {
         let mut options = self.shared.options.write().unwrap_or_else(PoisonError::into_inner);
         change(&mut options);
-        let (checked, page_size) = (options.check(), options.page_size.max(1));
+        let (checked, page_size, cache) = (options.check(), options.page_size.max(1), options.cache);
         drop(options);
         if let Err(error) = checked {
             self.mistake.get_or_insert(error);
         }
         self.shared.router.page_size.store(page_size, Ordering::Relaxed);
+        *self.shared.router.cache.write().unwrap_or_else(PoisonError::into_inner) = cache;
         self.changed();
         self
     }
@@ -241,6 +124,12 @@ impl Server {
     #[must_use]
     pub fn version(self, version: impl Into<String>) -> Self {
         self.set(|o| o.version = version.into())
+    }
+
+    /// Speaks only this revision, such as `2025-11-25`, or only those with handshakes (`legacy`) or without (`modern`).
+    #[must_use]
+    pub fn revision(self, revision: impl Into<String>) -> Self {
+        self.set(|o| o.revision = Some(revision.into()))
     }
 
     /// Name for people.
@@ -291,6 +180,12 @@ impl Server {
         self.set(|o| o.page_size = entries)
     }
 
+    /// How long clients may keep what the server answers, and for whom (revision 2026-07-28). Default: not at all.
+    #[must_use]
+    pub fn cache(self, options: CacheOptions) -> Self {
+        self.set(|o| o.cache = options)
+    }
+
     /// The longest message in bytes. Default 4 MiB.
     #[must_use]
     pub fn max_message_bytes(self, bytes: usize) -> Self {
@@ -315,6 +210,13 @@ impl Server {
         self.set(|o| o.max_queued_notifications = notifications)
     }
 
+    /// Listen streams (`subscriptions/listen`) that one connection may have open; over HTTP each is a request of its own.
+    /// Default 64.
+    #[must_use]
+    pub fn max_listeners(self, streams: usize) -> Self {
+        self.set(|o| o.max_listeners = streams)
+    }
+
     /// Time without a message of a legacy client after which it is asked for a sign of life, where it can be reached
     /// (over HTTP: through a standalone stream). Default: never; zero is never.
     #[must_use]
@@ -328,16 +230,76 @@ impl Server {
         self.set(|o| o.ping_timeout = timeout.as_secs_f64())
     }
 
-    /// Runs tool calls as tasks, where client and tool want that (specification 2025-11-25, tasks, experimental). A tool
-    /// says so with [`Tool::task_support`](crate::model::Tool::task_support). Tasks belong to a client's session: no
-    /// other sees them, and they end with it.
+    /// Runs tool calls as tasks, where client and tool want that: in 2025-11-25 as the specification has them
+    /// (experimental), in 2026-07-28 by the extension `io.modelcontextprotocol/tasks`. A tool says so with
+    /// [`Tool::task_support`](crate::model::Tool::task_support), or its handler with
+    /// [`Context::run_as_task`](crate::Context::run_as_task). Tasks belong to a client's session or connection: no other
+    /// sees them, and they end with it. Over HTTP those of 2026-07-28 belong to their principal, or to whoever knows their
+    /// id, and end by their time.
     #[must_use]
     pub fn tasks(self, options: TaskOptions) -> Self {
         let tasks = Some(Tasks::new(options.clone()));
         let before =
             std::mem::replace(&mut *self.shared.router.tasks.write().unwrap_or_else(PoisonError::into_inner), tasks);
         drop(before);
+        self.tells_of_tasks();
         self.set(|o| o.tasks = Some(options))
+    }
+
+    /// Secrets of at least 32 bytes that seal what a request of revision 2026-07-28 remembers between two rounds of
+    /// questions (`requestState`). The first one seals, all of them open. Servers that answer the same clients need the
+    /// same, and the same name: another does not open what this one has sealed. Default: a secret of this process alone.
+    #[cfg(feature = "runtime")]
+    #[must_use]
+    pub fn request_state_keys<S: Into<String>>(self, keys: impl IntoIterator<Item = S>) -> Self {
+        self.set(|o| o.request_state_keys = keys.into_iter().collect()).sealing()
+    }
+
+    /// How long such a state holds: as long as a user may take to answer one round. A client that comes back in time gets
+    /// a new one, which holds as long again. Whole seconds count, begun ones too. Default 10 minutes.
+    #[cfg(feature = "runtime")]
+    #[must_use]
+    pub fn request_state_ttl(self, ttl: Duration) -> Self {
+        self.set(|o| o.request_state_ttl = ttl.as_secs_f64()).sealing()
+    }
+
+    /// The longest such state, in bytes. It holds the answers so far. Default 16 KiB.
+    #[cfg(feature = "runtime")]
+    #[must_use]
+    pub fn max_request_state_bytes(self, bytes: usize) -> Self {
+        self.set(|o| o.max_request_state_bytes = bytes).sealing()
+    }
+
+    /// Says whose a request is: a state between rounds (`requestState`) of one is refused to all others. What middleware
+    /// put beside the request ([`Context::with_state`](crate::Context::with_state)) is there. `None`: nobody's in
+    /// particular, and anybody of whom this says the same may go on. Called from any thread, of requests that ask or go on
+    /// alone; it must not ask the client. Default: the issuer and subject of a JSON Web Token in `Authorization`, which is
+    /// not verified here, else that header as it is.
+    ///
+    /// ```
+    /// # use tricorn::Server;
+    /// let header = |name| move |cx: &tricorn::Context| {
+    ///     let headers = cx.request().transport.headers();
+    ///     headers.into_iter().find(|(own, _)| own == name).map(|(_, value)| value)
+    /// };
+    /// Server::new("shop").principal(header("x-api-key"));
+    /// ```
+    #[cfg(feature = "runtime")]
+    #[must_use]
+    pub fn principal<F>(self, of: F) -> Self
+    where
+        F: Fn(&Context) -> Option<String> + Send + Sync + 'static,
+    {
+        self.state(Principal(Arc::new(of)))
+    }
+
+    #[cfg(feature = "runtime")]
+    fn sealing(self) -> Self {
+        match self.options().sealer() {
+            Ok(sealer) => self.state(sealer),
+            // It is the mistake already.
+            Err(_) => self,
+        }
     }
 
     /// Hears of errors that the model is not shown, and of the tool that failed: those that `?` made a
@@ -382,8 +344,11 @@ impl Server {
         self
     }
 
-    /// Stops serving everywhere: nothing more is accepted, running calls are cancelled.
+    /// Stops serving everywhere: nothing more is accepted, running calls and tasks are cancelled.
     pub fn close(&self) {
+        if let Some(tasks) = self.shared.router.tasks() {
+            tasks.end_all();
+        }
         self.shared.stop.set();
     }
 
@@ -440,6 +405,11 @@ impl Server {
         }
         declared.insert("tools".into(), json!({"listChanged": true}));
         declared.extend(given.into_iter().filter(|(name, _)| !DECLARABLE.contains(&name.as_str())));
+        if self.shared.router.tasks().is_some()
+            && let Some(extensions) = declared.entry("extensions").or_insert_with(|| json!({})).as_object_mut()
+        {
+            extensions.insert(TASKS_EXTENSION.into(), json!({}));
+        }
         declared
     }
 
@@ -461,8 +431,11 @@ impl Server {
             info: RawJson::from_value(&info),
             capabilities: Capabilities::new(RawJson::from_value(&capabilities)),
             instructions: options.instructions,
-            revisions: Revision::ALL.to_vec(),
+            discovery: options.cache.of_discovery(),
+            revisions: spoken("server", options.revision.as_deref()).unwrap_or_else(|_| Revision::ALL.to_vec()),
             max_in_flight: options.max_in_flight,
+            max_listeners: options.max_listeners,
+            max_queued_notifications: options.max_queued_notifications,
             keep_alive: KeepAlive::of(options.ping_interval, options.ping_timeout).unwrap_or_default(),
         });
         *slot = Some(facts.clone());

@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
+use crate::model::CacheHints;
 
 mod mime;
 mod walk;
@@ -127,6 +128,7 @@ pub struct Directory {
     hidden: bool,
     max_files: usize,
     max_bytes: u64,
+    hints: CacheHints,
     /// That there are too many files was said.
     told: Arc<AtomicBool>,
 }
@@ -152,6 +154,7 @@ impl Directory {
             hidden: false,
             max_files: MAX_FILES,
             max_bytes: MAX_BYTES,
+            hints: CacheHints::new(),
             told: Arc::default(),
         })
     }
@@ -175,6 +178,17 @@ impl Directory {
     pub fn max_bytes(mut self, max_bytes: u64) -> Self {
         self.max_bytes = max_bytes;
         self
+    }
+
+    /// How long what is in a file keeps, and for whom. Default: what the server says of what is read.
+    #[must_use]
+    pub fn cache(mut self, hints: CacheHints) -> Self {
+        self.hints = hints;
+        self
+    }
+
+    pub(crate) fn hints(&self) -> CacheHints {
+        self.hints
     }
 
     /// The base URI, with a slash at its end.
@@ -294,6 +308,7 @@ pub struct File {
     path: PathBuf,
     uri: String,
     max_bytes: u64,
+    hints: CacheHints,
 }
 
 impl File {
@@ -311,7 +326,7 @@ impl File {
             return Err(wrong(&"a directory"));
         }
         check_uri(uri)?;
-        Ok(Self { path: absolute, uri: uri.to_owned(), max_bytes: MAX_BYTES })
+        Ok(Self { path: absolute, uri: uri.to_owned(), max_bytes: MAX_BYTES, hints: CacheHints::new() })
     }
 
     /// The most bytes that are read. Default 2 MiB.
@@ -319,6 +334,17 @@ impl File {
     pub fn max_bytes(mut self, max_bytes: u64) -> Self {
         self.max_bytes = max_bytes;
         self
+    }
+
+    /// How long what is in it keeps, and for whom. Default: what the server says of what is read.
+    #[must_use]
+    pub fn cache(mut self, hints: CacheHints) -> Self {
+        self.hints = hints;
+        self
+    }
+
+    pub(crate) fn hints(&self) -> CacheHints {
+        self.hints
     }
 
     fn name(&self) -> String {

@@ -7,10 +7,13 @@ use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
+use super::question::InputRequired;
 use crate::call::{Context, Handler, HiddenError, Reply, RequestHandler};
 use crate::error::{Error, ErrorKind};
 use crate::jsonrpc::RawJson;
-use crate::model::{CallToolResult, Content, GetPromptResult, PromptMessage, ReadResourceResult, ResourceContents};
+use crate::model::{
+    CallToolResult, CompleteResult, Content, GetPromptResult, PromptMessage, ReadResourceResult, ResourceContents,
+};
 
 /// Why a tool failed. `?` turns any error into one; its text stays out of the model's sight, unlike that of
 /// [`HandlerError::new`], of an [`Error`] that the function made, and of what became of a question to its own client. What
@@ -23,6 +26,7 @@ enum Failure {
     Shown(String),
     Hidden { kind: &'static str, error: Box<HiddenError> },
     Rpc(Error),
+    Input(InputRequired),
 }
 
 impl HandlerError {
@@ -35,6 +39,7 @@ impl HandlerError {
         match self.0 {
             Failure::Shown(text) => reply.failed(text),
             Failure::Rpc(error) => reply.error(error),
+            Failure::Input(input) => input.send(reply),
             Failure::Hidden { kind, error } => reply.hidden(kind, &*error),
         }
     }
@@ -47,7 +52,7 @@ impl<E: std::error::Error + Send + Sync + 'static> From<E> for HandlerError {
             match error.kind() {
                 // It came from another server, by a client of the handler's own.
                 _ if error.is_received() => {}
-                ErrorKind::Rpc => return Self(Failure::Rpc(error.clone())),
+                ErrorKind::Rpc | ErrorKind::InputRequired => return Self(Failure::Rpc(error.clone())),
                 // What became of a question to the client is no secret.
                 ErrorKind::Unsupported | ErrorKind::Timeout | ErrorKind::PeerMisbehaved => {
                     return Self::new(error.message());
@@ -57,6 +62,12 @@ impl<E: std::error::Error + Send + Sync + 'static> From<E> for HandlerError {
         }
         let kind = std::any::type_name::<E>().rsplit("::").next().unwrap_or("error");
         Self(Failure::Hidden { kind, error: Box::new(error) })
+    }
+}
+
+impl From<InputRequired> for HandlerError {
+    fn from(input: InputRequired) -> Self {
+        Self(Failure::Input(input))
     }
 }
 
@@ -90,6 +101,12 @@ impl IntoAnswer for ResourceContents {
 }
 
 impl IntoAnswer for ReadResourceResult {
+    fn answer(self, reply: Reply) {
+        reply.result(RawJson::from_value(&self));
+    }
+}
+
+impl IntoAnswer for CompleteResult {
     fn answer(self, reply: Reply) {
         reply.result(RawJson::from_value(&self));
     }

@@ -1,5 +1,5 @@
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::call::{Failures, Handler};
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
-use crate::model::check_definition;
+use crate::model::{CacheHints, check_definition};
 use crate::protocol::revision::{Revision, shape};
 
 pub use crate::protocol::Kind;
@@ -17,6 +17,8 @@ pub use crate::protocol::Kind;
 pub(crate) struct Common {
     serial: AtomicU64,
     pub(crate) failures: Failures,
+    /// How many clients listen.
+    pub(crate) listeners: Arc<AtomicUsize>,
     /// Of the tools that are not registered.
     pub(super) supports: super::tools::Supports,
     /// What blocks.
@@ -41,6 +43,8 @@ pub(crate) struct Listed {
     pub(crate) members: Map<String, Value>,
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) common: Arc<Common>,
+    /// How long what is read of it keeps.
+    pub(crate) hints: CacheHints,
     /// The file that is listed, whose size is looked up each time.
     #[cfg(feature = "files")]
     pub(super) file: Option<Arc<super::files::File>>,
@@ -62,9 +66,10 @@ impl Listed {
             members,
             handler,
             common: common.clone(),
+            hints: CacheHints::new(),
             #[cfg(feature = "files")]
             file: None,
-            serial: AtomicU64::new(common.next()),
+            serial: AtomicU64::default(),
             texts: Default::default(),
         };
         if listed.name().is_empty() {
@@ -84,6 +89,11 @@ impl Listed {
     /// What it is, for a message: `tool "add"`.
     pub(crate) fn subject(&self) -> String {
         format!("{} {:?}", self.kind.word(), self.name())
+    }
+
+    /// Goes to the end of the list. Who calls holds the list, so that its serials grow.
+    fn goes_last(&self) {
+        self.serial.store(self.common.next(), Ordering::Relaxed);
     }
 
     fn serial(&self) -> u64 {
@@ -154,6 +164,7 @@ impl<E: Entry> Table<E> {
             let subject = entry.listed().subject();
             return Err(Error::misuse(format!("{subject} is already registered: replace it, or remove it first")));
         }
+        entry.listed().goes_last();
         self.entries.push(entry.clone());
         self.by_name.insert(name, entry.clone());
         Ok(())
@@ -170,7 +181,10 @@ impl<E: Entry> Table<E> {
                 entry.listed().serial.store(before.listed().serial(), Ordering::Relaxed);
                 *place = entry.clone();
             }
-            _ => self.entries.push(entry.clone()),
+            _ => {
+                entry.listed().goes_last();
+                self.entries.push(entry.clone());
+            }
         }
         before
     }

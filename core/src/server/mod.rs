@@ -4,6 +4,7 @@
 
 mod ask;
 mod builder;
+mod cache;
 mod completion;
 #[cfg(feature = "files")]
 pub mod files;
@@ -14,8 +15,11 @@ mod jobs;
 #[cfg(feature = "runtime")]
 mod lifespan;
 mod listed;
+mod listening;
 mod offer;
+mod options;
 mod prompts;
+mod question;
 mod quick;
 mod registry;
 mod resources;
@@ -28,8 +32,9 @@ mod tools;
 mod usage;
 mod validate;
 
-pub use ask::{CreateMessageRequestParams, CreateMessageResult, ElicitAction, ElicitResult, Root};
-pub use builder::{Server, ServerOptions};
+pub use ask::{CreateMessageRequestParams, CreateMessageResult, ElicitAction, ElicitResult, ListRootsResult, Root};
+pub use builder::Server;
+pub use cache::CacheOptions;
 pub use form::Form;
 pub use handler::{HandlerError, IntoAnswer, IntoHandler};
 #[cfg(all(test, feature = "files"))]
@@ -38,8 +43,12 @@ pub(crate) use jobs::Jobs;
 pub(crate) use lifespan::{Lifespan, NOT_STARTED, Shared as SharedState};
 pub use listed::Kind;
 pub use offer::Parameters;
+pub use options::{Secrets, ServerOptions};
+pub use question::{InputRequired, Question};
 pub(crate) use router::Router;
 pub use session::Session;
 #[cfg(feature = "runtime")]
 pub(crate) use usage::Meter;
+#[cfg(feature = "runtime")]
+pub(crate) use usage::Open;
 pub use usage::Usage;

@@ -176,8 +176,8 @@ impl Server {
     #[cfg(feature = "files")]
     #[must_use]
     pub fn directory(self, directory: super::files::Directory) -> Self {
-        self.add_directory(directory);
-        self
+        let outcome = self.add_directory(directory);
+        self.kept(outcome)
     }
 
     /// Completes what has no completion of its own. The function gets the parameters of `completion/complete`.
@@ -263,7 +263,7 @@ impl Server {
     /// [`Misuse`](crate::ErrorKind::Misuse) when the URI is taken or is none.
     #[cfg(feature = "files")]
     pub fn add_file(&self, file: super::files::File) -> Result<()> {
-        let definition = Resource::parse(file.definition().get())?;
+        let definition = Resource::parse(file.definition().get())?.cache(file.hints());
         let file = Arc::new(file);
         let jobs = self.shared.router.common.jobs.clone();
         let handler = Arc::new(super::serving_files::ReadsFile { file: file.clone(), jobs });
@@ -272,13 +272,16 @@ impl Server {
     }
 
     /// Adds a directory whose files are resources, listed after the registered ones, as they are when asked for. Of
-    /// directories that lie in each other's URIs the innermost that has the file is read. It is removed as a resource,
-    /// by its base URI.
+    /// directories that lie in each other's URIs the innermost that has the file is read. It is removed, shown and hidden
+    /// as a resource, by its base URI; a resource that has the same URI comes first.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) when there is a directory with this base URI.
     #[cfg(feature = "files")]
-    pub fn add_directory(&self, directory: super::files::Directory) {
-        let directory = Arc::new(directory);
+    pub fn add_directory(&self, directory: super::files::Directory) -> Result<()> {
         let common = &self.shared.router.common;
-        self.change(Kind::Resource, |registry| registry.directories.push((common.next(), directory)), |()| true);
+        let add = |registry: &mut Registry| registry.add_directory(common.next(), Arc::new(directory));
+        self.change(Kind::Resource, add, Result::is_ok)
     }
 
     /// Adds a resource template. Its handler gets the variables.

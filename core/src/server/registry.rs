@@ -22,6 +22,16 @@ pub(crate) struct Source {
     pub(crate) get: Option<Arc<dyn Handler>>,
 }
 
+/// What is shown and hidden.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Key {
+    /// An entry by its name.
+    Entry(Kind, String),
+    /// A directory by its base URI, which may be a resource's URI, too.
+    #[cfg(feature = "files")]
+    Directory(String),
+}
+
 /// What a server offers, or what it offers in one session alone.
 #[derive(Default)]
 pub(crate) struct Registry {
@@ -30,7 +40,7 @@ pub(crate) struct Registry {
     pub(crate) templates: Table<TemplateEntry>,
     pub(crate) prompts: Table<PromptEntry>,
     /// Registered, but not to be seen.
-    disabled: HashSet<(Kind, String)>,
+    disabled: HashSet<Key>,
     /// By kind.
     sources: [Source; Kind::ALL.len()],
     /// Directories whose files are resources, in order of registration, each with a number of its own.
@@ -48,7 +58,7 @@ pub(crate) struct Registry {
 #[derive(Default)]
 pub(crate) struct Changes {
     pub(crate) own: Registry,
-    shown: HashSet<(Kind, String)>,
+    shown: HashSet<Key>,
 }
 
 /// With so many entries shown or hidden in one session, those that are no more are forgotten.
@@ -62,13 +72,14 @@ impl Changes {
         }
         if self.own.disabled.len() + self.shown.len() >= MANY {
             let own = &self.own;
-            self.shown.retain(|(kind, name)| own.has(*kind, name) || server.has(*kind, name));
+            self.shown.retain(|key| own.holds(key) || server.holds(key));
             let mut disabled = std::mem::take(&mut self.own.disabled);
-            disabled.retain(|(kind, name)| self.own.has(*kind, name) || server.has(*kind, name));
+            disabled.retain(|key| self.own.holds(key) || server.holds(key));
             self.own.disabled = disabled;
         }
-        let before = server.sees(kind, name, self.own.has(kind, name), Some(self));
-        let key = (kind, name.to_owned());
+        let own = self.own.has(kind, name);
+        let key = if own { Key::Entry(kind, name.to_owned()) } else { server.key(kind, name) };
+        let before = server.shows(|| key.clone(), own, Some(self));
         if yes {
             self.own.disabled.remove(&key);
             self.shown.insert(key);
@@ -84,7 +95,7 @@ impl Changes {
         if !self.own.has(kind, name) {
             return None;
         }
-        self.shown.remove(&(kind, name.to_owned()));
+        self.shown.remove(&Key::Entry(kind, name.to_owned()));
         self.own.remove(kind, name)
     }
 }
@@ -95,7 +106,7 @@ impl Registry {
         fn any<E: Send + Sync + 'static>(entry: Option<Arc<E>>) -> Removed {
             entry.map(|entry| -> Arc<dyn Any + Send + Sync> { entry })
         }
-        self.disabled.remove(&(kind, name.to_owned()));
+        self.disabled.remove(&Key::Entry(kind, name.to_owned()));
         match kind {
             Kind::Tool => any(self.tools.remove(name)),
             Kind::Resource => any(self.resources.remove(name)).or_else(|| self.remove_directory(name)),
@@ -104,11 +115,64 @@ impl Registry {
         }
     }
 
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) when the base URI is taken.
+    #[cfg(feature = "files")]
+    pub(crate) fn add_directory(&mut self, serial: u64, directory: Arc<super::files::Directory>) -> Result<()> {
+        let base = directory.base();
+        if self.place_of_directory(base).is_some() {
+            let why = "is already registered: remove it first";
+            return Err(crate::error::Error::misuse(format!("directory {base:?} {why}")));
+        }
+        self.directories.push((serial, directory));
+        Ok(())
+    }
+
+    /// By the base URI, with or without the slash at its end.
+    #[cfg(feature = "files")]
+    fn place_of_directory(&self, base: &str) -> Option<usize> {
+        let named = |base_of: &str| base_of == base || base_of.strip_suffix('/') == Some(base);
+        self.directories.iter().position(|(_, directory)| named(directory.base()))
+    }
+
+    /// What a name stands for: of a resource and a directory of one URI, the resource.
+    fn key(&self, kind: Kind, name: &str) -> Key {
+        #[cfg(feature = "files")]
+        if kind == Kind::Resource
+            && self.resources.get(name).is_none()
+            && let Some(place) = self.place_of_directory(name)
+        {
+            return Key::Directory(self.directories[place].1.base().to_owned());
+        }
+        Key::Entry(kind, name.to_owned())
+    }
+
+    fn holds(&self, key: &Key) -> bool {
+        match key {
+            Key::Entry(kind, name) => self.has_entry(*kind, name),
+            #[cfg(feature = "files")]
+            Key::Directory(base) => self.has_directory(base),
+        }
+    }
+
+    /// The directories that one session sees, in order of registration, from this number on.
+    #[cfg(feature = "files")]
+    pub(crate) fn directories_from<'a>(
+        &'a self,
+        serial: u64,
+        changes: Option<&'a Changes>,
+    ) -> impl Iterator<Item = &'a (u64, Arc<super::files::Directory>)> {
+        let at = self.directories.partition_point(|(other, _)| *other < serial);
+        let from = self.directories[at..].iter();
+        from.filter(move |(_, directory)| self.shows(|| Key::Directory(directory.base().to_owned()), false, changes))
+    }
+
     #[cfg(feature = "files")]
     fn remove_directory(&mut self, base: &str) -> Removed {
-        let named = |base_of: &str| base_of == base || base_of.strip_suffix('/') == Some(base);
-        let place = self.directories.iter().position(|(_, directory)| named(directory.base()))?;
-        Some(self.directories.remove(place).1)
+        let place = self.place_of_directory(base)?;
+        let (_, directory) = self.directories.remove(place);
+        self.disabled.remove(&Key::Directory(directory.base().to_owned()));
+        Some(directory)
     }
 
     #[cfg(not(feature = "files"))]
@@ -118,15 +182,19 @@ impl Registry {
 
     /// The directories that a URI may be in, the innermost first.
     #[cfg(feature = "files")]
-    pub(crate) fn directories_of(&self, uri: &str) -> Vec<Arc<super::files::Directory>> {
-        let all = self.directories.iter().map(|(_, directory)| directory);
+    pub(crate) fn directories_of(&self, uri: &str, changes: Option<&Changes>) -> Vec<Arc<super::files::Directory>> {
+        let all = self.directories_from(0, changes).map(|(_, directory)| directory);
         let mut found: Vec<_> = all.filter(|directory| directory.covers(uri)).cloned().collect();
         found.sort_by_key(|directory| std::cmp::Reverse(directory.base().len()));
         found
     }
 
-    /// Whether there is such an entry, enabled or not.
+    /// Whether there is such an entry or directory, enabled or not.
     pub(crate) fn has(&self, kind: Kind, name: &str) -> bool {
+        self.has_entry(kind, name) || (kind == Kind::Resource && self.has_directory(name))
+    }
+
+    fn has_entry(&self, kind: Kind, name: &str) -> bool {
         match kind {
             Kind::Tool => self.tools.get(name).is_some(),
             Kind::Resource => self.resources.get(name).is_some(),
@@ -135,9 +203,19 @@ impl Registry {
         }
     }
 
+    #[cfg(feature = "files")]
+    fn has_directory(&self, base: &str) -> bool {
+        self.place_of_directory(base).is_some()
+    }
+
+    #[cfg(not(feature = "files"))]
+    fn has_directory(&self, _: &str) -> bool {
+        false
+    }
+
     /// Enables or disables an entry. Says whether that changed anything.
     pub(crate) fn set_enabled(&mut self, kind: Kind, name: &str, yes: bool) -> bool {
-        let key = (kind, name.to_owned());
+        let key = self.key(kind, name);
         self.has(kind, name) && if yes { self.disabled.remove(&key) } else { self.disabled.insert(key) }
     }
 
@@ -153,25 +231,33 @@ impl Registry {
     /// Whether there is anything of this kind.
     pub(crate) fn offers(&self, kind: Kind) -> bool {
         let source = self.source(kind);
+        self.has_own(kind) || source.list.is_some() || source.get.is_some()
+    }
+
+    /// Whether there is anything of this kind that is not a source's.
+    pub(crate) fn has_own(&self, kind: Kind) -> bool {
         #[cfg(feature = "files")]
         if kind == Kind::Resource && !self.directories.is_empty() {
             return true;
         }
-        let listed = match kind {
+        match kind {
             Kind::Tool => !self.tools.is_empty(),
             Kind::Resource => !self.resources.is_empty(),
             Kind::ResourceTemplate => !self.templates.is_empty(),
             Kind::Prompt => !self.prompts.is_empty(),
-        };
-        listed || source.list.is_some() || source.get.is_some()
+        }
     }
 
     /// Whether a session sees an entry that there is, which is the session's own or the server's.
     fn sees(&self, kind: Kind, name: &str, own: bool, changes: Option<&Changes>) -> bool {
+        self.shows(|| Key::Entry(kind, name.to_owned()), own, changes)
+    }
+
+    fn shows(&self, key: impl FnOnce() -> Key, own: bool, changes: Option<&Changes>) -> bool {
         if self.disabled.is_empty() && changes.is_none() {
             return true;
         }
-        let key = (kind, name.to_owned());
+        let key = key();
         match changes {
             Some(changes) if changes.own.disabled.contains(&key) => false,
             Some(changes) if own || changes.shown.contains(&key) => true,

@@ -2,12 +2,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::cache::{CacheOptions, of_source};
 use super::listed::{Common, Entry, Kind, Listed};
 use super::validate::{Schema, typed};
 use crate::call::{Failures, Handler, Shaper};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
-use crate::model::{Resource, ResourceTemplate, UriTemplate};
+use crate::model::{CacheHints, Resource, ResourceTemplate, UriTemplate};
 use crate::protocol::Payload;
 use crate::protocol::revision::{Revision, shape};
 
@@ -24,7 +25,9 @@ impl Entry for ResourceEntry {
 
 impl ResourceEntry {
     pub(super) fn new(resource: Resource, handler: Arc<dyn Handler>, common: &Arc<Common>) -> Result<Self> {
-        let listed = Listed::new(Kind::Resource, resource.into_members(), handler, common)?;
+        let hints = resource.hints();
+        let mut listed = Listed::new(Kind::Resource, resource.into_members(), handler, common)?;
+        listed.hints = hints;
         if !is_uri(listed.name()) {
             let subject = listed.subject();
             return Err(Error::misuse(format!("{subject}: \"uri\": expected an absolute URI, such as \"notes://1\"")));
@@ -83,7 +86,9 @@ impl TemplateEntry {
         completions: Completions,
         common: &Arc<Common>,
     ) -> Result<Self> {
-        let listed = Listed::new(Kind::ResourceTemplate, template.into_members(), handler, common)?;
+        let hints = template.hints();
+        let mut listed = Listed::new(Kind::ResourceTemplate, template.into_members(), handler, common)?;
+        listed.hints = hints;
         let subject = listed.subject();
         let template = UriTemplate::parse(listed.name())
             .map_err(|error| Error::misuse(format!("{subject}: \"uriTemplate\": {}", error.message())))?;
@@ -155,15 +160,18 @@ pub(crate) struct Read {
     pub(crate) mime_type: Option<String>,
     pub(crate) subject: String,
     pub(crate) common: Arc<Common>,
+    /// How long the result keeps, where it does not say so itself.
+    pub(crate) hints: CacheHints,
 }
 
 impl Read {
-    pub(crate) fn of(entry: &Listed, uri: &str) -> Self {
+    pub(crate) fn of(entry: &Listed, uri: &str, cache: Option<CacheOptions>) -> Self {
         Self {
             uri: uri.to_owned(),
             mime_type: entry.members.get("mimeType").and_then(Value::as_str).map(str::to_owned),
             subject: entry.subject(),
             common: entry.common.clone(),
+            hints: cache.map(|cache| cache.of_read(entry.hints)).unwrap_or_default(),
         }
     }
 
@@ -212,6 +220,25 @@ impl Read {
         Err(self.wrong("expected \"contents\", an array"))
     }
 
+    /// The result with how long it keeps, where the revision says that.
+    fn hinted(&self, object: RawJson, revision: Revision) -> RawJson {
+        if !revision.rules().result_type {
+            return object;
+        }
+        let members = shape::members(object.get());
+        let has = |name: &str| members.iter().any(|(key, _)| key == name);
+        let (millis, scope) = self.hints.members();
+        let mut out = object.get()[..object.get().len() - 1].to_owned();
+        if !has("ttlMs") {
+            shape::push_member(&mut out, "ttlMs", &millis.to_string());
+        }
+        if !has("cacheScope") {
+            shape::push_member(&mut out, "cacheScope", &format!("\"{}\"", scope.as_str()));
+        }
+        out.push('}');
+        RawJson::written(out)
+    }
+
     fn wrong(&self, why: &str) -> Error {
         Error::rpc(code::INTERNAL_ERROR, format!("{} failed: its result is no ReadResourceResult: {why}", self.subject))
     }
@@ -224,7 +251,7 @@ fn is_contents(value: &Map<String, Value>) -> bool {
 }
 
 impl Shaper for Read {
-    fn shape(&self, payload: Payload, _revision: Revision) -> Result<Payload> {
+    fn shape(&self, payload: Payload, revision: Revision) -> Result<Payload> {
         let object = match payload {
             Payload::Text(text) => self.text(&text, None),
             Payload::Failed(text) => return Err(Error::rpc(code::INTERNAL_ERROR, text)),
@@ -245,7 +272,7 @@ impl Shaper for Read {
                 }
             }
         };
-        Ok(Payload::Object(object))
+        Ok(Payload::Object(self.hinted(object, revision)))
     }
 
     fn subject(&self) -> String {
@@ -264,7 +291,17 @@ impl Shaper for Read {
 /// A list that a source gave, with definitions as a revision can carry them and a cursor that finds the source again.
 pub(crate) struct ListedBySource {
     pub(crate) kind: Kind,
-    pub(crate) common: Arc<Common>,
+    common: Arc<Common>,
+    /// How long the list keeps.
+    hints: CacheHints,
+    /// Nothing else is in the list.
+    pub(super) whole: bool,
+}
+
+impl ListedBySource {
+    pub(super) fn new(kind: Kind, common: &Arc<Common>, hints: CacheHints) -> Self {
+        Self { kind, common: common.clone(), hints, whole: false }
+    }
 }
 
 impl Shaper for ListedBySource {
@@ -298,8 +335,11 @@ impl Shaper for ListedBySource {
         if let Some(Value::String(next)) = next {
             shape::push_member(&mut out, "nextCursor", RawJson::from_value(&format!("{SOURCE}{next}")).get());
         }
-        for (key, value) in &rest {
+        for (key, value) in rest.iter().filter(|(key, _)| *key != "ttlMs" && *key != "cacheScope") {
             shape::push_member(&mut out, key, RawJson::from_value(value).get());
+        }
+        if revision.rules().result_type {
+            out.push_str(&of_source(self.hints, self.whole, &rest).written());
         }
         out.push('}');
         Ok(Payload::Object(RawJson::written(out)))

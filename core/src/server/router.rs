@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use serde::Deserialize;
 use serde_json::json;
 
+use super::cache::CacheOptions;
 use super::completion;
 use super::handler::{finished, panicked};
 use super::listed::{Common, Entry, Kind, bad_cursor};
@@ -19,6 +20,7 @@ use super::{HandlerError, IntoAnswer};
 use crate::call::{self, BoxFuture, Chain, Context, Handler, Link, Ran, Reply, Scope, Shaper, Tasks};
 use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{self, RawJson, code};
+use crate::model::{CacheHints, TaskSupport};
 use crate::protocol::revision::{Era, shape};
 use crate::protocol::{Call, Payload, States};
 
@@ -34,6 +36,8 @@ pub(crate) struct Router {
     pub(crate) registry: RwLock<Registry>,
     pub(crate) common: Arc<Common>,
     pub(crate) page_size: AtomicUsize,
+    /// How long answers keep.
+    pub(crate) cache: RwLock<CacheOptions>,
     /// Runs calls as tasks, where that is switched on.
     pub(crate) tasks: RwLock<Option<Arc<Tasks>>>,
 }
@@ -68,7 +72,9 @@ impl Router {
             "prompts/list" => self.list(link, call, Kind::Prompt),
             "prompts/get" => self.get_prompt(link, call),
             "completion/complete" => self.complete(link, call),
+            "subscriptions/listen" => self.listen(link, call),
             name => match self.tasks().filter(|_| name.starts_with("tasks/")) {
+                Some(tasks) if call.method.extension.is_some() => tasks.serve_extension(link, &call),
                 Some(tasks) => tasks.serve(link, call, self.page_size.load(Ordering::Relaxed)),
                 None => {
                     let error = Error::rpc(code::METHOD_NOT_FOUND, format!("method {name:?} is not served"));
@@ -106,6 +112,11 @@ impl Router {
         }
     }
 
+    /// How long answers keep.
+    fn cache(&self) -> CacheOptions {
+        *self.cache.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
     // ---- lists ------------------------------------------------------------------------------------------------
 
     fn list(&self, link: &Arc<dyn Link>, call: Call, kind: Kind) {
@@ -122,13 +133,16 @@ impl Router {
             },
         };
         let source = self.look(link, &call, |registry, _| registry.source(kind).list.clone());
+        let hints = self.cache().of_list(kind, source.is_some());
         #[cfg(feature = "files")]
         if let Some((place, after)) = params.cursor.as_deref().and_then(serving_files::place_of) {
-            return self.list_directory(link, call, kind, place, after);
+            return self.list_directory(link, call, kind, place, after, hints);
         }
         if let Some(inner) = params.cursor.as_deref().and_then(|cursor| cursor.strip_prefix(SOURCE)) {
             return match source {
-                Some(source) => self.list_source(link, call, kind, source, Some(inner)),
+                Some(source) => {
+                    self.list_source(link, call, source, ListedBySource::new(kind, &self.common, hints), Some(inner))
+                }
                 None => fail(link, &call, bad_cursor()),
             };
         }
@@ -143,18 +157,27 @@ impl Router {
             Err(error) => return fail(link, &call, error),
         };
         #[cfg(feature = "files")]
-        if last && kind == Kind::Resource && self.look(link, &call, |registry, _| !registry.directories.is_empty()) {
+        if last
+            && kind == Kind::Resource
+            && self.look(link, &call, |registry, changes| registry.directories_from(0, changes).next().is_some())
+        {
             if text.ends_with(":[]") {
-                return self.list_directory(link, call, kind, 0, None);
+                return self.list_directory(link, call, kind, 0, None, hints);
             }
             text.push_str(&format!(",\"nextCursor\":\"{}0-\"", serving_files::FOLDER));
             last = false;
         }
         match source {
             // Nothing of our own: the source's first page is the first.
-            Some(source) if last && text.ends_with(":[]") => return self.list_source(link, call, kind, source, None),
+            Some(source) if last && text.ends_with(":[]") => {
+                let list = ListedBySource::new(kind, &self.common, hints);
+                return self.list_source(link, call, source, list, None);
+            }
             Some(_) if last => text.push_str(&format!(",\"nextCursor\":\"{SOURCE}\"")),
             _ => {}
+        }
+        if revision.rules().result_type {
+            text.push_str(&hints.written());
         }
         text.push('}');
         #[cfg(feature = "files")]
@@ -166,30 +189,42 @@ impl Router {
 
     /// A page of a directory's files; after the last comes the next directory, then the source.
     #[cfg(feature = "files")]
-    fn list_directory(&self, link: &Arc<dyn Link>, call: Call, kind: Kind, place: u64, after: Option<String>) {
+    fn list_directory(
+        &self,
+        link: &Arc<dyn Link>,
+        call: Call,
+        kind: Kind,
+        place: u64,
+        after: Option<String>,
+        hints: CacheHints,
+    ) {
         if kind != Kind::Resource || place > self.common.last() {
             return fail(link, &call, bad_cursor());
         }
-        let (found, next) = self.look(link, &call, |registry, _| {
+        let (found, next) = self.look(link, &call, |registry, changes| {
             // It may have been removed since the cursor was given out; then the list goes on with the next.
-            let at = registry.directories.partition_point(|(serial, _)| *serial < place);
-            let next = match registry.directories.get(at + 1) {
+            let mut rest = registry.directories_from(place, changes);
+            let found = rest.next().cloned();
+            let next = match rest.next() {
                 Some((serial, _)) => Some(format!("{}{serial}-", serving_files::FOLDER)),
                 None => registry.source(kind).list.as_ref().map(|_| SOURCE.to_owned()),
             };
-            (registry.directories.get(at).cloned(), next)
+            (found, next)
         });
         let Some((serial, directory)) = found else {
             let mut text = "{\"resources\":[]".to_owned();
             if let Some(next) = next {
                 text.push_str(&format!(",\"nextCursor\":\"{next}\""));
             }
+            if call.context.revision.rules().result_type {
+                text.push_str(&hints.written());
+            }
             text.push('}');
             return link.clone().complete(call.id, Ok(Payload::Object(RawJson::written(text))));
         };
         let (place, after) = (serial, after.filter(|_| serial == place));
         let page_size = self.page_size.load(Ordering::Relaxed);
-        let asked = serving_files::Asked { directory, place, after, page_size, next };
+        let asked = serving_files::Asked { directory, place, after, page_size, next, hints };
         serving_files::list(link, call, self.common.clone(), asked);
     }
 
@@ -197,16 +232,17 @@ impl Router {
         &self,
         link: &Arc<dyn Link>,
         call: Call,
-        kind: Kind,
         source: Arc<dyn Handler>,
+        mut list: ListedBySource,
         cursor: Option<&str>,
     ) {
         let params = match cursor.filter(|cursor| !cursor.is_empty()) {
             Some(cursor) => RawJson::from_value(&json!({"cursor": cursor})),
             None => RawJson::empty_object(),
         };
-        let shaper = Arc::new(ListedBySource { kind, common: self.common.clone() });
-        start(link, call, source, Some(shaper), params);
+        let kind = list.kind;
+        list.whole = self.look(link, &call, |registry, _| !registry.has_own(kind));
+        start(link, call, source, Some(Arc::new(list)), params);
     }
 
     // ---- tools ------------------------------------------------------------------------------------------------
@@ -237,38 +273,28 @@ impl Router {
                 }
                 match entry.check_arguments(&arguments) {
                     Ok(()) => {
-                        let handler = entry.listed().handler.clone();
-                        self.run_tool(link, call, handler, entry, arguments);
+                        let (handler, support) = (entry.listed().handler.clone(), entry.task_support());
+                        self.run_tool(link, call, handler, entry, arguments, support);
                     }
                     // The model can mend it, so it is told in every revision.
-                    Err(text) => self.run_tool(link, call, Arc::new(super::tools::Fails(text)), entry, arguments),
+                    Err(text) => {
+                        let fails = Arc::new(super::tools::Fails(text));
+                        self.run_tool(link, call, fails, entry, arguments, TaskSupport::Forbidden);
+                    }
                 }
             }
             Err(Some(source)) => {
-                if let Err(error) = self.common.supports.check(&name, call.task.is_some(), has_tasks) {
-                    return fail(link, &call, error);
-                }
+                let support = match self.common.supports.check(&name, call.task.is_some(), has_tasks) {
+                    Ok(support) => support,
+                    Err(error) => return fail(link, &call, error),
+                };
                 let params = call.params.clone().unwrap_or_else(RawJson::empty_object);
                 let shaper = Arc::new(super::tools::Unlisted { common: self.common.clone() });
-                self.run_tool(link, call, source, shaper, params);
+                self.run_tool(link, call, source, shaper, params, support);
             }
             Err(None) => {
                 fail(link, &call, Error::invalid_params(format!("unknown tool {:?}", shortened(&name, 100))));
             }
-        }
-    }
-
-    fn run_tool(
-        &self,
-        link: &Arc<dyn Link>,
-        call: Call,
-        handler: Arc<dyn Handler>,
-        shaper: Arc<dyn Shaper>,
-        params: RawJson,
-    ) {
-        match call.task.as_ref().and_then(|_| self.tasks()) {
-            Some(tasks) => tasks.start(link, call, handler, Some(shaper), params),
-            None => start(link, call, handler, Some(shaper), params),
         }
     }
 
@@ -279,23 +305,25 @@ impl Router {
             Ok(uri) => uri.into_owned(),
             Err(error) => return fail(link, &call, error),
         };
+        let cache = Some(self.cache()).filter(|_| !was_asked(&call));
         type Found = Option<(Arc<dyn Handler>, Read, Result<RawJson>)>;
         let found = self.look(link, &call, |registry, changes| -> Found {
             if let Some(entry) = registry.find(|r| &r.resources, &uri, changes) {
                 let params = RawJson::from_value(&json!({"uri": uri}));
-                return Some((entry.listed().handler.clone(), Read::of(entry.listed(), &uri), Ok(params)));
+                return Some((entry.listed().handler.clone(), Read::of(entry.listed(), &uri, cache), Ok(params)));
             }
             for entry in registry.visible(|r| &r.templates, changes) {
                 if let Some(variables) = entry.template.matches(&uri) {
                     let arguments = entry.arguments(variables);
-                    return Some((entry.listed().handler.clone(), Read::of(entry.listed(), &uri), arguments));
+                    return Some((entry.listed().handler.clone(), Read::of(entry.listed(), &uri, cache), arguments));
                 }
             }
             #[cfg(feature = "files")]
-            let folder = Some(registry.directories_of(&uri)).filter(|found| !found.is_empty()).map(|directories| {
-                let jobs = self.common.jobs.clone();
-                Arc::new(serving_files::ReadsDirectories { directories, jobs }) as Arc<dyn Handler>
-            });
+            let folder =
+                Some(registry.directories_of(&uri, changes)).filter(|found| !found.is_empty()).map(|directories| {
+                    let jobs = self.common.jobs.clone();
+                    Arc::new(serving_files::ReadsDirectories { directories, jobs }) as Arc<dyn Handler>
+                });
             #[cfg(not(feature = "files"))]
             let folder = None;
             let source = folder.or_else(|| registry.source(Kind::Resource).get.clone())?;
@@ -304,6 +332,7 @@ impl Router {
                 mime_type: None,
                 subject: format!("resource {:?}", shortened(&uri, 200)),
                 common: self.common.clone(),
+                hints: cache.map(|cache| cache.of_read(CacheHints::new())).unwrap_or_default(),
             };
             Some((source, read, Ok(RawJson::from_value(&json!({"uri": uri})))))
         });
@@ -368,12 +397,12 @@ impl Router {
 }
 
 #[cfg(feature = "files")]
-pub(super) fn covers(registry: &Registry, uri: &str) -> bool {
-    registry.directories.iter().any(|(_, directory)| directory.covers(uri))
+pub(super) fn covers(registry: &Registry, uri: &str, changes: Option<&Changes>) -> bool {
+    !registry.directories_of(uri, changes).is_empty()
 }
 
 #[cfg(not(feature = "files"))]
-pub(super) fn covers(_: &Registry, _: &str) -> bool {
+pub(super) fn covers(_: &Registry, _: &str, _: Option<&Changes>) -> bool {
     false
 }
 
@@ -382,6 +411,12 @@ pub(super) fn covers(_: &Registry, _: &str) -> bool {
 pub(super) fn uri_of(cx: &Context) -> String {
     let name = cx.request().name.as_ref();
     name.and_then(|name| jsonrpc::unquoted(name.get())).map(Cow::into_owned).unwrap_or_default()
+}
+
+/// Whether a request brings answers to what it was asked: its result depends on them, so it is not to be kept.
+fn was_asked(call: &Call) -> bool {
+    let members = call.params.as_ref().map(|params| shape::members(params.get())).unwrap_or_default();
+    members.iter().any(|(key, _)| key == "inputResponses" || key == "requestState")
 }
 
 pub(super) fn fail(link: &Arc<dyn Link>, call: &Call, error: Error) {
@@ -405,7 +440,13 @@ pub(super) fn run_with(context: Context, handler: &Arc<dyn Handler>, shaper: Opt
     if !context.link().started(&context) {
         return;
     }
+    #[cfg(feature = "runtime")]
+    if let Err(error) = context.resume() {
+        return context.link().clone().complete(context.call(), Err(error));
+    }
     let reply = Reply::new(context.clone(), shaper);
+    #[cfg(feature = "runtime")]
+    let reply = reply.for_again(&context, &params);
     let _scope = Scope::enter(&context);
     // A panic that gets here has dropped the reply, which has answered.
     let _ = std::panic::catch_unwind(AssertUnwindSafe(|| handler.call(context, params, reply)));

@@ -11,6 +11,7 @@ use super::listed::{Common, Kind, Sizes};
 use crate::call::{Context, Handler, HiddenError, Link, Reply};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
+use crate::model::CacheHints;
 use crate::protocol::Call;
 use crate::protocol::revision::{Rules, shape};
 
@@ -27,7 +28,8 @@ impl Handler for ReadsFile {
     fn call(&self, cx: Context, _: RawJson, reply: Reply) {
         let file = self.file.clone();
         let uri = super::router::uri_of(&cx);
-        self.jobs.run(&cx, move || answer(file.read(), &uri, reply));
+        // Its definition says how long it keeps.
+        self.jobs.run(&cx, move || answer(file.read(), &uri, CacheHints::new(), reply));
     }
 }
 
@@ -42,9 +44,10 @@ impl Handler for ReadsDirectories {
         let directories = self.directories.clone();
         let uri = super::router::uri_of(&cx);
         self.jobs.run(&cx, move || {
-            let mut found = directories.iter().map(|directory| directory.read(&uri));
-            let first = found.find(|outcome| !matches!(outcome, Err(ReadError::NotFound)));
-            answer(first.unwrap_or(Err(ReadError::NotFound)), &uri, reply);
+            let mut found = directories.iter().map(|directory| (directory.read(&uri), directory.hints()));
+            let first = found.find(|(outcome, _)| !matches!(outcome, Err(ReadError::NotFound)));
+            let (outcome, hints) = first.unwrap_or((Err(ReadError::NotFound), CacheHints::new()));
+            answer(outcome, &uri, hints, reply);
         });
     }
 }
@@ -56,9 +59,19 @@ impl Handler for Lists {
     fn call(&self, _: Context, _: RawJson, _: Reply) {}
 }
 
-fn answer(outcome: Result<Contents, ReadError>, uri: &str, reply: Reply) {
+fn answer(outcome: Result<Contents, ReadError>, uri: &str, hints: CacheHints, reply: Reply) {
     match outcome {
-        Ok(contents) => reply.result(RawJson::from_value(&serde_json::json!({"contents": [contents]}))),
+        Ok(contents) => {
+            let mut result = serde_json::json!({"contents": [contents]});
+            let (millis, scope) = hints.members();
+            if hints.ttl.is_some() {
+                result["ttlMs"] = millis.into();
+            }
+            if hints.scope.is_some() {
+                result["cacheScope"] = scope.as_str().into();
+            }
+            reply.result(RawJson::from_value(&result));
+        }
         Err(ReadError::NotFound) => reply.error(Error::resource_not_found(uri)),
         Err(ReadError::Failed(error)) => reply.hidden("io::Error", &error),
         Err(refused) => reply.error(Error::invalid_params(format!("\"uri\": {refused}"))),
@@ -75,6 +88,8 @@ pub(super) struct Asked {
     pub(super) page_size: usize,
     /// Where the list goes on after the directory's last page.
     pub(super) next: Option<String>,
+    /// How long the list keeps.
+    pub(super) hints: CacheHints,
 }
 
 /// Answers with a page in which the sizes of files are missing.
@@ -98,7 +113,7 @@ pub(super) fn list(link: &Arc<dyn Link>, call: Call, common: Arc<Common>, asked:
     }
     let reply = Reply::new(context.clone(), None);
     common.jobs.clone().run(&context.clone(), move || {
-        let Asked { directory, place, after, page_size, next } = asked;
+        let Asked { directory, place, after, page_size, next, hints } = asked;
         let rules = context.request().revision.rules();
         match directory.list_unless(&|| context.is_cancelled(), after.as_deref(), page_size) {
             Ok(page) => {
@@ -108,7 +123,7 @@ pub(super) fn list(link: &Arc<dyn Link>, call: Call, common: Arc<Common>, asked:
                     common.failures.report(directory.base(), &subject, "too many files", &*error);
                 }
                 let next = page.next.map(|after| format!("{FOLDER}{place}-{after}")).or(next);
-                reply.result(page_of(rules, page.entries.iter().map(serde_json::to_value), next));
+                reply.result(page_of(rules, page.entries.iter().map(serde_json::to_value), next, hints));
             }
             Err(_) if context.is_cancelled() => drop(reply),
             Err(error) => {
@@ -120,7 +135,12 @@ pub(super) fn list(link: &Arc<dyn Link>, call: Call, common: Arc<Common>, asked:
     });
 }
 
-fn page_of(rules: &Rules, entries: impl Iterator<Item = serde_json::Result<Value>>, next: Option<String>) -> RawJson {
+fn page_of(
+    rules: &Rules,
+    entries: impl Iterator<Item = serde_json::Result<Value>>,
+    next: Option<String>,
+    hints: CacheHints,
+) -> RawJson {
     let mut out = String::from("{\"resources\":[");
     for (n, entry) in entries.flatten().enumerate() {
         let members: Map<String, Value> = entry.as_object().cloned().unwrap_or_default();
@@ -132,6 +152,9 @@ fn page_of(rules: &Rules, entries: impl Iterator<Item = serde_json::Result<Value
     out.push(']');
     if let Some(next) = next {
         shape::push_member(&mut out, "nextCursor", RawJson::from_value(&next).get());
+    }
+    if rules.result_type {
+        out.push_str(&hints.written());
     }
     out.push('}');
     RawJson::written(out)

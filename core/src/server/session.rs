@@ -1,5 +1,6 @@
 //! One legacy client's view of a server.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use super::listed::{Common, Kind};
@@ -13,7 +14,7 @@ use crate::protocol::revision::Era;
 
 /// The connections that are told of changes.
 #[derive(Default)]
-pub(crate) struct Links(Mutex<Vec<Weak<dyn Link>>>);
+pub(crate) struct Links(Mutex<Vec<Weak<dyn Link>>>, AtomicUsize);
 
 impl Links {
     fn all(&self) -> Vec<Arc<dyn Link>> {
@@ -34,7 +35,19 @@ impl Links {
         }
     }
 
-    fn add(&self, link: &Arc<dyn Link>) {
+    /// One of them is gone. Those that are gone make room when they are half of all.
+    #[cfg(feature = "http")]
+    pub(crate) fn left(&self) {
+        let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.1.fetch_add(1, Ordering::Relaxed) * 2 >= links.len() {
+            self.1.store(0, Ordering::Relaxed);
+            links.retain(|known| known.strong_count() > 0);
+            let kept = links.len() * 2;
+            links.shrink_to(kept);
+        }
+    }
+
+    pub(crate) fn add(&self, link: &Arc<dyn Link>) {
         let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if links.len() == links.capacity() {
             // Those that are gone make room before more is taken.

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::Router;
 use super::listed::{Common, Kind};
-use super::registry::Overlay;
+use super::registry::{Changes, Overlay, Registry};
 use super::resources::not_found;
 use super::router::{covers, fail, named, run_with};
 use crate::call::{Context, Handler, Link, Reply, Shaper};
@@ -22,14 +22,8 @@ impl Router {
             Ok(uri) => uri.into_owned(),
             Err(error) => return fail(link, &call, error),
         };
-        let (known, hook) = self.look(link, &call, |registry, changes| {
-            let known = registry.find(|r| &r.resources, &uri, changes).is_some()
-                || registry.visible(|r| &r.templates, changes).any(|entry| entry.template.matches(&uri).is_some())
-                || covers(registry, &uri)
-                || registry.source(Kind::Resource).list.is_some()
-                || registry.source(Kind::Resource).get.is_some();
-            (known, registry.subscription.clone())
-        });
+        let (known, hook) =
+            self.look(link, &call, |registry, changes| (knows(registry, &uri, changes), registry.subscription.clone()));
         // What was there once may be unsubscribed from.
         if begins && !known {
             return fail(link, &call, not_found(&uri));
@@ -59,7 +53,7 @@ impl Router {
         }
     }
 
-    /// Tells the hook of the subscriptions that ended with their client's session.
+    /// Tells the hook of the subscriptions that ended with their client's session or listen stream.
     pub(crate) fn unsubscribed(&self, link: &Arc<dyn Link>, context: &RequestContext, uris: &[Box<str>]) {
         let hook = self.registry.read().unwrap_or_else(PoisonError::into_inner).subscription.clone();
         let Some(hook) = hook else { return };
@@ -82,6 +76,15 @@ impl Router {
         context.states = self.all_states();
         Told { overlay, link: link.clone(), context, hook }.tell();
     }
+}
+
+/// Whether there may be a resource with this URI.
+pub(super) fn knows(registry: &Registry, uri: &str, changes: Option<&Changes>) -> bool {
+    registry.find(|r| &r.resources, uri, changes).is_some()
+        || registry.visible(|r| &r.templates, changes).any(|entry| entry.template.matches(uri).is_some())
+        || covers(registry, uri, changes)
+        || registry.source(Kind::Resource).list.is_some()
+        || registry.source(Kind::Resource).get.is_some()
 }
 
 /// A hook that is told of changed roots. Nobody hears what it answers; dropped, its run has ended.
@@ -132,7 +135,13 @@ impl Shaper for Run {
 }
 
 /// Tells the hook of a subscription that has ended. Nobody waits for the answer.
-fn tell_ended(link: &Arc<dyn Link>, request: RequestContext, hook: &Arc<dyn Handler>, uri: &str, common: &Arc<Common>) {
+pub(super) fn tell_ended(
+    link: &Arc<dyn Link>,
+    request: RequestContext,
+    hook: &Arc<dyn Handler>,
+    uri: &str,
+    common: &Arc<Common>,
+) {
     let params = RawJson::from_value(&json!({"uri": uri, "subscribed": false}));
     let cx = Context::new(CallId(0), request, link.clone(), hook.clone());
     let (link, uri, settled, common) = (link.clone(), uri.to_owned(), AtomicBool::new(true), common.clone());

@@ -3,16 +3,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value};
 
+use super::Router;
 use super::listed::{Common, Entry, Kind, Listed};
+use super::router::{fail, start};
 use super::validate::Schema;
-use crate::call::{Context, Failures, Handler, HiddenError, Reply, Shaper};
+use crate::call::{Context, Detachable, Failures, Handler, HiddenError, Link, Reply, Shaper, may_be_task};
 use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{RawJson, code};
 use crate::model::mirror::{Mirror, mirrors};
-use crate::model::{TaskSupport, Tool};
+use crate::model::{TASKS_EXTENSION, TaskSupport, Tool};
+use crate::protocol::revision::modern::missing_extension;
 use crate::protocol::revision::shape::{self, Fit};
 use crate::protocol::revision::{Revision, Rules};
-use crate::protocol::{Payload, Structured};
+use crate::protocol::{Call, Payload, Structured};
 
 /// A registered tool.
 pub(crate) struct ToolEntry {
@@ -60,6 +63,11 @@ impl ToolEntry {
     /// The text for the model.
     pub(crate) fn check_arguments(&self, arguments: &RawJson) -> Result<(), String> {
         self.input.check_text(|| self.source("inputSchema"), "argument", arguments.get())
+    }
+
+    /// Whether it may or must be called as a task.
+    pub(super) fn task_support(&self) -> TaskSupport {
+        self.task_support
     }
 
     /// Checks whether it may be called in this way; `has_tasks`: its caller could ask for a task.
@@ -115,6 +123,33 @@ impl ToolEntry {
     }
 }
 
+impl Router {
+    pub(super) fn run_tool(
+        &self,
+        link: &Arc<dyn Link>,
+        mut call: Call,
+        handler: Arc<dyn Handler>,
+        shaper: Arc<dyn Shaper>,
+        params: RawJson,
+        support: TaskSupport,
+    ) {
+        if let Some(tasks) = call.task.as_ref().and_then(|_| self.tasks()) {
+            return tasks.start(link, call, handler, Some(shaper), params);
+        }
+        let tasks = self.tasks().filter(|_| call.context.revision.rules().tasks_extension);
+        match tasks.map(|tasks| (tasks, may_be_task(&call.context))) {
+            Some((tasks, true)) => match Detachable::new(&tasks, link, &mut call, support != TaskSupport::Forbidden) {
+                Ok(own) => start(&(own as Arc<dyn Link>), call, handler, Some(shaper), params),
+                Err(error) => fail(link, &call, error),
+            },
+            Some((_, false)) if support == TaskSupport::Required => {
+                fail(link, &call, missing_extension(TASKS_EXTENSION));
+            }
+            _ => start(link, call, handler, Some(shaper), params),
+        }
+    }
+}
+
 fn check_task(
     subject: &dyn Fn() -> String,
     support: TaskSupport,
@@ -163,9 +198,10 @@ impl Supports {
     ///
     /// # Errors
     /// As there.
-    pub(super) fn check(&self, name: &str, as_task: bool, has_tasks: impl FnOnce() -> bool) -> Result<()> {
+    pub(super) fn check(&self, name: &str, as_task: bool, has_tasks: impl FnOnce() -> bool) -> Result<TaskSupport> {
         let support = self.lock().get(name).copied().unwrap_or_default();
-        check_task(&|| format!("tool {:?}", shortened(name, 100)), support, as_task, has_tasks)
+        check_task(&|| format!("tool {:?}", shortened(name, 100)), support, as_task, has_tasks)?;
+        Ok(support)
     }
 }
 

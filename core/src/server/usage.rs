@@ -8,7 +8,7 @@ use super::builder::Shared;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Pipes and sockets.
+    /// Pipes, sockets and clients in this process.
     pub connections: usize,
     /// Legacy HTTP sessions.
     pub sessions: usize,
@@ -16,6 +16,8 @@ pub struct Usage {
     pub in_flight: usize,
     /// Standalone event streams.
     pub streams: usize,
+    /// Clients that listen (`subscriptions/listen`); none of them is a request that is being worked on.
+    pub listeners: usize,
     /// Tasks that are kept, finished or not.
     pub tasks: usize,
 }
@@ -32,9 +34,29 @@ impl Server {
     pub fn usage(&self) -> Usage {
         let mut usage = Usage { connections: self.shared.connections.load(Ordering::Relaxed), ..Usage::default() };
         usage.tasks = self.shared.router.tasks().map_or(0, |tasks| tasks.len());
+        usage.listeners = self.shared.router.common.listeners.load(Ordering::Relaxed);
         let meters = self.shared.meters.lock().unwrap_or_else(PoisonError::into_inner).clone();
         meters.iter().filter_map(Weak::upgrade).for_each(|meter| meter.read(&mut usage));
         usage
+    }
+}
+
+/// Counts one connection for as long as it lives.
+#[cfg(feature = "runtime")]
+pub(crate) struct Open(Server);
+
+#[cfg(feature = "runtime")]
+impl Open {
+    pub(crate) fn new(server: &Server) -> Self {
+        server.shared.connections.fetch_add(1, Ordering::Relaxed);
+        Self(server.clone())
+    }
+}
+
+#[cfg(feature = "runtime")]
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.shared.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -1,5 +1,6 @@
 //! JSON Schema: bounded at registration, checked at every call, errors in words that are the same in every language.
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use jsonschema::{Draft, Validator};
@@ -7,7 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::quick::Quick;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::RawJson;
 use crate::model::problem;
 use crate::protocol::revision::shape;
@@ -75,7 +76,7 @@ impl Schema {
         if self.quick.as_ref().is_some_and(|quick| quick.accepts(text)) {
             return Ok(());
         }
-        let value: Value = serde_json::from_str(text).map_err(|e| format!("{noun}s: {e}"))?;
+        let value: Value = serde_json::from_str(text).map_err(|e| unreadable(noun, text, &e))?;
         self.check(source(), noun, &value)
     }
 
@@ -86,6 +87,17 @@ impl Schema {
         }
         Err(problem::all(noun, validator.iter_errors(value)))
     }
+}
+
+/// JSON that no value can hold, such as `1e400`: the member that it is in, and why.
+pub(crate) fn unreadable(noun: &str, text: &str, error: &serde_json::Error) -> String {
+    let members: BTreeMap<String, &RawValue> = serde_json::from_str(text).unwrap_or_default();
+    let named = members.iter().find_map(|(name, value)| {
+        let why = serde_json::from_str::<Value>(value.get()).err()?.to_string();
+        let why = why.split(" at line ").next().unwrap_or_default().to_owned();
+        Some(format!("{noun} \"{}\": {why}, got {}", shortened(name, 100), shortened(value.get(), 60)))
+    });
+    named.unwrap_or_else(|| format!("{noun}s: {error}"))
 }
 
 struct NoNetwork;
@@ -170,7 +182,7 @@ pub(crate) fn typed(schema: &Value, given: Map<String, Value>) -> RawJson {
 /// The JSON text of one argument. Numbers keep the digits that they came with.
 fn typed_text(root: &Value, schema: &Value, value: &Value) -> String {
     match value {
-        Value::String(text) if !wants_text(root, schema, 0) && serde_json::from_str::<&RawValue>(text).is_ok() => {
+        Value::String(text) if !wants_text(root, schema, 0) && serde_json::from_str::<Value>(text).is_ok() => {
             text.trim().to_owned()
         }
         Value::Array(items) => {
@@ -255,6 +267,71 @@ mod tests {
         assert_eq!(check(nested, json!({"p": [{"x": 3}]})), r#"argument "p[0].x": expected one of [1,2], got 3"#);
         let union = json!({"properties": {"a": {"type": ["string", "null"]}}});
         assert!(check(union, json!({"a": 1})).contains("or"), "both types are named");
+    }
+
+    #[test]
+    fn of_alternatives_the_one_that_was_meant_is_described() {
+        let property = |schema: Value| {
+            let defs = json!({"P": {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]},
+                "E": {"enum": ["red", "blue"], "type": "string"}});
+            move |value: Value| {
+                let whole = json!({"$defs": defs.clone(), "type": "object", "properties": {"a": schema.clone()}});
+                check(whole, json!({"a": value}))
+            }
+        };
+        let none = json!({"type": "null"});
+        let either = property(json!({"anyOf": [{"type": "integer"}, none]}));
+        assert_eq!(either(json!("x")), r#"argument "a": expected integer, got "x""#);
+        let bounded = property(json!({"anyOf": [none, {"type": "integer", "minimum": 1}]}));
+        assert_eq!(bounded(json!(0)), r#"argument "a": expected at least 1, got 0"#);
+        let object = property(json!({"anyOf": [{"$ref": "#/$defs/P"}, none]}));
+        assert_eq!(object(json!({"x": "a"})), r#"argument "a.x": expected integer, got "a""#);
+        assert_eq!(object(json!({})), r#"argument "a.x": missing (required)"#);
+        assert_eq!(object(json!(1)), r#"argument "a": expected object, got 1"#);
+        let nothing = property(json!({"anyOf": [{"type": ["null"]}, {"type": ["null"]}]}));
+        assert_eq!(nothing(json!(1)), r#"argument "a": expected null, got 1"#);
+        let choice = property(json!({"oneOf": [{"$ref": "#/$defs/E"}, {"const": null}]}));
+        assert_eq!(choice(json!("x")), r#"argument "a": expected one of ["red","blue"], got "x""#);
+        let list = property(json!({"anyOf": [{"type": "integer"}, {"type": "array", "items": {"type": "integer"}}]}));
+        assert_eq!(list(json!("x")), r#"argument "a": expected integer or array, got "x""#);
+        assert_eq!(list(json!([1, "x"])), r#"argument "a[1]": expected integer, got "x""#);
+        let deep = property(json!({"anyOf": [{"anyOf": [{"type": "boolean"}, {"$ref": "#/$defs/E"}]}, none]}));
+        assert_eq!(deep(json!({})), r#"argument "a": expected boolean or one of ["red","blue"], got {}"#);
+        let many = property(json!({"anyOf": [{"const": "on"}, {"enum": ["off", 1]}, {"const": "on"}]}));
+        assert_eq!(many(json!("x")), r#"argument "a": expected one of ["on","off",1], got "x""#);
+    }
+
+    #[test]
+    fn alternatives_with_a_tag_are_told_apart_by_it() {
+        let one = |kind: &str, member: &str| {
+            json!({"type": "object", "properties": {"kind": {"const": kind}, member: {"type": "integer"}},
+                "required": ["kind", member]})
+        };
+        let shape = json!({"properties": {"s": {"oneOf": [one("circle", "radius"), one("square", "side")]}}});
+        let said = |value: Value| check(shape.clone(), json!({"s": value}));
+        let expected = r#"argument "s.kind": expected one of ["circle","square"], got "line""#;
+        assert_eq!(said(json!({"kind": "line", "side": 1})), expected);
+        assert_eq!(said(json!({"kind": "square", "side": "x"})), r#"argument "s.side": expected integer, got "x""#);
+        assert_eq!(said(json!({"kind": "circle"})), r#"argument "s.radius": missing (required)"#);
+        assert_eq!(said(json!({})), r#"argument "s.kind": missing (required)"#);
+        assert_eq!(said(json!("x")), r#"argument "s": expected object, got "x""#);
+        // Without a tag, each says what it wants.
+        let free = json!({"anyOf": [{"required": ["x"]}, {"required": ["y", "z"]}]});
+        let expected = r#"argument "x": missing (required), or argument "y": missing (required), argument "z": missing (required)"#;
+        assert_eq!(check(free, json!({})), expected);
+    }
+
+    #[test]
+    fn a_number_that_none_can_hold_is_named() {
+        let source =
+            json!({"properties": {"a": {"type": "integer", "minimum": 1}, "d": {"type": "number", "minimum": 1}}});
+        let schema = Schema::new("schema", &source).expect("schema");
+        let wrong = schema.check_text(|| &source, "argument", r#"{"a": 1, "d": 1e400}"#).expect_err("too large");
+        assert_eq!(wrong, r#"argument "d": number out of range, got 1e400"#);
+        let Value::Object(given) = json!({"d": "1e400"}) else { panic!("an object") };
+        let text = typed(&source, given);
+        let wrong = schema.check_text(|| &source, "argument", text.get()).expect_err("no number");
+        assert_eq!(wrong, r#"argument "d": expected number, got "1e400""#);
     }
 
     #[test]

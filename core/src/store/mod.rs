@@ -2,6 +2,7 @@
 //!
 //! **Invariant**: knows no transport and no protocol; what a text means is its owner's business.
 
+mod cache;
 mod memory;
 mod tasks;
 
@@ -9,6 +10,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
+pub use cache::{CacheEntry, CacheKey, CacheStore, MemoryCache};
 pub(crate) use memory::MemoryEvents;
 pub(crate) use tasks::{Full, Kept, MemoryTasks, Outcome, Owner, Room as TaskRoom, TaskStore};
 

@@ -265,6 +265,8 @@ mod tests {
             last_updated_at: String::new(),
             ttl: None,
             poll_interval: None,
+            meta: None,
+            extra: serde_json::Map::new(),
         }
     }
 

@@ -4,19 +4,20 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::oneshot;
 
 use super::memory::{Pipe, PipeSink};
 use crate::call::Link;
-use crate::client::{Client, ClientOptions, Closer, Connected, Handlers, Known, Target};
+use crate::client::{Cache, Client, ClientOptions, Closer, Connected, Handlers, Hub, Place, Target, digest};
 use crate::driver::{Peer, Service, Use, runtime};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
 use crate::protocol::revision::Era;
 use crate::protocol::{Call, Connection, Opening, Transport};
-use crate::server::{Meter, Server};
+use crate::server::{Meter, Open, Server};
 use crate::signal::Signal;
 
 /// Connects to a server with every option at its default: a URL, or a command line with POSIX quoting.
@@ -30,6 +31,8 @@ pub async fn connect(target: &str) -> Result<Client> {
 /// What the servers met so far have shown to be.
 static VERDICTS: Mutex<Verdicts> = Mutex::new(Verdicts(VecDeque::new()));
 const MAX_KNOWN: usize = 256;
+/// The longest that connecting waits until the server's changes are listened to.
+const LISTEN_PATIENCE: std::time::Duration = std::time::Duration::from_millis(200);
 
 /// Eras of servers, newest last. The next connection to a legacy one starts with `initialize`; a modern one is never
 /// taken for a legacy one because of a single odd answer.
@@ -97,7 +100,7 @@ type Outcome = Result<Opening, (Error, bool)>;
 struct Answers {
     handlers: Handlers,
     opened: Mutex<Option<oneshot::Sender<Outcome>>>,
-    known: Arc<Known>,
+    hub: Arc<Hub>,
 }
 
 impl Answers {
@@ -114,12 +117,15 @@ impl Service for Answers {
     }
 
     fn notified(&self, method: &str, params: Option<RawJson>) {
-        self.known.heard(method, params.as_ref());
-        self.handlers.heard().notification(method, params.as_ref());
+        self.hub.notified(method, params.as_ref());
     }
 
     fn warning(&self, message: &str) {
         self.handlers.heard().warning(message);
+    }
+
+    fn outdated(&self, method: &str) {
+        self.hub.cache.forget(method);
     }
 
     fn opened(&self, _peer: &Arc<Peer>, opening: Opening) {
@@ -128,10 +134,12 @@ impl Service for Answers {
 
     fn session_lost(&self, peer: &Arc<Peer>) {
         self.handlers.ended(&**peer);
+        self.hub.missed();
     }
 
     fn closed(&self, peer: &Arc<Peer>, reason: &Error, relaunch: bool) {
         self.handlers.ended(&**peer);
+        self.hub.closed(reason);
         if !self.settle(Err((reason.clone(), relaunch))) {
             self.handlers.heard().closed(reason);
         }
@@ -143,7 +151,7 @@ struct Attempt {
     peer: Arc<Peer>,
     closer: Arc<dyn Closer>,
     transport: &'static str,
-    learnt: Arc<Known>,
+    hub: Arc<Hub>,
 }
 
 impl Client {
@@ -213,8 +221,9 @@ impl Client {
         let uses = Use::begin(server).await?;
         let handlers = &handlers.with_tasks(options.tasks.as_ref());
         let options = &with_capabilities(options, handlers);
-        let (service, opened) = answers(&handlers.declaring(options.capabilities.as_ref()));
-        let learnt = service.known.clone();
+        let cache = Cache::new(&options.cache, handlers.store(), own_place(options));
+        let (service, opened) = answers(&handlers.declaring(options.capabilities.as_ref()), &cache);
+        let hub = service.hub.clone();
         let (up, down) = (Pipe::new(), Pipe::new());
         let transport = Arc::new(Transport::new("memory"));
         let connection = Connection::new(server.facts(), transport.clone());
@@ -231,18 +240,21 @@ impl Client {
         let (watched, server) = (Arc::downgrade(&far), server.clone());
         let over = Arc::new(Signal::default());
         let closing = over.clone();
+        let open = Open::new(&server);
         let watch = runtime::spawn(async move {
             tokio::select! {
                 () = server.shared.stop.wait() => {}
                 () = closing.wait() => {}
             }
             if let Some(far) = watched.upgrade() {
+                far.end_streams();
                 far.close("the server was closed");
             }
+            drop(open);
             uses.end().await;
         });
         let closer = Arc::new(MemoryCloser { near: Arc::downgrade(&peer), far, over, watch: Mutex::new(Some(watch)) });
-        negotiate(Attempt { peer, closer, transport: "memory", learnt }, opened, options, handlers, None)
+        negotiate(Attempt { peer, closer, transport: "memory", hub }, opened, options, handlers, None)
             .await
             .map_err(|(error, _)| error)
     }
@@ -259,17 +271,44 @@ async fn once(
     handlers: &Handlers,
     known: Option<Verdict>,
 ) -> Result<Client, (Error, bool)> {
-    let (service, opened) = answers(&handlers.declaring(options.capabilities.as_ref()));
+    let cache = Cache::new(&options.cache, handlers.store(), place_of(target, options));
+    let (service, opened) = answers(&handlers.declaring(options.capabilities.as_ref()), &cache);
     let attempt = attempt(target, options, service, handlers, known.is_some_and(|known| known.pair))?;
     negotiate(attempt, opened, options, handlers, known.map(|known| known.era)).await
 }
 
 type Opened = oneshot::Receiver<Outcome>;
 
-fn answers(handlers: &Handlers) -> (Arc<Answers>, Opened) {
+/// Whose answers are kept together. Those of an HTTP server for all who share a store; under the same authorization, which
+/// any header and the address may hold, where they are private. A process of its own may know what no other does.
+fn place_of(target: &Target, options: &ClientOptions) -> Place {
+    let (Target::Url { url, headers } | Target::Sse { url, headers }) = target else {
+        return own_place(options);
+    };
+    let own = options.cache.scope.as_deref();
+    let user = url.split_once("://").and_then(|(_, rest)| rest.split(['/', '?', '#']).next()?.rsplit_once('@'));
+    let all = options.headers.iter().chain(headers).map(|(name, value)| (name.to_ascii_lowercase(), value.as_str()));
+    let all: std::collections::BTreeMap<String, &str> = all.collect();
+    let parts = all.iter().flat_map(|(name, value)| [name.as_str(), *value]).chain(user.map(|(user, _)| user));
+    let scope = match own {
+        Some(own) => digest("own scope", [own]),
+        None => digest("headers", parts),
+    };
+    Place { target: digest("url", [endpoint(url).as_str()]), scope }
+}
+
+/// Of what no other client can reach.
+fn own_place(options: &ClientOptions) -> Place {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let number = LAST.fetch_add(1, Ordering::Relaxed).to_string();
+    Place { target: digest("own", [number.as_str()]), scope: digest("own scope", options.cache.scope.as_deref()) }
+}
+
+fn answers(handlers: &Handlers, cache: &Arc<Cache>) -> (Arc<Answers>, Opened) {
     let (settle, opened) = oneshot::channel();
     let (handlers, opening) = (handlers.clone(), Mutex::new(Some(settle)));
-    (Arc::new(Answers { handlers, opened: opening, known: Arc::default() }), opened)
+    let hub = Hub::new(handlers.heard(), cache);
+    (Arc::new(Answers { handlers, opened: opening, hub }), opened)
 }
 
 /// The options with what the handlers can do declared.
@@ -286,11 +325,11 @@ fn attempt(
     handlers: &Handlers,
     pair: bool,
 ) -> Result<Attempt, (Error, bool)> {
-    let learnt = service.known.clone();
+    let hub = service.hub.clone();
     match target {
         #[cfg(feature = "client-process")]
         Target::Command { .. } => super::child::launch(target, options, service, handlers.heard())
-            .map(|(peer, closer)| Attempt { peer, closer, transport: "stdio", learnt }),
+            .map(|(peer, closer)| Attempt { peer, closer, transport: "stdio", hub }),
         #[cfg(feature = "http")]
         Target::Url { url, headers } | Target::Sse { url, headers } => {
             let all: Vec<(String, String)> =
@@ -299,7 +338,7 @@ fn attempt(
                 peer,
                 closer,
                 transport: "http",
-                learnt,
+                hub,
             })
         }
         #[expect(unreachable_patterns, reason = "reached when a feature is off")]
@@ -315,7 +354,7 @@ async fn negotiate(
     handlers: &Handlers,
     known: Option<Era>,
 ) -> Result<Client, (Error, bool)> {
-    let Attempt { peer, closer, transport, learnt } = attempt;
+    let Attempt { peer, closer, transport, hub } = attempt;
     let pinned = options.pinned().map_err(|error| (error, false))?;
     let probe = crate::options::seconds("probe_timeout", options.probe_timeout).map_err(|error| (error, false))?;
     // Dropped while it waits, the connection ends.
@@ -328,8 +367,30 @@ async fn negotiate(
             let link: Arc<dyn Link> = peer.clone();
             handlers.join(&link);
             let (middleware, timeout) = (handlers.around().clone(), options.timeout());
-            let connected = Connected { link: peer, closer, opening, timeout, transport, middleware, known: learnt };
-            Ok(Client { connected: Arc::new(connected) })
+            let handlers = handlers.declaring(options.capabilities.as_ref());
+            let hears = handlers.hears();
+            let connected = Connected {
+                link: peer,
+                closer,
+                opening,
+                timeout,
+                transport,
+                middleware,
+                known: hub.known.clone(),
+                cache: hub.cache.clone(),
+                handlers,
+                hub,
+            };
+            let client = Client { connected: Arc::new(connected) };
+            if hears {
+                let (heard, hearing) = oneshot::channel();
+                client.hear_lists(Box::new(move |outcome| drop(heard.send(outcome))));
+                // What changes from now on is heard of, if the server does not take its time.
+                if tokio::time::timeout(LISTEN_PATIENCE, hearing).await.is_err() {
+                    client.connected.hub.listens_late();
+                }
+            }
+            Ok(client)
         }
         Err((error, relaunch)) => {
             unfinished.disarm();

@@ -344,6 +344,10 @@ impl Sink for LineSink {
         }
     }
 
+    fn has_room(&self) -> bool {
+        !self.shared.lock().thread
+    }
+
     fn close(&self) {
         self.shared.lock().closing = true;
         self.shared.backlog.end();

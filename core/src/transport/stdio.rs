@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use crate::driver::{Peer, Use, runtime};
 use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::{Connection, Transport};
 use crate::report;
-use crate::server::{Meter, Server};
+use crate::server::{Meter, Open, Server};
 
 /// After the end of input, running calls have this long to be answered.
 const DRAIN: Duration = Duration::from_millis(500);
@@ -76,6 +75,7 @@ impl Server {
                 Err(Error::new(ErrorKind::Transport, "the thread that reads the input ended with a panic"))
             }),
             () = self.shared.stop.wait() => {
+                peer.end_streams();
                 peer.close("the server was closed");
                 drop(serving);
                 // What was answered before that is still written: the program may end with this.
@@ -106,21 +106,19 @@ async fn lost(backlog: &Backlog, peer: &Weak<Peer>) {
 
 /// A connection that ends when nobody serves it any more.
 struct Serving {
-    server: Server,
     peer: Arc<Peer>,
+    _open: Open,
 }
 
 impl Serving {
     fn new(server: &Server, peer: Arc<Peer>) -> Self {
-        server.shared.connections.fetch_add(1, Ordering::Relaxed);
-        Self { server: server.clone(), peer }
+        Self { peer, _open: Open::new(server) }
     }
 }
 
 impl Drop for Serving {
     fn drop(&mut self) {
         self.peer.close("serving was given up");
-        self.server.shared.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -117,6 +117,10 @@ pub(crate) fn server(gate: &Arc<Gate>, change: impl FnOnce(&mut ServerOptions)) 
             cx.require("sampling")?;
             Ok::<_, HandlerError>("sampled".to_owned())
         })
+        .tool("roots", "", |_: Nothing, cx: Context| async move {
+            cx.list_roots().await?;
+            Ok::<_, HandlerError>("listed".to_owned())
+        })
         .tool("panics", "", |_: Nothing| async move {
             if PATIENCE > Duration::ZERO {
                 panic!("a secret");

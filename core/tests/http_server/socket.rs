@@ -137,3 +137,34 @@ async fn dropping_the_handle_closes() {
     assert_eq!(read_until(&mut socket, "\0").await, "");
     until("nothing is left", || it.server.usage() == Usage::default()).await;
 }
+
+#[tokio::test]
+async fn a_body_that_says_it_is_too_long_is_not_waited_for() {
+    let it = Fixture::with(|o| o.max_message_bytes = 100_000, "");
+    let serving = listening(&it.server).await;
+    for (length, expect) in [(9_999_999_999u64, ""), (150_000, ""), (150_000, "Expect: 100-continue\r\n")] {
+        let mut socket = connect(&serving).await;
+        let host = serving.local_addr();
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nAccept: application/json\r\n\
+             {expect}Content-Length: {length}\r\n\r\n"
+        );
+        within("writing", socket.write_all(head.as_bytes())).await.unwrap();
+        let answer = read_until(&mut socket, "max_message_bytes").await;
+        assert!(answer.starts_with("HTTP/1.1 413"), "{length} {expect}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_says_which_host_it_is_for() {
+    let it = Fixture::new();
+    let serving = listening(&it.server).await;
+    for (version, status) in [("1.1", "400"), ("1.0", "405")] {
+        let mut socket = connect(&serving).await;
+        let head = format!("PATCH /mcp HTTP/{version}\r\n\r\n");
+        within("writing", socket.write_all(head.as_bytes())).await.unwrap();
+        let answer = read_until(&mut socket, "}").await;
+        assert!(answer.split(' ').nth(1) == Some(status), "{version}: {answer}");
+        assert_eq!(answer.contains("header Host: missing"), version == "1.1", "{answer}");
+    }
+}

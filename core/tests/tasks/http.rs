@@ -29,6 +29,8 @@ impl Session {
         let params = json!({"protocolVersion": WITH_TASKS, "capabilities": capabilities, "clientInfo": info});
         let response = session.send("POST", &session.request("initialize", params)).await;
         session.id = response.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert_eq!(session.send("POST", &initialized).await.status(), 202);
         session
     }
 

@@ -106,8 +106,13 @@ async fn without_tasks_a_request_is_as_any_other() {
         for name in ["slow", "plain", "long"] {
             let arguments = if name == "long" { json!({}) } else { json!({"text": "x"}) };
             let params = json!({"name": name, "arguments": arguments, "task": {"ttl": 1}});
-            let result = ask(&client, "tools/call", params).await.unwrap();
-            assert!(result["content"].is_array(), "{revision} {result}");
+            match ask(&client, "tools/call", params).await {
+                Ok(result) => assert!(result["content"].is_array(), "{revision} {result}"),
+                // A server that has tasks in this revision, too, insists on one.
+                Err(error) => {
+                    assert_eq!((revision, name, error.code()), ("2026-07-28", "long", Some(-32021)), "{error}");
+                }
+            }
         }
         for method in ["tasks/get", "tasks/list", "tasks/result", "tasks/cancel"] {
             let error = ask(&client, method, json!({"taskId": "x"})).await.unwrap_err();

@@ -188,7 +188,8 @@ fn semaphore(permits: usize) -> Arc<tokio::sync::Semaphore> {
 #[cfg(feature = "runtime")]
 impl Middleware for ConcurrencyLimit {
     fn handle(&self, request: Request, context: Context, next: Next) -> BoxFuture<Result<RawJson>> {
-        if request.method.starts_with("tasks/") {
+        // Streams stay open, and cost nothing meanwhile.
+        if request.method.starts_with("tasks/") || request.method == "subscriptions/listen" {
             return next.run(request, &context);
         }
         let busy = |most| {

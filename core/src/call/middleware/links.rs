@@ -36,7 +36,6 @@ impl Caught {
     }
 
     /// Hears of the answer of a handler inside of a running request.
-    #[cfg(feature = "runtime")]
     pub(super) fn within(context: &Context, done: Done) -> (Arc<dyn Link>, Guard) {
         let request = context.request();
         Self::start(context, None, request.revision, request.method == "tools/call", done)
@@ -100,13 +99,17 @@ impl Link for Caught {
         drop(state);
         drop(running);
         let Some(done) = done else { return };
-        done(match outcome {
+        let outcome = match outcome {
             Ok(Payload::Object(object)) => Ok(object),
             Ok(plain) if self.tool => Ok(shape::call_result(self.revision.rules(), plain)),
             Ok(Payload::Failed(text)) => Err(Error::rpc(code::INTERNAL_ERROR, text)),
             Ok(_) => Err(Error::rpc(code::INTERNAL_ERROR, "middleware failed: its answer is no result object")),
             Err(error) => Err(error),
-        });
+        };
+        if let (true, Some(passing), Ok(answer)) = (self.tool, &self.passing, &outcome) {
+            passing.give(answer);
+        }
+        done(outcome);
     }
 
     fn input(self: Arc<Self>, input: Input) {

@@ -5,6 +5,8 @@
 //! **Invariant**: a task is in the store as long as it can be asked for, and in `running` as long as its handler's
 //! answer counts. Handlers, answers and notifications come after the lock.
 
+mod extension;
+mod judging;
 mod link;
 mod options;
 mod requestor;
@@ -18,11 +20,13 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Map, json};
 
+pub(crate) use self::extension::{Detachable, Listened, may_be_task};
+use self::extension::{Heard, Questions};
 use self::link::TaskLink;
 pub use self::options::TaskOptions;
-pub(crate) use self::requestor::{Requestor, augmented, check, created, task};
+pub(crate) use self::requestor::{Followed, Requestor, augmented, check, created, detailed, following, task, within};
 use super::context::Clock;
 use super::request::{Guard, with_meta};
 use super::{Context, Handler, Link, Reply, Shaper};
@@ -30,7 +34,6 @@ use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{RawJson, code};
 use crate::model::meta::RELATED_TASK;
 use crate::model::{Task, TaskStatus};
-use crate::protocol::revision::{Method, Revision, shape};
 use crate::protocol::{Call, CallId, Input, Pace, Payload};
 use crate::random::new_id;
 use crate::store::{Full, Kept, MemoryTasks, Outcome, Owner, TaskStore};
@@ -44,6 +47,8 @@ pub(crate) struct Tasks {
     state: Mutex<State>,
     /// The first connection's; they all have the same.
     clock: OnceLock<Arc<dyn Clock>>,
+    /// Hears of those of the extension.
+    heard: OnceLock<Heard>,
 }
 
 struct State {
@@ -53,6 +58,8 @@ struct State {
     links: HashSet<u64>,
     /// The one timer that is set, and when it goes off.
     timer: Option<(Duration, Guard)>,
+    /// There are no new ones.
+    closed: bool,
 }
 
 impl State {
@@ -75,6 +82,10 @@ struct Running {
     waiters: Vec<(CallId, Reply)>,
     /// How often its messages are told.
     pace: Pace,
+    /// Of the extension: what it asks its client.
+    questions: Option<Questions>,
+    /// Counts what was told of it.
+    version: u64,
 }
 
 impl Running {
@@ -86,6 +97,7 @@ impl Running {
     /// Stops the handler and tells who waits.
     fn stop(self, reason: &str, error: &Error) {
         self.context.cancel(Some(reason));
+        self.questions.into_iter().for_each(|questions| questions.end(error));
         self.waiters.into_iter().for_each(|(_, reply)| reply.error(error.clone()));
     }
 }
@@ -116,8 +128,8 @@ fn not_found(id: &str) -> Error {
 impl Tasks {
     pub(crate) fn new(options: TaskOptions) -> Arc<Self> {
         let store = Box::new(MemoryTasks::new(options.room()));
-        let state = State { store, running: HashMap::new(), links: HashSet::new(), timer: None };
-        Arc::new(Self { options, state: Mutex::new(state), clock: OnceLock::new() })
+        let state = State { store, running: HashMap::new(), links: HashSet::new(), timer: None, closed: false };
+        Arc::new(Self { options, state: Mutex::new(state), clock: OnceLock::new(), heard: OnceLock::new() })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -156,7 +168,7 @@ impl Tasks {
         }
         let owner = owner_of(&**link);
         let answer = RawJson::from_value(&json!({"task": task}));
-        if let Err(error) = self.admit(&owner, &id, task, &context) {
+        if let Err(error) = self.admit(&owner, &id, task, &context, None) {
             return link.clone().complete(request, Err(error));
         }
         let (tasks, own) = (Arc::downgrade(self), (owner.clone(), id.clone()));
@@ -172,6 +184,8 @@ impl Tasks {
             return self.forget(&owner, &id);
         }
         let reply = Reply::new(context.clone(), shaper);
+        #[cfg(feature = "runtime")]
+        let reply = reply.for_again(&context, &params);
         // A panic that gets here has dropped the reply, which has answered.
         let _ = std::panic::catch_unwind(AssertUnwindSafe(|| handler.call(context, params, reply)));
     }
@@ -202,14 +216,26 @@ impl Tasks {
             last_updated_at: now,
             ttl: Some(options::millis(self.options.ttl(ttl))),
             poll_interval: Some(self.options.poll_interval()),
+            meta: None,
+            extra: Map::new(),
         })
     }
 
-    fn admit(self: &Arc<Self>, owner: &Owner, id: &Arc<str>, task: Task, context: &Context) -> Result<()> {
+    fn admit(
+        self: &Arc<Self>,
+        owner: &Owner,
+        id: &Arc<str>,
+        task: Task,
+        context: &Context,
+        questions: Option<Questions>,
+    ) -> Result<()> {
         let clock = self.clock(&**context.link()).clone();
         let now = clock.now();
         let expires = now.saturating_add(Duration::from_millis(task.ttl.unwrap_or(u64::MAX)));
         let mut state = self.lock();
+        if state.closed {
+            return Err(Error::closed("the server was closed"));
+        }
         let refused = |most: usize, option: &str| {
             let message = format!("{most} tasks are being worked on, and none makes room ({option})");
             Err(Error::rpc(code::INTERNAL_ERROR, message))
@@ -225,9 +251,14 @@ impl Tasks {
             asking: 0,
             waiters: Vec::new(),
             pace: Pace::new(),
+            questions,
+            version: 0,
         };
         state.running.insert(id.clone(), running);
-        state.links.insert(context.link().number());
+        let link = &**context.link();
+        if [owner_of(link), extension::owner_here(link)].contains(owner) {
+            state.links.insert(context.link().number());
+        }
         self.arm(&mut state, &clock);
         Ok(())
     }
@@ -301,14 +332,28 @@ impl Tasks {
         if !state.links.remove(&link.number()) {
             return;
         }
-        let owner = owner_of(link);
-        state.store.remove_all(&owner);
-        let gone = state.running.iter().filter(|(_, running)| running.owner == owner);
+        let owners = [owner_of(link), extension::owner_here(link)];
+        owners.iter().for_each(|owner| state.store.remove_all(owner));
+        let gone = state.running.iter().filter(|(_, running)| owners.contains(&running.owner));
         let gone: Vec<_> = gone.map(|(id, _)| id.clone()).collect();
         let gone: Vec<_> = gone.iter().filter_map(|id| state.running.remove(id)).collect();
         drop(state);
         for running in gone {
             running.stop("the session has ended", &Error::closed("the session has ended"));
+        }
+    }
+
+    /// The server is closed.
+    pub(crate) fn end_all(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        let gone: Vec<_> = std::mem::take(&mut state.running).into_iter().collect();
+        for (id, running) in &gone {
+            state.store.remove(&running.owner, id);
+        }
+        drop(state);
+        for (_, running) in gone {
+            running.stop("the server was closed", &Error::closed("the server was closed"));
         }
     }
 
@@ -342,10 +387,16 @@ impl Tasks {
         let Some(tells) = change(running, &mut task, now) else { return };
         task.last_updated_at = stamp();
         let waiting = if tells { running.waiting() } else { Vec::new() };
+        running.version += 1;
+        let version = running.version;
+        let told = running.questions.as_ref().filter(|_| tells).map(|questions| extension::told(&task, questions));
+        let is_extension = running.questions.is_some();
         let changed = store.update(&running.owner, task.clone());
         drop(state);
-        if changed && tells {
-            self.tell(link, &task, newest_read(&**link, &waiting));
+        match told {
+            Some(told) if changed => self.hear(id, version, told),
+            None if changed && tells && !is_extension => self.tell(link, &task, newest_read(&**link, &waiting)),
+            _ => {}
         }
     }
 
@@ -385,64 +436,17 @@ impl Tasks {
         task.last_updated_at = stamp();
         state.store.finish(&running.owner, task.clone(), Some(outcome.clone()));
         drop(state);
+        if let Some(questions) = running.questions {
+            self.hear(id, u64::MAX, extension::told_end(&task, Some(&outcome)));
+            questions.end(&Error::closed("the task is over"));
+            return drop(running.context);
+        }
         self.tell(link, &task, newest_read(&**link, &running.waiting()));
         for (_, reply) in running.waiters {
             answer(reply, id, Some(&outcome));
         }
         drop(running.context);
     }
-
-    /// What an answer of a handler makes of its task.
-    fn judged(
-        &self,
-        method: &Method,
-        revision: Revision,
-        answer: Result<Payload>,
-    ) -> (TaskStatus, Option<String>, Outcome) {
-        let failed = |error: Error| {
-            let message = shortened(error.message(), MAX_MESSAGE).into_owned();
-            (TaskStatus::Failed, Some(message), Outcome::Error(error))
-        };
-        let payload = match answer {
-            Ok(payload) => payload,
-            Err(error) => return failed(error),
-        };
-        let mut text = String::with_capacity(shape::size_hint(&payload));
-        shape::write_result(&mut text, revision.rules(), "{}", method, payload);
-        let outcome = Outcome::Result(RawJson::written(text));
-        if outcome.len() > self.options.max_task_bytes {
-            let (size, most) = (outcome.len(), self.options.max_task_bytes);
-            let message = format!("the result has {size} bytes, and no more than {most} are kept (max_task_bytes)");
-            return failed(Error::rpc(code::INTERNAL_ERROR, message));
-        }
-        match &outcome {
-            Outcome::Result(result) if method.name == "tools/call" => match failure(result) {
-                Some(message) => (TaskStatus::Failed, Some(message), outcome),
-                None => (TaskStatus::Completed, None, outcome),
-            },
-            _ => (TaskStatus::Completed, None, outcome),
-        }
-    }
-}
-
-/// What a tool's result says of its failure, if it is one.
-fn failure(result: &RawJson) -> Option<String> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Head {
-        #[serde(default)]
-        is_error: bool,
-        #[serde(default)]
-        content: Vec<Block>,
-    }
-    #[derive(Deserialize)]
-    struct Block {
-        #[serde(default)]
-        text: String,
-    }
-    let head: Head = result.to().ok().filter(|head: &Head| head.is_error)?;
-    let text = head.content.into_iter().map(|block| block.text).find(|text| !text.is_empty());
-    Some(shortened(text.as_deref().unwrap_or("the tool failed"), MAX_MESSAGE).into_owned())
 }
 
 /// Answers a request for a task's result.

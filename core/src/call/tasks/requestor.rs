@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::call::context::{Clock, Link};
 use crate::call::handler::BoxFuture;
@@ -82,6 +82,26 @@ pub(crate) fn task(method: &str, result: &RawJson) -> Result<Task> {
     result.to().map_err(|e| Error::new(ErrorKind::PeerMisbehaved, format!("result of {method}: {e}")))
 }
 
+/// A task as the extension tells it, and the members that are not the task's own: `result`, `error`, `inputRequests`.
+///
+/// # Errors
+/// [`PeerMisbehaved`](ErrorKind::PeerMisbehaved).
+pub(crate) fn detailed(method: &str, result: &RawJson) -> Result<(Task, Map<String, Value>)> {
+    let wrong = |e: serde_json::Error| Error::new(ErrorKind::PeerMisbehaved, format!("result of {method}: {e}"));
+    let mut members: Map<String, Value> =
+        result.to().map_err(|e| Error::new(ErrorKind::PeerMisbehaved, format!("result of {method}: {e}")))?;
+    for (name, own) in [("ttlMs", "ttl"), ("pollIntervalMs", "pollInterval")] {
+        if let Some(value) = members.remove(name) {
+            members.insert(own.into(), value);
+        }
+    }
+    members.remove("resultType");
+    let rest = ["result", "error", "inputRequests"];
+    let rest = rest.into_iter().filter_map(|name| members.remove(name).map(|value| (name.to_owned(), value))).collect();
+    let task = serde_json::from_value(members.into()).map_err(wrong)?;
+    Ok((task, rest))
+}
+
 /// The task that a request became; none, when it was answered as any other.
 ///
 /// # Errors
@@ -90,6 +110,18 @@ pub(crate) fn created(method: &str, result: &RawJson) -> Result<Option<Task>> {
     #[derive(Deserialize)]
     struct CreateTaskResult {
         task: RawJson,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Head {
+        result_type: String,
+    }
+    // In 2026-07-28 the task's members are the result's.
+    if let Ok(Head { result_type }) = result.to() {
+        return match result_type.as_str() {
+            "task" => detailed(method, result).map(|(task, _)| Some(task)),
+            _ => Ok(None),
+        };
     }
     match result.to::<CreateTaskResult>() {
         Ok(created) => task(method, &created.task).map(Some),
@@ -126,6 +158,30 @@ pub(crate) fn check(revision: Revision, capabilities: &crate::model::Capabilitie
     Ok(())
 }
 
+/// Runs what follows a task on the link's threads; dropping what is returned ends it.
+pub(crate) fn following(
+    link: &Arc<dyn Link>,
+    work: impl Future<Output = Result<RawJson>> + Send + 'static,
+    done: Done,
+) -> Guard {
+    struct Stop(Arc<Signal>);
+    impl Drop for Stop {
+        fn drop(&mut self) {
+            self.0.set();
+        }
+    }
+    let stop = Arc::<Signal>::default();
+    let stopped = stop.clone();
+    link.spawn(Box::pin(async move {
+        let outcome = match first(pin!(stopped.wait()), pin!(work)).await {
+            First::A(()) => return,
+            First::B(outcome) => outcome,
+        };
+        done(outcome);
+    }));
+    Box::new(Stop(stop))
+}
+
 /// How long to wait between two looks at a task: what its receiver says, within reason.
 fn interval_of(task: &Task) -> Duration {
     task.poll_interval.map_or(POLL, Duration::from_millis).clamp(SHORTEST, LONGEST)
@@ -142,25 +198,8 @@ impl Requestor {
         options: CallOptions,
         done: Done,
     ) -> Guard {
-        struct Stop(Arc<Signal>);
-        impl Drop for Stop {
-            fn drop(&mut self) {
-                self.0.set();
-            }
-        }
-        let stop = Arc::<Signal>::default();
-        let (stopped, link, method) = (stop.clone(), self.link.clone(), method.to_owned());
-        link.spawn(Box::pin(async move {
-            let outcome = {
-                let outcome = pin!(self.outcome(&method, params, metadata, options));
-                match first(pin!(stopped.wait()), outcome).await {
-                    First::A(()) => return,
-                    First::B(outcome) => outcome,
-                }
-            };
-            done(outcome);
-        }));
-        Box::new(Stop(stop))
+        let (link, method) = (self.link.clone(), method.to_owned());
+        following(&link, async move { self.outcome(&method, params, metadata, options).await }, done)
     }
 
     async fn outcome(
@@ -201,7 +240,7 @@ impl Requestor {
         let (answer, _progress) = creating.answer().await;
         let answer = answer?;
         let Some(task) = created(method, &answer)? else { return Ok(answer) };
-        let mut followed = Followed { requestor: self.clone(), id: task.task_id.clone(), over: false };
+        let mut followed = Followed::new(self.clone(), &task.task_id);
         let result = self.result(&task, &each).await;
         // Failed, expired or cancelled, it is over, too.
         let is_over = |error: &Error| matches!(error.kind(), ErrorKind::Rpc | ErrorKind::Cancelled);
@@ -211,7 +250,12 @@ impl Requestor {
 
     /// How a task is.
     pub(crate) async fn status(&self, id: &str, options: &CallOptions) -> Result<Task> {
-        task("tasks/get", &(self.ask)("tasks/get", named(id), options).await?)
+        task("tasks/get", &self.said(id, options).await?)
+    }
+
+    /// As [`status`](Self::status), in the peer's words.
+    pub(crate) async fn said(&self, id: &str, options: &CallOptions) -> Result<RawJson> {
+        (self.ask)("tasks/get", named(id), options).await
     }
 
     /// The result of a task, when it is there; that of one that is over comes at once, or within a minute. `options` are
@@ -267,6 +311,11 @@ impl Requestor {
             // With the client that it may be.
             drop(self);
         })
+    }
+
+    /// Waits for as long as between two looks when the peer does not say.
+    pub(crate) async fn rest(&self) {
+        sleep(&*self.link.clock(), POLL).await;
     }
 
     /// Waits until it is time to look at a task again, something was heard of it, or this is answered.
@@ -333,10 +382,30 @@ impl Drop for Creating {
 }
 
 /// A task of the peer whose result somebody waits for. Dropped before it is there, it cancels the task.
-struct Followed {
+pub(crate) struct Followed {
     requestor: Requestor,
     id: String,
     over: bool,
+}
+
+impl Followed {
+    pub(crate) fn new(requestor: Requestor, id: &str) -> Self {
+        Self { requestor, id: id.to_owned(), over: false }
+    }
+
+    /// There is nothing to cancel any more.
+    pub(crate) fn is_over(&mut self) {
+        self.over = true;
+    }
+}
+
+/// What this gives, unless it takes longer.
+pub(crate) async fn within<T>(requestor: &Requestor, time: Duration, work: impl Future<Output = T>) -> Option<T> {
+    let clock = requestor.link.clock();
+    match first(pin!(work), pin!(sleep(&*clock, time))).await {
+        First::A(output) => Some(output),
+        First::B(()) => None,
+    }
 }
 
 impl Drop for Followed {

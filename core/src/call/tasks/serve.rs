@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::{Tasks, answer, cancelled, newest_read, not_found, owner_of, stamp};
 use crate::call::{Context, Handler, Link, Reply};
@@ -19,13 +20,6 @@ const MAX_UNREAD: usize = 16;
 /// What cursors of the list begin with.
 const CURSOR: &str = "k-";
 
-#[derive(Deserialize, Default)]
-struct Params {
-    #[serde(rename = "taskId")]
-    task_id: Option<String>,
-    cursor: Option<String>,
-}
-
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ListTasksResult {
@@ -34,8 +28,16 @@ struct ListTasksResult {
     next_cursor: Option<String>,
 }
 
-fn id_of(params: Params) -> Result<String> {
-    params.task_id.ok_or_else(|| Error::invalid_params("\"taskId\": missing, expected a task's id"))
+/// The text of this member of a request's parameters.
+fn text_of(call: &Call, member: &str) -> Result<Option<String>> {
+    let wrong = |_| Error::invalid_params(format!("{member:?}: expected a string"));
+    let members = call.params.as_ref().and_then(|params| params.to().ok());
+    let mut members: Map<String, Value> = members.unwrap_or_default();
+    members.remove(member).map_or(Ok(None), |value| serde_json::from_value(value).map_err(wrong))
+}
+
+pub(super) fn id_of(call: &Call) -> Result<String> {
+    text_of(call, "taskId")?.ok_or_else(|| Error::invalid_params("\"taskId\": missing, expected a task's id"))
 }
 
 impl Tasks {
@@ -43,13 +45,9 @@ impl Tasks {
     pub(crate) fn serve(self: &Arc<Self>, link: &Arc<dyn Link>, call: Call, page_size: usize) {
         self.expire(&**link);
         let owner = owner_of(&**link);
-        let read = call.params.as_ref().map_or(Ok(Params::default()), |params| {
-            params.to().map_err(|_| Error::invalid_params("\"taskId\", \"cursor\": expected strings"))
-        });
-        let outcome = match (call.method.name, read) {
-            (_, Err(error)) => Err(error),
-            ("tasks/list", Ok(params)) => self.list(&owner, params.cursor.as_deref(), page_size),
-            (name, Ok(params)) => match (name, id_of(params)) {
+        let outcome = match call.method.name {
+            "tasks/list" => text_of(&call, "cursor").and_then(|c| self.list(&owner, c.as_deref(), page_size)),
+            name => match (name, id_of(&call)) {
                 (_, Err(error)) => Err(error),
                 ("tasks/get", Ok(id)) => self.find(&owner, &id).map(|kept| RawJson::from_value(&kept.task)),
                 ("tasks/cancel", Ok(id)) => return self.cancel(link, &call, &owner, &id),
@@ -59,7 +57,7 @@ impl Tasks {
         link.clone().complete(call.id, outcome.map(Payload::Object));
     }
 
-    fn find(&self, owner: &Owner, id: &str) -> Result<Kept> {
+    pub(super) fn find(&self, owner: &Owner, id: &str) -> Result<Kept> {
         self.lock().store.get(owner, id).ok_or_else(|| not_found(id))
     }
 
@@ -94,7 +92,7 @@ impl Tasks {
     }
 
     /// A task that is cancelled from now on, and what is to be stopped for it.
-    fn cancelled(&self, owner: &Owner, id: &str) -> Result<(Option<super::Running>, Task)> {
+    pub(super) fn cancelled(&self, owner: &Owner, id: &str) -> Result<(Option<super::Running>, Task)> {
         let mut state = self.lock();
         let Kept { mut task, .. } = state.store.get(owner, id).ok_or_else(|| not_found(id))?;
         if task.status.is_terminal() {

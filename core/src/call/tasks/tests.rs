@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::*;
 use crate::call::{BoxFuture, CallOptions, Done, SessionSlot};
 use crate::jsonrpc::Id;
+use crate::protocol::revision::{Method, Revision};
 use crate::protocol::{LogLevel, PeerFacts, RequestContext, Role, States, Transport};
 
 /// Time that goes on when it is told to.
@@ -213,6 +214,7 @@ impl Table {
             task_id: None,
             transport: Arc::new(Transport::new("test")),
             states: States::default(),
+            rounds: None,
         };
         let task = params.get("task").map(RawJson::from_value);
         let params = Some(RawJson::from_value(&params));

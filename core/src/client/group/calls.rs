@@ -9,7 +9,7 @@ use super::{ClientGroup, MAX_SERVERS, all, lock};
 use crate::call::CallOptions;
 use crate::client::Client;
 use crate::error::{Error, Result};
-use crate::model::{CallToolResult, UriTemplate};
+use crate::model::{CallToolResult, CompleteResult, ReadResourceResult, UriTemplate};
 use crate::protocol::{Kind, LogLevel};
 
 /// Where something is that a group lists.
@@ -80,7 +80,7 @@ impl ClientGroup {
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) when it could be several servers', naming them, or nobody's; as
     /// [`Client::read_resource`].
-    pub async fn read_resource(&self, uri: &str) -> Result<Vec<Map<String, Value>>> {
+    pub async fn read_resource(&self, uri: &str) -> Result<ReadResourceResult> {
         self.read_resource_with(uri, &CallOptions::default()).await
     }
 
@@ -88,7 +88,7 @@ impl ClientGroup {
     ///
     /// # Errors
     /// As [`read_resource`](Self::read_resource).
-    pub async fn read_resource_with(&self, uri: &str, options: &CallOptions) -> Result<Vec<Map<String, Value>>> {
+    pub async fn read_resource_with(&self, uri: &str, options: &CallOptions) -> Result<ReadResourceResult> {
         self.route_uri(uri).await?.client.read_resource_with(uri, options).await
     }
 
@@ -104,7 +104,7 @@ impl ClientGroup {
         argument: &str,
         value: &str,
         context: Option<&Map<String, Value>>,
-    ) -> Result<Map<String, Value>> {
+    ) -> Result<CompleteResult> {
         let route = match kind {
             Kind::ResourceTemplate => self.route_template(name).await?,
             kind => self.route(kind, name).await?,

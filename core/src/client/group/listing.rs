@@ -8,7 +8,7 @@ use super::calls::Route;
 use super::members::Joined;
 use super::names::{Named, named};
 use super::{ClientGroup, MAX_SERVERS, all, lock};
-use crate::call::CallOptions;
+use crate::call::{CacheMode, CallOptions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::code;
 use crate::protocol::Kind;
@@ -264,7 +264,8 @@ impl ClientGroup {
         let route = match Route::of(before.find(name)) {
             Some(found) => found,
             None => {
-                let failures = self.ask(kind, &CallOptions::default()).await;
+                // What was kept is what it is not known from.
+                let failures = self.ask(kind, &CallOptions::default().cache(CacheMode::Refresh)).await;
                 let now = self.snapshot(kind);
                 Route::of(now.find(name)).ok_or_else(|| self.unknown(kind, name, &now, &failures))?
             }

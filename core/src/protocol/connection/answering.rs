@@ -9,7 +9,7 @@ impl Connection {
             self.notify("notifications/progress", &last, Some(call), out);
         }
         let Some(incoming) = self.incoming.remove(call) else {
-            return;
+            return self.listener_completed(call, outcome, out);
         };
         if self.facts.role == Role::Client && self.incoming.len() == 0 {
             self.outgoing.restart_all(now);

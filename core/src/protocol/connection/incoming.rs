@@ -1,5 +1,6 @@
 //! What the peer sends: requests are admitted, answers and notifications find their place.
 
+use super::listening::LISTEN;
 use super::*;
 
 impl Connection {
@@ -20,17 +21,21 @@ impl Connection {
 
     pub(super) fn batch(&mut self, now: Duration, parts: Vec<Result<Message, DecodeError>>, out: &mut Vec<Action>) {
         let allowed = matches!(&self.phase, Phase::Legacy(s) if s.revision.rules().batches);
-        if !allowed {
-            let message = "batches are not part of this revision: send one message at a time";
-            let error = DecodeError::invalid(None, message);
-            return self.invalid(now, &error, None, out);
-        }
-        if parts.len() > self.facts.max_in_flight {
-            let max = self.facts.max_in_flight;
-            let message =
-                format!("batch of {} messages is longer than the limit of {max} (max_in_flight)", parts.len());
-            let error = DecodeError::invalid(None, message);
-            return self.invalid(now, &error, None, out);
+        let (count, max) = (parts.len(), self.facts.max_in_flight);
+        let refused = if !allowed {
+            Some("batches are not part of this revision: send one message at a time".to_owned())
+        } else if count > max {
+            Some(format!("batch of {count} messages is longer than the limit of {max} (max_in_flight)"))
+        } else {
+            None
+        };
+        if let Some(why) = refused {
+            // Nothing else will come for what is answered in it.
+            for id in parts.iter().filter_map(answered_by) {
+                let message = format!("the answer came in a JSON array: {why}");
+                self.failed(now, &id, Error::new(ErrorKind::PeerMisbehaved, message), out);
+            }
+            return self.invalid(now, &DecodeError::invalid(None, why), None, out);
         }
         let open = parts.iter().filter(|p| matches!(p, Ok(Message::Request { .. }) | Err(_))).count();
         self.last_call += 1;
@@ -87,7 +92,7 @@ impl Connection {
         if self.facts.role == Role::Client && matches!(self.phase, Phase::Opening(_)) && method == "ping" {
             return self.respond(&id, &RawJson::empty_object(), self.way(batch), out);
         }
-        if self.incoming.has(&id) {
+        if self.incoming.has(&id) || self.is_listener(&id) {
             let shown = format!("{id:?}");
             let message = format!("\"id\": {} is already in use by a request in flight", shortened(&shown, 100));
             let error = Error::rpc(code::INVALID_REQUEST, message);
@@ -121,7 +126,7 @@ impl Connection {
             }
             _ => None,
         };
-        let admitted = match exchange::admit(&self.facts, session, &mut self.seen, method, head) {
+        let admitted = match exchange::admit(&self.facts, session, &mut self.seen, method, params.as_ref(), head) {
             Ok(admitted) => admitted,
             Err(error) => return self.respond_error(Some(&id), &error.to_object(), self.way(batch), out),
         };
@@ -152,6 +157,10 @@ impl Connection {
                 let outcome = self.set_level(params.as_ref());
                 return self.completed(now, call, outcome, out);
             }
+            LISTEN if self.has_all_listeners() => {
+                let error = self.too_many_listeners();
+                return self.completed(now, call, Err(error), out);
+            }
             _ => {}
         }
         let context = RequestContext {
@@ -166,6 +175,10 @@ impl Connection {
             task_id: None,
             transport: self.arrival.as_ref().map_or(&self.transport, |a| &a.transport).clone(),
             states: States::default(),
+            rounds: params
+                .as_ref()
+                .filter(|_| row.input_required && admitted.revision.era() == Era::Modern)
+                .map(|params| Resumable::new(params.clone())),
         };
         let (name, arguments, task) = (admitted.name, admitted.arguments, admitted.task);
         out.push(Action::Dispatch(Box::new(Call { id: call, method: row, params, name, arguments, task, context })));
@@ -211,10 +224,15 @@ impl Connection {
         let modern: Vec<_> = self.facts.revisions.iter().rev().filter(|r| r.era() == Era::Modern).collect();
         let mut out = String::from("{");
         shape::push_member(&mut out, "supportedVersions", RawJson::from_value(&modern).get());
-        shape::push_member(&mut out, "capabilities", &modern::unpushed(self.facts.capabilities.raw()));
+        shape::push_member(
+            &mut out,
+            "capabilities",
+            &shape::capabilities(Revision::NEWEST.rules(), self.facts.capabilities.raw()),
+        );
         if let Some(instructions) = &self.facts.instructions {
             shape::push_member(&mut out, "instructions", RawJson::from_value(instructions).get());
         }
+        out.push_str(&self.facts.discovery.written());
         out.push('}');
         RawJson::written(out)
     }
@@ -266,7 +284,11 @@ impl Connection {
                 let Some(Ok(params)) = params.map(|p| p.to::<Params>()) else {
                     return;
                 };
-                let found = params.request_id.and_then(|id| self.incoming.remove_id(&id));
+                let Some(id) = params.request_id else { return };
+                let found = self.incoming.remove_id(&id);
+                if found.is_none() {
+                    self.stream_cancelled(&id, params.reason.as_deref(), out);
+                }
                 if let Some((call, incoming)) = found {
                     if self.facts.role == Role::Client && self.incoming.len() == 0 {
                         self.outgoing.restart_all(now);
@@ -306,8 +328,17 @@ impl Connection {
             }
             "notifications/initialized" => self.ready(now),
             "notifications/roots/list_changed" => self.roots_changed(out),
-            _ => out.push(Action::Notified(method, params)),
+            _ => self.notified(method, params, out),
         }
+    }
+}
+
+/// The request of ours that this answers, or was meant to.
+fn answered_by(part: &Result<Message, DecodeError>) -> Option<Id> {
+    match part {
+        Ok(Message::Response { id, .. } | Message::Error { id: Some(id), .. }) => Some(id.clone()),
+        Ok(_) => None,
+        Err(error) => error.answers.clone(),
     }
 }
 

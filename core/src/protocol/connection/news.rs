@@ -3,16 +3,14 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::model::subscription::{MAX_SUBSCRIBED, MAX_SUBSCRIPTIONS, check_uri};
 
 /// So long changes of a list are gathered before they are told.
-const GATHER: Duration = Duration::from_millis(10);
-/// The most URIs that one client may be subscribed to, and their bytes together.
-const MAX_SUBSCRIPTIONS: usize = 1000;
-const MAX_SUBSCRIBED: usize = 1 << 20;
+pub(super) const GATHER: Duration = Duration::from_millis(10);
+/// So long questions wait for a client that has not said that it is initialized.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// The most visits of pages that one client may be told the end of.
 const MAX_VISITS: usize = 256;
-/// The longest URI that can be subscribed to, in bytes.
-const MAX_URI: usize = 8 << 10;
 
 impl Connection {
     fn news(&mut self) -> Option<&mut News> {
@@ -26,6 +24,7 @@ impl Connection {
     pub(super) fn ready(&mut self, now: Duration) {
         if let Some(news) = self.news() {
             news.ready = true;
+            news.initialized = true;
             if !news.changed.is_empty() {
                 news.due = Some(now);
                 self.sooner = true;
@@ -33,12 +32,45 @@ impl Connection {
         }
     }
 
+    /// A server is about to ask something. Before `initialized` it should not (specification, lifecycle): that may be just
+    /// behind, on another connection.
+    pub(super) fn about_to_ask(&mut self, now: Duration) {
+        let Some(news) = self.news() else { return };
+        if !news.initialized && news.patience.is_none() {
+            news.patience = Some(now + PATIENCE);
+            self.sooner = true;
+        }
+    }
+
+    /// Whether a server has to wait before it asks.
+    pub(super) fn is_early(&self) -> bool {
+        let is_server = self.facts.role == Role::Server;
+        is_server && matches!(&self.phase, Phase::Legacy(session) if !session.news.initialized)
+    }
+
+    /// When it does not wait any longer.
+    pub(super) fn patience(&self) -> Option<Duration> {
+        match &self.phase {
+            Phase::Legacy(session) if !session.news.initialized => session.news.patience,
+            _ => None,
+        }
+    }
+
+    pub(super) fn lose_patience(&mut self, now: Duration) {
+        if self.patience().is_some_and(|end| end <= now)
+            && let Some(news) = self.news()
+        {
+            news.initialized = true;
+        }
+    }
+
     pub(super) fn list_changed(&mut self, now: Duration, kind: Kind) {
         if !self.facts.capabilities.declares(kind.capability()) {
             return;
         }
-        let Some(news) = self.news() else { return };
         let method = kind.list_changed();
+        self.list_changed_for_listeners(now, method);
+        let Some(news) = self.news() else { return };
         if !news.changed.contains(&method) {
             news.changed.push(method);
         }
@@ -48,7 +80,8 @@ impl Connection {
         }
     }
 
-    pub(super) fn updated(&mut self, uri: &str, out: &mut Vec<Action>) {
+    pub(super) fn updated(&mut self, now: Duration, uri: &str, out: &mut Vec<Action>) {
+        self.updated_for_listeners(now, uri, out);
         if self.news().is_some_and(|news| news.wants(uri)) {
             let params = RawJson::from_value(&serde_json::json!({"uri": uri}));
             self.notify("notifications/resources/updated", &params, None, out);
@@ -99,11 +132,8 @@ impl Connection {
     /// # Errors
     /// −32602 for a URI that is too long, −32600 when the client has too many subscriptions.
     pub(crate) fn subscription(&mut self, uri: &str, begins: bool) -> Result<bool> {
-        if begins && uri.len() > MAX_URI {
-            let length = uri.len();
-            return Err(Error::invalid_params(format!(
-                "\"uri\": {length} bytes are more than the {MAX_URI} that can be subscribed to"
-            )));
+        if begins {
+            check_uri("uri", uri)?;
         }
         let Some(news) = self.news() else { return Ok(true) };
         let all = &news.subscriptions;

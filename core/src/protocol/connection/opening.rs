@@ -10,6 +10,7 @@ impl Connection {
                 let params = (method == "initialize").then(|| legacy::question(&self.facts, revision));
                 // A probe without an answer costs its own time, `initialize` the caller's.
                 let mut invocation = Invocation::new(OPENING, method, params);
+                invocation.timeout_option = if own.is_some() { "probe_timeout" } else { "request_timeout" };
                 invocation.timeout = own.or(self.opening_timeout);
                 let outgoing = Outgoing::new(invocation, now);
                 let era = if method == "initialize" { revision } else { Revision::NEWEST.max(revision) };
@@ -43,8 +44,8 @@ impl Connection {
                     let frame = jsonrpc::encode_notification("notifications/initialized", None);
                     out.push(Action::Send(Outbound { frame, related: None, route: None, sent: Sent::Notification }));
                 }
-                let opening =
-                    Opening { revision: answer.revision, peer: answer.peer, instructions: answer.instructions };
+                let legacy::Answer { revision, peer, instructions, result } = answer;
+                let opening = Opening { revision, peer, instructions, result };
                 self.restore(now);
                 self.sooner = true;
                 self.opening = Some(opening.clone());
@@ -64,11 +65,13 @@ impl Connection {
             return;
         }
         self.unsubscribe_all(out);
+        self.forget_listeners(error, out);
         self.phase = Phase::Closed;
         for call in self.incoming.drain() {
             out.push(Action::Abort(call, Some(error.message().to_owned())));
         }
         let mut awaited: Vec<CallId> = self.outgoing.drain().into_iter().map(|o| o.call).collect();
+        awaited.extend(self.forget_streams());
         awaited.extend(std::mem::take(&mut self.waiting).into_iter().map(|w| w.call));
         for call in awaited.into_iter().filter(|call| *call != OPENING) {
             out.push(Action::Resolve(call, Err(error.clone())));

@@ -1,9 +1,12 @@
 //! Requests of ours: sent, answered, timed out, cancelled.
 
 use super::*;
+use crate::model::TASKS_EXTENSION;
 
 /// So many times the requests that may be awaited at once may wait to be sent.
 const QUEUED: usize = 16;
+/// So many calls of tools that were given up are remembered until their late answers come.
+const MAX_GIVEN_UP: usize = 64;
 
 impl Connection {
     pub(super) fn call(&mut self, now: Duration, invocation: Invocation, out: &mut Vec<Action>) {
@@ -22,41 +25,93 @@ impl Connection {
                 );
                 Error::new(ErrorKind::Transport, message)
             }
-            _ => return self.waiting.push_back(Outgoing::new(invocation, now)),
+            _ => {
+                let outgoing = Outgoing::new(invocation, now);
+                match self.refused_early(&outgoing) {
+                    Ok(()) => {
+                        self.about_to_ask(now);
+                        return self.waiting.push_back(outgoing);
+                    }
+                    Err(error) => return out.push(Action::Resolve(outgoing.call, Err(error))),
+                }
+            }
         };
         out.push(Action::Resolve(invocation.call, Err(error)));
+    }
+
+    /// What the client cannot take does not wait until it says that it is initialized.
+    fn refused_early(&self, outgoing: &Outgoing) -> Result<()> {
+        match self.revision() {
+            Some(revision) if self.is_early() => {
+                self.admitted(outgoing, revision)?;
+                self.asking(outgoing, revision).map(drop)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Sends what had to wait, as far as there is room.
     pub(super) fn send_waiting(&mut self, out: &mut Vec<Action>) {
         while matches!(self.phase, Phase::Legacy(_) | Phase::Modern(_))
             && self.outgoing.len() < self.facts.max_in_flight
-            && let Some(next) = self.waiting.pop_front()
+            && let Some(next) = self.next_waiting()
         {
             self.send_request(next, out);
         }
     }
 
-    pub(super) fn send_request(&mut self, mut outgoing: Outgoing, out: &mut Vec<Action>) {
-        let revision = self.revision().unwrap_or(Revision::NEWEST_LEGACY);
-        if let Some(row) = Method::find(&outgoing.method)
-            && !row.exists_in(revision)
-        {
-            let Some(other) = row.stand_in(revision) else {
-                let error = unknown(&outgoing.method, revision);
-                return out.push(Action::Resolve(outgoing.call, Err(error)));
-            };
-            outgoing.method = other.name.into();
-            outgoing.stands_in = true;
+    /// Takes out what is to be sent next. A client that is not initialized is asked for a sign of life at most.
+    fn next_waiting(&mut self) -> Option<Outgoing> {
+        match self.is_early() {
+            false => self.waiting.pop_front(),
+            true => {
+                let ping = self.waiting.iter().position(|waiting| waiting.method == "ping")?;
+                self.waiting.remove(ping)
+            }
         }
-        let needed = Method::find(&outgoing.method).and_then(|row| row.capability);
-        let needed = needed.filter(|c| *c != "completions" || revision.rules().completions_declared);
+    }
+
+    /// What it goes out as when not as itself.
+    ///
+    /// # Errors
+    /// The revision does not have it, or the peer does not declare that it can take it.
+    fn admitted(&self, outgoing: &Outgoing, revision: Revision) -> Result<Option<&'static Method>> {
+        let here = Method::find_in(revision, &outgoing.method);
+        let Some(own) = here.or_else(|| Method::find(&outgoing.method)) else { return Ok(None) };
+        let other = match own.exists_in(revision) {
+            true => None,
+            false => Some(own.stand_in(revision).ok_or_else(|| unknown(&outgoing.method, revision))?),
+        };
+        let row = other.unwrap_or(own);
+        let needed = row.capability.filter(|c| *c != "completions" || revision.rules().completions_declared);
         if let Some(capability) = needed
             && !self.peer_declares(capability)
         {
-            let other = if self.facts.role == Role::Client { "server" } else { "client" };
-            let error = undeclared(&outgoing.method, other, capability);
-            return out.push(Action::Resolve(outgoing.call, Err(error)));
+            let peer = if self.facts.role == Role::Client { "server" } else { "client" };
+            return Err(undeclared(row.name, peer, capability));
+        }
+        if let Some(id) = row.extension {
+            let missing = match self.facts.capabilities.has_extension(id) {
+                true => (!self.peer_has_extension(id)).then_some("server"),
+                false => Some("client"),
+            };
+            if let Some(side) = missing {
+                let message = format!("{:?} was not sent: the {side} does not declare the extension {id:?}", row.name);
+                return Err(Error::new(ErrorKind::Unsupported, message));
+            }
+        }
+        Ok(other)
+    }
+
+    pub(super) fn send_request(&mut self, mut outgoing: Outgoing, out: &mut Vec<Action>) {
+        let revision = self.revision().unwrap_or(Revision::NEWEST_LEGACY);
+        match self.admitted(&outgoing, revision) {
+            Ok(None) => {}
+            Ok(Some(other)) => {
+                outgoing.method = other.name.into();
+                outgoing.stands_in = true;
+            }
+            Err(error) => return out.push(Action::Resolve(outgoing.call, Err(error))),
         }
         if self.facts.role == Role::Client
             && outgoing.method == "completion/complete"
@@ -108,6 +163,13 @@ impl Connection {
         }
     }
 
+    fn peer_has_extension(&self, id: &str) -> bool {
+        match &self.phase {
+            Phase::Legacy(session) => session.peer.capabilities.has_extension(id),
+            _ => self.opening.as_ref().is_some_and(|opening| opening.peer.capabilities.has_extension(id)),
+        }
+    }
+
     pub(super) fn transmit(&mut self, mut outgoing: Outgoing, revision: Revision, out: &mut Vec<Action>) -> Id {
         outgoing.session = self.restorable.session;
         let related = outgoing.related;
@@ -155,10 +217,11 @@ impl Connection {
         }
         // Nobody asked, or nobody waits any more.
         let Some(outgoing) = self.outgoing.remove(id) else {
-            return;
+            self.end_late_task(now, id, &result, out);
+            return self.stream_ended(id, Ok(result), out);
         };
         let outcome = match &self.phase {
-            Phase::Modern(_) => complete(result),
+            Phase::Modern(_) => complete(&self.facts, &outgoing.method, result),
             _ => Ok(result),
         };
         let outcome = match (self.facts.role, self.revision()) {
@@ -182,7 +245,7 @@ impl Connection {
             return self.step(now, step, out);
         }
         let Some(outgoing) = self.outgoing.remove(id) else {
-            return;
+            return self.stream_ended(id, Err(error), out);
         };
         self.settle(&outgoing, Err(error), out);
     }
@@ -190,8 +253,42 @@ impl Connection {
     pub(super) fn cancel(&mut self, call: CallId, reason: Option<&str>, out: &mut Vec<Action>) {
         self.waiting.retain(|w| w.call != call);
         self.lasting.retain(|_, (lasting, _)| *lasting != call);
-        if let Some((id, _)) = self.outgoing.remove_call(call) {
+        let stream = self.no_longer_listens(call);
+        let removed = if stream.is_none() { self.outgoing.remove_call(call) } else { None };
+        if let Some((id, outgoing)) = &removed {
+            self.giving_up(*id, &outgoing.method);
+        }
+        if let Some(id) = stream.or_else(|| removed.map(|(id, _)| id)) {
             self.tell_cancelled(id, reason, out);
+        }
+    }
+
+    /// A call of a tool may be a task already, which only `tasks/cancel` ends.
+    fn giving_up(&mut self, id: i64, method: &str) {
+        if method == "tools/call" && self.facts.capabilities.has_extension(TASKS_EXTENSION) {
+            if self.given_up.len() >= MAX_GIVEN_UP {
+                self.given_up.pop_front();
+            }
+            self.given_up.push_back(id);
+        }
+    }
+
+    /// What was given up has become a task, of which its caller does not hear any more.
+    fn end_late_task(&mut self, now: Duration, id: &Id, result: &RawJson, out: &mut Vec<Action>) {
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Created {
+            result_type: String,
+            task_id: String,
+        }
+        let Id::Number(number) = id else { return };
+        let Some(place) = self.given_up.iter().position(|own| own == number) else { return };
+        self.given_up.remove(place);
+        if let Ok(Created { result_type, task_id }) = result.to()
+            && result_type == "task"
+        {
+            let params = RawJson::from_value(&serde_json::json!({"taskId": task_id}));
+            self.call(now, Invocation::new(NOBODY, "tasks/cancel", Some(params)), out);
         }
     }
 
@@ -210,7 +307,9 @@ impl Connection {
     }
 
     pub(super) fn tick(&mut self, now: Duration, out: &mut Vec<Action>) {
+        self.lose_patience(now);
         self.tell_news(now, out);
+        self.tell_listeners(now, out);
         self.ping_if_due(now, out);
         for (call, params) in self.incoming.ripe(now) {
             self.notify("notifications/progress", &params, Some(call), out);
@@ -229,6 +328,7 @@ impl Connection {
             let Some(outgoing) = self.outgoing.remove(&name) else {
                 continue;
             };
+            self.giving_up(id, &outgoing.method);
             self.tell_cancelled(id, Some("timeout"), out);
             self.settle(&outgoing, Err(late(&outgoing)), out);
         }
@@ -255,14 +355,15 @@ fn late(outgoing: &Outgoing) -> Error {
     let hard = outgoing.due(true).filter(|hard| outgoing.due(false).is_none_or(|due| due >= *hard));
     let (time, option) = match hard {
         Some(_) => (outgoing.max_timeout, "max_timeout"),
-        None => (outgoing.timeout, "request_timeout"),
+        None => (outgoing.timeout, outgoing.timeout_option),
     };
     let seconds = time.unwrap_or_default().as_secs_f64();
     Error::new(ErrorKind::Timeout, format!("no answer to {:?} within {seconds} s ({option})", outgoing.method))
 }
 
-/// A modern result that is complete; one of another type is nothing this client asked for.
-fn complete(result: RawJson) -> Result<RawJson> {
+/// A modern result that is complete, or asks for something where that may be; one of another type is nothing this client
+/// asked for.
+fn complete(facts: &Facts, method: &str, result: RawJson) -> Result<RawJson> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Head<'a> {
@@ -272,10 +373,8 @@ fn complete(result: RawJson) -> Result<RawJson> {
     let head: Head<'_> = result.borrow().map_err(|e| Error::new(ErrorKind::PeerMisbehaved, format!("result: {e}")))?;
     match head.result_type.map(serde_json::value::RawValue::get) {
         None | Some("\"complete\"") => Ok(result),
-        Some("\"input_required\"") => Err(Error::new(
-            ErrorKind::Unsupported,
-            "the server asks for input that this client declared no capability for",
-        )),
+        Some("\"task\"") if method == "tools/call" && facts.capabilities.has_extension(TASKS_EXTENSION) => Ok(result),
+        Some("\"input_required\"") if Method::find(method).is_some_and(|row| row.input_required) => Ok(result),
         Some(other) => {
             Err(Error::new(ErrorKind::PeerMisbehaved, format!("resultType: expected \"complete\", got {other}")))
         }

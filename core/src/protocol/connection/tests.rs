@@ -1,5 +1,7 @@
 mod client;
+mod early;
 mod keep_alive;
+mod listening;
 mod restoring;
 
 use super::*;
@@ -16,8 +18,11 @@ fn facts(role: Role, max_in_flight: usize) -> Arc<Facts> {
         info: RawJson::trusted(r#"{"name":"n","version":"1","title":"T","icons":[]}"#),
         capabilities: Capabilities::new(RawJson::trusted(capabilities)),
         instructions: Some("Be kind.".into()),
+        discovery: crate::model::CacheHints::new(),
         revisions: Revision::ALL.to_vec(),
         max_in_flight,
+        max_listeners: 64,
+        max_queued_notifications: 256,
         keep_alive: None,
     })
 }
@@ -309,10 +314,13 @@ fn tasks_are_there_in_the_revision_that_has_them_and_where_they_are_declared() {
             capabilities: Capabilities::new(RawJson::trusted(declared)),
             revisions: Revision::ALL.to_vec(),
             instructions: None,
+            discovery: crate::model::CacheHints::new(),
             info: RawJson::empty_object(),
             role: Role::Server,
             keep_alive: None,
             max_in_flight: 9,
+            max_listeners: 64,
+            max_queued_notifications: 256,
         };
         let mut c = Connection::new(Arc::new(facts), Arc::new(Transport::new("stdio")));
         let has = revision.rules().tasks && declared.contains("tasks");

@@ -83,6 +83,8 @@ pub(crate) struct Answer {
     pub(crate) revision: Revision,
     pub(crate) peer: Arc<PeerFacts>,
     pub(crate) instructions: Option<String>,
+    /// All of it, as it came.
+    pub(crate) result: RawJson,
 }
 
 /// Reads a server's answer to `initialize`.
@@ -119,5 +121,6 @@ pub(crate) fn read_answer(facts: &Facts, result: &RawJson) -> Result<Answer> {
         })?;
     let capabilities = read.capabilities.map_or_else(Capabilities::default, |raw| Capabilities::new(result.slice(raw)));
     let peer = Arc::new(PeerFacts { info: read.server_info.map(|raw| result.slice(raw)), capabilities });
-    Ok(Answer { revision, peer, instructions: read.instructions })
+    let instructions = read.instructions;
+    Ok(Answer { revision, peer, instructions, result: result.clone() })
 }

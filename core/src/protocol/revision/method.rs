@@ -1,4 +1,6 @@
 use super::{Era, Revision};
+use crate::jsonrpc::RawJson;
+use crate::model::TASKS_EXTENSION;
 
 /// Who may send a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +28,8 @@ pub struct Method {
     pub until: Revision,
     /// It wants no answer.
     pub notification: bool,
-    /// The capability its receiver must have declared (a server's for client→server), a dotted path.
+    /// The capability its receiver must have declared (a server's for client→server), of a notification its sender; a
+    /// dotted path.
     pub capability: Option<&'static str>,
     /// The member of `params` that says what the request is about; `Mcp-Name` mirrors it where there is that header.
     pub name_member: Option<&'static str>,
@@ -38,6 +41,8 @@ pub struct Method {
     pub task: Option<&'static str>,
     /// To do it twice is to do it once, so that it may be repeated when nobody knows whether it was done.
     pub idempotent: bool,
+    /// The extension that it belongs to: both sides have to declare that.
+    pub extension: Option<&'static str>,
 }
 
 const fn request(name: &'static str, direction: Direction) -> Method {
@@ -53,6 +58,7 @@ const fn request(name: &'static str, direction: Direction) -> Method {
         input_required: false,
         task: None,
         idempotent: false,
+        extension: None,
     }
 }
 
@@ -74,6 +80,15 @@ const fn of_tasks(name: &'static str, capability: &'static str) -> Method {
         until: Revision::V2025_11_25,
         capability: Some(capability),
         ..request(name, Direction::Both)
+    }
+}
+
+const fn of_task_extension(name: &'static str) -> Method {
+    Method {
+        since: Revision::V2026_07_28,
+        extension: Some(TASKS_EXTENSION),
+        name_member: Some("taskId"),
+        ..request(name, Direction::ClientToServer)
     }
 }
 
@@ -144,7 +159,10 @@ static ROWS: [Method; 34] = [
     notification("notifications/prompts/list_changed", ServerToClient),
     notification("notifications/resources/list_changed", ServerToClient),
     notification("notifications/resources/updated", ServerToClient),
-    until_legacy(notification("notifications/roots/list_changed", ClientToServer)),
+    until_legacy(Method {
+        capability: Some("roots.listChanged"),
+        ..notification("notifications/roots/list_changed", ClientToServer)
+    }),
     Method {
         since: Revision::V2025_11_25,
         until: Revision::V2025_11_25,
@@ -158,14 +176,38 @@ static ROWS: [Method; 34] = [
     since(Revision::V2026_07_28, notification("notifications/subscriptions/acknowledged", ServerToClient)),
 ];
 
+/// Of extensions; some are called as what older revisions have.
+static EXTENSION_ROWS: [Method; 4] = [
+    idempotent(of_task_extension("tasks/get")),
+    idempotent(of_task_extension("tasks/update")),
+    idempotent(of_task_extension("tasks/cancel")),
+    Method {
+        since: Revision::V2026_07_28,
+        extension: Some(TASKS_EXTENSION),
+        ..notification("notifications/tasks", ServerToClient)
+    },
+];
+
 impl Method {
     /// The row of `name`, whatever the revision.
     #[must_use]
     pub fn find(name: &str) -> Option<&'static Self> {
-        ROWS.iter().find(|m| m.name == name)
+        ROWS.iter().chain(&EXTENSION_ROWS).find(|m| m.name == name)
     }
 
-    /// Every method of every revision.
+    /// The row that `name` has in this revision.
+    #[must_use]
+    pub fn find_in(revision: Revision, name: &str) -> Option<&'static Self> {
+        ROWS.iter().chain(&EXTENSION_ROWS).find(|m| m.name == name && m.exists_in(revision))
+    }
+
+    /// Whether this is what servers ask of clients: by requests, or inside of results.
+    #[must_use]
+    pub fn is_question(&self) -> bool {
+        matches!(self.direction, ServerToClient) && !self.notification
+    }
+
+    /// Every method of every revision, those of extensions left out.
     #[must_use]
     pub fn all() -> &'static [Self] {
         &ROWS
@@ -177,12 +219,23 @@ impl Method {
         (self.since..=self.until).contains(&revision)
     }
 
-    /// Of a request's parameters, what it is about.
-    pub(crate) fn name_of<T>(&self, name: Option<T>, uri: Option<T>) -> Option<T> {
-        match self.name_member {
-            Some("uri") => uri,
-            Some(_) => name,
-            None => None,
+    /// Of a request's parameters, what it is about. `name` and `uri` are known already.
+    pub(crate) fn name_of(
+        &self,
+        name: Option<RawJson>,
+        uri: Option<RawJson>,
+        params: Option<&RawJson>,
+    ) -> Option<RawJson> {
+        match self.name_member? {
+            "uri" => uri,
+            "name" => name,
+            other => {
+                let members = super::shape::members(params?.get());
+                members
+                    .into_iter()
+                    .find(|(member, _)| member == other)
+                    .map(|(_, value)| params.map(|p| p.slice(value)))?
+            }
         }
     }
 

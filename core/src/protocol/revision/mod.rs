@@ -9,7 +9,9 @@ pub(crate) mod modern;
 pub(crate) mod negotiate;
 mod rules;
 pub(crate) mod shape;
+mod spoken;
 pub(crate) mod visits;
 
 pub use method::{Direction, Method};
 pub use rules::{Era, Revision, Rules};
+pub(crate) use spoken::spoken;

@@ -90,23 +90,11 @@ pub(crate) fn missing_capability(capability: &str) -> Error {
         .with_data(RawJson::from_value(&json!({"requiredCapabilities": required})))
 }
 
-/// A server's capabilities without the changes that it tells unasked: there is no way to, before there are listen
-/// streams.
-pub(crate) fn unpushed(capabilities: &RawJson) -> String {
-    let mut out = String::from("{");
-    let capabilities = super::shape::capabilities(Revision::NEWEST.rules(), capabilities);
-    for (key, value) in super::shape::members(&capabilities) {
-        let mut kept = String::from("{");
-        for (inner, value) in super::shape::members(value.get()) {
-            if inner != "listChanged" && inner != "subscribe" {
-                super::shape::push_member(&mut kept, &inner, value.get());
-            }
-        }
-        kept.push('}');
-        super::shape::push_member(&mut out, &key, if value.get().starts_with('{') { &kept } else { value.get() });
-    }
-    out.push('}');
-    out
+/// −32021: the request would need its client to declare this extension.
+pub(crate) fn missing_extension(id: &str) -> Error {
+    let required = json!({"requiredCapabilities": {"extensions": {id: {}}}});
+    Error::rpc(MISSING_CLIENT_CAPABILITY, format!("the client does not declare the extension {id:?}"))
+        .with_data(RawJson::from_value(&required))
 }
 
 /// `params` of an outgoing modern request: the caller's, with the envelope and the progress token in `_meta`.

@@ -43,12 +43,14 @@ pub(crate) struct Negotiation {
     known: Option<Era>,
     probe_id: Option<Id>,
     initialize_id: Option<Id>,
+    /// `initialize` was refused, and the server asked for what it speaks instead.
+    refused: bool,
 }
 
 impl Negotiation {
     pub(crate) fn new(pinned: Option<Revision>, probe_timeout: Duration) -> Self {
         let stage = Stage::Probe { revision: pinned.unwrap_or(Revision::NEWEST), again: false };
-        Self { stage, pinned, probe_timeout, known: None, probe_id: None, initialize_id: None }
+        Self { stage, pinned, probe_timeout, known: None, probe_id: None, initialize_id: None, refused: false }
     }
 
     /// The first question. `known`: what an earlier connection has shown. A server known to be modern is not opened
@@ -57,7 +59,10 @@ impl Negotiation {
         self.known = known;
         let legacy = match self.pinned {
             Some(revision) => revision.era() == Era::Legacy,
-            None => known == Some(Era::Legacy) || !facts.revisions.iter().any(|r| r.era() == Era::Modern),
+            None => {
+                let speaks = |era| facts.revisions.iter().any(|r| r.era() == era);
+                !speaks(Era::Modern) || (known == Some(Era::Legacy) && speaks(Era::Legacy))
+            }
         };
         if legacy { self.initialize(facts) } else { self.probe(self.pinned.unwrap_or(Revision::NEWEST), false) }
     }
@@ -96,6 +101,10 @@ impl Negotiation {
     }
 
     fn initialize(&mut self, facts: &Facts) -> Step {
+        if self.refused {
+            let message = "the server refuses \"initialize\", and does not say which revision it speaks";
+            return Step::Failed(Error::new(ErrorKind::Unsupported, message));
+        }
         if self.initialize_id.is_some() {
             // Asked already: the probe's answer came late.
             return Step::Wait;
@@ -165,8 +174,9 @@ impl Negotiation {
         let capabilities =
             read.capabilities.map_or_else(Capabilities::default, |raw| Capabilities::new(result.slice(raw)));
         let peer = Arc::new(PeerFacts { info, capabilities });
-        let instructions = read.instructions.clone();
-        self.choose(facts, &read.supported_versions, |revision| Step::Opened(Answer { revision, peer, instructions }))
+        let (instructions, result) = (read.instructions.clone(), result.clone());
+        let opened = |revision| Step::Opened(Answer { revision, peer, instructions, result });
+        self.choose(facts, &read.supported_versions, opened)
     }
 
     /// The newest modern revision that both sides speak, else `initialize` when a legacy one is mutual.
@@ -212,7 +222,14 @@ impl Negotiation {
                 None => Step::Failed(error),
             };
         }
-        Step::Failed(error)
+        // A server that has no handshake at all says so.
+        match error.code() {
+            Some(modern::UNSUPPORTED_VERSION) => {
+                self.refused = true;
+                self.offered(facts, &error)
+            }
+            _ => Step::Failed(error),
+        }
     }
 
     fn offered(&mut self, facts: &Facts, error: &Error) -> Step {
@@ -229,6 +246,11 @@ impl Negotiation {
         });
         match modern {
             Some(revision) => self.probe(revision, true),
+            // Of what the server speaks there was nothing in `initialize`, and there would be nothing in another.
+            None if self.stage == Stage::Initialize => Step::Failed(Error::new(
+                ErrorKind::Unsupported,
+                format!("the server speaks {}, and refuses \"initialize\"", offer.supported.join(", ")),
+            )),
             None => self.choose(facts, &offer.supported, |_| Step::Wait),
         }
     }

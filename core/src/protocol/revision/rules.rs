@@ -56,6 +56,8 @@ pub struct Rules {
     pub tool_execution: bool,
     /// Requests may become tasks: `params.task`, the capability `tasks`.
     pub tasks: bool,
+    /// Servers may answer with a task to clients that declare the extension for it.
+    pub tasks_extension: bool,
     /// `structuredContent` may be any JSON value and `outputSchema` any schema.
     pub any_structured: bool,
     /// `message` in progress notifications exists.
@@ -95,6 +97,7 @@ const OLDEST: Rules = Rules {
     icons: false,
     tool_execution: false,
     tasks: false,
+    tasks_extension: false,
     any_structured: false,
     progress_message: false,
     error_without_id: false,
@@ -145,6 +148,7 @@ const STATELESS: Rules = Rules {
     priming_event: false,
     tool_execution: false,
     tasks: false,
+    tasks_extension: true,
     any_structured: true,
     resource_not_found: code::INVALID_PARAMS,
     result_type: true,

@@ -12,8 +12,12 @@ use super::{Method, Rules};
 use crate::jsonrpc::{Id, RawJson};
 use crate::protocol::{Kind, Payload, Structured};
 
+mod blocks;
+mod cache;
 mod peer;
 
+pub(super) use blocks::known_block;
+use blocks::{adapt_call_result, adapt_contents, adapt_prompt, strip_annotations};
 pub(crate) use peer::{capabilities, completion, implementation};
 
 /// The members of an object in their order; empty when `text` is no object.
@@ -86,7 +90,7 @@ fn push_string(out: &mut String, text: &str) {
     let _ = serde_json::to_writer(Text(out), text);
 }
 
-pub(super) fn has(text: &str, key: &str) -> bool {
+pub(crate) fn has(text: &str, key: &str) -> bool {
     memchr::memmem::find(text.as_bytes(), key.as_bytes()).is_some()
 }
 
@@ -149,13 +153,6 @@ pub(crate) fn definition(rules: &Rules, kind: Kind, members: &Map<String, Value>
         };
     }
     RawJson::from_value(&members)
-}
-
-/// Takes out of `Annotations` what `rules` do not know.
-fn strip_annotations(rules: &Rules, annotations: Option<&mut Value>) {
-    if let (false, Some(Value::Object(annotations))) = (rules.structured, annotations) {
-        annotations.shift_remove("lastModified");
-    }
 }
 
 /// As [`definition`], of a tool whose answers nobody fits to its output schema: one that would have to be wrapped is left
@@ -246,26 +243,31 @@ pub(crate) fn write_result(out: &mut String, rules: &Rules, server_info: &str, m
             let adapted = match method.name {
                 "tools/call" => adapt_call_result(rules, &object),
                 "prompts/get" => adapt_prompt(rules, &object),
+                "resources/read" => adapt_contents(rules, &object),
                 _ => None,
             };
             let object = adapted.unwrap_or(object);
             let text = object.get();
             if !rules.result_type {
-                // What came from a newer server and is passed on.
-                return if has(text, "\"resultType\"") {
+                // What came from a newer server and is passed on, or what only newer clients are told.
+                return if has(text, "\"resultType\"") || (method.cacheable && cache::is_in(text)) {
                     out.push_str(&without_modern(text))
                 } else {
                     out.push_str(text)
                 };
             }
-            if has(text, "\"resultType\"") || has(text, "\"_meta\"") {
+            let hinted = method.cacheable && cache::is_in(text);
+            if has(text, "\"resultType\"") || has(text, "\"_meta\"") || (hinted && !cache::is_at_end(text)) {
                 return out.push_str(&merge_modern(text, server_info, method));
             }
             write_content(out, rules, Payload::Object(object));
+            finish(out, rules, server_info, method.cacheable && !hinted);
         }
-        content => write_content(out, rules, content),
+        content => {
+            write_content(out, rules, content);
+            finish(out, rules, server_info, method.cacheable);
+        }
     }
-    finish(out, rules, server_info, method);
 }
 
 /// Appends a plain answer as the content of a call's result, without the closing brace.
@@ -317,11 +319,12 @@ fn push_structured(out: &mut String, rules: &Rules, value: &str, wrapped: bool) 
     }
 }
 
-/// Closes an object that has neither `resultType` nor `_meta` yet.
-fn finish(out: &mut String, rules: &Rules, server_info: &str, method: &Method) {
+/// Closes an object that has neither `resultType` nor `_meta` yet; `unhinted`: how long it keeps is not said either.
+fn finish(out: &mut String, rules: &Rules, server_info: &str, unhinted: bool) {
     if rules.result_type {
         push_member(out, "resultType", "\"complete\"");
-        if method.cacheable {
+        if unhinted {
+            // Who made the result knows whom it is for; nobody else can say that it may be kept.
             out.push_str(",\"ttlMs\":0,\"cacheScope\":\"private\"");
         }
         out.push_str(",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":");
@@ -361,7 +364,8 @@ fn merge_modern(text: &str, server_info: &str, method: &Method) -> String {
     let members = members(text);
     let mut out = String::with_capacity(text.len() + 200);
     out.push('{');
-    for (key, value) in members.iter().filter(|(k, _)| k != "_meta") {
+    let is_hint = |key: &str| method.cacheable && matches!(key, "ttlMs" | "cacheScope");
+    for (key, value) in members.iter().filter(|(k, _)| k != "_meta" && !is_hint(k)) {
         push_member(&mut out, key, value.get());
     }
     let missing = |key: &str| !members.iter().any(|(k, _)| k == key);
@@ -370,12 +374,7 @@ fn merge_modern(text: &str, server_info: &str, method: &Method) -> String {
         push_member(&mut out, "resultType", "\"complete\"");
     }
     if method.cacheable && complete {
-        if missing("ttlMs") {
-            push_member(&mut out, "ttlMs", "0");
-        }
-        if missing("cacheScope") {
-            push_member(&mut out, "cacheScope", "\"private\"");
-        }
+        cache::write(&mut out, &members);
     }
     let (mut meta, mut named) = (String::from("{"), false);
     for (key, value) in members.iter().filter(|(k, _)| k == "_meta").flat_map(|(_, v)| self::members(v.get())) {
@@ -404,95 +403,6 @@ pub(crate) fn wrap_structured(result: &RawJson) -> RawJson {
     }
     out.push('}');
     RawJson::written(out)
-}
-
-/// `None`: nothing to change.
-fn adapt_call_result(rules: &Rules, object: &RawJson) -> Option<RawJson> {
-    let text = object.get();
-    let structured = !rules.any_structured && has(text, "\"structuredContent\"");
-    let content = needs_blocks(rules, text);
-    if !structured && !content {
-        return None;
-    }
-    let members = members(text);
-    let of = |name: &str| members.iter().find(|(key, _)| key == name).map(|(_, value)| value.get());
-    let is_empty = of("content").is_none_or(|list| list.trim_matches(['[', ']', ' ', '\n', '\t', '\r']).is_empty());
-    // Where there is no structured content, what is nowhere else is shown as text.
-    let shown = of("structuredContent").filter(|value| !rules.structured && is_empty && *value != "null");
-    let mut out = String::with_capacity(text.len() + 64);
-    out.push('{');
-    if let Some(value) = shown {
-        push_member(&mut out, "content", RawJson::from_value(&json!([{"type": "text", "text": value}])).get());
-    }
-    for (key, value) in members {
-        match key.as_ref() {
-            "structuredContent" if !rules.structured => {}
-            "content" if shown.is_some() => {}
-            "structuredContent" => {
-                let mut shaped = String::new();
-                push_structured(&mut shaped, rules, value.get(), false);
-                push_member(&mut out, &key, &shaped);
-            }
-            "content" if content => {
-                let blocks: Vec<Value> = serde_json::from_str(value.get()).unwrap_or_default();
-                let blocks: Vec<Value> =
-                    blocks.into_iter().enumerate().map(|(n, b)| adapt_block(rules, n, b)).collect();
-                push_member(&mut out, &key, RawJson::from_value(&blocks).get());
-            }
-            _ => push_member(&mut out, &key, value.get()),
-        }
-    }
-    out.push('}');
-    Some(RawJson::written(out))
-}
-
-/// `None`: nothing to change.
-fn adapt_prompt(rules: &Rules, object: &RawJson) -> Option<RawJson> {
-    let text = object.get();
-    if !needs_blocks(rules, text) {
-        return None;
-    }
-    let mut result: Value = serde_json::from_str(text).ok()?;
-    for (n, message) in result.get_mut("messages")?.as_array_mut()?.iter_mut().enumerate() {
-        if let Some(content) = message.get_mut("content") {
-            let given = std::mem::take(content);
-            *content = adapt_block(rules, n, given);
-        }
-    }
-    Some(RawJson::from_value(&result))
-}
-
-/// Whether there are blocks that `rules` cannot carry, or members of them. Others that are newer pass: blocks are open
-/// objects.
-fn needs_blocks(rules: &Rules, text: &str) -> bool {
-    (!rules.audio && has(text, "\"audio\""))
-        || (!rules.structured && (has(text, "\"resource_link\"") || has(text, "\"lastModified\"")))
-        || (!rules.icons && has(text, "\"resource_link\"") && has(text, "\"icons\""))
-}
-
-/// A block that an older revision lacks, in a form that it has, with nothing lost.
-fn adapt_block(rules: &Rules, position: usize, mut block: Value) -> Value {
-    strip_annotations(rules, block.get_mut("annotations"));
-    if let (false, Some("resource_link"), Some(members)) =
-        (rules.icons, block["type"].as_str().map(str::to_owned).as_deref(), block.as_object_mut())
-    {
-        members.shift_remove("icons");
-    }
-    match block.get("type").and_then(Value::as_str) {
-        Some("audio") if !rules.audio => json!({
-            "type": "resource",
-            "resource": {"uri": format!("content:audio/{position}"), "mimeType": block["mimeType"], "blob": block["data"]},
-        }),
-        Some("resource_link") if !rules.structured => {
-            let word = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default();
-            let mut text = format!("{}: {}", word("name"), word("uri"));
-            if !word("description").is_empty() {
-                text = format!("{text} ({})", word("description"));
-            }
-            json!({"type": "text", "text": text})
-        }
-        _ => block,
-    }
 }
 
 #[cfg(test)]

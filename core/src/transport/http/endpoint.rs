@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body::Body as HttpBody;
 
 use super::body::Body;
@@ -56,10 +56,12 @@ pub(super) struct Inner {
     pub(super) mounted: bool,
     /// The stateless requests that wait for their handlers.
     open: Mutex<Waiting>,
-    last: AtomicUsize,
-    stateless: AtomicUsize,
-    streams: AtomicUsize,
-    closed: AtomicBool,
+    pub(super) last: AtomicUsize,
+    pub(super) stateless: AtomicUsize,
+    /// The listen streams, from their requests on.
+    pub(super) listening: AtomicUsize,
+    pub(super) streams: AtomicUsize,
+    pub(super) closed: AtomicBool,
     kept: AtomicBool,
     /// A mounted endpoint uses the server from its first request on.
     pub(super) begun: tokio::sync::OnceCell<()>,
@@ -99,6 +101,7 @@ impl Endpoint {
             open: Mutex::default(),
             last: AtomicUsize::new(0),
             stateless: AtomicUsize::new(0),
+            listening: AtomicUsize::new(0),
             streams: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             kept: AtomicBool::new(false),
@@ -194,6 +197,10 @@ impl Inner {
             Single::Text(host) => Some(host),
             Single::Unreadable => return refuse(StatusCode::BAD_REQUEST, "header Host: expected one value"),
         };
+        // RFC 9112, 3.2. What is mounted may be called without a wire.
+        if host.is_none() && !self.mounted && head.version == Version::HTTP_11 {
+            return refuse(StatusCode::BAD_REQUEST, "header Host: missing");
+        }
         self.allowed.host(host).map_err(|why| Refusal::new(StatusCode::FORBIDDEN, why))?;
         let origin = match Single::of(headers, &http::header::ORIGIN) {
             Single::Unreadable => {
@@ -216,7 +223,7 @@ impl Inner {
         }
         match head.method {
             Method::POST => {}
-            Method::GET | Method::DELETE if !names_modern(headers) => {
+            Method::GET | Method::DELETE if !names_modern(headers) && self.has_sessions() => {
                 return Ok(if head.method == Method::GET { Verb::Get } else { Verb::Delete });
             }
             // Only a browser asks, and only for pages that the options name.
@@ -224,7 +231,7 @@ impl Inner {
                 return Ok(Verb::Preflight);
             }
             _ => {
-                let (era, allow) = if names_modern(headers) {
+                let (era, allow) = if names_modern(headers) || !self.has_sessions() {
                     ("this revision has POST only", "POST")
                 } else {
                     ("expected GET, POST or DELETE", "GET, POST, DELETE")
@@ -241,6 +248,11 @@ impl Inner {
             return refuse(StatusCode::NOT_ACCEPTABLE, why);
         }
         Ok(Verb::Post(accepts))
+    }
+
+    /// Whether a revision is spoken that has sessions.
+    fn has_sessions(&self) -> bool {
+        self.server.facts().revisions.iter().any(|r| r.era() == Era::Legacy)
     }
 
     /// Whether a request is for this path. What is mounted is reached wherever its host has put it.
@@ -297,10 +309,10 @@ impl Inner {
     where
         B: HttpBody<Data = Bytes>,
     {
-        match collect(body, self.limits.max_message_bytes).await {
+        match collect(&headers, body, self.limits.max_message_bytes).await {
             Ok(body) => match jsonrpc::decode(&body, &self.limits) {
                 Ok(decoded) => pair::post(self, session, headers, decoded),
-                Err(error) => Refusal::undecodable(&error, None).into(),
+                Err(error) => pair::garbled(self, session, &error).into(),
             },
             Err(refusal) => refusal.into(),
         }
@@ -310,7 +322,7 @@ impl Inner {
     where
         B: HttpBody<Data = Bytes>,
     {
-        let body = match collect(body, self.limits.max_message_bytes).await {
+        let body = match collect(&headers, body, self.limits.max_message_bytes).await {
             Ok(body) => body,
             Err(refusal) => return refusal.into(),
         };
@@ -351,21 +363,8 @@ impl Inner {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Room for one more stateless request, if there is any.
-    pub(super) fn ticket(self: &Arc<Self>) -> Option<Ticket> {
-        let ticket = Ticket { inner: self.clone(), key: None, stream: false };
-        let before = self.stateless.fetch_add(1, Ordering::Relaxed);
-        (before < self.options.max_connections).then_some(ticket)
-    }
-
-    /// Counts one standalone stream.
-    pub(super) fn stream_ticket(self: &Arc<Self>) -> Ticket {
-        self.streams.fetch_add(1, Ordering::Relaxed);
-        Ticket { inner: self.clone(), key: None, stream: true }
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -427,36 +426,6 @@ impl Meter for Inner {
         usage.sessions += self.sessions.len() + self.pairs.len();
         usage.in_flight += self.stateless.load(Ordering::Relaxed) + self.sessions.in_flight() + self.pairs.in_flight();
         usage.streams += self.streams.load(Ordering::Relaxed);
-    }
-}
-
-/// Counts a request or a stream for as long as it lives.
-pub(super) struct Ticket {
-    inner: Arc<Inner>,
-    key: Option<u64>,
-    stream: bool,
-}
-
-impl Ticket {
-    /// Lets the closing of the server find a request that waits.
-    pub(super) fn list(&mut self, outlet: &Arc<Outlet>, peer: &Arc<Peer>) {
-        let key = self.inner.last.fetch_add(1, Ordering::Relaxed) as u64;
-        self.inner.lock().insert(key, (Arc::downgrade(outlet), Arc::downgrade(peer)));
-        self.key = Some(key);
-        self.inner.keep();
-        if self.inner.closed.load(Ordering::Acquire) {
-            modern::end(outlet, peer);
-        }
-    }
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        if let Some(key) = self.key {
-            self.inner.lock().remove(&key);
-        }
-        let gauge = if self.stream { &self.inner.streams } else { &self.inner.stateless };
-        gauge.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -2,10 +2,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::endpoint::Ticket;
 use super::outlet::Outlet;
 use super::pair::Reading;
 use super::sessions::Session;
+use super::tickets::Ticket;
 use crate::driver::{Peer, now};
 use crate::protocol::Route;
 use crate::store::Stream;

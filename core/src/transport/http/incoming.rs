@@ -1,30 +1,57 @@
+use std::time::Duration;
+
 use bytes::{Bytes, BytesMut};
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use http_body::Body as HttpBody;
+use tokio::time::{Instant, timeout_at};
 
 use super::reply::Refusal;
 
-/// The whole body in one piece; copied only when it came in several.
-pub(super) async fn collect<B>(body: B, limit: usize) -> Result<Bytes, Refusal>
+/// How long a sender of too much that pauses is listened to.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// How long one that does not pause is.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The whole body in one piece; copied only when it came in several. One that is longer than `limit` is refused. Up to
+/// twice that is read first and dropped, within [`PATIENCE`], so that the connection can go on; what says beforehand that
+/// it is longer still, or waits for leave to be sent, is not waited for.
+pub(super) async fn collect<B>(headers: &HeaderMap, body: B, limit: usize) -> Result<Bytes, Refusal>
 where
     B: HttpBody<Data = Bytes>,
 {
     let mut body = std::pin::pin!(body);
     let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    let most = limit.saturating_mul(2);
+    let mut refused = expected > limit;
+    if refused && (expected > most || headers.contains_key(http::header::EXPECT)) {
+        return Err(too_long(limit));
+    }
     let (mut first, mut all, mut read) = (Bytes::new(), BytesMut::new(), 0usize);
-    loop {
-        match std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+    let mut end = None;
+    while read <= most {
+        let frame = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx));
+        let frame = match refused {
+            false => frame.await,
+            true => {
+                let now = Instant::now();
+                let end = *end.get_or_insert(now + PATIENCE);
+                match timeout_at(end.min(now + PAUSE), frame).await {
+                    Ok(frame) if now < end => frame,
+                    _ => break,
+                }
+            }
+        };
+        match frame {
             None => break,
+            Some(Err(_)) if refused => break,
             Some(Err(_)) => return Err(Refusal::new(StatusCode::BAD_REQUEST, "the body ended before its end")),
             Some(Ok(frame)) => {
                 let Ok(data) = frame.into_data() else { continue };
                 let before = read;
                 read += data.len();
-                if read > limit {
-                    // A sender that is nearly done is listened to, so that its connection can go on.
-                    if read > limit.saturating_mul(2) {
-                        break;
-                    }
+                if refused || read > limit {
+                    (refused, first, all) = (true, Bytes::new(), BytesMut::new());
                 } else if before == 0 {
                     first = data;
                 } else {
@@ -37,9 +64,85 @@ where
             }
         }
     }
-    if read > limit {
-        let message = format!("message is longer than the limit of {limit} bytes (max_message_bytes)");
-        return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message));
+    match refused {
+        true => Err(too_long(limit)),
+        false if all.is_empty() => Ok(first),
+        false => Ok(all.freeze()),
     }
-    Ok(if all.is_empty() { first } else { all.freeze() })
+}
+
+fn too_long(limit: usize) -> Refusal {
+    let message = format!("message is longer than the limit of {limit} bytes (max_message_bytes)");
+    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+    use std::task::{Context, Poll, ready};
+
+    use http_body::{Frame, SizeHint};
+    use tokio::time::{Sleep, sleep};
+
+    use super::*;
+
+    /// Sends a byte at a time.
+    struct Trickle {
+        said: u64,
+        left: usize,
+        pause: Duration,
+        next: Pin<Box<Sleep>>,
+    }
+
+    impl Trickle {
+        fn new(said: u64, left: usize, pause: u64) -> Self {
+            let pause = Duration::from_millis(pause);
+            Self { said, left, pause, next: Box::pin(sleep(pause)) }
+        }
+    }
+
+    impl HttpBody for Trickle {
+        type Data = Bytes;
+        type Error = std::convert::Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+            if self.left == 0 {
+                return Poll::Ready(None);
+            }
+            ready!(self.next.as_mut().poll(cx));
+            let next = Instant::now() + self.pause;
+            self.next.as_mut().reset(next);
+            self.left -= 1;
+            Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"x")))))
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            let mut hint = SizeHint::new();
+            hint.set_lower(self.said);
+            hint
+        }
+    }
+
+    async fn read(body: Trickle, limit: usize) -> Option<usize> {
+        let reading = async { collect(&HeaderMap::new(), body, limit).await.ok().map(|body| body.len()) };
+        tokio::time::timeout(Duration::from_secs(20), reading).await.expect("an end")
+    }
+
+    #[tokio::test]
+    async fn who_sends_too_much_slowly_is_not_listened_to_for_long() {
+        // Never a pause that is long enough, and a minute in all.
+        for (said, limit) in [(6_000, 5_000), (0, 10)] {
+            assert_eq!(read(Trickle::new(said, 6_000, 10), limit).await, None, "{said}");
+        }
+        assert_eq!(read(Trickle::new(0, 20, 10), 20).await, Some(20));
+    }
+
+    #[tokio::test]
+    async fn what_says_it_is_too_long_is_refused_though_it_is_not() {
+        assert_eq!(read(Trickle::new(15, 5, 0), 10).await, None);
+        assert_eq!(read(Trickle::new(5, 15, 0), 10).await, None);
+    }
 }

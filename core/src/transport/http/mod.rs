@@ -19,6 +19,7 @@ mod reply;
 mod serve;
 mod sessions;
 mod sse;
+mod tickets;
 mod uses;
 
 pub use body::Body;

@@ -10,6 +10,7 @@ use super::exchange::{Exchange, Owner};
 use super::headers::{self, Accepts, Kept, METHOD, NAME, PROTOCOL_VERSION, Single};
 use super::outlet::{Answer, End, Outlet};
 use super::reply::{self, Refusal};
+use crate::call::Link;
 use crate::driver::{Peer, Sink};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{Id, Message, RawJson, code};
@@ -30,13 +31,22 @@ pub(super) async fn post(inner: &Arc<Inner>, headers: HeaderMap, request: Reques
     if let Err(error) = check(inner, &facts, &headers, &request) {
         return Refusal::bad(Some(&request.id), &error).into();
     }
-    let Some(mut ticket) = inner.ticket() else {
-        let message = format!("more than {} requests in flight (max_connections)", inner.options.max_connections);
+    let listens = request.method == "subscriptions/listen";
+    if listens && !accepts.events {
+        let message = "header Accept: expected text/event-stream: what is listened to comes as a stream";
+        return Refusal::new(StatusCode::NOT_ACCEPTABLE, message).with_id(Some(&request.id)).into();
+    }
+    let ticket = if listens { inner.listener_ticket() } else { inner.ticket() };
+    let Some(mut ticket) = ticket else {
+        let message = match listens {
+            true => format!("more than {} listen streams (half of max_connections)", inner.max_listeners()),
+            false => format!("more than {} requests in flight (max_connections)", inner.options.max_connections),
+        };
         return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_id(Some(&request.id)).into();
     };
     let Request { id, method, params, head } = request;
     // What nobody's code answers is refused by HTTP too when it is unknown.
-    let engine = Method::find(&method).is_none_or(|row| row.header_member().is_none());
+    let engine = row_of(&method, &head).is_none_or(|row| row.header_member().is_none());
     let outlet = Arc::new(Outlet::new(if accepts.events { inner.max_queued } else { 0 }));
     let mut transport = Transport::new("http");
     transport.header_list = Some(Arc::new(Kept(headers)));
@@ -44,6 +54,10 @@ pub(super) async fn post(inner: &Arc<Inner>, headers: HeaderMap, request: Reques
     let connection = Connection::new(facts, transport.clone());
     let sink: Arc<dyn Sink> = outlet.clone();
     let peer = Peer::new(connection, inner.limits, inner.server.shared.router.clone(), |_| sink);
+    if listens {
+        let link: Arc<dyn Link> = peer.clone();
+        ticket.join(&link);
+    }
     let arrival = Arrival { route: Route(0), transport, head: Some(head) };
     peer.arrived(arrival, Input::Received(Message::Request { id: id.clone(), method, params }));
     if !outlet.is_answered() {
@@ -94,9 +108,9 @@ fn check(inner: &Inner, facts: &Facts, headers: &HeaderMap, request: &Request) -
     if Single::of(headers, &METHOD) != Single::Text(method) {
         headers::mirrors(headers, &METHOD, "Mcp-Method", Some(method)).map_err(mismatch)?;
     }
-    let member = Method::find(method).and_then(Method::header_member);
-    let Some(member) = member else { return Ok(()) };
-    let name = headers::name_of(if member == "uri" { head.uri.as_ref() } else { head.name.as_ref() });
+    let Some(row) = row_of(method, head).filter(|row| row.header_member().is_some()) else { return Ok(()) };
+    let named = row.name_of(head.name.clone(), head.uri.clone(), request.params.as_ref());
+    let name = headers::name_of(named.as_ref());
     headers::mirrors(headers, &NAME, "Mcp-Name", name.as_deref()).map_err(mismatch)?;
     if method == "tools/call"
         && let Some(name) = name
@@ -108,8 +122,16 @@ fn check(inner: &Inner, facts: &Facts, headers: &HeaderMap, request: &Request) -
     Ok(())
 }
 
+/// The row of a method in the revision that its request speaks.
+fn row_of(method: &str, head: &Head) -> Option<&'static Method> {
+    let version = modern::version(head).ok()?;
+    Method::find_in(Revision::parse(&version)?, method)
+}
+
 /// Ends a request because the server is closed.
 pub(super) fn end(outlet: &Outlet, peer: &Arc<Peer>) {
+    // A listen stream has an answer, nothing else has.
+    peer.end_streams();
     outlet.end(End::ServerClosed);
     peer.close("the server was closed");
 }

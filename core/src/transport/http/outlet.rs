@@ -8,6 +8,9 @@ use crate::driver::Sink;
 use crate::protocol::{Outbound, Route, Sent};
 use crate::store::{Event, EventId};
 
+/// With so many messages waiting, a reader is slow.
+const FEW: usize = 16;
+
 /// What goes out on one HTTP response: messages, then the answer to what came in. Written from any thread, read by the
 /// response.
 pub(super) struct Outlet {
@@ -195,12 +198,17 @@ impl Sink for Outlet {
                     self.answer(Answer { id: None, text: frame, code, early: related.is_none() });
                 }
                 Sent::Notification => {
-                    self.message(Event { id: None, text: frame }, true);
+                    // What belongs to no request is a listen stream's, and bounded where it comes from.
+                    self.message(Event { id: None, text: frame }, related.is_some());
                 }
                 // A stateless revision has no requests of the server.
                 Sent::Request { .. } => {}
             }
         }
+    }
+
+    fn has_room(&self) -> bool {
+        self.len() < FEW
     }
 
     fn unanswered(&self, _route: Route) {

@@ -15,7 +15,8 @@ use super::reply::{self, Refusal};
 use super::sse;
 use crate::call::Link;
 use crate::driver::{Peer, Sink};
-use crate::jsonrpc::{Decoded, Message};
+use crate::error::{Error, ErrorKind};
+use crate::jsonrpc::{DecodeError, Decoded, Message};
 use crate::protocol::{Arrival, Connection, Input, Outbound, Route, Sent, Transport};
 use crate::random::new_id;
 use crate::store::Event;
@@ -152,8 +153,7 @@ pub(super) fn post(inner: &Inner, session: &str, headers: HeaderMap, decoded: De
         _ => None,
     };
     let Some(pair) = inner.pairs.lock().get(session).cloned() else {
-        let message = "session not found: it ended with its stream, or never was; open the stream again";
-        return Refusal::new(StatusCode::NOT_FOUND, message).with_id(id.as_ref()).into();
+        return unknown().with_id(id.as_ref()).into();
     };
     let asks = !matches!(&decoded, Decoded::One(message) if !matches!(message, Message::Request { .. }));
     if asks && (pair.peer.is_full() || pair.outlet.len() >= inner.max_in_flight) {
@@ -168,4 +168,19 @@ pub(super) fn post(inner: &Inner, session: &str, headers: HeaderMap, decoded: De
     let transport = transport(&pair.id, headers);
     pair.peer.arrived(Arrival { route: Route(0), transport, head: None }, input);
     reply::empty(StatusCode::ACCEPTED)
+}
+
+/// Refuses what is no message. Was it meant to answer a question of the session's, nothing else will come for that.
+pub(super) fn garbled(inner: &Inner, session: &str, error: &DecodeError) -> Refusal {
+    let Some(pair) = inner.pairs.lock().get(session).cloned() else { return unknown() };
+    if let Some(question) = &error.answers {
+        let why = format!("the answer is no message: {}", error.message);
+        pair.peer.handle(Input::Undelivered(question.clone(), Error::new(ErrorKind::PeerMisbehaved, why)));
+    }
+    Refusal::undecodable(error, None)
+}
+
+fn unknown() -> Refusal {
+    let message = "session not found: it ended with its stream, or never was; open the stream again";
+    Refusal::new(StatusCode::NOT_FOUND, message)
 }

@@ -139,6 +139,28 @@ fn a_pinned_revision_is_the_only_one() {
     assert_eq!(closed(&feed(&mut c, answer)), Some((ErrorKind::Unsupported, false)));
 }
 
+#[test]
+fn a_handshake_that_is_refused_by_its_revision() {
+    let refuse = |id: &Value, supported: Value| {
+        json!({"jsonrpc": "2.0", "id": id, "error": {"code": modern::UNSUPPORTED_VERSION, "message": "",
+            "data": {"supported": supported, "requested": "2025-11-25"}}})
+    };
+    for supported in [json!(["2026-07-28"]), json!(["2025-11-25"]), json!([])] {
+        let (mut c, asked) = opening(Some("2025-11-25"));
+        let actions = feed(&mut c, refuse(&asked["id"], supported));
+        assert_eq!(closed(&actions), Some((ErrorKind::Unsupported, false)));
+    }
+    // It was a legacy server when it was met last.
+    let mut c = connection(Role::Client);
+    let asked = one(&c.open(START, None, PROBE, None, Some(Era::Legacy)));
+    assert_eq!(asked["method"], "initialize");
+    let again = one(&feed(&mut c, refuse(&asked["id"], json!(["2026-07-28"]))));
+    assert_eq!(again["method"], "server/discover");
+    // And says nothing of use then, either.
+    let answer = json!({"jsonrpc": "2.0", "id": again["id"], "error": {"code": -32601, "message": ""}});
+    assert_eq!(closed(&feed(&mut c, answer)), Some((ErrorKind::Unsupported, false)));
+}
+
 fn client() -> Connection {
     let (mut c, asked) = opening(Some("2025-11-25"));
     let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"protocolVersion": "2025-11-25",
@@ -211,7 +233,7 @@ fn an_unknown_result_type_is_the_servers_fault() {
         (json!({"content": []}), None),
         (json!({"resultType": "complete"}), None),
         (json!({"resultType": "later"}), Some(ErrorKind::PeerMisbehaved)),
-        (json!({"resultType": "input_required"}), Some(ErrorKind::Unsupported)),
+        (json!({"resultType": "input_required"}), Some(ErrorKind::PeerMisbehaved)),
     ] {
         let request = one(&c.handle(START, Input::Call(Invocation::new(CallId(1), "tools/list", None))));
         let actions = feed(&mut c, json!({"jsonrpc": "2.0", "id": request["id"], "result": result}));

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::{Rules, has, members, push_member};
 use crate::jsonrpc::RawJson;
+use crate::model::TASKS_EXTENSION;
 
 /// Declared capabilities as `rules` know them.
 pub(crate) fn capabilities<'a>(rules: &Rules, declared: &'a RawJson) -> Cow<'a, str> {
@@ -17,9 +18,10 @@ pub(crate) fn capabilities<'a>(rules: &Rules, declared: &'a RawJson) -> Cow<'a, 
         ("elicitation", "form" | "url") => rules.elicitation_modes,
         ("sampling", "tools") => rules.sampling_tools,
         ("sampling", "context") => rules.sampling_context,
+        ("extensions", TASKS_EXTENSION) => rules.tasks_extension,
         _ => true,
     };
-    let open = ["tasks", "completions", "elicitation", "sampling"];
+    let open = ["tasks", "completions", "elicitation", "sampling", TASKS_EXTENSION];
     if !open.into_iter().any(|name| has(declared.get(), name)) {
         return Cow::Borrowed(declared.get());
     }
@@ -43,7 +45,9 @@ pub(crate) fn capabilities<'a>(rules: &Rules, declared: &'a RawJson) -> Cow<'a, 
             push_member(&mut kept, part, value.get());
         }
         kept.push('}');
-        push_member(&mut out, &name, &kept);
+        if name != "extensions" || kept.len() > 2 {
+            push_member(&mut out, &name, &kept);
+        }
     }
     out.push('}');
     Cow::Owned(out)

@@ -121,3 +121,88 @@ fn members_of_annotations_and_links_are_those_of_the_revision() {
         assert_eq!(&listed["annotations"], known, "{revision}");
     }
 }
+
+#[test]
+fn the_meta_of_contents_and_blocks_goes_out_where_the_revision_has_it() {
+    let shaped = |revision: &str, method: &str, result: &Value| -> Value {
+        let (rules, method) = (Revision::parse(revision).expect("known").rules(), Method::find(method).expect("known"));
+        let mut out = String::new();
+        write_result(&mut out, rules, "{}", method, Payload::Object(RawJson::from_value(result)));
+        serde_json::from_str(&out).expect("json")
+    };
+    for (revision, known) in [("2024-11-05", false), ("2025-03-26", false), ("2025-06-18", true), ("2025-11-25", true)]
+    {
+        let with = |meta: bool, mut of: Value| {
+            if meta {
+                of["_meta"] = json!({"b": 1});
+            }
+            of
+        };
+        let blocks = |meta: bool| {
+            let resource = with(meta, json!({"uri": "a://b", "text": "t"}));
+            json!([
+                with(meta, json!({"type": "text", "text": "\"_meta\""})),
+                with(meta, json!({"type": "resource", "resource": resource})),
+            ])
+        };
+        let called = |meta: bool| json!({"content": blocks(meta), "_meta": {"r": 1}});
+        assert_eq!(shaped(revision, "tools/call", &called(true)), called(known), "{revision}");
+        let got = |meta: bool| {
+            let messages = blocks(meta).as_array().cloned().unwrap_or_default();
+            let messages = messages.into_iter().map(|block| json!({"role": "user", "content": block}));
+            json!({"messages": messages.collect::<Vec<_>>(), "_meta": {"r": 1}})
+        };
+        assert_eq!(shaped(revision, "prompts/get", &got(true)), got(known), "{revision}");
+        let read = |meta: bool| {
+            let contents = [json!({"uri": "a://b", "text": "t"}), json!({"uri": "a://c", "blob": "AA=="})];
+            json!({"contents": contents.map(|one| with(meta, one)), "_meta": {"r": 1}})
+        };
+        assert_eq!(shaped(revision, "resources/read", &read(true)), read(known), "{revision}");
+    }
+}
+
+/// A result of `resources/read`, as it goes out.
+fn read(revision: &str, object: &'static str) -> Value {
+    let rules = Revision::parse(revision).expect("known").rules();
+    let method = Method::find("resources/read").expect("known");
+    let mut out = String::new();
+    write_result(&mut out, rules, "{\"name\":\"s\"}", method, Payload::Object(RawJson::trusted(object)));
+    serde_json::from_str(&out).expect("json")
+}
+
+#[test]
+fn how_long_a_result_keeps_is_said_once_and_only_to_those_who_know_it() {
+    for (object, expected) in [
+        (r#"{"contents":[]}"#, (json!(0), json!("private"))),
+        (r#"{"contents":[],"ttlMs":5000,"cacheScope":"public"}"#, (json!(5000), json!("public"))),
+        (r#"{"ttlMs":5000,"contents":[]}"#, (json!(5000), json!("private"))),
+        (r#"{"cacheScope":"public","contents":[],"_meta":{}}"#, (json!(0), json!("public"))),
+        (r#"{"contents":[],"ttlMs":1.5e3,"cacheScope":"private"}"#, (json!(1500), json!("private"))),
+        (r#"{"contents":[],"ttlMs":-1,"cacheScope":"shared"}"#, (json!(0), json!("private"))),
+        (r#"{"contents":[],"ttlMs":"9","cacheScope":7}"#, (json!(0), json!("private"))),
+        (r#"{"ttlMs":1,"contents":[],"ttlMs":5000,"cacheScope":"public"}"#, (json!(5000), json!("public"))),
+        (
+            r#"{"contents":[{"text":"\"ttlMs\""}],"x":"a,\"ttlMs\":5,\"cacheScope\":\"public\""}"#,
+            (json!(0), json!("private")),
+        ),
+    ] {
+        let modern = read("2026-07-28", object);
+        assert_eq!((modern["ttlMs"].clone(), modern["cacheScope"].clone()), expected, "{object}");
+        assert_eq!((&modern["resultType"], modern["contents"].is_array()), (&json!("complete"), true), "{object}");
+        let legacy = read("2025-11-25", object);
+        assert_eq!((legacy.get("ttlMs"), legacy.get("cacheScope")), (None, None), "{object}");
+        assert!(legacy["contents"].is_array(), "{object}");
+    }
+    let mut out = String::new();
+    let (rules, method) = (Revision::NEWEST.rules(), Method::find("resources/read").expect("known"));
+    let object = RawJson::trusted(r#"{"contents":[],"ttlMs":5,"cacheScope":"public"}"#);
+    write_result(&mut out, rules, "{}", method, Payload::Object(object));
+    assert_eq!(out.matches("ttlMs").count(), 1, "{out}");
+}
+
+#[test]
+fn what_asks_for_something_is_not_kept() {
+    let object = r#"{"resultType":"input_required","requestState":"s","ttlMs":5000,"cacheScope":"public"}"#;
+    let asked = read("2026-07-28", object);
+    assert_eq!((asked.get("ttlMs"), asked.get("cacheScope")), (None, None), "{asked}");
+}

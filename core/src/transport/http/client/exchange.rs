@@ -324,6 +324,11 @@ async fn learn(shared: &Arc<Shared>, call: &Post, learnt: u64) -> bool {
     }
     envelope.push('}');
     let (envelope, mut cursor) = (RawJson::trusted(envelope), None);
+    let before = shared.tools.of(&name);
+    // What was kept of the list has led to the wrong headers.
+    if let Some(peer) = shared.peer.upgrade() {
+        peer.outdated("tools/list");
+    }
     for page in 0..MAX_PAGES {
         let params = match cursor.take() {
             None => RawJson::from_value(&json!({"_meta": envelope})),
@@ -348,8 +353,9 @@ async fn learn(shared: &Arc<Shared>, call: &Post, learnt: u64) -> bool {
         let Some(result) = found.map(|result| shared.learn(result)) else {
             return false;
         };
-        if shared.tools.of(&name).is_some() {
-            return true;
+        if lists(&result, &name) {
+            // With other headers, or none any more.
+            return before.is_some() || shared.tools.of(&name).is_some();
         }
         cursor = next_cursor(&result);
         if cursor.is_none() {
@@ -357,6 +363,21 @@ async fn learn(shared: &Arc<Shared>, call: &Post, learnt: u64) -> bool {
         }
     }
     false
+}
+
+/// Whether a tool is on this page.
+fn lists(result: &RawJson, name: &str) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Page<'a> {
+        #[serde(borrow)]
+        tools: Vec<Tool<'a>>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Tool<'a> {
+        #[serde(borrow)]
+        name: std::borrow::Cow<'a, str>,
+    }
+    result.borrow::<Page<'_>>().is_ok_and(|page| page.tools.iter().any(|tool| tool.name == name))
 }
 
 fn next_cursor(result: &RawJson) -> Option<String> {

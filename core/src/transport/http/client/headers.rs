@@ -85,7 +85,7 @@ pub(super) fn put_request(
     }
     put_session(out, Some(revision), None);
     put(out, METHOD.clone(), encode(method));
-    let Some(member) = Method::find(method).and_then(Method::header_member) else { return };
+    let Some(member) = Method::find_in(revision, method).and_then(Method::header_member) else { return };
     let Some(name) = params.and_then(|params| first(params, member)).and_then(meta::string) else { return };
     put(out, NAME.clone(), encode(&name));
     if method == "tools/call"

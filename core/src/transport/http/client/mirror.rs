@@ -65,6 +65,29 @@ impl Tools {
         self.learnt.load(Ordering::Relaxed)
     }
 
+    /// Learns from a list that another client got, of tools of which nothing is known here. It may not be the newest, so it
+    /// does not count as one that was learnt from.
+    pub(super) fn learn_from_another(&self, result: &RawJson) {
+        if memchr::memmem::find(result.bytes(), MARK.as_bytes()).is_none() {
+            return;
+        }
+        #[derive(Deserialize)]
+        struct Page {
+            tools: Vec<Value>,
+        }
+        let Ok(Page { tools }) = result.to() else { return };
+        let mut marked = self.marked.lock().unwrap_or_else(PoisonError::into_inner);
+        for tool in tools {
+            let Some(name) = tool["name"].as_str().filter(|name| !marked.contains_key(*name)) else { continue };
+            if let Ok(arguments) = mirrors(&tool["inputSchema"])
+                && !arguments.is_empty()
+                && marked.len() < MAX_TOOLS
+            {
+                marked.insert(name.to_owned(), arguments.into());
+            }
+        }
+    }
+
     /// Learns from a `tools/list` result. Tools with a wrong mark must not be offered: `Some` is the result without
     /// them, and `warn` hears of each.
     pub(super) fn learn(&self, result: &RawJson, warn: &mut dyn FnMut(String)) -> Option<RawJson> {

@@ -482,6 +482,10 @@ impl Closer for HttpCloser {
         self.shared.is_pair()
     }
 
+    fn listed_elsewhere(&self, result: &RawJson) {
+        self.shared.tools.learn_from_another(result);
+    }
+
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         if let Some(peer) = self.shared.peer.upgrade() {
             peer.close("the client was closed");

@@ -8,7 +8,7 @@ use http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use percent_encoding::percent_decode_str;
 
 use super::headers;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shown_url};
 
 /// An endpoint's URL, taken apart.
 pub(super) struct Target {
@@ -26,7 +26,7 @@ impl Target {
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) for what is no URL or no header, or a header that is not the user's to set.
     pub(super) fn new(url: &str, own: &[(String, String)]) -> Result<Self> {
-        let bad = |why: &str| Error::misuse(format!("target \"url\": {why}, got {url:?}"));
+        let bad = |why: &str| Error::misuse(format!("target \"url\": {why}, got {}", shown_url(url)));
         let parsed: Uri = url.parse().map_err(|e| bad(&format!("expected a URL ({e})")))?;
         let scheme = parsed.scheme().filter(|s| [Scheme::HTTP, Scheme::HTTPS].contains(s));
         let (Some(scheme), Some(authority)) = (scheme, parsed.authority()) else {
@@ -122,6 +122,7 @@ mod tests {
             ("http://localhost:8000", "http://localhost:8000/", "/", "localhost:8000"),
             ("https://example.com/a/b/", "https://example.com/", "/a/b/", "example.com"),
             ("http://[::1]:1/x#part", "http://[::1]:1/", "/x", "[::1]:1"),
+            ("HTTPS://h/x", "https://h/", "/x", "h"),
         ] {
             let target = target(url, &[]).expect(url);
             assert_eq!((target.origin.to_string(), target.path.to_string()), (origin.into(), path.into()));
@@ -130,6 +131,8 @@ mod tests {
         for bad in ["ftp://x/", "localhost:1", "http://", "http://a b/", ""] {
             assert_eq!(target(bad, &[]).err().map(|e| e.kind()), Some(crate::ErrorKind::Misuse), "{bad}");
         }
+        let error = target("http://user:secret@a b/", &[]).err().expect("no URL");
+        assert!(!error.message().contains("secret"), "{error}");
         let target = target("http://user:p%40ss@h:1/", &[]).expect("a URL");
         assert_eq!(target.origin.to_string(), "http://h:1/");
         assert!(

@@ -1,0 +1,133 @@
+//! Handlers that keep their rounds themselves, and what they ask in revisions whose servers send requests.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Map, Value};
+
+use super::back_off;
+use crate::call::{CallOptions, Context, Reply};
+use crate::error::{Error, ErrorKind, Result};
+use crate::jsonrpc::{RawJson, code};
+
+/// What a handler asks instead of answering: questions by their keys, each with its method and parameters, and a state
+/// for itself.
+pub(crate) struct Input {
+    pub(crate) questions: Vec<(String, &'static str, RawJson)>,
+    pub(crate) state: Option<RawJson>,
+}
+
+/// How often a handler runs for one request, at most.
+const MAX_RUNS: u32 = 32;
+
+/// What came of the last round of one request.
+#[derive(Default)]
+pub(crate) struct ByHand(Mutex<Given>);
+
+#[derive(Default)]
+struct Given {
+    responses: Map<String, Value>,
+    state: Option<RawJson>,
+    /// Steps that were done, and those that this run has come to.
+    steps: Vec<(String, RawJson)>,
+    stepped: Vec<String>,
+    runs: u32,
+}
+
+impl ByHand {
+    fn lock(&self) -> MutexGuard<'_, Given> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The answers, by the handler's keys.
+    pub(crate) fn responses(&self) -> Map<String, Value> {
+        self.lock().responses.clone()
+    }
+
+    /// As [`Rounds::step`](super::Rounds::step).
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) fn step(&self, name: &str) -> Result<Option<RawJson>> {
+        let mut given = self.lock();
+        super::stepped_once(&mut given.stepped, name)?;
+        Ok(given.steps.iter().find(|(other, _)| other == name).map(|(_, result)| result.clone()))
+    }
+
+    /// A step is done.
+    pub(crate) fn stepped(&self, name: &str, result: RawJson) {
+        self.lock().steps.push((name.to_owned(), result));
+    }
+
+    /// The handler's state.
+    pub(crate) fn state(&self) -> Option<RawJson> {
+        self.lock().state.clone()
+    }
+}
+
+/// Asks the client by requests, and runs the handler again with the answers.
+pub(crate) fn ask_by_requests(context: Context, input: Input, params: RawJson, reply: Reply) {
+    let link = context.link().clone();
+    link.spawn(Box::pin(async move {
+        let asked = async {
+            let runs = {
+                let mut given = context.by_hand().lock();
+                given.runs += 1;
+                given.runs
+            };
+            if runs >= MAX_RUNS {
+                let message = format!("the handler asks for more after {MAX_RUNS} rounds");
+                return Err(Error::rpc(code::INTERNAL_ERROR, message));
+            }
+            let responses = responses(&context, &input, runs).await?;
+            let mut given = context.by_hand().lock();
+            (given.responses, given.state) = (responses, input.state);
+            given.stepped.clear();
+            drop(given);
+            context.begin_again();
+            Ok(())
+        };
+        match context.unless_cancelled(asked).await {
+            // Its questions are taken back; dropping the reply sends nothing.
+            None => drop(reply),
+            Some(Ok(())) => context.run_again(params.clone(), reply.for_again(&context, &params)),
+            // What became of a question to the client is no secret.
+            Some(Err(error)) => match error.kind() {
+                ErrorKind::Rpc => reply.error(error),
+                _ => reply.failed(error.message()),
+            },
+        }
+    }));
+}
+
+async fn responses(context: &Context, input: &Input, runs: u32) -> Result<Map<String, Value>> {
+    if input.questions.is_empty() && input.state.is_none() {
+        return Err(no_question());
+    }
+    let options = CallOptions::default();
+    let mut asked = Vec::with_capacity(input.questions.len());
+    for (key, method, params) in &input.questions {
+        asked.push((key, context.ask(method, Some(params.clone()), &options)));
+    }
+    if asked.is_empty() {
+        back_off(context.link(), runs).await;
+    }
+    let mut responses = Map::new();
+    for (key, answer) in asked {
+        let read = answer.await?.to::<Value>();
+        let value = read.map_err(|e| Error::new(ErrorKind::PeerMisbehaved, format!("answer to {key:?}: {e}")))?;
+        if responses.insert(key.clone(), value).is_some() {
+            return Err(two_of(key));
+        }
+    }
+    Ok(responses)
+}
+
+/// Two questions have one key.
+pub(super) fn two_of(key: &str) -> Error {
+    Error::rpc(code::INTERNAL_ERROR, format!("InputRequired: two questions are called {key:?}"))
+}
+
+/// The client would have nothing to come back with.
+pub(super) fn no_question() -> Error {
+    Error::rpc(code::INTERNAL_ERROR, "InputRequired: expected a question or a state")
+}

@@ -1,0 +1,424 @@
+//! Questions in a revision whose servers send no requests (specification 2026-07-28, "Multi Round-Trip Requests").
+//!
+//! A handler that asks is run several times. A run that comes to a question without an answer ends there: the request is
+//! answered with the question and a sealed state. The client sends the request again with the answer, and the handler
+//! runs again from its beginning; what was answered before is answered at once, with the same words.
+//!
+//! Questions are known by what they ask, and the n-th of several equal ones by its place among them. Questions that are
+//! asked at the same time go out together: a run ends when its handler does.
+
+mod by_hand;
+mod context;
+mod principal;
+mod seal;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+pub(crate) use by_hand::{ByHand, Input, ask_by_requests};
+pub(crate) use principal::Principal;
+#[cfg(fuzzing)]
+pub use seal::fuzz::request_state;
+pub(crate) use seal::{SealOptions, Sealer};
+
+use super::{Context, Link};
+use crate::error::{Error, ErrorKind, Result, shortened};
+use crate::jsonrpc::{RawJson, code};
+use crate::model::Capabilities;
+use crate::protocol::revision::{Method, Rules, ask, modern, shape};
+use crate::protocol::{Payload, RequestContext};
+use crate::signal::Signal;
+
+/// The most questions of one request that wait at the same time.
+const MAX_PENDING: usize = 64;
+
+/// The rounds of one request.
+pub(crate) struct Rounds {
+    sealer: Arc<Sealer>,
+    rules: &'static Rules,
+    /// What the state belongs to: method, parameters, principal.
+    bound: [u8; 32],
+    /// What the client sent back.
+    responses: Map<String, Value>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    kept: Kept,
+    /// Of what was answered, what the handler has asked for in this run.
+    used: Vec<bool>,
+    /// Steps that this run has come to.
+    stepped: Vec<String>,
+    pending: Vec<Pending>,
+    /// The question that was refused last for want of a capability, in the words of its error.
+    missing: Option<(String, &'static str)>,
+    /// What the handler asks by itself, and its state.
+    own: Option<(Map<String, Value>, Option<RawJson>)>,
+    /// What middleware around the handler had come to before that ran: used, stepped, pending.
+    outside: Option<(Vec<bool>, Vec<String>, usize)>,
+    /// How many questions the handler's own answer has told.
+    told: Option<usize>,
+}
+
+/// What is sealed.
+#[derive(Default, Clone, Serialize, Deserialize)]
+struct Kept {
+    /// Counts the questions, for their keys.
+    #[serde(rename = "n", default)]
+    number: u32,
+    #[serde(rename = "a", default, skip_serializing_if = "Vec::is_empty")]
+    answered: Vec<Answered>,
+    #[serde(rename = "q", default, skip_serializing_if = "Vec::is_empty")]
+    asked: Vec<Asked>,
+    #[serde(rename = "s", default, skip_serializing_if = "Vec::is_empty")]
+    steps: Vec<(String, RawJson)>,
+    /// The handler's own.
+    #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
+    own: Option<RawJson>,
+}
+
+/// A question with its answer.
+#[derive(Clone, Serialize, Deserialize)]
+struct Answered {
+    #[serde(rename = "d")]
+    digest: String,
+    /// What it was, for people.
+    #[serde(rename = "w")]
+    what: String,
+    #[serde(rename = "r")]
+    result: RawJson,
+}
+
+/// A question that the client was asked last.
+#[derive(Clone, Serialize, Deserialize)]
+struct Asked {
+    #[serde(rename = "k")]
+    key: String,
+    #[serde(rename = "d")]
+    digest: String,
+    #[serde(rename = "w")]
+    what: String,
+}
+
+/// A question that this run has come to.
+struct Pending {
+    asked: Asked,
+    method: &'static str,
+    params: RawJson,
+}
+
+/// What becomes of a question.
+pub(crate) enum Answer {
+    /// It was answered.
+    Now(RawJson),
+    /// The client is asked when the handler has ended.
+    Later,
+}
+
+impl Rounds {
+    /// The rounds that the request belongs to.
+    ///
+    /// # Errors
+    /// −32602 for a state that is not this server's, or answers that are none; as [`principal::principal`].
+    fn of(sealer: Arc<Sealer>, context: &Context, params: &RawJson) -> Result<Self> {
+        let request = context.request();
+        let members = shape::members(params.get());
+        let asked =
+            members.iter().filter(|(key, _)| !matches!(key.as_ref(), "_meta" | "inputResponses" | "requestState"));
+        let long: Vec<_> = asked.flat_map(|(_, value)| seal::long_integers(value.get())).collect();
+        let params = params.to();
+        let mut params: Map<String, Value> = params.map_err(|e| Error::invalid_params(format!("\"params\": {e}")))?;
+        params.remove("_meta");
+        let responses = match params.remove("inputResponses") {
+            None => Map::new(),
+            Some(Value::Object(responses)) => responses,
+            Some(_) => return Err(Error::invalid_params("\"inputResponses\": expected an object")),
+        };
+        let state = params.remove("requestState");
+        let bound = seal::digest(&json!([request.method, params, long, principal::principal(context)?]));
+        let kept = match state {
+            None => Kept::default(),
+            Some(Value::String(text)) => {
+                let body = sealer.open(&bound, &text)?;
+                serde_json::from_slice(&body)
+                    .map_err(|_| Error::invalid_params("\"requestState\": of another version"))?
+            }
+            Some(_) => return Err(Error::invalid_params("\"requestState\": expected a string")),
+        };
+        let used = vec![false; kept.answered.len()];
+        let state = Mutex::new(State { kept, used, ..State::default() });
+        Ok(Self { sealer, rules: request.revision.rules(), bound, responses, state })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The handler begins to run: once, or again for middleware that tries once more.
+    pub(crate) fn begin(&self) {
+        let mut state = self.lock();
+        let State { kept, used, stepped, pending, missing, own, outside, told } = &mut *state;
+        match outside {
+            None => *outside = Some((used.clone(), stepped.clone(), pending.len())),
+            Some((used_before, stepped_before, asked)) => {
+                used.clone_from(used_before);
+                used.resize(kept.answered.len(), false);
+                stepped.clone_from(stepped_before);
+                // They keep their keys.
+                kept.asked.extend(pending.drain(*asked..).map(|pending| pending.asked));
+                (*missing, *own, *told) = (None, None, None);
+            }
+        }
+    }
+
+    /// The answers that came with the request, by their questions' keys.
+    pub(crate) fn responses(&self) -> &Map<String, Value> {
+        &self.responses
+    }
+
+    /// The state that the handler gave itself in the last round.
+    pub(crate) fn own_state(&self) -> Option<RawJson> {
+        self.lock().kept.own.clone()
+    }
+
+    /// Asks the client, in this round or in one before. `declared` is what the client declares.
+    ///
+    /// # Errors
+    /// [`Misuse`](ErrorKind::Misuse) for what is no question; [`Unsupported`](ErrorKind::Unsupported) when the client does
+    /// not declare what it needs.
+    pub(crate) fn ask(&self, method: &str, params: Option<&RawJson>, declared: &Capabilities) -> Result<Answer> {
+        let Some(row) = Method::find(method).filter(|row| row.is_question()) else {
+            return Err(Error::misuse(format!("{method:?} is no question")));
+        };
+        let method = row.name;
+        let empty = RawJson::empty_object();
+        let (params, needed) = ask::prepared(self.rules, method, params.unwrap_or(&empty))?;
+        let needed = row.capability.into_iter().chain(needed);
+        if let Some(missing) = needed.into_iter().find(|capability| !declared.has(capability)) {
+            let message = format!("{method:?} was not sent: the client does not declare the capability {missing:?}");
+            self.lock().missing = Some((message.clone(), missing));
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        let read: Value = params.to().map_err(|e| Error::misuse(format!("{method}: {e}")))?;
+        let digest = STANDARD_NO_PAD.encode(&seal::digest(&json!([method, read]))[..18]);
+        let mut state = self.lock();
+        let State { kept, used, pending, .. } = &mut *state;
+        let known = (0..kept.answered.len()).find(|n| !used[*n] && kept.answered[*n].digest == digest);
+        if let Some(n) = known {
+            used[n] = true;
+            return Ok(Answer::Now(kept.answered[n].result.clone()));
+        }
+        let before = kept.asked.iter().position(|asked| asked.digest == digest).map(|n| kept.asked.remove(n));
+        let response = before.as_ref().and_then(|asked| self.responses.get(&asked.key)).map(RawJson::from_value);
+        // What is no answer is asked for again.
+        if let (Some(asked), Some(response)) = (&before, response)
+            && let Ok(result) = ask::received(self.rules, method, Some(&params), response)
+        {
+            let (digest, what) = (digest, asked.what.clone());
+            kept.answered.push(Answered { digest, what, result: result.clone() });
+            used.push(true);
+            return Ok(Answer::Now(result));
+        }
+        if pending.len() >= MAX_PENDING {
+            return Err(Error::misuse(format!("{MAX_PENDING} questions wait for the client already")));
+        }
+        let asked = before.unwrap_or_else(|| {
+            kept.number += 1;
+            Asked { key: format!("{}-{}", short(method), kept.number), digest, what: what(method, &read) }
+        });
+        pending.push(Pending { asked, method, params });
+        Ok(Answer::Later)
+    }
+
+    /// The result of a step that was done in a round before.
+    ///
+    /// # Errors
+    /// [`Misuse`](ErrorKind::Misuse) for a second step of this name.
+    pub(crate) fn step(&self, name: &str) -> Result<Option<RawJson>> {
+        let mut state = self.lock();
+        stepped_once(&mut state.stepped, name)?;
+        Ok(state.kept.steps.iter().find(|(other, _)| other == name).map(|(_, result)| result.clone()))
+    }
+
+    /// A step is done.
+    pub(crate) fn stepped(&self, name: &str, result: RawJson) {
+        self.lock().kept.steps.push((name.to_owned(), result));
+    }
+
+    /// Whether this run has asked something that has no answer yet.
+    pub(crate) fn has_asked(&self) -> bool {
+        let state = self.lock();
+        state.own.is_some() || !state.pending.is_empty()
+    }
+
+    /// What a request is answered with whose handler let this error of a question pass, if it is one that the protocol
+    /// has a code for.
+    pub(crate) fn refusal(&self, message: &str) -> Option<Error> {
+        let state = self.lock();
+        let (_, missing) = state.missing.as_ref().filter(|(known, _)| known == message)?;
+        Some(modern::missing_capability(missing))
+    }
+
+    /// The handler has ended: what the request is answered with because it has asked. What the handler was answered with,
+    /// middleware around it may change: `meant` says that this is such an answer.
+    pub(crate) fn outcome(&self, meant: bool) -> Option<Result<Payload>> {
+        let mut state = self.lock();
+        let asked = state.pending.len();
+        if state.told.replace(asked) == Some(asked) && meant {
+            return None;
+        }
+        if let Some((questions, own)) = &state.own {
+            let kept = Kept { own: own.clone(), ..state.kept.clone() };
+            return Some(self.required(questions.clone(), &kept));
+        }
+        let first = state.pending.first()?;
+        // What was answered has not been asked again, and something else was: the handler is not the same every time.
+        let unasked = state.kept.answered.iter().zip(&state.used).find(|(_, used)| !**used).map(|(a, _)| &a.what);
+        let given = state.kept.asked.iter().find(|asked| self.responses.contains_key(&asked.key)).map(|a| &a.what);
+        if let Some(before) = unasked.or(given) {
+            let message = format!(
+                "the handler asked {before} in an earlier round, and now {} instead: code before a question runs again, \
+                 and has to come to the same questions",
+                first.asked.what
+            );
+            return Some(Err(Error::rpc(code::INTERNAL_ERROR, message)));
+        }
+        let mut kept = state.kept.clone();
+        kept.asked = state.pending.iter().map(|pending| pending.asked.clone()).collect();
+        let questions =
+            state.pending.iter().map(|pending| (pending.asked.key.clone(), question(pending.method, &pending.params)));
+        let questions = questions.collect();
+        drop(state);
+        Some(self.required(questions, &kept))
+    }
+
+    /// The handler asks these by itself, by their keys, and keeps a state.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask); −32603 for two questions of one key.
+    pub(crate) fn own(&self, input: Input, declared: &Capabilities) -> Result<()> {
+        let mut asked = Map::new();
+        for (key, method, params) in input.questions {
+            let (params, needed) = ask::prepared(self.rules, method, &params)?;
+            let needed = Method::find(method).and_then(|row| row.capability).into_iter().chain(needed);
+            if let Some(missing) = needed.into_iter().find(|capability| !declared.has(capability)) {
+                return Err(modern::missing_capability(missing));
+            }
+            if asked.contains_key(&key) {
+                return Err(by_hand::two_of(&key));
+            }
+            asked.insert(key, question(method, &params));
+        }
+        if asked.is_empty() && input.state.is_none() {
+            return Err(by_hand::no_question());
+        }
+        self.lock().own = Some((asked, input.state));
+        Ok(())
+    }
+
+    fn required(&self, questions: Map<String, Value>, kept: &Kept) -> Result<Payload> {
+        let body =
+            serde_json::to_vec(kept).map_err(|e| Error::rpc(code::INTERNAL_ERROR, format!("requestState: {e}")))?;
+        let sealed = self.sealer.seal(&self.bound, &body);
+        let sealed = sealed.map_err(|e| Error::rpc(code::INTERNAL_ERROR, e.message()))?;
+        let mut result = json!({"resultType": "input_required", "requestState": sealed});
+        if !questions.is_empty() {
+            result["inputRequests"] = questions.into();
+        }
+        Ok(Payload::Object(RawJson::from_value(&result)))
+    }
+}
+
+/// # Errors
+/// [`Misuse`](ErrorKind::Misuse) for a step that was come to before in the same run.
+fn stepped_once(stepped: &mut Vec<String>, name: &str) -> Result<()> {
+    if stepped.iter().any(|other| other == name) {
+        return Err(Error::misuse(format!("step {name:?}: there are two of this name in one request")));
+    }
+    stepped.push(name.to_owned());
+    Ok(())
+}
+
+/// The time until a request is made again of which only the state came back; twice as long each time.
+const BACK_OFF: Duration = Duration::from_millis(50);
+const MAX_BACK_OFF: Duration = Duration::from_secs(5);
+
+/// Waits before something is tried once more, which was tried `times` times.
+pub(crate) async fn back_off(link: &Arc<dyn Link>, times: u32) {
+    let time = BACK_OFF.saturating_mul(1 << times.saturating_sub(1).min(16)).min(MAX_BACK_OFF);
+    let over = Arc::<Signal>::default();
+    let set = over.clone();
+    let _timer = link.clock().later(
+        time,
+        Box::new(move || {
+            set.set();
+        }),
+    );
+    over.wait().await;
+}
+
+/// Whether these are the parameters of a request that goes on.
+pub(crate) fn is_retry(params: &RawJson) -> bool {
+    let has = |name: &str| memchr::memmem::find(params.get().as_bytes(), name.as_bytes()).is_some();
+    has("\"requestState\"") || has("\"inputResponses\"")
+}
+
+/// Tells one principal from others, and not who he is; none when nobody says who sent the request.
+///
+/// # Errors
+/// As [`principal::principal`].
+pub(crate) fn principal_digest(context: &Context) -> Result<Option<String>> {
+    let principal = principal::principal(context)?;
+    Ok((!principal.is_null()).then(|| STANDARD_NO_PAD.encode(seal::digest(&json!(principal)))))
+}
+
+fn short(method: &str) -> &str {
+    method.split('/').next().unwrap_or(method)
+}
+
+fn what(method: &str, params: &Value) -> String {
+    let said = params["message"].as_str().or_else(|| params["messages"][0]["content"]["text"].as_str());
+    match said {
+        Some(said) => format!("{method} {:?}", shortened(said, 60)),
+        None => method.to_owned(),
+    }
+}
+
+/// A question as it goes into `inputRequests`.
+fn question(method: &str, params: &RawJson) -> Value {
+    let mut question = json!({"method": method});
+    if method != "roots/list" || params.get() != "{}" {
+        question["params"] = params.to().unwrap_or_default();
+    }
+    question
+}
+
+/// What a handler is told that keeps rounds where there are none.
+pub(crate) fn no_rounds(request: &RequestContext) -> Error {
+    let (method, revision) = (request.method, request.revision);
+    let message = format!(
+        "{method:?} in revision {revision} knows no InputRequired: ask with elicit, sample or list_roots of the context, \
+         which work in every revision"
+    );
+    Error::rpc(code::INTERNAL_ERROR, message)
+}
+
+/// Whether a handler of this request may ask by hand.
+pub(crate) fn may_ask(request: &RequestContext) -> bool {
+    Method::find(request.method).is_some_and(|row| row.input_required)
+}
+
+/// Why this request cannot ask.
+pub(crate) fn refused(method: &str, request: &RequestContext) -> Error {
+    let why = match Method::find(request.method) {
+        Some(row) if row.input_required => "the client declares no capability that it needs".to_owned(),
+        _ => format!("{:?} cannot ask in revision {}", request.method, request.revision),
+    };
+    Error::new(ErrorKind::Unsupported, format!("{method:?} was not sent: {why}"))
+}

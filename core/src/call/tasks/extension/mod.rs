@@ -1,0 +1,359 @@
+//! Tasks of the extension `io.modelcontextprotocol/tasks` (revision 2026-07-28). The server decides: a request of a
+//! client that declares the extension is answered with a task when its tool says so, or when its handler does. What the
+//! handler asks from then on waits in the task (`inputRequests`) until the client brings the answers (`tasks/update`).
+//!
+//! Nothing of it belongs to a connection where requests come without: over HTTP a task is its principal's, or, where
+//! nobody says who he is, whoever's knows its id.
+
+mod link;
+mod questions;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+pub(crate) use self::link::Detachable;
+pub(super) use self::questions::Questions;
+use self::questions::{Answered, Question};
+use super::serve::id_of;
+use super::{MAX_MESSAGE, Tasks, not_found, owner_of, stamp};
+use crate::call::context::Link;
+use crate::call::request::Guard;
+use crate::call::{Context, Handler, Reply};
+use crate::error::{Error, ErrorKind, Result, shortened};
+use crate::jsonrpc::{ErrorObject, RawJson, code};
+use crate::model::{SubscriptionFilter, TASKS_EXTENSION, Task, TaskStatus};
+use crate::protocol::revision::{Rules, shape};
+use crate::protocol::{Call, Payload, RequestContext};
+use crate::store::{Kept, Outcome, Owner};
+
+/// Hears how a task is: its id, the number of what is told, which grows, and the parameters of `notifications/tasks`.
+pub(super) type Heard = Box<dyn Fn(&str, u64, RawJson) + Send + Sync>;
+
+/// Whether the request may be answered with a task.
+pub(crate) fn may_be_task(request: &RequestContext) -> bool {
+    request.revision.rules().tasks_extension && request.peer.capabilities.has_extension(TASKS_EXTENSION)
+}
+
+/// Whose the task of this id is that the sender of the request may have.
+///
+/// # Errors
+/// −32603 when what names its principal fails.
+fn owner(context: &Context, id: &str) -> Result<Owner> {
+    if context.request().transport.kind != "http" {
+        return Ok(owner_here(&**context.link()));
+    }
+    #[cfg(feature = "runtime")]
+    if let Some(principal) = crate::call::rounds::principal_digest(context)? {
+        return Ok(Owner(format!("principal {principal}").into()));
+    }
+    Ok(Owner(format!("task {id}").into()))
+}
+
+/// Whose the tasks are that end with a connection. Those of 2025-11-25 are others.
+pub(super) fn owner_here(link: &dyn Link) -> Owner {
+    Owner(format!("{}, extension", owner_of(link).0).into())
+}
+
+/// The sender of a request that no handler answers.
+fn sender(link: &Arc<dyn Link>, call: &Call) -> Context {
+    Context::new(call.id, call.context.clone(), link.clone(), Arc::new(Nobody))
+}
+
+struct Nobody;
+
+impl Handler for Nobody {
+    fn call(&self, _: Context, _: RawJson, reply: Reply) {
+        drop(reply);
+    }
+}
+
+/// The tasks that somebody listens to, and whose they are.
+pub(crate) type Listened = Vec<(Owner, String)>;
+
+/// A task as `tasks/get` and `notifications/tasks` tell it, or as the answer to the request that became it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DetailedTask<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_type: Option<&'static str>,
+    task_id: &'a str,
+    status: TaskStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status_message: Option<&'a str>,
+    created_at: &'a str,
+    last_updated_at: &'a str,
+    ttl_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    poll_interval_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_requests: Option<Map<String, Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'a RawJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorObject>,
+}
+
+impl<'a> DetailedTask<'a> {
+    fn of(task: &'a Task) -> Self {
+        Self {
+            result_type: None,
+            task_id: &task.task_id,
+            status: task.status,
+            status_message: task.status_message.as_deref(),
+            created_at: &task.created_at,
+            last_updated_at: &task.last_updated_at,
+            ttl_ms: task.ttl,
+            poll_interval_ms: task.poll_interval,
+            input_requests: None,
+            result: None,
+            error: None,
+        }
+    }
+
+    fn ended(mut self, outcome: &'a Outcome) -> Self {
+        match outcome {
+            Outcome::Result(result) => self.result = Some(result),
+            Outcome::Error(error) => self.error = Some(error.to_object()),
+        }
+        self
+    }
+
+    fn asking(mut self, questions: &Questions) -> Self {
+        self.input_requests = (self.status == TaskStatus::InputRequired).then(|| questions.requests());
+        self
+    }
+
+    fn text(&self) -> RawJson {
+        RawJson::from_value(self)
+    }
+}
+
+/// What those are told who listen to a task that is not finished.
+pub(super) fn told(task: &Task, questions: &Questions) -> RawJson {
+    DetailedTask::of(task).asking(questions).text()
+}
+
+/// What those are told who listen to a task that is finished.
+pub(super) fn told_end(task: &Task, outcome: Option<&Outcome>) -> RawJson {
+    let told = DetailedTask::of(task);
+    match outcome {
+        Some(outcome) => told.ended(outcome).text(),
+        None => told.text(),
+    }
+}
+
+impl Tasks {
+    /// Who is told how tasks of the extension are.
+    pub(crate) fn heard_by(&self, heard: impl Fn(&str, u64, RawJson) + Send + Sync + 'static) {
+        let _ = self.heard.set(Box::new(heard));
+    }
+
+    pub(super) fn hear(&self, id: &str, version: u64, told: RawJson) {
+        if let Some(heard) = self.heard.get() {
+            heard(id, version, told);
+        }
+    }
+
+    /// The request goes on as a task: it is kept, and the request answered with it.
+    fn detach(self: &Arc<Self>, own: &Detachable, context: &Context) -> Result<()> {
+        let link = own.inner();
+        self.expire(&**link);
+        let now = stamp();
+        let task = Task {
+            task_id: own.id().to_string(),
+            status: TaskStatus::Working,
+            status_message: None,
+            created_at: now.clone(),
+            last_updated_at: now,
+            ttl: Some(super::options::millis(self.options.ttl(None))),
+            poll_interval: Some(self.options.poll_interval()),
+            meta: None,
+            extra: Map::new(),
+        };
+        let owner = owner(context, own.id())?;
+        let created = DetailedTask { result_type: Some("task"), ..DetailedTask::of(&task) }.text();
+        self.admit(&owner, own.id(), task, context, Some(Questions::default()))?;
+        let (tasks, id, whose) = (Arc::downgrade(self), own.id().clone(), owner.clone());
+        let stop = move || {
+            if let Some(tasks) = tasks.upgrade() {
+                tasks.forget(&whose, &id);
+            }
+        };
+        link.created(own.id(), Box::new(stop));
+        link.clone().complete(context.call(), Ok(Payload::Object(created)));
+        if context.is_cancelled() {
+            // Nobody was told of it: unless it was cancelled as a task, it never was.
+            self.forget(&owner, own.id());
+            return Err(Error::cancelled("the request was cancelled"));
+        }
+        Ok(())
+    }
+
+    /// A handler asks its client, and waits so long for the answer.
+    fn ask(self: &Arc<Self>, own: &Detachable, question: Question, timeout: Option<Duration>) -> Guard {
+        let method = question.method;
+        let mut waits = Some(question);
+        let (mut refused, mut place) = (None, 0);
+        self.change(own.inner(), own.id(), |running, task, _| {
+            let questions = running.questions.as_mut()?;
+            match questions.add(waits.take()?) {
+                Ok(at) => place = at,
+                Err((question, error)) => {
+                    refused = Some((question, error));
+                    return None;
+                }
+            }
+            task.status = TaskStatus::InputRequired;
+            Some(true)
+        });
+        if let Some(question) = waits {
+            (question.done)(Err(Error::closed("the task is over")));
+        } else if let Some((question, error)) = refused {
+            (question.done)(Err(error));
+        }
+        let (tasks, link, id) = (Arc::downgrade(self), own.inner().clone(), own.id().clone());
+        let take_back = move || tasks.upgrade().and_then(|tasks| tasks.take_back(&link, &id, place));
+        let late = take_back.clone();
+        let timer = timeout.map(|time| {
+            let over = move || {
+                if let Some(question) = late() {
+                    let seconds = time.as_secs_f64();
+                    let message = format!("no answer to {method:?} within {seconds} s (timeout)");
+                    (question.done)(Err(Error::new(ErrorKind::Timeout, message)));
+                }
+            };
+            own.inner().clock().later(time, Box::new(over))
+        });
+        let given = Given(Some(move || drop(take_back())));
+        Box::new((given, timer))
+    }
+
+    /// Nobody waits for the answer any more.
+    fn take_back(&self, link: &Arc<dyn Link>, id: &str, place: u64) -> Option<Question> {
+        let mut taken = None;
+        self.change(link, id, |running, task, _| {
+            let questions = running.questions.as_mut()?;
+            taken = Some(questions.remove(place)?);
+            task.status = questions.status();
+            Some(true)
+        });
+        taken
+    }
+
+    /// The client brings answers. What is no answer is asked again, as another question: a client answers each once.
+    fn answered(&self, link: &Arc<dyn Link>, id: &str, responses: &Map<String, Value>) {
+        let mut answered: Vec<Answered> = Vec::new();
+        self.change(link, id, |running, task, _| {
+            let questions = running.questions.as_mut()?;
+            let changed = questions.answer(responses, &mut answered);
+            task.status = questions.status();
+            changed.then_some(true)
+        });
+        for (done, result) in answered {
+            done(Ok(result));
+        }
+    }
+
+    /// What an answer of a handler makes of its task.
+    fn ended_with(&self, rules: &Rules, answer: Result<Payload>) -> (TaskStatus, Option<String>, Outcome) {
+        let failed = |error: Error| {
+            let message = shortened(error.message(), MAX_MESSAGE).into_owned();
+            (TaskStatus::Failed, Some(message), Outcome::Error(error))
+        };
+        let result = match answer {
+            Ok(payload) => shape::call_result(rules, payload),
+            Err(error) => return failed(error),
+        };
+        let (size, most) = (result.get().len(), self.options.max_task_bytes);
+        if size > most {
+            let message = format!("the result has {size} bytes, and no more than {most} are kept (max_task_bytes)");
+            return failed(Error::rpc(code::INTERNAL_ERROR, message));
+        }
+        (TaskStatus::Completed, None, Outcome::Result(result))
+    }
+
+    /// Answers a request about tasks.
+    pub(crate) fn serve_extension(self: &Arc<Self>, link: &Arc<dyn Link>, call: &Call) {
+        self.expire(&**link);
+        let outcome = id_of(call).and_then(|id| {
+            let owner = owner(&sender(link, call), &id)?;
+            match call.method.name {
+                "tasks/get" => self.detailed(&owner, &id).map(|(_, text)| text),
+                "tasks/cancel" => self.end_by_request(&owner, &id),
+                _ => self.update(link, &owner, &id, call.params.as_ref()),
+            }
+        });
+        link.clone().complete(call.id, outcome.map(Payload::Object));
+    }
+
+    fn detailed(&self, owner: &Owner, id: &str) -> Result<(u64, RawJson)> {
+        let state = self.lock();
+        let Kept { task, outcome } = state.store.get(owner, id).ok_or_else(|| not_found(id))?;
+        let running = state.running.get(id);
+        Ok(match running.and_then(|running| Some((running.version, running.questions.as_ref()?))) {
+            Some((version, questions)) => (version, told(&task, questions)),
+            None => (u64::MAX, told_end(&task, outcome.as_ref())),
+        })
+    }
+
+    fn end_by_request(&self, owner: &Owner, id: &str) -> Result<RawJson> {
+        self.find(owner, id)?;
+        // What is finished stays as it is.
+        if let Ok((running, task)) = self.cancelled(owner, id) {
+            self.hear(id, u64::MAX, told_end(&task, None));
+            if let Some(running) = running {
+                running.stop("tasks/cancel", &super::cancelled());
+            }
+        }
+        Ok(RawJson::empty_object())
+    }
+
+    fn update(&self, link: &Arc<dyn Link>, owner: &Owner, id: &str, params: Option<&RawJson>) -> Result<RawJson> {
+        let mut members: Map<String, Value> = params.and_then(|params| params.to().ok()).unwrap_or_default();
+        let wrong = "\"inputResponses\": expected an object of answers, by their questions' keys";
+        let Some(Value::Object(responses)) = members.remove("inputResponses") else {
+            return Err(Error::invalid_params(wrong));
+        };
+        self.find(owner, id)?;
+        self.answered(link, id, &responses);
+        Ok(RawJson::empty_object())
+    }
+
+    /// Of what a client wants to listen to, the tasks that are its own.
+    ///
+    /// # Errors
+    /// As [`owner`].
+    pub(crate) fn listened_to(
+        &self,
+        link: &Arc<dyn Link>,
+        call: &Call,
+        filter: &mut SubscriptionFilter,
+    ) -> Result<Listened> {
+        let sender = sender(link, call);
+        let ids = std::mem::take(&mut filter.task_ids).into_iter();
+        let mut all = ids.map(|id| owner(&sender, &id).map(|owner| (owner, id))).collect::<Result<Listened>>()?;
+        let state = self.lock();
+        all.retain(|(owner, id)| state.store.get(owner, id).is_some());
+        filter.task_ids = all.iter().map(|(_, id)| id.clone()).collect();
+        Ok(all)
+    }
+
+    /// How a task is now, for who begins to listen to it.
+    pub(crate) fn tell_now(&self, owner: &Owner, id: &str) -> Option<(u64, RawJson)> {
+        self.detailed(owner, id).ok()
+    }
+}
+
+/// Does something when it is dropped.
+struct Given<F: FnOnce() + Send + Sync>(Option<F>);
+
+impl<F: FnOnce() + Send + Sync> Drop for Given<F> {
+    fn drop(&mut self) {
+        if let Some(f) = self.0.take() {
+            f();
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What a task waits for.
+
+use serde_json::{Map, Value, json};
+
+use crate::call::request::Done;
+use crate::error::{Error, Result};
+use crate::jsonrpc::RawJson;
+use crate::model::TaskStatus;
+use crate::protocol::revision::{Rules, ask};
+
+/// The most questions of one task that wait at the same time.
+const MAX_PENDING: usize = 64;
+
+/// A question to the client.
+pub(super) struct Question {
+    pub(super) method: &'static str,
+    pub(super) params: RawJson,
+    pub(super) rules: &'static Rules,
+    pub(super) done: Done,
+}
+
+/// Whoever waited, and what he gets.
+pub(super) type Answered = (Done, RawJson);
+
+/// The questions of one task. A key is never used twice.
+#[derive(Default)]
+pub(in crate::call::tasks) struct Questions {
+    last: u64,
+    open: Vec<(u64, String, Question)>,
+}
+
+impl Questions {
+    /// Says the question's place, which stays although its key may change.
+    ///
+    /// # Errors
+    /// Gives the question back when too many wait.
+    pub(super) fn add(&mut self, question: Question) -> Result<u64, (Question, Error)> {
+        if self.open.len() >= MAX_PENDING {
+            return Err((question, Error::misuse(format!("{MAX_PENDING} questions wait for the client already"))));
+        }
+        let place = self.last + 1;
+        let key = self.key(question.method);
+        self.open.push((place, key, question));
+        Ok(place)
+    }
+
+    fn key(&mut self, method: &str) -> String {
+        self.last += 1;
+        format!("{}-{}", method.split('/').next().unwrap_or(method), self.last)
+    }
+
+    pub(super) fn remove(&mut self, place: u64) -> Option<Question> {
+        let at = self.open.iter().position(|(own, ..)| *own == place)?;
+        Some(self.open.remove(at).2)
+    }
+
+    /// Takes what answers open questions. Says whether any of them is another now.
+    pub(super) fn answer(&mut self, responses: &Map<String, Value>, answered: &mut Vec<Answered>) -> bool {
+        let mut changed = false;
+        for (place, key, question) in std::mem::take(&mut self.open) {
+            let Some(response) = responses.get(&key) else {
+                self.open.push((place, key, question));
+                continue;
+            };
+            changed = true;
+            let Question { method, params, rules, .. } = &question;
+            match ask::received(rules, method, Some(params), RawJson::from_value(response)) {
+                Ok(result) => answered.push((question.done, result)),
+                Err(_) => {
+                    let key = self.key(method);
+                    self.open.push((place, key, question));
+                }
+            }
+        }
+        changed
+    }
+
+    /// What the task is doing.
+    pub(super) fn status(&self) -> TaskStatus {
+        if self.open.is_empty() { TaskStatus::Working } else { TaskStatus::InputRequired }
+    }
+
+    /// The questions as `inputRequests`.
+    pub(super) fn requests(&self) -> Map<String, Value> {
+        let request = |question: &Question| {
+            let mut request = json!({"method": question.method});
+            if question.method != "roots/list" || question.params.get() != "{}" {
+                request["params"] = question.params.to().unwrap_or_default();
+            }
+            request
+        };
+        self.open.iter().map(|(_, key, question)| (key.clone(), request(question))).collect()
+    }
+
+    /// The task is over.
+    pub(in crate::call::tasks) fn end(self, error: &Error) {
+        for (_, _, question) in self.open {
+            (question.done)(Err(error.clone()));
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What becomes of a task whose handler has answered.
+
+use serde::Deserialize;
+
+use super::{MAX_MESSAGE, Tasks};
+use crate::error::{Error, Result, shortened};
+use crate::jsonrpc::{RawJson, code};
+use crate::model::TaskStatus;
+use crate::protocol::Payload;
+use crate::protocol::revision::{Method, Revision, shape};
+use crate::store::Outcome;
+
+impl Tasks {
+    /// What an answer of a handler makes of its task.
+    pub(super) fn judged(
+        &self,
+        method: &Method,
+        revision: Revision,
+        answer: Result<Payload>,
+    ) -> (TaskStatus, Option<String>, Outcome) {
+        let failed = |error: Error| {
+            let message = shortened(error.message(), MAX_MESSAGE).into_owned();
+            (TaskStatus::Failed, Some(message), Outcome::Error(error))
+        };
+        let payload = match answer {
+            Ok(payload) => payload,
+            Err(error) => return failed(error),
+        };
+        let mut text = String::with_capacity(shape::size_hint(&payload));
+        shape::write_result(&mut text, revision.rules(), "{}", method, payload);
+        let outcome = Outcome::Result(RawJson::written(text));
+        if outcome.len() > self.options.max_task_bytes {
+            let (size, most) = (outcome.len(), self.options.max_task_bytes);
+            let message = format!("the result has {size} bytes, and no more than {most} are kept (max_task_bytes)");
+            return failed(Error::rpc(code::INTERNAL_ERROR, message));
+        }
+        match &outcome {
+            Outcome::Result(result) if method.name == "tools/call" => match failure(result) {
+                Some(message) => (TaskStatus::Failed, Some(message), outcome),
+                None => (TaskStatus::Completed, None, outcome),
+            },
+            _ => (TaskStatus::Completed, None, outcome),
+        }
+    }
+}
+
+/// What a tool's result says of its failure, if it is one.
+fn failure(result: &RawJson) -> Option<String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Head {
+        #[serde(default)]
+        is_error: bool,
+        #[serde(default)]
+        content: Vec<Block>,
+    }
+    #[derive(Deserialize)]
+    struct Block {
+        #[serde(default)]
+        text: String,
+    }
+    let head: Head = result.to().ok().filter(|head: &Head| head.is_error)?;
+    let text = head.content.into_iter().map(|block| block.text).find(|text| !text.is_empty());
+    Some(shortened(text.as_deref().unwrap_or("the tool failed"), MAX_MESSAGE).into_owned())
+}

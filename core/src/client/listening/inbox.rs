@@ -1,0 +1,149 @@
+//! The changes that one listener has not taken yet.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use super::Change;
+use crate::error::Result;
+use crate::model::SubscriptionFilter;
+use crate::signal::Signal;
+
+/// With more changes than this waiting, everything that is listened to is said to have changed instead.
+const MAX_WAITING: usize = 1024;
+
+pub(super) struct Inbox {
+    /// Whoever keeps its stream open says how it ends.
+    pub(super) streams: bool,
+    state: Mutex<State>,
+    /// Set when the server has answered for the first time.
+    settled: Signal,
+}
+
+#[derive(Default)]
+struct State {
+    /// What the server tells of.
+    filter: SubscriptionFilter,
+    waiting: VecDeque<Change>,
+    /// How it ended.
+    end: Option<Result<()>>,
+    wakers: Vec<Waker>,
+}
+
+impl State {
+    fn add(&mut self, change: Change) {
+        if !self.waiting.contains(&change) {
+            self.waiting.push_back(change);
+        }
+    }
+
+    fn add_all(&mut self) {
+        let all: Vec<_> = Change::all_of(&self.filter).collect();
+        all.into_iter().for_each(|change| self.add(change));
+    }
+}
+
+impl Inbox {
+    pub(super) fn new(filter: SubscriptionFilter, streams: bool) -> Self {
+        Self { streams, state: Mutex::new(State { filter, ..State::default() }), settled: Signal::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.lock();
+        if state.end.is_some() {
+            return;
+        }
+        change(&mut state);
+        let wakers = if state.waiting.is_empty() && state.end.is_none() {
+            Vec::new()
+        } else {
+            std::mem::take(&mut state.wakers)
+        };
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Something has changed. What is not listened to, or waits already, adds nothing.
+    pub(super) fn push(&self, change: &Change) {
+        self.change(|state| {
+            if !change.is_in(&state.filter) {
+                return;
+            }
+            if state.waiting.len() >= MAX_WAITING + state.filter.resource_subscriptions.len() {
+                // Parts of what is listened to, then.
+                state.waiting.clear();
+                state.add_all();
+            } else {
+                state.add(change.clone());
+            }
+        });
+    }
+
+    /// Anything may have changed.
+    pub(super) fn missed(&self) {
+        self.change(State::add_all);
+    }
+
+    /// The server says what it tells of. `again`: it has before, and something may have been missed since.
+    pub(super) fn acknowledged(&self, honoured: SubscriptionFilter, again: bool) {
+        self.change(|state| {
+            state.filter = honoured;
+            if again {
+                state.add_all();
+            }
+        });
+        self.settled.set();
+    }
+
+    pub(super) fn end(&self, how: Result<()>) {
+        self.change(|state| state.end = Some(how));
+        self.settled.set();
+    }
+
+    /// Waits until the server has acknowledged the stream.
+    ///
+    /// # Errors
+    /// Why it has not.
+    pub(super) async fn settled(&self) -> Result<()> {
+        self.settled.wait().await;
+        self.lock().end.clone().unwrap_or(Ok(()))
+    }
+
+    pub(super) fn honoured(&self) -> SubscriptionFilter {
+        self.lock().filter.clone()
+    }
+
+    /// The resources that are asked for; they are listened to as they are added again.
+    pub(super) fn take_uris(&self) -> Vec<String> {
+        std::mem::take(&mut self.lock().filter.resource_subscriptions)
+    }
+
+    /// Says whether it was not listened to before.
+    pub(super) fn add_uri(&self, uri: &str) -> bool {
+        self.lock().filter.add(uri)
+    }
+
+    pub(super) fn poll(&self, cx: &Context<'_>) -> Poll<Option<Result<Change>>> {
+        let mut state = self.lock();
+        if let Some(change) = state.waiting.pop_front() {
+            return Poll::Ready(Some(Ok(change)));
+        }
+        match &mut state.end {
+            Some(end) => Poll::Ready(std::mem::replace(end, Ok(())).err().map(Err)),
+            None => {
+                if !state.wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
+                    // Whoever gave up waiting is woken for nothing, once.
+                    if state.wakers.len() >= 16 {
+                        std::mem::take(&mut state.wakers).into_iter().for_each(Waker::wake);
+                    }
+                    state.wakers.push(cx.waker().clone());
+                }
+                Poll::Pending
+            }
+        }
+    }
+}

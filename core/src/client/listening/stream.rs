@@ -1,0 +1,173 @@
+//! Listen streams: opened, and opened again when they break off.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Change, Hub, Inbox};
+use crate::call::{Answer, CallOptions, Link, Told};
+use crate::error::{Error, ErrorKind};
+use crate::jsonrpc::RawJson;
+use crate::model::SubscriptionFilter;
+use crate::signal::Signal;
+
+const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+
+/// The pause before a stream is opened again; twice as long each time.
+const BACK_OFF: Duration = Duration::from_millis(100);
+const MAX_BACK_OFF: Duration = Duration::from_secs(30);
+/// After so many times in a row that a stream did not stay open, it is given up, or said once.
+const MAX_FUTILE: u32 = 10;
+/// One that lasted so long did.
+const LASTING: Duration = Duration::from_secs(10);
+
+/// Opens a stream. Dropping the answer ends it.
+pub(super) fn open(link: &Arc<dyn Link>, timeout: Option<Duration>, filter: &SubscriptionFilter, told: Told) -> Answer {
+    let params = RawJson::from_value(&json!({"notifications": filter}));
+    let options = CallOptions { timeout, by_default: true, told: Some(told), ..CallOptions::default() };
+    Answer::of(|done| {
+        let done = Box::new(move |outcome: Result<RawJson, Error>| done(outcome.map_err(Error::received)));
+        link.clone().request("subscriptions/listen", Some(params), &options, None, done)
+    })
+}
+
+/// What the server has agreed to tell of, if this is what it says.
+pub(super) fn honoured(method: &str, params: Option<&RawJson>) -> Option<SubscriptionFilter> {
+    #[derive(Deserialize)]
+    struct Params {
+        notifications: SubscriptionFilter,
+    }
+    if method != ACKNOWLEDGED {
+        return None;
+    }
+    Some(params.and_then(|params| params.to::<Params>().ok()).map(|params| params.notifications).unwrap_or_default())
+}
+
+/// Waits for so long, or until the connection has ended.
+pub(super) async fn pause(hub: &Hub, link: &Arc<dyn Link>, time: Duration) {
+    let done = Arc::<Signal>::default();
+    let set = done.clone();
+    let _timer = link.clock().later(
+        time,
+        Box::new(move || {
+            set.set();
+        }),
+    );
+    hub.over.unless(done.wait()).await;
+}
+
+/// How often, and after which pauses, a stream is opened again.
+#[derive(Default)]
+pub(super) struct Tries {
+    futile: u32,
+    /// The way to a server may be long in coming back.
+    persists: bool,
+}
+
+impl Tries {
+    /// For a stream that is opened again for as long as there is a connection, if it is the way that fails.
+    pub(super) fn as_long_as_connected() -> Self {
+        Self { persists: true, ..Self::default() }
+    }
+
+    /// Whether it is time to say so.
+    pub(super) fn are_futile(&self) -> bool {
+        self.futile == MAX_FUTILE
+    }
+
+    /// A stream that was or was not acknowledged has broken off after this time: the pause before the next try. `None`:
+    /// that is not worth it.
+    pub(super) fn after(&mut self, error: &Error, was_open: bool, lasted: Duration) -> Option<Duration> {
+        let is_lost = matches!(error.kind(), ErrorKind::Transport | ErrorKind::Timeout);
+        let is_worth = match error.kind() {
+            _ if is_lost => true,
+            // What was let go on before may be again.
+            ErrorKind::Rpc | ErrorKind::PeerMisbehaved => was_open,
+            _ => false,
+        };
+        self.futile = if was_open && lasted >= LASTING { 0 } else { self.futile.saturating_add(1) };
+        if !is_worth || (self.futile >= MAX_FUTILE && !(self.persists && is_lost)) {
+            return None;
+        }
+        let longest = BACK_OFF.saturating_mul(1 << self.futile.min(16)).min(MAX_BACK_OFF);
+        // Not all clients of a server that was away at once.
+        let part = RandomState::new().hash_one(()) % 1000;
+        Some(longest.mul_f64(0.5 + part as f64 / 2000.0))
+    }
+}
+
+/// Listens until that is over, for one listener.
+pub(super) fn listen(
+    hub: &Arc<Hub>,
+    link: &Arc<dyn Link>,
+    timeout: Option<Duration>,
+    inbox: &Arc<Inbox>,
+    over: &Arc<Signal>,
+) {
+    let (hub, own, inbox, over, filter) = (hub.clone(), link.clone(), inbox.clone(), over.clone(), inbox.honoured());
+    link.spawn(Box::pin(async move {
+        let (link, mut tries, mut before) = (own, Tries::default(), false);
+        loop {
+            let is_open = Arc::new(AtomicBool::new(false));
+            let (hears, opens, known) = (inbox.clone(), is_open.clone(), hub.clone());
+            let told: Told = Arc::new(move |method, params| {
+                if let Some(filter) = honoured(method, params.as_ref()) {
+                    opens.store(true, Ordering::Release);
+                    if before {
+                        // What was missed is not known either.
+                        Change::all_of(&filter).for_each(|change| known.learn(change.method(), Some(&change.params())));
+                    }
+                    return hears.acknowledged(filter, before);
+                }
+                known.learn(method, params.as_ref());
+                if let Some(change) = Change::of(method, params.as_ref()) {
+                    hears.push(&change);
+                }
+            });
+            let begun = link.clock().now();
+            let Some(outcome) = over.unless(open(&link, timeout, &filter, told)).await else { return };
+            let Err(error) = outcome else { return inbox.end(Ok(())) };
+            let was_open = is_open.load(Ordering::Acquire);
+            before |= was_open;
+            let lasted = link.clock().now().saturating_sub(begun);
+            // Whoever asks for the first time is told at once.
+            let Some(time) = tries.after(&error, was_open, lasted).filter(|_| before) else {
+                return inbox.end(Err(error));
+            };
+            if over.unless(pause(&hub, &link, time)).await.is_none() {
+                return;
+            }
+        }
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_is_opened_again_so_often() {
+        let mut tries = Tries::default();
+        let lost = Error::new(ErrorKind::Transport, "lost");
+        let first = tries.after(&lost, true, Duration::ZERO).expect("again");
+        assert!((BACK_OFF..=BACK_OFF * 2).contains(&first), "{first:?}");
+        let count = std::iter::from_fn(|| tries.after(&lost, false, Duration::ZERO)).count();
+        assert_eq!(count as u32, MAX_FUTILE - 2);
+        assert!(tries.after(&lost, true, LASTING).is_some(), "it has stayed open");
+        let mut persistent = Tries::as_long_as_connected();
+        let count = (0..100).filter(|_| persistent.after(&lost, false, Duration::ZERO).is_some()).count();
+        assert_eq!(count, 100);
+        let later = persistent.after(&lost, false, Duration::ZERO).expect("again");
+        assert!((MAX_BACK_OFF / 2..=MAX_BACK_OFF).contains(&later), "{later:?}");
+        let refused = Error::rpc(-32601, "no");
+        assert!(persistent.after(&refused, true, Duration::ZERO).is_none());
+        assert!(tries.after(&refused, false, Duration::ZERO).is_none());
+        assert!(tries.after(&refused, true, Duration::ZERO).is_some());
+        assert!(tries.after(&Error::closed("gone"), true, LASTING).is_none());
+    }
+}

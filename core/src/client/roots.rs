@@ -1,0 +1,97 @@
+//! The folders and files that a client lets its servers look at.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use serde_json::{Value, json};
+
+use crate::call::Link;
+use crate::error::{Error, Result};
+use crate::jsonrpc::RawJson;
+use crate::protocol::Input;
+
+/// The folders and files that a server may look at: what `roots/list` answers. A clone is the same list.
+#[derive(Clone, Default)]
+pub struct Roots(Arc<Mutex<RootsState>>);
+
+#[derive(Default)]
+pub(super) struct RootsState {
+    list: Vec<Value>,
+    pub(super) links: Vec<Weak<dyn Link>>,
+}
+
+impl Roots {
+    /// These roots: each a `file://` URI, a path, or `{"uri", "name"?, "_meta"?}`.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) for what is no `file://` URI.
+    pub fn new(roots: impl IntoIterator<Item = Value>) -> Result<Self> {
+        let all = Self::default();
+        all.lock().list = checked(roots)?;
+        Ok(all)
+    }
+
+    /// Has these roots from now on, and tells the servers.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) for what is no `file://` URI.
+    pub fn set(&self, roots: impl IntoIterator<Item = Value>) -> Result<()> {
+        let roots = checked(roots)?;
+        let mut state = self.lock();
+        state.list = roots;
+        let links: Vec<Arc<dyn Link>> = state.links.iter().filter_map(Weak::upgrade).collect();
+        drop(state);
+        for link in links {
+            let (method, params) = ("notifications/roots/list_changed", RawJson::empty_object());
+            link.input(Input::Notify { method, params, related: None });
+        }
+        Ok(())
+    }
+
+    pub(super) fn lock(&self) -> std::sync::MutexGuard<'_, RootsState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn result(&self) -> RawJson {
+        RawJson::from_value(&json!({"roots": self.lock().list}))
+    }
+}
+
+impl std::fmt::Debug for Roots {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Roots").field(&self.lock().list).finish()
+    }
+}
+
+/// Roots as the schema has them.
+///
+/// # Errors
+/// [`Misuse`](crate::ErrorKind::Misuse) for what is no `file://` URI.
+pub(super) fn checked(roots: impl IntoIterator<Item = Value>) -> Result<Vec<Value>> {
+    roots.into_iter().map(root).collect()
+}
+
+/// A root as the schema has it; only files can be roots (specification, roots: "This MUST be a file:// URI").
+fn root(given: Value) -> Result<Value> {
+    let root = match given {
+        Value::String(path) if path.starts_with('/') => json!({"uri": file_uri(&path)}),
+        Value::String(uri) => json!({"uri": uri}),
+        other => other,
+    };
+    match root.get("uri").and_then(Value::as_str) {
+        Some(uri) if uri.starts_with("file://") => Ok(root),
+        _ => Err(Error::misuse(format!("root {root}: \"uri\": expected a file:// URI"))),
+    }
+}
+
+/// The `file://` URI of an absolute path (RFC 8089).
+fn file_uri(path: &str) -> String {
+    let mut uri = String::from("file://");
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {
+            uri.push(char::from(byte));
+        } else {
+            uri.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    uri
+}
