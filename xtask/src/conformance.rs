@@ -11,7 +11,8 @@ use crate::report::{self, Counts};
 use crate::{setup, tool};
 use anyhow::{Context, Result, bail};
 use expected::Expected;
-use judge::{EXTENSIONS, Judged, Verdict, judge};
+pub(crate) use judge::EXTENSIONS;
+use judge::{Judged, Verdict, judge};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -110,7 +111,8 @@ pub(crate) fn run(plan: &Plan, say: &mut dyn FnMut(String)) -> Result<Outcome> {
     let (server, target) = match plan.role {
         Role::Server => {
             report::step(format!("starting the {} fixture server", plan.lang));
-            let (server, url) = serve(&program)?;
+            let extended = plan.legs.iter().any(|leg| leg == EXTENSIONS);
+            let (server, url) = serve(&program, extended)?;
             (Some(server), url)
         }
         Role::Client => (None, program.to_string_lossy().into_owned()),
@@ -142,7 +144,10 @@ fn sum_up(plan: &Plan, expected: &Expected, runs: &[Run], left_out: &[&str]) -> 
         match (run.judged.verdict, expected.reason(plan.lang, &run.leg, &run.scenario)) {
             (Verdict::Passed, None) => counts.passed += 1,
             (Verdict::Passed, Some(_)) => {}
-            (Verdict::NotExercised, _) => counts.skipped += 1,
+            (Verdict::NotExercised, _) => {
+                counts.skipped += 1;
+                remarks.push(format!("not exercised by the suite: {}", run.scenario));
+            }
             (Verdict::Failed, None) => {
                 counts.failed += 1;
                 remarks.push(format!("failed: {} {}: {}", run.leg, run.scenario, run.judged.reason));
@@ -179,9 +184,13 @@ fn grouped(what: &str, reasons: &[&str]) -> Vec<String> {
 }
 
 /// Starts a launcher of the fixed contract on a free port.
-pub(crate) fn serve(program: &std::path::Path) -> Result<(Background, String)> {
+pub(crate) fn serve(program: &std::path::Path, extended: bool) -> Result<(Background, String)> {
     let mut command = tool::command(program);
     command.args(["--http", "127.0.0.1:0"]);
+    if extended {
+        // Extensions are off by default.
+        command.env("EVERYTHING_TASKS", "600");
+    }
     Background::start(command, Duration::from_secs(60), |line| line.strip_prefix("ready ").map(str::to_owned))
 }
 

@@ -15,12 +15,15 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Lines of a difference that are shown.
 const SHOWN: usize = 4;
 
-/// What there is an example of: every `TOPIC.txt`, which says what the example prints.
-fn topics() -> Result<Vec<String>> {
+/// What there is an example of in a language: every `TOPIC.txt`, which says what the example prints. What one language
+/// alone has is beside its programs.
+fn topics(lang: Lang) -> Result<Vec<(String, String)>> {
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(place::root().join(EXAMPLES)).with_context(|| EXAMPLES)? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        found.extend(name.strip_suffix(".txt").map(str::to_owned));
+    for folder in [EXAMPLES.to_owned(), format!("{EXAMPLES}/{lang}")] {
+        for entry in std::fs::read_dir(place::root().join(&folder)).with_context(|| folder.clone())? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            found.extend(name.strip_suffix(".txt").map(|topic| (topic.to_owned(), format!("{folder}/{name}"))));
+        }
     }
     found.sort();
     Ok(found)
@@ -59,9 +62,9 @@ fn command(lang: Lang, topic: &str) -> Command {
 pub(crate) fn run(lang: Lang) -> Result<(Counts, Vec<String>)> {
     let mut counts = Counts::default();
     let mut failures = Vec::new();
-    for topic in topics()? {
+    for (topic, prints) in topics(lang)? {
         report::step(format!("{lang} guides: {topic}"));
-        let expected = std::fs::read_to_string(place::root().join(format!("{EXAMPLES}/{topic}.txt")))?;
+        let expected = std::fs::read_to_string(place::root().join(prints))?;
         let log = place::log(&format!("guides {lang} {topic}"));
         let done = process::run(command(lang, &topic), LIMIT, Some(&log))?;
         let found = if done.ok() { differences(&expected, &done.stdout) } else { vec![done.why()] };
@@ -109,8 +112,8 @@ pub(crate) fn stale() -> Result<Vec<String>> {
         found.extend(dead_links(&page).into_iter().map(|link| format!("{name}: the link {link} leads nowhere")));
         shown.push_str(&page);
     }
-    for topic in topics()? {
-        let files = Lang::ALL.map(|lang| program(lang, &topic));
+    for lang in Lang::ALL {
+        let files: Vec<String> = topics(lang)?.iter().map(|(topic, _)| program(lang, topic)).collect();
         let unseen = files.iter().filter(|f| !shown.contains(&mark(f)));
         found.extend(unseen.map(|f| format!("{f}: no page of {PAGES} shows it")));
     }

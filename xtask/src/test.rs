@@ -113,7 +113,9 @@ fn jobs(lang: Lang, first: bool) -> Vec<Job> {
         let name = format!("{lang} conformance {}", role.name());
         Job { name: name.clone(), what: Box::new(move || run_call(&name, || suite(lang, role, !first))) }
     });
-    [quickstart, examples].into_iter().chain(steps).chain(suites).collect()
+    let name = format!("{lang} conformance extensions");
+    let extensions = Job { name: name.clone(), what: Box::new(move || run_call(&name, || suite_of_extensions(lang))) };
+    [quickstart, examples].into_iter().chain(steps).chain(suites).chain([extensions]).collect()
 }
 
 /// A step that may run beside others.
@@ -172,11 +174,20 @@ fn guides_of(lang: Lang) -> Result<Read> {
     Ok(Read { counts, failures, skips: Vec::new() })
 }
 
+/// Of the official suite what it has for the extensions that there are.
+fn suite_of_extensions(lang: Lang) -> Result<Read> {
+    let (legs, filter) = (vec![conformance::EXTENSIONS.to_owned()], Some("tasks-".to_owned()));
+    read_suite(&Plan { lang, role: Role::Server, legs, filter, skip_expected: false })
+}
+
 /// The official suite on all its dated legs.
 fn suite(lang: Lang, role: Role, skip_expected: bool) -> Result<Read> {
     let legs = conformance::REVISIONS.map(str::to_owned).to_vec();
-    let plan = Plan { lang, role, legs, filter: None, skip_expected };
-    let outcome = conformance::run(&plan, &mut |_| {})?;
+    read_suite(&Plan { lang, role, legs, filter: None, skip_expected })
+}
+
+fn read_suite(plan: &Plan) -> Result<Read> {
+    let outcome = conformance::run(plan, &mut |_| {})?;
     let (failures, skips) =
         outcome.remarks.into_iter().partition(|r| r.starts_with("failed:") || r.starts_with("stale"));
     Ok(Read { counts: outcome.counts, failures, skips })

@@ -21,6 +21,7 @@ pub mod proxy;
 pub mod replay;
 pub mod report;
 pub mod script;
+pub mod stateless;
 pub mod wire;
 
 /// What went wrong, in words for the report.

@@ -5,19 +5,20 @@ use contract::options::Options;
 use contract::proxy;
 use contract::replay::{self, BAD};
 use contract::report::Report;
-use contract::{Outcome, bad, cases, coverage, launchers, leaks, peer};
+use contract::{Outcome, bad, cases, coverage, launchers, leaks, peer, stateless};
 use std::process::ExitCode;
 
 const USAGE: &str =
-    "contract transcripts|bad-input|launchers|leaks|cases|cuts --lang rust|python|node|swift [--transport stdio|http]
+    "contract transcripts|bad-input|launchers|leaks|cases|cuts|stateless --lang rust|python|node|swift [--transport stdio|http]
          [--only GLOB] [--server COMMAND] [--timeout SECONDS] [--verbose]
   transcripts   replay tests/transcripts against the fixture server
   bad-input     tests/transcripts/bad and broken HTTP: an error each, and life goes on
   launchers     servers start with a ready line and end on EOF and SIGTERM
-  leaks         [--calls N --cancels N --sessions N --rounds N --kills N --orphans N]
+  leaks         [--calls N --cancels N --sessions N --rounds N --kills N --streams N --tasks N --orphans N]
   cases         tests/cases against a runner of the language [--against LANG]
   cuts          the cases with a proxy that breaks connections: the language's client with a server
                 in Rust, a client in Rust with the language's server
+  stateless     [--requests N] two processes with one secret, every request to the other of them
 contract coverage [write]
   tests/requirements.yaml: every requirement proved in every language, or a reason; docs/parity.md says the same
 contract peer SCRIPT --stdio | --http HOST:PORT
@@ -39,8 +40,9 @@ fn main() -> ExitCode {
 
 fn dispatch(command: &str, arguments: impl Iterator<Item = String>) -> Outcome<ExitCode> {
     let own: &[&str] = match command {
-        "leaks" => &["calls", "cancels", "sessions", "rounds", "kills", "orphans"],
+        "leaks" => &["calls", "cancels", "sessions", "rounds", "kills", "streams", "tasks", "orphans"],
         "cases" => &["against"],
+        "stateless" => &["requests"],
         "peer" => return peer::main(arguments),
         "proxy" => return proxy::main(arguments),
         "victim" => return leaks::victim::main(arguments),
@@ -56,6 +58,7 @@ fn dispatch(command: &str, arguments: impl Iterator<Item = String>) -> Outcome<E
         "leaks" => leaks::run(&options, &mut report)?,
         "cases" => cases::run(&options, &mut report)?,
         "cuts" => cases::run_cuts(&options, &mut report)?,
+        "stateless" => stateless::run(&options, &mut report)?,
         _ => coverage::run(&options, &mut report)?,
     }
     Ok(report.finish())

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
 /// The leg of the scenarios that belong to no revision.
-pub(super) const EXTENSIONS: &str = "ext";
+pub(crate) const EXTENSIONS: &str = "ext";
 /// Says only that some message was well-formed, not that the scenario's own requirement was reached.
 const ENVELOPE: &str = "wire-schema-valid";
 

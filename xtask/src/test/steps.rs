@@ -56,6 +56,7 @@ fn rust() -> Vec<Step> {
     vec![
         check("rust format", &["fmt", "--all", "--check"], 2),
         check("rust format of benches", &["fmt", "--all", "--check", "--manifest-path", "benches/Cargo.toml"], 2),
+        check("rust format of fuzz targets", &["fmt", "--check", "--manifest-path", "core/fuzz/Cargo.toml"], 2),
         check("rust format of peers", &["fmt", "--check", "--manifest-path", "tests/interop/rmcp/Cargo.toml"], 2),
         check("rust clippy", &["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"], 20),
         step("rust cargo test", tests, 30, Reader::Cargo),
@@ -177,7 +178,7 @@ pub(super) fn shared() -> Vec<Step> {
 /// The contract against a language's fixture server and clients.
 pub(super) fn contract(lang: Lang) -> Vec<Step> {
     let name = lang.name();
-    ["transcripts", "bad-input", "launchers", "cases", "cuts", "leaks"]
+    ["transcripts", "bad-input", "launchers", "cases", "cuts", "stateless", "leaks"]
         .into_iter()
         .map(|what| step(&format!("{name} contract {what}"), suite(&[what, "--lang", name]), 10, Reader::Own))
         .collect()

@@ -19,7 +19,15 @@ function failure(error, signal) {
 }
 
 /** Cases have seconds and snake_case; this language has milliseconds and camelCase. */
-const DURATIONS = new Set(["request_timeout", "probe_timeout", "shutdown_grace", "timeout", "max_timeout"]);
+const DURATIONS = new Set([
+  "request_timeout",
+  "probe_timeout",
+  "shutdown_grace",
+  "ping_interval",
+  "ping_timeout",
+  "timeout",
+  "max_timeout",
+]);
 const ours = (options) =>
   Object.fromEntries(
     Object.entries(options).map(([name, value]) => [
@@ -34,6 +42,7 @@ const info = (key, client) => ({
   serverInfo: client.serverInfo,
   capabilities: client.capabilities,
   instructions: client.instructions,
+  initializeResult: client.initializeResult,
   sessionId: client.sessionId,
   notifications: notifications.get(key),
   asked: questions.get(key),
@@ -63,6 +72,13 @@ const LISTS = {
   prompts: (client) => client.listPrompts(),
 };
 
+const PAGES = {
+  tools: (client, cursor) => client.listToolsPage(cursor),
+  resources: (client, cursor) => client.listResourcesPage(cursor),
+  resource_templates: (client, cursor) => client.listResourceTemplatesPage(cursor),
+  prompts: (client, cursor) => client.listPromptsPage(cursor),
+};
+
 const commands = {
   async connect({ client: key, target, options, answers = {} }) {
     const heard = [];
@@ -88,16 +104,21 @@ const commands = {
   info: ({ client: key }) => info(key, clients.get(key)),
   list_tools: ({ client: key }) => clients.get(key).listTools(),
   list_tools_page: ({ client: key, cursor }) => clients.get(key).listToolsPage(cursor),
-  async call_tool({ id, client: key, name, arguments: args, timeout, max_timeout, meta, progress }, signal) {
+  async call_tool({ id, client: key, name, arguments: args, timeout, max_timeout, meta, progress, whole }, signal) {
     const options = { signal, ...(meta && { meta }), ...ours({ ...(max_timeout && { max_timeout }) }) };
     if (timeout !== undefined) Object.assign(options, ours({ timeout }));
     if (progress) options.onProgress = (progress) => say({ id, progress });
     const result = await clients.get(key).callTool(name, args, options);
+    if (whole) return result.raw;
     const { text, structured, isError, content, meta: resultMeta } = result;
     return { text, structured, is_error: isError, content, meta: resultMeta };
   },
   list: ({ client: key, what }) => LISTS[what](clients.get(key)),
-  read_resource: async ({ client: key, uri }) => (await clients.get(key).readResource(uri)).raw.contents,
+  list_page: ({ client: key, what, cursor }) => PAGES[what](clients.get(key), cursor),
+  async read_resource({ client: key, uri, whole }) {
+    const { raw } = await clients.get(key).readResource(uri);
+    return whole ? raw : raw.contents;
+  },
   async subscribe({ client: key, uri }) {
     await clients.get(key).subscribe(uri);
     return {};
@@ -107,9 +128,10 @@ const commands = {
     return {};
   },
   get_prompt: ({ client: key, name, arguments: args }) => clients.get(key).getPrompt(name, args),
-  complete({ client: key, prompt, template, argument, value, context }) {
+  async complete({ client: key, prompt, template, argument, value, context, whole }) {
     const ref = prompt ? { type: "ref/prompt", name: prompt } : { type: "ref/resource", uri: template };
-    return clients.get(key).complete(ref, argument, value, context);
+    const found = await clients.get(key).complete(ref, argument, value, context);
+    return whole ? found.raw : found;
   },
   async set_log_level({ client: key, level }) {
     await clients.get(key).setLogLevel(level);
@@ -119,6 +141,11 @@ const commands = {
     clients.get(key).setRoots(roots);
     return {};
   },
+  roots_changed({ client: key }) {
+    clients.get(key).rootsChanged();
+    return {};
+  },
+  wait_for_task: ({ client: key, task }) => clients.get(key).task(task).wait(),
   async ping({ client: key }) {
     await clients.get(key).ping();
     return {};

@@ -66,8 +66,19 @@ async def listed(client: tricorn.AsyncClient, command: Json) -> Any:
     return [prompt.raw for prompt in await client.list_prompts()]
 
 
+async def list_page(client: tricorn.AsyncClient, command: Json) -> Any:
+    pages = {
+        "tools": client.list_tools_page,
+        "resources": client.list_resources_page,
+        "resource_templates": client.list_resource_templates_page,
+        "prompts": client.list_prompts_page,
+    }
+    return (await pages[command["what"]](command.get("cursor"))).raw
+
+
 async def read_resource(client: tricorn.AsyncClient, command: Json) -> Any:
-    return (await client.read_resource(command["uri"])).raw["contents"]
+    raw = (await client.read_resource(command["uri"])).raw
+    return raw if command.get("whole") else raw["contents"]
 
 
 async def subscribe(client: tricorn.AsyncClient, command: Json) -> Any:
@@ -87,11 +98,22 @@ async def get_prompt(client: tricorn.AsyncClient, command: Json) -> Any:
 async def complete(client: tricorn.AsyncClient, command: Json) -> Any:
     ref = command.get("prompt") or command["template"]
     found = await client.complete(ref, command["argument"], command["value"], command.get("context"))
+    if command.get("whole"):
+        return found.raw
     return known({"values": found.values, "total": found.total, "hasMore": found.has_more})
 
 
 async def set_log_level(client: tricorn.AsyncClient, command: Json) -> Any:
     await client.set_log_level(command["level"])
+    return {}
+
+
+async def wait_for_task(client: tricorn.AsyncClient, command: Json) -> Any:
+    return (await client.task(command["task"]).wait()).raw
+
+
+async def roots_changed(client: tricorn.AsyncClient, command: Json) -> Any:
+    client.roots_changed()
     return {}
 
 
@@ -102,6 +124,7 @@ async def set_roots(client: tricorn.AsyncClient, command: Json) -> Any:
 
 FEATURES = {
     "list": listed,
+    "list_page": list_page,
     "read_resource": read_resource,
     "subscribe": subscribe,
     "unsubscribe": unsubscribe,
@@ -109,6 +132,8 @@ FEATURES = {
     "complete": complete,
     "set_log_level": set_log_level,
     "set_roots": set_roots,
+    "roots_changed": roots_changed,
+    "wait_for_task": wait_for_task,
 }
 
 
@@ -190,6 +215,7 @@ class Runner:
             "serverInfo": None if info is None else {"name": info.name, "version": info.version},
             "capabilities": client.capabilities,
             "instructions": client.instructions,
+            "initializeResult": client.initialize_result,
             "sessionId": client.session_id,
             "notifications": self.notifications[key],
             "asked": self.asked[key],
@@ -206,6 +232,8 @@ class Runner:
 
             options["on_progress"] = report
         result = await client.call_tool(command["name"], command.get("arguments"), **options)
+        if command.get("whole"):
+            return result.raw
         answer: Json = {
             "text": result.text,
             "is_error": result.is_error,

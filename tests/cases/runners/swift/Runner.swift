@@ -71,6 +71,7 @@ actor Runner {
             return [:]
         case "info": return await info(key, try client(key))
         case "list_tools": return .array(try await client(key).listTools().map(\.json))
+        case "list_page": return try await page(try client(key), command)
         case "list_tools_page": return try await client(key).listToolsPage(cursor: command["cursor"]?.stringValue).json
         case "call_tool": return try await call(id, try client(key), command)
         case "ping":
@@ -87,6 +88,7 @@ actor Runner {
 
     private func feature(_ name: String, _ client: Client, _ command: JSONValue) async throws -> JSONValue {
         func text(_ name: String) -> String { command[name]?.stringValue ?? "" }
+        let whole = command["whole"] == true
         switch name {
         case "list":
             switch text("what") {
@@ -94,22 +96,36 @@ actor Runner {
             case "resource_templates": return .array(try await client.listResourceTemplates().map(\.json))
             default: return .array(try await client.listPrompts().map(\.json))
             }
-        case "read_resource": return try await client.readResource(text("uri")).json["contents"] ?? nil
+        case "read_resource":
+            let read = try await client.readResource(text("uri")).json
+            return whole ? read : read["contents"] ?? nil
         case "subscribe": try await client.subscribe(text("uri"))
         case "unsubscribe": try await client.unsubscribe(text("uri"))
         case "get_prompt":
             return try await client.getPrompt(text("name"), texts(command["arguments"]?.objectValue ?? [:])).json
         case "complete":
             let template = command["template"]?.stringValue.map(CompletionReference.resource)
-            return try await client.complete(
+            let found = try await client.complete(
                 template ?? .prompt(text("prompt")), argument: text("argument"), value: text("value"),
-                arguments: texts(command["context"]?.objectValue ?? [:])
-            ).json
+                arguments: texts(command["context"]?.objectValue ?? [:]))
+            return whole ? found.json : found.completion.json
         case "set_log_level": try await client.setLogLevel(.init(rawValue: text("level")) ?? .info)
+        case "roots_changed": try client.rootsChanged()
+        case "wait_for_task": return try await client.task(text("task")).wait().json
         case "set_roots": try client.setRoots(roots(command["roots"]))
         default: throw ToolError("what is \(name)?")
         }
         return [:]
+    }
+
+    private func page(_ client: Client, _ command: JSONValue) async throws -> JSONValue {
+        let cursor = command["cursor"]?.stringValue
+        switch command["what"] {
+        case "tools": return try await client.listToolsPage(cursor: cursor).json
+        case "resources": return try await client.listResourcesPage(cursor: cursor).json
+        case "resource_templates": return try await client.listResourceTemplatesPage(cursor: cursor).json
+        default: return try await client.listPromptsPage(cursor: cursor).json
+        }
     }
 
     private func roots(_ list: JSONValue?) -> [Root] {
@@ -194,12 +210,15 @@ actor Runner {
             case "revision": options.revision = value.stringValue
             case "request_timeout": options.requestTimeout = seconds(value)
             case "probe_timeout": options.probeTimeout = seconds(value)
+            case "ping_interval": options.pingInterval = seconds(value)
+            case "ping_timeout": options.pingTimeout = seconds(value)
             case "shutdown_grace": options.shutdownGrace = seconds(value)
             case "max_message_bytes": options.maxMessageBytes = value.intValue
             case "max_nesting": options.maxNesting = value.intValue
             case "max_in_flight": options.maxInFlight = value.intValue
             case "headers": options.headers = value.objectValue.map(texts)
             case "capabilities": options.capabilities = value
+            case "tasks": options.tasks = TaskOptions()
             default: throw TricornError.misuse("unknown option \"\(name)\"")
             }
         }
@@ -218,6 +237,7 @@ actor Runner {
             ("protocolVersion", .string(client.protocolVersion)), ("era", .string(client.era)),
             ("serverInfo", client.serverInfo), ("capabilities", client.capabilities),
             ("instructions", client.instructions.map(JSONValue.string)),
+            ("initializeResult", client.initializeResult),
             ("sessionId", client.sessionID.map(JSONValue.string)), ("notifications", .array(heard[key] ?? [])),
             ("asked", .array(questions)),
         ])
@@ -242,6 +262,7 @@ actor Runner {
         let result = try await client.callTool(name, arguments, options, meta: command["meta"])
         report.finish()
         await reported
+        if command["whole"] == true { return result.json ?? nil }
         return known([
             ("text", .string(result.text)), ("is_error", .bool(result.isError)), ("content", result.json?["content"]),
             ("meta", result.meta ?? [:]), ("structured", result.structured),

@@ -61,12 +61,13 @@ impl Step {
 }
 
 /// The commands of the steps; `wait` and `progress` never reach the runner.
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 24] = [
     "connect",
     "info",
     "list_tools",
     "list_tools_page",
     "list",
+    "list_page",
     "call_tool",
     "read_resource",
     "subscribe",
@@ -75,6 +76,8 @@ const COMMANDS: [&str; 21] = [
     "complete",
     "set_log_level",
     "set_roots",
+    "roots_changed",
+    "wait_for_task",
     "ping",
     "request",
     "notify",

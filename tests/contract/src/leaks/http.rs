@@ -57,7 +57,7 @@ impl Client {
         Ok(client)
     }
 
-    fn send(&mut self, method: &str, params: Value, asks: bool) -> Outcome<Exchange> {
+    pub(crate) fn send(&mut self, method: &str, params: Value, asks: bool) -> Outcome<Exchange> {
         let mut message = json!({"method": method, "params": params});
         if asks {
             self.last += 1;
@@ -82,7 +82,7 @@ impl Client {
         Exchange::start(connection, &request, &self.endpoint.authority)
     }
 
-    fn done(&mut self, mut exchange: Exchange) -> Outcome {
+    pub(crate) fn done(&mut self, mut exchange: Exchange) -> Outcome {
         if let Some(message) = exchange.next(self.limit)? {
             return Err(format!("a message nobody expected: {}", crate::pattern::brief(&message)));
         }
@@ -256,7 +256,57 @@ pub(super) fn apply(server: &Listening, load: Load, limit: Duration, tell: impl 
         .map_err(|reason| format!("the mix: {reason}"))?;
     tell("rounds of the mix");
     spread(load.kills, |_, modern, count| victim::kill(&server.url, modern, count))
-        .map_err(|reason| format!("killed clients: {reason}"))
+        .map_err(|reason| format!("killed clients: {reason}"))?;
+    tell("killed clients");
+    spread(load.streams, |_, _, count| streams(&server.endpoint, count, limit))
+        .map_err(|reason| format!("listen streams: {reason}"))?;
+    tell("abandoned listen streams");
+    spread(load.tasks, |_, _, count| tasks(&server.endpoint, count, limit))
+        .map_err(|reason| format!("forgotten tasks: {reason}"))
+}
+
+/// Listen streams that are left without a word, so many at a time.
+fn streams(endpoint: &Endpoint, count: usize, limit: Duration) -> Outcome {
+    const AT_A_TIME: usize = 20;
+    let mut open = Vec::with_capacity(AT_A_TIME);
+    let mut client = Client::open(endpoint, true, limit)?;
+    for _ in 0..count {
+        let filter = json!({"toolsListChanged": true, "resourceSubscriptions": ["test://watched-resource"]});
+        let mut stream = client.send("subscriptions/listen", json!({"notifications": filter}), true)?;
+        let first = stream.next(limit)?.ok_or("the stream ended")?;
+        if first["method"] != "notifications/subscriptions/acknowledged" {
+            return Err(format!("not acknowledged: {}", crate::pattern::brief(&first)));
+        }
+        open.push(stream);
+        if open.len() == AT_A_TIME {
+            open.drain(..).for_each(Exchange::close);
+        }
+    }
+    open.into_iter().for_each(Exchange::close);
+    Ok(())
+}
+
+/// Tasks that nobody looks at: one half works for ten minutes, the other waits for an answer.
+fn tasks(endpoint: &Endpoint, count: usize, limit: Duration) -> Outcome {
+    let mut client = Client::open(endpoint, true, limit)?;
+    for number in 0..count {
+        let (name, arguments) = match number % 2 {
+            0 => ("slow", json!({"ms": 600_000})),
+            _ => ("confirm_delete", json!({"filename": "x"})),
+        };
+        let capabilities = json!({"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}});
+        let meta = json!({"io.modelcontextprotocol/clientCapabilities": capabilities});
+        let params = json!({"name": name, "arguments": arguments, "_meta": meta});
+        let mut exchange = client.send("tools/call", params, true)?;
+        let answer = exchange.next(limit)?.ok_or("the call was not answered")?;
+        client.done(exchange)?;
+        // As many as there may be are there already, and go in their time.
+        let full = answer["error"]["message"].as_str().is_some_and(|message| message.contains("max_tasks"));
+        if !full && answer["result"]["resultType"] != "task" {
+            return Err(format!("no task: {}", crate::pattern::brief(&answer)));
+        }
+    }
+    Ok(())
 }
 
 /// Share `total` among the workers: worker number, era, count.

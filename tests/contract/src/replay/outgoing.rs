@@ -108,6 +108,7 @@ pub fn headers(
         let key = match method {
             "tools/call" | "prompts/get" => "name",
             "resources/read" => "uri",
+            "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
             _ => return headers,
         };
         if let Some(name) = message

@@ -147,6 +147,7 @@ fn info(client: &Client, heard: &Heard) -> Value {
     if let Some(instructions) = client.instructions() {
         facts["instructions"] = instructions.into();
     }
+    facts["initializeResult"] = read(client.initialize_result());
     if let Some(session) = client.session_id() {
         facts["sessionId"] = session.into();
     }
@@ -195,6 +196,11 @@ impl Runner {
                 json!({})
             }
             "metrics" => json!({"awaited": client.awaited()}),
+            "roots_changed" => client.roots_changed().map(|()| json!({}))?,
+            "wait_for_task" => {
+                let task = client.task(command["task"].as_str().unwrap_or_default()).wait().await?;
+                serde_json::to_value(task).unwrap_or_default()
+            }
             "set_roots" => {
                 let roots = roots.ok_or_else(|| Error::misuse("a client without roots"))?;
                 roots.set(command["roots"].as_array().cloned().unwrap_or_default())?;
@@ -234,6 +240,7 @@ impl Runner {
 
 async fn feature(client: &Client, name: &str, command: &Value) -> Result<Value> {
     let text = |name: &str| command[name].as_str().unwrap_or_default();
+    let whole = command["whole"] == true;
     Ok(match name {
         "list" => {
             let all = match text("what") {
@@ -243,7 +250,11 @@ async fn feature(client: &Client, name: &str, command: &Value) -> Result<Value> 
             };
             all.into_iter().map(Value::Object).collect()
         }
-        "read_resource" => client.read_resource(text("uri")).await?.into_iter().map(Value::Object).collect(),
+        "list_page" => list_page(client, text("what"), command["cursor"].as_str()).await?,
+        "read_resource" => {
+            let read = client.read_resource(text("uri")).await?;
+            if whole { json!(read) } else { json!(read.contents) }
+        }
         "subscribe" => client.subscribe(text("uri")).await.map(|()| json!({}))?,
         "unsubscribe" => client.unsubscribe(text("uri")).await.map(|()| json!({}))?,
         "get_prompt" => Value::Object(client.get_prompt(text("name"), &command["arguments"]).await?),
@@ -253,7 +264,8 @@ async fn feature(client: &Client, name: &str, command: &Value) -> Result<Value> 
                 None => (Kind::Prompt, text("prompt")),
             };
             let context = command["context"].as_object();
-            Value::Object(client.complete(kind, of, text("argument"), text("value"), context).await?)
+            let found = client.complete(kind, of, text("argument"), text("value"), context).await?;
+            if whole { json!(found) } else { json!(found.completion) }
         }
         "set_log_level" => {
             let known = LEVELS.into_iter().find(|level| json!(level) == command["level"]);
@@ -262,6 +274,24 @@ async fn feature(client: &Client, name: &str, command: &Value) -> Result<Value> 
         }
         other => return Err(Error::misuse(format!("what is {other:?}?"))),
     })
+}
+
+/// A page with all its members.
+async fn list_page(client: &Client, what: &str, cursor: Option<&str>) -> Result<Value> {
+    let kinds = [
+        ("tools", "tools", Kind::Tool),
+        ("resources", "resources", Kind::Resource),
+        ("resource_templates", "resourceTemplates", Kind::ResourceTemplate),
+        ("prompts", "prompts", Kind::Prompt),
+    ];
+    let known = kinds.into_iter().find(|(name, ..)| *name == what);
+    let (_, member, kind) = known.ok_or_else(|| Error::misuse("no such list"))?;
+    let page = client.page(kind, cursor, &CallOptions::new()).await?;
+    let mut all = page.extra;
+    all.insert(member.to_owned(), json!(page.entries));
+    all.extend(page.next_cursor.map(|cursor| ("nextCursor".to_owned(), cursor.into())));
+    all.extend(page.meta.map(|meta| ("_meta".to_owned(), meta.into())));
+    Ok(all.into())
 }
 
 async fn call_tool(client: &Client, command: &Value) -> Result<Value> {
@@ -283,6 +313,9 @@ async fn call_tool(client: &Client, command: &Value) -> Result<Value> {
     }
     let arguments = command.get("arguments").cloned().unwrap_or_else(|| json!({}));
     let result = client.call_tool_with(name, &arguments, &options).await?;
+    if command["whole"] == true {
+        return Ok(json!(result));
+    }
     let mut answer = Map::new();
     answer.insert("text".into(), result.text().into());
     answer.insert("is_error".into(), result.is_error.into());

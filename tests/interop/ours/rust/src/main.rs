@@ -111,7 +111,7 @@ async fn perform(client: &Client, heard: &Heard, step: &Value) -> Result<Value> 
         "templates" => names(client.list_resource_templates().await?, "uriTemplate"),
         "prompts" => names(client.list_prompts().await?, "name"),
         "call" => call(client, step).await?,
-        "read" => client.read_resource(&text(step, "uri")).await?.into_iter().next().map(Value::Object).into(),
+        "read" => json!(client.read_resource(&text(step, "uri")).await?.contents.first()),
         "prompt" => {
             let result = client.get_prompt(&text(step, "name"), &step["arguments"]).await?;
             let message = &Value::Object(result)["messages"][0];
@@ -119,7 +119,7 @@ async fn perform(client: &Client, heard: &Heard, step: &Value) -> Result<Value> 
         }
         "complete" => {
             let (prompt, argument, value) = (text(step, "prompt"), text(step, "argument"), text(step, "value"));
-            Value::Object(client.complete(Kind::Prompt, &prompt, &argument, &value, None).await?)
+            json!(client.complete(Kind::Prompt, &prompt, &argument, &value, None).await?.completion)
         }
         "subscribe" => client.subscribe(&text(step, "uri")).await.map(|()| json!({}))?,
         "unsubscribe" => client.unsubscribe(&text(step, "uri")).await.map(|()| json!({}))?,
