@@ -83,11 +83,49 @@ impl Client {
         })
     }
 
+    /// Somebody hears of notifications: they bring the changes of lists in every revision.
+    fn hear_changes(&self) -> PyResult<()> {
+        guarded(|| {
+            self.inner.get()?.hear_changes();
+            Ok(())
+        })
+    }
+
+    /// Listens to what a `SubscriptionFilter` (JSON) asks for, under a number; `op` settles with what is told of.
+    fn listen(&self, op: u64, listener: u64, filter: &str) -> PyResult<()> {
+        guarded(|| {
+            self.inner.get()?.listen(op, listener, filter);
+            Ok(())
+        })
+    }
+
+    /// Takes the next change; `op` settles with it, or with `null` after the last one.
+    fn next_change(&self, op: u64, listener: u64) -> PyResult<()> {
+        guarded(|| {
+            self.inner.get()?.next_change(op, listener);
+            Ok(())
+        })
+    }
+
+    /// No longer listens.
+    fn end_listening(&self, py: Python<'_>, listener: u64) -> PyResult<()> {
+        guarded(|| {
+            let client = self.inner.get()?;
+            py.detach(|| client.end_listening(listener));
+            Ok(())
+        })
+    }
+
     /// Sends a notification.
     #[pyo3(signature = (method, params=None))]
     fn notify(&self, method: &str, params: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let params = params.map(json).transpose()?;
         guarded(|| checked(self.inner.get()?.notify(method, params)))
+    }
+
+    /// The id of the legacy HTTP session as it is now.
+    fn session_id(&self) -> PyResult<Option<String>> {
+        guarded(|| Ok(self.inner.get()?.session_id()))
     }
 
     /// Closes gracefully; `op` settles when the peer is gone.

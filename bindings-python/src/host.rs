@@ -18,7 +18,7 @@ use crate::local::{Local, guarded};
 const ROUNDS: usize = 2;
 
 /// The kinds of error that have no code.
-const KINDS: [ErrorKind; 8] = [
+const KINDS: [ErrorKind; 9] = [
     ErrorKind::PeerMisbehaved,
     ErrorKind::Unsupported,
     ErrorKind::Timeout,
@@ -27,6 +27,7 @@ const KINDS: [ErrorKind; 8] = [
     ErrorKind::Transport,
     ErrorKind::Auth,
     ErrorKind::Misuse,
+    ErrorKind::InputRequired,
 ];
 
 /// The readable end wakes the event loop; writing needs no interpreter.
@@ -256,6 +257,29 @@ impl Bridge {
         self.answer(key, Answer::Error(error))
     }
 
+    /// Answers a call with what its client has to answer first: `{"inputRequests"?, "state"?}`.
+    fn input_required(&self, key: u64, required: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let required = json(required)?;
+        self.answer(key, Answer::InputRequired(required))
+    }
+
+    /// What came of the last round of a running call that its handler asked by hand: `{"inputResponses", "state"?}`; None
+    /// when the call is over.
+    fn input<'py>(&self, py: Python<'py>, key: u64) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        guarded(|| Ok(error::checked(self.inner.get()?.input(key))?.map(|input| PyBytes::new(py, input.bytes()))))
+    }
+
+    /// The result of a step that was done in an earlier round of a running call.
+    fn step<'py>(&self, py: Python<'py>, key: u64, name: &str) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        guarded(|| Ok(error::checked(self.inner.get()?.step(key, name))?.map(|done| PyBytes::new(py, done.bytes()))))
+    }
+
+    /// A step of a running call is done.
+    fn stepped(&self, key: u64, name: &str, result: &Bound<'_, PyAny>) -> PyResult<()> {
+        let result = json(result)?;
+        guarded(|| error::checked(self.inner.get()?.stepped(key, name, result)))
+    }
+
     /// Goes on with the request that middleware was called about, with other parameters where some are given; `op`
     /// settles with the result object.
     #[pyo3(signature = (key, op, params=None))]
@@ -281,6 +305,11 @@ impl Bridge {
     /// Says what a running call is doing, for who looks at its task; False when the call is over.
     fn set_status(&self, key: u64, message: &str) -> PyResult<bool> {
         guarded(|| Ok(self.inner.get()?.set_status(key, message)))
+    }
+
+    /// Lets a running call go on as a task; False when its client takes none, or the server has none.
+    fn run_as_task(&self, key: u64) -> PyResult<bool> {
+        guarded(|| error::checked(self.inner.get()?.run_as_task(key)))
     }
 
     /// Sends a log message of a running call; False when the client's level filters it out.

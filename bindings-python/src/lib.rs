@@ -25,6 +25,12 @@ fn check_form(schema: &Bound<'_, PyAny>) -> PyResult<()> {
     error::checked(tricorn::bridge::check_form(&host::json(schema)?))
 }
 
+/// Raises what is wrong with the pages that a user is to visit.
+#[pyfunction]
+fn check_pages(pages: &Bound<'_, PyAny>) -> PyResult<()> {
+    error::checked(tricorn::bridge::check_pages(&host::json(pages)?))
+}
+
 /// Whether a client may load an icon's `src`: an `https:` URL with a host, or `data:image/...`.
 ///
 /// It says nothing of the rest of a client's duties: no credentials, no redirects elsewhere, a limit of size, no
@@ -41,8 +47,8 @@ mod _core {
 
     #[pymodule_export]
     use super::{
-        check_form, client::Client, group::ClientGroup, host::Bridge, http::HttpEndpoint, is_safe_icon, server::Server,
-        version,
+        check_form, check_pages, client::Client, group::ClientGroup, host::Bridge, http::HttpEndpoint, is_safe_icon,
+        server::Server, version,
     };
 
     #[pymodule_init]

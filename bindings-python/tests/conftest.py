@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import queue
@@ -259,3 +260,81 @@ class Heard:
 @pytest.fixture
 def heard() -> Heard:
     return Heard()
+
+
+# -- rounds of questions
+
+REVISIONS = ["2025-06-18", "2025-11-25", "2026-07-28"]
+MODERN = REVISIONS[-1]
+
+
+@pytest.fixture(params=REVISIONS)
+def revision(request: pytest.FixtureRequest) -> str:
+    revision: str = request.param
+    return revision
+
+
+class User:
+    """Answers every form with the message it is asked by, and keeps the messages."""
+
+    def __init__(self, content: Callable[[str], Any] = lambda message: {"value": message}) -> None:
+        self.content = content
+        self.asked: list[str] = []
+
+    async def __call__(self, message: str) -> Any:
+        self.asked.append(message)
+        return self.content(message)
+
+
+@pytest.fixture
+def failures(app: Server) -> list[Exception]:
+    """What the server's `on_error` hears."""
+    heard: list[Exception] = []
+    app._host.on_error = lambda error, _: heard.append(error)
+    return heard
+
+
+@pytest.fixture
+def quiet(caplog: pytest.LogCaptureFixture) -> Any:
+    """Nothing is written to any log, and nothing is kept."""
+    yield
+    gc.collect()  # that is when asyncio tells of exceptions that nobody looked at
+    assert not [*caplog.get_records("call"), *caplog.records]
+
+
+async def called(app: Server, revision: str, user: User | None = None, name: str = "tool", **options: Any) -> str:
+    async with testing.connect(app, revision=revision, elicitation=user, **options) as client:
+        result = await client.call_tool(name)
+    assert not result.is_error, result.text
+    assert not app._host.asked
+    assert not app._host.running
+    return result.text
+
+
+# -- changes
+
+
+def full(app: Server) -> Server:
+    """One of everything."""
+    app.add_tool(lambda: "t", name="t")
+    app.add_resource("a://one", "1")
+    app.add_resource("a://many/{n}", lambda n: n)
+    app.add_prompt(lambda: "p", name="p")
+    return app
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async def wait() -> None:
+        while not is_so():  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+
+    await asyncio.wait_for(wait(), PATIENCE)
+
+
+def gauges(app: Server) -> tuple[int, int]:
+    metrics = app.metrics()
+    return metrics["listeners"], metrics["in_flight"]
+
+
+async def idle(app: Server) -> None:
+    await until(lambda: gauges(app) == (0, 0))

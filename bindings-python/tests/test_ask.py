@@ -183,6 +183,15 @@ async def test_a_server_hears_that_roots_have_changed() -> None:
     async with testing.connect(app, revision=LEGACY, roots=["/a"]) as client:
         client.set_roots(["/b"])
         assert await asyncio.wait_for(heard.get(), 20) == (["/b"], "state")
+    paths = ["/c"]
+    async with testing.connect(app, revision=LEGACY, roots=lambda: paths) as client:
+        paths[:] = ["/d"]
+        client.roots_changed()
+        assert await asyncio.wait_for(heard.get(), 20) == (["/d"], "state")
+    async with testing.connect(app, revision=LEGACY) as client:
+        with pytest.raises(MisuseError, match=r"roots\.listChanged"):
+            client.roots_changed()
+    assert heard.empty()
 
 
 # -- what goes wrong

@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 import os
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -98,8 +99,12 @@ async def test_targets_that_cannot_be_reached() -> None:
         await connect("http://127.0.0.1:1/mcp")
     with pytest.raises(TransportError):
         await connect(["/nonexistent/program"])
-    with pytest.raises(MisuseError):
-        connect([])
+    for nothing in ([], 123, None, b"server", object()):
+        with pytest.raises(MisuseError, match=re.escape(f"cannot connect to {nothing!r}: expected a URL")):
+            connect(nothing)  # type: ignore[arg-type]
+    for text, scheme in (("htps://x/mcp", "htps"), ("ftp://x/mcp.json", "ftp"), ("file:///mcp.json", "file")):
+        with pytest.raises(MisuseError, match=f'the scheme is "{scheme}", expected http:// or https://'):
+            connect(text)
     with pytest.raises(MisuseError, match="revisoin"):
         connect("x", revisoin="2025-11-25")  # type: ignore[call-arg]
 
@@ -187,7 +192,9 @@ async def test_generic_requests_ping_and_notifications(command: list[str]) -> No
         with pytest.raises(RpcError) as caught:
             await client.request("no/such/method", {"a": 1})
         assert caught.value.code == -32601
-        client.notify("notifications/roots/list_changed")
+        client.notify("notifications/cancelled", {"requestId": 99})
+        with pytest.raises(MisuseError, match=r"roots\.listChanged"):
+            client.notify("notifications/roots/list_changed")
 
 
 async def test_standard_error_of_a_child(command: list[str], heard: Heard, tmp_path: Path) -> None:

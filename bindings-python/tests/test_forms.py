@@ -146,6 +146,30 @@ async def test_what_a_user_may_do(asking: Asking, given: Any, answer: Any) -> No
     assert await asking(lambda ctx: ctx.elicit("Score?", Typed), elicitation=choose) == answer
 
 
+class Ordered(TypedDict, total=False):
+    action: Literal["accept", "decline"]
+    why: str
+
+
+@pytest.mark.parametrize(
+    ("given", "answer"),
+    [
+        # A refusal is one, however the server calls its fields.
+        ({"action": "decline"}, Elicited("decline")),
+        ({"action": "decline", "why": "x"}, Elicited("decline")),
+        ({"action": "decline", "content": None}, Elicited("decline")),
+        ({"action": "accept"}, Elicited("accept", {"action": "accept"})),
+        ({"action": "accept", "content": {"action": "decline"}}, Elicited("accept", {"action": "decline"})),
+        (Elicited("accept", {"action": "accept"}), Elicited("accept", {"action": "accept"})),
+        (Elicited("decline"), Elicited("decline")),
+        ("decline", Elicited("decline")),
+        (None, Elicited("decline")),
+    ],
+)
+async def test_a_form_with_a_field_called_action(asking: Asking, given: Any, answer: Any) -> None:
+    assert await asking(lambda ctx: ctx.elicit("What?", Ordered), elicitation=lambda: given) == answer
+
+
 async def test_an_object_as_the_answer(asking: Asking) -> None:
     person = Person("Ada", 36, Color.RED, [])
     assert (await asking(lambda ctx: ctx.elicit("Who?", Person), elicitation=lambda: person)).content == person
@@ -251,6 +275,15 @@ async def test_pages_that_have_to_be_visited_first(app: Server) -> None:
                 {"mode": "url", "message": "Sign in", "url": "https://example.com/in", "elicitationId": "e1"}
             ]
         }
+
+
+def test_a_user_is_sent_to_web_pages_only() -> None:
+    with pytest.raises(MisuseError, match="at least one page"):
+        UrlElicitationRequiredError()
+    page = UrlElicitation("Sign in", "https://example.com/in", "e1")
+    for url in ("javascript:alert(1)", "ftp://example.com/", "example.com", ""):
+        with pytest.raises(MisuseError, match=r'elicitations\[1\]: "url": expected an http or https URL'):
+            UrlElicitationRequiredError(page, UrlElicitation("m", url, "2"))
 
 
 Size = Literal["S", "M", "L", "XL"]

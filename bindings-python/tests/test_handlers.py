@@ -6,10 +6,12 @@ import asyncio
 import contextvars
 import inspect
 import logging
+import math
 import threading
 import time
 from collections.abc import Awaitable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Annotated, Any
 
 import msgspec
@@ -443,3 +445,46 @@ async def test_a_policy_object_answers_for_many_clients() -> None:
     assert policy.asked == ["how?", "how many?", "how?", "how many?", "how many?"]
     with pytest.raises(MisuseError, match="has none of sampling"):
         testing.connect(app, policy=object())
+
+
+async def test_arguments_of_the_wrong_type() -> None:
+    app = Server("types")
+
+    @app.tool
+    async def check(ctx: Context) -> list[str]:
+        wrong: Any = object()
+        said: list[str] = []
+        for mistake in (
+            lambda: ctx.progress("1"),  # type: ignore[arg-type]
+            lambda: ctx.progress(math.nan),
+            lambda: ctx.progress(1, "x"),  # type: ignore[arg-type]
+            lambda: ctx.progress(1, math.inf),
+            lambda: ctx.progress(1, 2, 3),  # type: ignore[arg-type]
+            lambda: ctx.log(20, "x"),  # type: ignore[arg-type]
+            lambda: ctx.log("info", "x", 5),  # type: ignore[arg-type]
+            lambda: ctx.set_status(wrong),
+            lambda: ctx.require(wrong),
+            lambda: ctx.notify(wrong),
+            lambda: ctx.set_enabled("tool", wrong, True),
+        ):
+            with pytest.raises(MisuseError) as caught:
+                mistake()
+            said.append(str(caught.value).partition(": expected ")[0])
+        assert ctx.progress(Fraction(1, 2), True)
+        assert ctx.progress(1, None, None)
+        return said
+
+    async with testing.connect(app) as client:
+        assert (await client.call_tool("check")).to(list[str]) == [
+            "progress: progress",
+            "progress: progress",
+            "progress: total",
+            "progress: total",
+            "progress: message",
+            "log: level",
+            "log: logger",
+            "set_status: message",
+            "require: capability",
+            "notify: method",
+            "set_enabled: name",
+        ]

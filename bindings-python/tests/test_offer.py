@@ -98,10 +98,10 @@ def test_the_synchronous_client_has_the_same(revision: str) -> None:
         with pytest.raises(RpcError, match="no argument"):
             client.complete("p1", "a", "")
         client.ping(timeout=10)
+        client.subscribe("test://1")
+        client.unsubscribe("test://1")
         if revision == LEGACY:
             client.set_log_level("error")
-            client.subscribe("test://1")
-            client.unsubscribe("test://1")
         else:
             with pytest.raises(UnsupportedError):
                 client.set_log_level("error")
@@ -120,9 +120,10 @@ class Heard:
         return await asyncio.wait_for(self.queue.get(), 10)
 
 
-async def test_what_is_added_and_removed_is_told() -> None:
+@ERAS
+async def test_what_is_added_and_removed_is_told(revision: str) -> None:
     app, heard = full(Server("x")), Heard()
-    async with testing.connect(app, revision=LEGACY, on_list_changed=heard) as client:
+    async with testing.connect(app, revision=revision, on_list_changed=heard) as client:
 
         @app.tool
         async def added() -> str:
@@ -387,9 +388,8 @@ async def test_a_proxy(revision: str) -> None:
             with pytest.raises(RpcError, match="there is no resource"):
                 await client.read_resource("test://missing")
             assert len((await client.get_prompt("p1")).messages) == 1
-            if revision == LEGACY:
-                app.list_changed("prompt")
-                assert await heard.next() == "prompt"
+            app.list_changed("prompt")
+            assert await heard.next() == "prompt"
 
 
 async def test_sources_that_fail(app: Server, caplog: pytest.LogCaptureFixture) -> None:

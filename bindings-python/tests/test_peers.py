@@ -22,7 +22,7 @@ from tricorn import (
     Tool,
     user,
 )
-from tricorn.ask import read_roots
+from tricorn.ask import ListRootsResult
 
 
 def wire(value: Any) -> bytes:
@@ -76,7 +76,7 @@ def test_what_is_overlooked() -> None:
         (lambda: ReadResourceResult.from_wire(wire({"contents": [{"uri": 5}]})).contents, "resources/read"),
         (lambda: GetPromptResult.from_wire(wire({"messages": [5]})).messages, "prompts/get"),
         (lambda: CreateMessageResult.from_wire(wire({"content": 5})).content, "content block"),
-        (lambda: read_roots(wire({"roots": [{"name": "x"}]})), "roots/list"),
+        (lambda: ListRootsResult.from_wire(wire({"roots": [{"name": "x"}]})), "roots/list"),
     ],
 )
 def test_what_is_an_error(look: Any, member: str) -> None:

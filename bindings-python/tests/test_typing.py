@@ -23,8 +23,9 @@ PROGRAM = """
     from dataclasses import dataclass
 
     from tricorn import (
-        CallToolResult, Client, ClientGroup, Completion, Context, Image, Message, Next, Request, RequestContext, Server,
-        assistant, connect, connect_many, user,
+        CallToolResult, Change, Client, ClientGroup, Completion, Context, Elicited, Image, InputRequired,
+        ListRootsResult, Message, Next, PromptsListChanged, Question, Request, RequestContext, ResourcesListChanged,
+        ResourceUpdated, Server, ToolsListChanged, assistant, connect, connect_many, user,
     )
     from tricorn.middleware import Result, rate_limit, timing
     from tricorn.types import CreateMessageRequestParams
@@ -93,6 +94,35 @@ PROGRAM = """
         return ctx.wait(ctx.sample("hi", max_tokens=10)).text
 
 
+    async def reserve() -> int:
+        return 7
+
+
+    @app.tool
+    async def rounds(ctx: Context) -> str | InputRequired:
+        number: int = await ctx.step("number", reserve)
+        other: int = await ctx.step("other", lambda: 7)
+        someone: Person = await ctx.step("person", lambda: Person("x"), type=Person)
+        name, roots, written = await ctx.ask_all(
+            (Question.elicit("Who?", Person), Question.list_roots(), Question.sample("hi", 10, temperature=1)),
+            timeout=60,
+        )
+        people: list[Elicited[Person]] = await ctx.ask_all([Question.elicit("Who?", Person)] * number)
+        if name.content is None or ctx.input_responses.get("x") is None:
+            return InputRequired({"x": Question.elicit("Sure?"), "y": Question.list_roots()}, state=[other])
+        assert ctx.request_state == [other]
+        found: ListRootsResult = roots
+        return name.content.name + found[0].path + written.text + someone.name + str(len(people))
+
+
+    def news(change: Change) -> str:
+        match change:
+            case ResourceUpdated(uri):
+                return uri
+            case ToolsListChanged() | PromptsListChanged() | ResourcesListChanged():
+                return change.method
+
+
     async def features() -> None:
         async with connect(app, sampling=model, roots=["/x"], on_list_changed=print) as client:
             async for tool in client.tools():
@@ -102,6 +132,9 @@ PROGRAM = """
             names: list[str] = [prompt.name for prompt in await client.list_prompts()]
             print(names, (await client.get_prompt("review", {"code": "x", "lines": 2})).messages[0].text)
             print((await client.complete("review", "code", "x")).values)
+            async with client.listen(tools=True, uris=["x://y"]) as changes:
+                async for change in changes:
+                    print(news(change), changes.honoured.uris)
             await client.set_log_level("loud")  # type: ignore[arg-type]
         app.set_source("tool", list=client.list_tools_page, get=client.call_tool)
         app.set_enabled("toool", "x", False)  # type: ignore[arg-type]
@@ -118,9 +151,10 @@ PROGRAM = """
     @alive.tool(task_support="optional")
     async def who(ctx: Context[Person]) -> str:
         ctx.set_status("looking")
+        as_task: bool = ctx.run_as_task()
         ctx.session.add_tool(picture)
         name: str = ctx.state.name
-        return name + str(ctx.state.nam)  # type: ignore[attr-defined]
+        return name + str(ctx.state.nam) + str(as_task)  # type: ignore[attr-defined]
 
 
     @alive.middleware
@@ -160,9 +194,12 @@ PROGRAM = """
         async with connect("python x.py", revision="2025-11-25") as client:
             result: CallToolResult = await client.call_tool("add", {"a": total}, timeout=None)
         with Client({"url": "https://example.com"}) as sync:
-            return result.to(int) + sync.call_tool("add").to(int)
+            with sync.listen(prompts=True) as changes:
+                texts: list[str] = [news(change) for change in changes]
+            return result.to(int) + sync.call_tool("add").to(int) + len(texts)
 
 
+    Server("x", request_state_keys=["x" * 32], request_state_ttl=60, max_request_state_bytes=1000)
     Server("x", page_sizes=1)  # type: ignore[call-arg]
     app.resource("x://y", titel="x")  # type: ignore[call-arg]
     app.tool(titel="x")  # type: ignore[call-overload]

@@ -27,7 +27,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._core import is_safe_icon, version
-from .ask import CreateMessageResult, Elicited, Form, Root
+from .ask import CreateMessageResult, Elicited, Form, ListRootsResult, Root
 from .completion import Completion
 from .content import (
     Annotations,
@@ -38,6 +38,7 @@ from .content import (
     Icon,
     Image,
     Implementation,
+    Page,
     Progress,
     ResourceContents,
     ResourceLink,
@@ -45,12 +46,13 @@ from .content import (
     Tool,
     ToolAnnotations,
 )
-from .context import Context, RequestContext, RequestInfo
+from .context import Context, RequestContext
 from .errors import (
     AuthError,
     CancelledError,
     ClosedError,
     Error,
+    InputRequired,
     MisuseError,
     PeerMisbehavedError,
     ResourceNotFoundError,
@@ -62,19 +64,30 @@ from .errors import (
     UrlElicitation,
     UrlElicitationRequiredError,
 )
+from .info import RequestInfo
 from .logs import LogHandler
 from .middleware import Next, Request
 from .prompts import GetPromptResult, Message, Prompt, PromptArgument, PromptOptions, assistant, user
-from .resources import ReadResourceResult, Resource, ResourceOptions, ResourceTemplate
-from .server import HttpOptions, Server, ServerOptions, TaskOptions
+from .question import Question
+from .resources import CacheHints, ReadResourceResult, Resource, ResourceOptions, ResourceTemplate
+from .server import HttpOptions, Server, ServerCache, ServerOptions, TaskOptions
 from .tool import ToolOptions
 
 if TYPE_CHECKING:
-    from .client import AsyncClient, ClientOptions, connect
+    from .client import AsyncClient, ClientCache, ClientOptions, connect
     from .group import AsyncClientGroup, ClientGroup, GroupOptions, connect_many
     from .handlers import Handlers
+    from .listening import (
+        AsyncListening,
+        Change,
+        Honoured,
+        PromptsListChanged,
+        ResourcesListChanged,
+        ResourceUpdated,
+        ToolsListChanged,
+    )
     from .requests import RequestOptions
-    from .sync import Client
+    from .sync import Client, Listening
     from .tasks import AsyncTaskHandle, Task, TaskHandle
 
 __version__ = version()
@@ -83,11 +96,15 @@ __all__ = [
     "Annotations",
     "AsyncClient",
     "AsyncClientGroup",
+    "AsyncListening",
     "Audio",
     "AuthError",
+    "CacheHints",
     "CallToolResult",
     "CancelledError",
+    "Change",
     "Client",
+    "ClientCache",
     "ClientGroup",
     "ClientOptions",
     "ClosedError",
@@ -102,19 +119,26 @@ __all__ = [
     "GetPromptResult",
     "GroupOptions",
     "Handlers",
+    "Honoured",
     "HttpOptions",
     "Icon",
     "Image",
     "Implementation",
+    "InputRequired",
+    "ListRootsResult",
+    "Listening",
     "LogHandler",
     "Message",
     "MisuseError",
     "Next",
+    "Page",
     "PeerMisbehavedError",
     "Progress",
     "Prompt",
     "PromptArgument",
     "PromptOptions",
+    "PromptsListChanged",
+    "Question",
     "ReadResourceResult",
     "Request",
     "RequestContext",
@@ -126,9 +150,12 @@ __all__ = [
     "ResourceNotFoundError",
     "ResourceOptions",
     "ResourceTemplate",
+    "ResourceUpdated",
+    "ResourcesListChanged",
     "Root",
     "RpcError",
     "Server",
+    "ServerCache",
     "ServerOptions",
     "AsyncTaskHandle",
     "Task",
@@ -140,6 +167,7 @@ __all__ = [
     "ToolAnnotations",
     "ToolError",
     "ToolOptions",
+    "ToolsListChanged",
     "TransportError",
     "UnsupportedError",
     "UrlElicitation",
@@ -155,6 +183,7 @@ __all__ = [
 _CLIENT = {
     "AsyncClient": "client",
     "Client": "sync",
+    "ClientCache": "client",
     "ClientOptions": "client",
     "RequestOptions": "requests",
     "AsyncClientGroup": "group",
@@ -162,6 +191,14 @@ _CLIENT = {
     "ClientGroup": "group",
     "GroupOptions": "group",
     "Handlers": "handlers",
+    "AsyncListening": "listening",
+    "Change": "listening",
+    "Honoured": "listening",
+    "Listening": "sync",
+    "PromptsListChanged": "listening",
+    "ResourceUpdated": "listening",
+    "ResourcesListChanged": "listening",
+    "ToolsListChanged": "listening",
     "Task": "tasks",
     "TaskHandle": "tasks",
     "connect": "client",

@@ -26,11 +26,18 @@ class Elicited(Generic[T]):
     A handler gets it from `ctx.elicit`; a client's `elicitation` function may return one.
     """
 
-    __slots__ = ("action", "content")
+    __slots__ = ("action", "content", "raw")
 
-    def __init__(self, action: Action, content: T | None = None) -> None:
+    def __init__(self, action: Action, content: T | None = None, *, meta: dict[str, Any] | None = None) -> None:
         self.action: Action = action
         self.content: T | None = content
+        self.raw: dict[str, Any] = {} if meta is None else {"_meta": meta}
+        """Of what a handler gets: the result object exactly as it is on the wire."""
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The result's `_meta`."""
+        return self.raw.get("_meta") or {}
 
     @property
     def accepted(self) -> bool:
@@ -117,12 +124,27 @@ class CreateMessageResult(WireResult):
         return self.raw.get("stopReason")
 
 
-def read_roots(answer: bytes) -> list[Root]:
-    """The roots that a client answered with."""
-    roots = member("the result of roots/list", msgspec.json.decode(answer).get("roots"), list[Root])
-    if roots is None:
-        raise PeerMisbehavedError("the result of roots/list: there are no roots")
-    return roots
+class ListRootsResult(list[Root]):
+    """The folders and files that a client lets the server work on. `raw` is the result without any loss."""
+
+    raw: Json
+    """The result object exactly as it is on the wire."""
+
+    @classmethod
+    def from_wire(cls, wire: bytes) -> ListRootsResult:
+        """What a client answered."""
+        raw = msgspec.json.decode(wire)
+        roots = member("the result of roots/list", raw.get("roots"), list[Root])
+        if roots is None:
+            raise PeerMisbehavedError("the result of roots/list: there are no roots")
+        self = cls(roots)
+        self.raw = raw
+        return self
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The result's `_meta`."""
+        return self.raw.get("_meta") or {}
 
 
 # -- forms
@@ -179,14 +201,17 @@ class Form(Generic[T]):
         """What the client answered, its content decoded."""
         result = msgspec.json.decode(wire)
         action = result.get("action")
+        answered: Elicited[T] = Elicited(action)
+        answered.raw = result
         if action == "accept":
             try:
-                return Elicited("accept", self._read(result.get("content") or {}))
+                answered.content = self._read(result.get("content") or {})
+                return answered
             except (ValueError, KeyError) as error:  # msgspec's and pydantic's errors are ValueErrors
                 raise PeerMisbehavedError(f"the client's answer to the form does not fit: {_reason(error)}") from None
         if action not in ("decline", "cancel"):
             raise PeerMisbehavedError(f"the result of elicitation/create: action {json.dumps(action)}")
-        return Elicited(action)
+        return answered
 
 
 def _reason(error: Exception) -> str:
@@ -206,10 +231,10 @@ def _form(schema: Any) -> tuple[Json, Callable[[Json], Any]]:
     definitions = cast("dict[str, Json]", made.get("$defs", {}))
     root = _resolved(made, definitions)
     if root.get("type") == "object" and "properties" in root:
-        return _flat(root, definitions, schema), lambda content: _convert(content, schema)
+        return _flat(root, definitions, schema), lambda content: convert(content, schema)
     value = _field("value", made, definitions, schema)
     flat: Json = {"type": "object", "properties": {"value": value}, "required": ["value"]}
-    return flat, lambda content: _convert(content["value"], schema)
+    return flat, lambda content: convert(content["value"], schema)
 
 
 def _is_pydantic(hint: Any) -> bool:
@@ -231,7 +256,8 @@ def _json_schema(hint: Any) -> Json:
         raise MisuseError(f"elicit: {hint!r} has no JSON Schema: {error}") from None
 
 
-def _convert(value: Any, hint: Any) -> Any:
+def convert(value: Any, hint: Any) -> Any:
+    """Plain JSON as a value of a type; raises a ValueError, msgspec's or pydantic's."""
     if _is_pydantic(hint):
         return sys.modules["pydantic"].TypeAdapter(hint).validate_python(value)
     try:

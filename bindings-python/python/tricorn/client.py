@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -17,10 +17,24 @@ from .context import RequestContext
 from .errors import ClosedError, MisuseError
 from .features import AsyncFeatures
 from .handler import encode
-from .handlers import CALLBACKS, QUESTIONS, Handlers, RootLike, called, hear, known_options, of_policy, offer, root_list
+from .handlers import (
+    CALLBACKS,
+    QUESTIONS,
+    Handlers,
+    RootLike,
+    called,
+    hear,
+    hears_lists,
+    known_options,
+    of_policy,
+    offer,
+    root_list,
+)
 from .host import Host, OnError
+from .listening import AsyncListening, wanted
 from .middleware import Around, Builtin, wrap_all
 from .requests import (
+    CacheMode,
     OnProgress,
     Request,
     RequestOptions,
@@ -31,6 +45,7 @@ from .requests import (
     with_meta,
     written,
 )
+from .resources import Resource
 from .server import Identity, Server, TaskOptions, caller, switched
 
 if TYPE_CHECKING:
@@ -40,6 +55,26 @@ T = TypeVar("T")
 Target = str | Server | Mapping[str, Any] | Sequence[str] | os.PathLike[str]
 """A URL, a command line, a server of this process, `{"url": ...}`, `{"command": ..., "args": ...}`, a list of
 arguments, the path of a host's `mcp.json`, or what such a file holds, `{"mcpServers": {...}}`."""
+
+
+class ClientCache(TypedDict, total=False):
+    """What a client keeps of its server's answers, as long as these say that they keep (2026-07-28)."""
+
+    enabled: bool
+    """Whether anything is kept; True."""
+    max_entries: int
+    """Answers that are kept; 1,000. Those that were used longest ago make room."""
+    max_bytes: int
+    """Bytes of them; 16 MiB."""
+    stale_on_error: bool
+    """When the server cannot be asked, gives the last answer although it is no longer fresh, with `tricorn/stale` in
+    its `_meta`; no."""
+    shared: bool
+    """Keeps them together with other clients of this process that do: of one HTTP server, and private answers only
+    under the same authorization; no."""
+    scope: str
+    """The authorization under which private answers are kept, such as a user's id, where that is not what the HTTP
+    headers and the address say."""
 
 
 class ClientOptions(Identity, Handlers, total=False):
@@ -70,7 +105,11 @@ class ClientOptions(Identity, Handlers, total=False):
     ping_timeout: float
     """Seconds after which a server that does not answer that is taken for lost, and the connection ends; 20."""
     tasks: TaskOptions | bool
-    """Runs `sampling` and `elicitation` as tasks, where the server wants that (2025-11-25, experimental); no."""
+    """Runs `sampling` and `elicitation` as tasks, where the server wants that (2025-11-25, experimental). In 2026-07-28
+    it declares the extension `io.modelcontextprotocol/tasks`: the server may answer calls of tools with tasks, which
+    are followed to their end. No."""
+    cache: ClientCache | bool
+    """What is kept of the server's answers: what they say may be. False: nothing."""
     capabilities: Mapping[str, Any]
     """What the server is told this client can do besides, such as `{"experimental": {}}`; nothing."""
     server: str
@@ -152,6 +191,8 @@ class AsyncClient(Connection, AsyncFeatures):
         self._core = core
         self._has_roots = offer(core, self._host, given.questions)
         wrap_all(core, self._host, given.middleware)
+        if hears_lists(given.callbacks):
+            core.hear_changes()
 
     @property
     def _native(self) -> _core.Client:
@@ -200,9 +241,20 @@ class AsyncClient(Connection, AsyncFeatures):
         return self._agreed.get("instructions")
 
     @property
+    def initialize_result(self) -> dict[str, Any]:
+        """What the server answered when the connection was opened, as it came, `_meta` and unknown members included.
+
+        The result of `initialize`, in modern revisions that of `server/discover`.
+        """
+        return cast("dict[str, Any]", self._agreed["initializeResult"])
+
+    @property
     def session_id(self) -> str | None:
-        """The session of a legacy HTTP connection, as it was when connecting."""
-        return self._agreed.get("sessionId")
+        """The session of a legacy HTTP connection as it is now, which changes when the server loses it.
+
+        None: there is none, or the client is closed.
+        """
+        return self._core.session_id() if self._agreed else None
 
     # -- requests
 
@@ -212,6 +264,13 @@ class AsyncClient(Connection, AsyncFeatures):
             raise MisuseError("set_roots: connect with roots=[...], which may be empty, or the server never asks")
         self._core.set_roots(root_list(roots).decode())
         self._has_roots = True
+
+    def roots_changed(self) -> None:
+        """What `roots`, a function, gives has changed: tells the server. `set_roots` tells it by itself.
+
+        `MisuseError` for a client that was connected without `roots`.
+        """
+        self.notify("notifications/roots/list_changed")
 
     async def call_tool(
         self,
@@ -224,18 +283,20 @@ class AsyncClient(Connection, AsyncFeatures):
         idempotent: bool = False,
         task: float | bool = False,
         meta: Mapping[str, Any] | None = None,
+        cache: CacheMode | None = None,
     ) -> CallToolResult:
         """Calls a tool. A tool that fails is a result with `is_error`, not an exception.
 
         `timeout` is in seconds without progress (default: the client's `request_timeout`; None or 0: no limit),
         `max_timeout` with. `on_progress` is called on the event loop. Cancelling the task cancels the call.
         `idempotent`: after a lost session it may be sent again. `task` runs it as a task of the server, which keeps it
-        for so many seconds (True: as long as it likes), and waits for the result.
+        for so many seconds (True: as long as it likes), and waits for the result. `cache` changes nothing: of calls
+        nothing is kept.
         """
         start = self._start(
             "tools/call",
             call_params(name, arguments, meta),
-            request_options(timeout, max_timeout, on_progress, idempotent, task),
+            request_options(timeout, max_timeout, on_progress, idempotent, task, cache=cache),
         )
         progress = None if on_progress is None else progress_of({"on_progress": on_progress}, self._host)
         return CallToolResult.from_wire(await self._host.wait(start, progress))
@@ -247,6 +308,31 @@ class AsyncClient(Connection, AsyncFeatures):
         answer = await self._wait(method, params, options)
         return cast("dict[str, Any]", msgspec.json.decode(answer))
 
+    def listen(
+        self,
+        *,
+        tools: bool = False,
+        prompts: bool = False,
+        resources: bool = False,
+        uris: Iterable[str | Resource] = (),
+    ) -> AsyncListening:
+        """Listens to changes at the server, in every revision, until the block is left.
+
+            async with client.listen(tools=True, uris=["notes://today"]) as changes:
+                async for change in changes:
+                    match change:
+                        case ToolsListChanged():
+                            ...
+                        case ResourceUpdated(uri):
+                            ...
+
+        `tools`, `prompts`, `resources`: that their list has changed; templates belong to the resources. `uris`: that
+        one of these resources has changed, or a part of one. `honoured` of what is entered says which of that the
+        server tells of. A client may listen 1,000 times at once. Entering raises `UnsupportedError`, naming what the
+        server does not declare to tell of, and `MisuseError` when nothing is asked for; nothing was sent then.
+        """
+        return AsyncListening(self, wanted(tools, prompts, resources, uris))
+
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         """Sends a notification."""
         self._core.notify(method, None if params is None else encode(params))
@@ -256,17 +342,24 @@ class AsyncClient(Connection, AsyncFeatures):
         return cast("dict[str, Any]", msgspec.json.decode(self._core.metrics()))
 
     async def _do(self, request: Request[T], options: RequestOptions) -> T:
-        return request.read(await self._wait(request.method, request.params, options))
+        if request.becomes_task:
+            options = request.checked(self.era, self.capabilities, options)
+        return request.read(await self._wait(request.method, request.params, options, request.until_over))
 
-    async def _wait(self, method: str, params: Mapping[str, Any] | None, options: RequestOptions) -> bytes:
-        start = self._start(method, with_meta(params, options), written(method, options))
+    async def _wait(
+        self, method: str, params: Mapping[str, Any] | None, options: RequestOptions, until_over: bool = False
+    ) -> bytes:
+        start = self._start(method, with_meta(params, options), written(method, options, until_over))
         return await self._host.wait(start, progress_of(options, self._host))
 
     def _start(self, method: str, params: bytes | None, options: str) -> Callable[[int], None]:
-        if self._info is None or self._closing is not None:
-            self._refuse()
+        self._check()
         core = self._core
         return lambda op: core.request(op, method, params, options)
+
+    def _check(self) -> None:
+        if self._info is None or self._closing is not None:
+            self._refuse()
 
     def _refuse(self) -> None:
         if self._closing is not None:
@@ -297,8 +390,10 @@ def resolve(target: Target, which: str | None, heard: bool) -> dict[str, Any]:
         where = {"text": target}
     elif isinstance(target, Mapping):
         where = dict(target)
-    elif isinstance(target, Server) or not target:
-        raise MisuseError(f"cannot connect to {target!r}")
+    elif isinstance(target, Server) or not isinstance(target, Sequence) or isinstance(target, bytes) or not target:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise MisuseError(
+            f"cannot connect to {target!r}: expected a URL, a path, a command line, its words or a mapping"
+        )
     else:
         command, *arguments = target
         where = {"command": command, "args": arguments}

@@ -7,30 +7,77 @@ from typing import Any
 
 import msgspec
 
-from .content import member
+from .content import WireResult, member
 from .errors import MisuseError, PeerMisbehavedError
 from .handler import Answer, Subject, encode, hook, hook_handler
-from .host import Handler, Host, Threads
+from .host import Handler, Host
+from .threads import Threads
 
 Complete = Callable[..., Any] | Sequence[str]
 """`(value)` or `(value, arguments)`, plain or asynchronous, and a parameter annotated `Context` if wanted: gives the
 values, or a `Completion`. A list completes by itself what begins like the value."""
 
 
-class Completion(msgspec.Struct, omit_defaults=True, rename="camel"):
-    """Up to 100 values, best first. `total` says how many there are in all, if that is known."""
-
+class _Values(msgspec.Struct, rename="camel"):
     values: list[str]
     total: int | None = None
     has_more: bool | None = None
 
+
+class Completion(WireResult):
+    """Up to 100 values, best first. `total` says how many there are in all, if that is known.
+
+    A client receives it, and a function that completes may return one.
+    """
+
+    __slots__ = ("_values",)
+    method = "completion/complete"
+
+    def __init__(
+        self,
+        values: Sequence[str],
+        total: int | None = None,
+        has_more: bool | None = None,
+        *,
+        meta: dict[str, Any] | None = None,
+    ) -> None:
+        self._values = _Values(list(values), total, has_more)
+        given = {"values": self._values.values, "total": total, "hasMore": has_more}
+        raw: dict[str, Any] = {"completion": {key: value for key, value in given.items() if value is not None}}
+        if meta is not None:
+            raw["_meta"] = meta
+        self._raw = raw
+        self._wire = None
+
     @classmethod
     def from_wire(cls, wire: bytes) -> Completion:
         """What a peer answered."""
-        found = member("the result of completion/complete", msgspec.json.decode(wire).get("completion"), cls)
+        self = super().from_wire(wire)
+        found = member("the result of completion/complete", self.raw.get("completion"), _Values)
         if found is None:
             raise PeerMisbehavedError("the result of completion/complete: there is no completion")
-        return found
+        self._values = found
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Completion) and other._values == self._values
+
+    __hash__ = None
+
+    @property
+    def values(self) -> list[str]:
+        """The values, best first."""
+        return self._values.values
+
+    @property
+    def total(self) -> int | None:
+        """How many there are in all."""
+        return self._values.total
+
+    @property
+    def has_more(self) -> bool | None:
+        """Whether there are more."""
+        return self._values.has_more
 
 
 def answering(host: Host) -> Answer:
@@ -38,9 +85,11 @@ def answering(host: Host) -> Answer:
     bridge = host.bridge
 
     def answer(key: int, value: Any) -> object:
+        if isinstance(value, Completion):
+            return bridge.result(key, value.to_wire())
         if value is None:
             value = []
-        elif not isinstance(value, (str, Mapping, Completion)):
+        elif not isinstance(value, (str, Mapping)):
             value = list(value)
         return bridge.value(key, encode(value))
 

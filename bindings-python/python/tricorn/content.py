@@ -7,7 +7,7 @@ The classes mirror the wire (specification: server/tools, "Tool Result"): `mime_
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
 import msgspec
 
@@ -202,6 +202,40 @@ def texts(blocks: Any) -> str:
     members = [cast("dict[str, Any]", one) for one in items(blocks) if isinstance(one, dict)]
     found = [one.get("text") for one in members if one.get("type") == "text"]
     return "\n".join(text for text in found if isinstance(text, str))
+
+
+class Page(tuple[list[T], str | None], Generic[T]):
+    """One page of a list: `entries, cursor = page`. `raw` is the result without any loss.
+
+    It is its entries and the cursor of the next page, None after the last.
+    """
+
+    raw: dict[str, Any]
+    """The result object as the server sent it. That of a group is made: its entries, and nothing besides."""
+
+    def __new__(cls, entries: list[T], raw: dict[str, Any]) -> Page[T]:
+        """The page with these entries that a peer sent."""
+        self = super().__new__(cls, (entries, raw.get("nextCursor")))
+        self.raw = raw
+        return self
+
+    def __getnewargs__(self) -> Any:  # copies have it, too
+        return self[0], self.raw
+
+    @property
+    def entries(self) -> list[T]:
+        """In the server's order."""
+        return self[0]
+
+    @property
+    def next_cursor(self) -> str | None:
+        """What to ask for the next page with; None after the last."""
+        return self[1]
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The result's `_meta`."""
+        return self.raw.get("_meta") or {}
 
 
 class CallToolResult(WireResult):

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import math
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent import futures
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast, overload
 
 import msgspec
 
-from .content import Implementation, member
-from .errors import CancelledError, ClosedError, Error, MisuseError
+from .errors import CancelledError, ClosedError, Error, InputRequired, MisuseError
 from .host import NO_STATE
+from .info import RequestInfo
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-    from .ask import CreateMessageResult, Elicited, Form, Root
+    from .ask import CreateMessageResult, Elicited, Form, ListRootsResult
     from .host import Host
     from .prompts import Message, Said
+    from .question import Question
     from .requests import RequestOptions
     from .session import Session
 
@@ -30,94 +32,16 @@ if TYPE_CHECKING:
 else:
     State = TypeVar("State")
 T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
+Plain = TypeVar("Plain", bound="bool | int | float | str | list[Any] | dict[str, Any] | None")
 Kind = Literal["tool", "resource", "resource_template", "prompt"]
 CURRENT: contextvars.ContextVar[tuple[Host, int]] = contextvars.ContextVar("tricorn.call")
 """The call whose handler runs here."""
 
 Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
-
-
-class RequestInfo:
-    """The request a handler answers, the same in every protocol revision. `raw` is everything the engine knows."""
-
-    __slots__ = ("raw",)
-
-    def __init__(self, raw: dict[str, Any]) -> None:
-        self.raw = raw
-
-    @property
-    def id(self) -> str | int:
-        """The JSON-RPC id."""
-        return self.raw["requestId"]  # type: ignore[no-any-return]
-
-    @property
-    def method(self) -> str:
-        """The JSON-RPC method."""
-        return self.raw["method"]  # type: ignore[no-any-return]
-
-    @property
-    def protocol_version(self) -> str:
-        """The protocol revision this request is served by, such as `"2025-11-25"`."""
-        return self.raw["protocolVersion"]  # type: ignore[no-any-return]
-
-    @property
-    def era(self) -> Literal["legacy", "modern"]:
-        """`"legacy"` for revisions with sessions, `"modern"` for stateless ones."""
-        return self.raw["era"]  # type: ignore[no-any-return]
-
-    @property
-    def client_info(self) -> Implementation | None:
-        """What the client calls itself; no proof of anything."""
-        info = self.raw.get("clientInfo")
-        return member("clientInfo", info, Implementation)
-
-    @property
-    def client_capabilities(self) -> dict[str, Any]:
-        """What the client said it can do."""
-        return self.raw.get("clientCapabilities") or {}
-
-    @property
-    def progress_token(self) -> str | int | None:
-        """Present when the client wants progress notifications."""
-        return self.raw.get("progressToken")
-
-    @property
-    def log_level(self) -> str | None:
-        """The least severe level of log messages the client wants."""
-        return self.raw.get("logLevel")
-
-    @property
-    def meta(self) -> dict[str, Any]:
-        """The request's `_meta`."""
-        return self.raw.get("meta") or {}
-
-    @property
-    def task_id(self) -> str | None:
-        """The task that the request runs as (2025-11-25)."""
-        return self.raw.get("taskId")
-
-    @property
-    def transport(self) -> Literal["stdio", "http", "memory"]:
-        """How the request came."""
-        return self.raw["transport"]  # type: ignore[no-any-return]
-
-    @property
-    def session_id(self) -> str | None:
-        """The session of a legacy HTTP connection."""
-        return self.raw.get("sessionId")
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """The HTTP headers of the request, names in lower case, repeated ones joined; empty for other transports."""
-        headers: dict[str, str] = {}
-        pairs: list[tuple[str, str]] = self.raw.get("headers") or []
-        for name, value in pairs:
-            key = name.lower()
-            headers[key] = f"{headers[key]}, {value}" if key in headers else value
-        return headers
-
-    def __repr__(self) -> str:
-        return f"RequestInfo({self.raw!r})"
 
 
 class RequestContext:
@@ -149,8 +73,14 @@ class RequestContext:
     def progress(self, progress: float, total: float | None = None, message: str | None = None) -> bool:
         """Tells the peer how far the call is, if it asked; False when the call is over.
 
-        `progress` must grow with every report; any unit will do, `total` in the same one.
+        `progress` must grow with every report; any unit will do, `total` in the same one. What is no number, such as
+        NaN, is a `MisuseError`.
         """
+        _number("progress: progress", progress)
+        if total is not None:
+            _number("progress: total", total)
+        if message is not None:
+            _text("progress: message", message)
         return self._host.bridge.progress(self._key, progress, total, message)
 
     @property
@@ -172,34 +102,26 @@ class RequestContext:
     def values(self) -> dict[Any, Any]:
         """Whatever the middleware and the handler of this one request want to tell each other; empty at first."""
         if self._values is None:
-            self._values = self._shared(self._key)
+            values = self._host.share(self._key)
+            if values is None:
+                raise MisuseError("the call is over: read ctx.values while the handler still runs")
+            self._values = values
         return self._values
-
-    def _shared(self, key: int) -> dict[Any, Any]:
-        host = self._host
-        known = host.values.get(key)
-        if known is not None:
-            return known
-        text = host.bridge.context(key)
-        if text is None:
-            raise MisuseError("the call is over: read ctx.values while the handler still runs")
-        through: int | None = msgspec.json.decode(text, type=_Through).through
-        # Called once for each key while its function runs, whose end frees the entry.
-        return host.values.setdefault(key, {} if through is None else self._shared(through))
 
     def wait(self, question: Awaitable[T]) -> T:
         """Waits in a worker thread for what `elicit` and the like return: `ctx.wait(ctx.elicit("Sure?"))`.
 
-        When the call is cancelled meanwhile, it raises `CancelledError`.
+        When the call is cancelled meanwhile, it raises `CancelledError`. A plain function that is a `step` runs in this
+        thread.
         """
+        from .rounds import finished, on_a_loop
+
         host = self._host
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            pass
-        else:
+        if on_a_loop():
             _discard(question)
             raise MisuseError("ctx.wait would block the event loop: use await here")
+        if getattr(question, "cr_code", None) is Context.step.__code__:
+            return finished(cast("Coroutine[Any, Any, T]", question))
         call = cast("Callable[[futures.Future[T]], T] | None", getattr(host.running.get(self._key), "wait", None))
         if host.loop is None or call is None:
             _discard(question)
@@ -234,17 +156,34 @@ class Context(RequestContext, Generic[State]):
 
         `data` is any value that JSON has; of anything else its text is sent.
         """
+        _text("log: level", level)
+        if logger is not None:
+            _text("log: logger", logger)
         return self._host.bridge.log(self._key, level, logger, _loggable(data))
 
     def set_status(self, message: str) -> bool:
         """Says what the call is doing, for who looks at its task; False when the call is over."""
+        _text("set_status: message", message)
         return self._host.bridge.set_status(self._key, message)
+
+    def run_as_task(self) -> bool:
+        """Goes on as a task (revision 2026-07-28, extension `io.modelcontextprotocol/tasks`); says whether it does.
+
+        The client is answered with the task at once, may go away, and comes back for the result; what is asked from now
+        on waits in the task until then. False: the client does not declare the extension, or the server has no tasks
+        (option `tasks`), and nothing has changed. A tool that is always to do so says `task_support`.
+
+        Errors: `RpcError`, too many tasks are being worked on; `MisuseError`, questions of the call wait for their
+        answers; `CancelledError`, the call is over.
+        """
+        return self._host.bridge.run_as_task(self._key)
 
     def require(self, capability: str) -> None:
         """Refuses the call when the client did not declare a capability, like `"sampling"` or `"elicitation.url"`.
 
         The error (an `RpcError`) is the one the protocol prescribes; let it pass.
         """
+        _text("require: capability", capability)
         self._host.bridge.require(self._key, capability)
 
     @property
@@ -257,9 +196,11 @@ class Context(RequestContext, Generic[State]):
     def set_enabled(self, kind: Kind, name: str, enabled: bool) -> bool:
         """Shows or hides something from this client alone, for as long as its session lasts.
 
-        `name` is the name, URI or URI template. False: nothing changed. Revisions without sessions raise
-        `UnsupportedError`.
+        `name` is the name, URI or URI template; of a directory its URI, as a resource. False: nothing changed.
+        Revisions without sessions raise `UnsupportedError`.
         """
+        _text("set_enabled: kind", kind)
+        _text("set_enabled: name", name)
         try:
             return self._host.bridge.set_enabled(self._key, kind, name, enabled)
         except Error as error:
@@ -268,6 +209,7 @@ class Context(RequestContext, Generic[State]):
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> bool:
         """Sends the client a notification as part of this call; False when the call is over."""
+        _text("notify: method", method)
         return self._host.bridge.notify(self._key, method, None if params is None else _encode(params))
 
     def close_stream(self) -> bool:
@@ -288,25 +230,27 @@ class Context(RequestContext, Generic[State]):
         The client has all the time it needs unless `timeout` is given. Errors: `RpcError` is the client's own,
         `UnsupportedError` names a capability that it does not declare; nothing was sent then. A handler that lets these
         pass answers with the client's error, or fails with the message.
-        """
-        return await self._ask(method, params, options, _decoded)
 
-    async def _ask(
-        self,
-        method: str,
-        params: Mapping[str, Any] | None,
-        options: RequestOptions,
-        read: Callable[[bytes], T],
-    ) -> T:
+        In revision 2026-07-28 only what is a question can be asked: `elicitation/create`, `sampling/createMessage`,
+        `roots/list`. It ends the run as `elicit` does.
+        """
+        from .question import Question
+
+        return await self._ask(Question(method, params, _decoded), options)
+
+    async def _ask(self, question: Question[T], options: RequestOptions) -> T:
         from .requests import progress_of, with_meta, written
 
-        host, key = self._host, self._key
-        settings, text = written(method, options), with_meta(params, options)
+        host, key, method = self._host, self._key, question.method
+        settings, text = written(method, options), with_meta(question.params, options)
         progress = progress_of(options, host)
         try:
-            return read(await host.wait(lambda op: host.bridge.ask(key, op, method, text, settings), progress))
+            return question.read(await host.wait(lambda op: host.bridge.ask(key, op, method, text, settings), progress))
         except Error as error:
             error.asked = (host, key)
+            raise
+        except InputRequired:
+            host.ends_at_question(key)
             raise
 
     @overload
@@ -324,29 +268,31 @@ class Context(RequestContext, Generic[State]):
     async def elicit(self, message: str, schema: Any = None, **options: Unpack[RequestOptions]) -> Elicited[Any]: ...
 
     async def elicit(self, message: str, schema: Any = None, **options: Unpack[RequestOptions]) -> Elicited[Any]:
-        """Asks the user to fill in a form; `answer.content` is a value of the type that `schema` is.
+        """Asks the user to fill in a form. Code before it runs again in revision 2026-07-28: see `step`.
 
-        `schema` is a type with flat fields (a dataclass, TypedDict, msgspec or pydantic model), a type of one value
-        (`int`, `Literal["red", "blue"]`, `list[Literal[...]]`), a JSON Schema, or None for a mere yes or no; a `Form`
-        is made of the same and checked before anybody is asked.
+        `answer.content` is a value of the type that `schema` is: a type with flat fields (a dataclass, TypedDict,
+        msgspec or pydantic model), a type of one value (`int`, `Literal["red", "blue"]`, `list[Literal[...]]`), a JSON
+        Schema, or None for a mere yes or no; a `Form` is made of the same and checked before anybody is asked.
+
+        In that revision a question without an answer ends the run of the handler, by an `InputRequired` that
+        `except Exception` lets pass; the handler runs again with the answer, and has to come to the same questions
+        (specification, "Multi Round-Trip Requests").
         """
-        from .ask import Form
+        from .question import Question
 
-        asked = Form.of(schema)
-        params = {"mode": "form", "message": message, "requestedSchema": asked.schema}
-        return await self._ask("elicitation/create", params, options, asked.answer)
+        return await self._ask(Question.elicit(message, schema), options)
 
     async def elicit_url(
         self, message: str, url: str, elicitation_id: str, **options: Unpack[RequestOptions]
     ) -> Elicited[None]:
-        """Asks the user to visit a page, for what must not pass through the client, such as a password.
+        """Asks the user to visit a page. Code before it runs again in revision 2026-07-28: see `elicit`, `step`.
 
-        `accepted` means that the user agreed to go there. Say with `elicitation_complete` when the visit is over.
+        It is for what must not pass through the client, such as a password. `accepted` means that the user agreed to go
+        there. Say with `elicitation_complete` when the visit is over.
         """
-        from .ask import Form
+        from .question import Question
 
-        params = {"mode": "url", "message": message, "url": url, "elicitationId": elicitation_id}
-        return await self._ask("elicitation/create", params, options, Form.of(None).answer)
+        return await self._ask(Question.elicit_url(message, url, elicitation_id), options)
 
     def elicitation_complete(self, elicitation_id: str) -> bool:
         """Tells the client that what the user did at a page is done; False when the call is over.
@@ -370,38 +316,125 @@ class Context(RequestContext, Generic[State]):
         metadata: Mapping[str, Any] | None = None,
         **options: Unpack[RequestOptions],
     ) -> CreateMessageResult:
-        """Asks the client's model to go on: after a text, or after the messages of `user(...)` and `assistant(...)`.
+        """Asks the client's model. Code before it runs again in revision 2026-07-28: see `elicit`, `step`.
 
-        What an earlier call returned is a message, too. `result.text` is what the model wrote. `tools` are the schema's
-        Tool objects, for clients with `sampling.tools`.
+        The model goes on after a text, or after the messages of `user(...)` and `assistant(...)`; what an earlier call
+        returned is a message, too. `result.text` is what it wrote. `tools` are the schema's Tool objects, for clients
+        with `sampling.tools`.
         """
-        from .ask import CreateMessageResult
-        from .prompts import messages as several
+        from .question import Question
 
-        given = {
-            "messages": several(messages),
-            "maxTokens": max_tokens,
-            "systemPrompt": system_prompt,
-            "temperature": temperature,
-            "stopSequences": stop_sequences,
-            "modelPreferences": model_preferences,
-            "includeContext": include_context,
-            "tools": tools,
-            "toolChoice": tool_choice,
-            "metadata": metadata,
-        }
-        params = {key: value for key, value in given.items() if value is not None}
-        return await self._ask("sampling/createMessage", params, options, CreateMessageResult.from_wire)
+        question = Question.sample(
+            messages,
+            max_tokens,
+            system_prompt=system_prompt,
+            temperature=temperature,
+            stop_sequences=stop_sequences,
+            model_preferences=model_preferences,
+            include_context=include_context,
+            tools=tools,
+            tool_choice=tool_choice,
+            metadata=metadata,
+        )
+        return await self._ask(question, options)
 
-    async def list_roots(self, **options: Unpack[RequestOptions]) -> list[Root]:
-        """The folders and files that the client lets this server work on."""
-        from .ask import read_roots
+    async def list_roots(self, **options: Unpack[RequestOptions]) -> ListRootsResult:
+        """The roots that the client gives. Code before it runs again in revision 2026-07-28: see `elicit`, `step`.
 
-        return await self._ask("roots/list", None, options, read_roots)
+        They are the folders and files that it lets this server work on.
+        """
+        from .question import Question
 
+        return await self._ask(Question.list_roots(), options)
 
-class _Through(msgspec.Struct):
-    through: int | None = None
+    @overload
+    async def ask_all(  # type: ignore[overload-overlap]
+        self, questions: tuple[Question[A]], **options: Unpack[RequestOptions]
+    ) -> tuple[A]: ...
+
+    @overload
+    async def ask_all(  # type: ignore[overload-overlap]
+        self, questions: tuple[Question[A], Question[B]], **options: Unpack[RequestOptions]
+    ) -> tuple[A, B]: ...
+
+    @overload
+    async def ask_all(  # type: ignore[overload-overlap]
+        self, questions: tuple[Question[A], Question[B], Question[C]], **options: Unpack[RequestOptions]
+    ) -> tuple[A, B, C]: ...
+
+    @overload
+    async def ask_all(  # type: ignore[overload-overlap]
+        self, questions: tuple[Question[A], Question[B], Question[C], Question[D]], **options: Unpack[RequestOptions]
+    ) -> tuple[A, B, C, D]: ...
+
+    @overload
+    async def ask_all(self, questions: Iterable[Question[T]], **options: Unpack[RequestOptions]) -> list[T]: ...
+
+    async def ask_all(self, questions: Iterable[Question[Any]], **options: Unpack[RequestOptions]) -> Any:
+        """Asks several questions at once: in 2026-07-28 in one round; code before it runs again there: see `step`.
+
+            name, roots = await ctx.ask_all((Question.elicit("Your name?", str), Question.list_roots()))
+
+        The answers come in the order of the questions, each as its single call gives it: in a list, or in a tuple for
+        a tuple of questions, which type checkers know one by one. `options` are each question's. Errors: those of the
+        first question that has one; the others are taken back.
+        """
+        from .rounds import ask_all
+
+        return await ask_all(self, questions, options)
+
+    # -- rounds
+
+    @overload
+    async def step(self, name: str, function: Callable[[], object], *, type: type[T]) -> T: ...
+
+    @overload
+    async def step(self, name: str, function: Callable[[], Awaitable[Plain]]) -> Plain: ...
+
+    @overload
+    async def step(self, name: str, function: Callable[[], Plain]) -> Plain: ...
+
+    @overload
+    async def step(self, name: str, function: Callable[[], object]) -> Any: ...
+
+    async def step(self, name: str, function: Callable[[], object], *, type: Any = None) -> Any:  # noqa: A002
+        """Calls a function, plain or async, once for this request, and gives its result in every run of the handler.
+
+        It is for what must not happen again when the handler runs again after a question (revision 2026-07-28, "Multi
+        Round-Trip Requests"):
+
+            order = await ctx.step("order", lambda: shop.reserve(item))
+            answer = await ctx.elicit(f"Buy {order['name']}?", bool)
+
+        The result is encoded as a tool's is, and travels to the client and back in the sealed `requestState`, so it has
+        to be small (`max_request_state_bytes`). It comes back as plain JSON, also in the first run, or as a value of
+        `type` (a dataclass, TypedDict, msgspec or pydantic model). A function that raises has not done the step: it is
+        called again in the next run. One that is at work when a question ends the run is waited for. `MisuseError`: two
+        steps of one name in one run, or a result that is no JSON.
+        """
+        from .rounds import step
+
+        _text("step: name", name)
+        return await step(self, name, function, type)
+
+    @property
+    def input_responses(self) -> dict[str, Any]:
+        """What came of the questions of an `InputRequired`, by its keys: results as the client sent them, unchecked.
+
+        Empty in the first run. An answer may be missing, or be anything: ask again then.
+        """
+        return cast("dict[str, Any]", self._input()["inputResponses"])
+
+    @property
+    def request_state(self) -> Any:
+        """The `state` of the `InputRequired` that the last run ended with; None in the first run."""
+        return self._input().get("state")
+
+    def _input(self) -> dict[str, Any]:
+        text = self._host.bridge.input(self._key)
+        if text is None:
+            raise MisuseError("the call is over: read its answers while the handler still runs")
+        return _decoded(text)
 
 
 def _decoded(answer: bytes) -> dict[str, Any]:
@@ -422,6 +455,20 @@ def _encode(value: Any) -> bytes:
     from .handler import encode
 
     return encode(value)
+
+
+def _number(name: str, value: object) -> None:
+    try:
+        if math.isfinite(cast("float", value)):
+            return
+    except (TypeError, OverflowError):
+        pass
+    raise MisuseError(f"{name}: expected a number, got {value!r}")
+
+
+def _text(name: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise MisuseError(f"{name}: expected text, got {value!r}")
 
 
 def _loggable(data: Any) -> bytes:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import builtins
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+
+from . import _core
+
+if TYPE_CHECKING:
+    from .question import Question
 
 RESOURCE_NOT_FOUND = -32002
 URL_ELICITATION_REQUIRED = -32042
@@ -80,11 +86,14 @@ class UrlElicitationRequiredError(RpcError):
     """The user has to visit pages first: `raise UrlElicitationRequiredError(UrlElicitation("Sign in", url, "1"))`.
 
     Revision 2025-11-25 only (-32042), and only for clients that declare `elicitation.url`; others get -32603 with the
-    message. The client shows the pages, and sends its request again when they are done.
+    message. The client shows the pages, and sends its request again when they are done. `MisuseError` without a page,
+    or when the URL of one is neither http nor https.
     """
 
     def __init__(self, *elicitations: UrlElicitation, message: str = "the user has to visit a page first") -> None:
-        data = {"elicitations": msgspec.to_builtins(list(elicitations))}
+        pages = msgspec.json.encode(list(elicitations))
+        _core.check_pages(pages)
+        data = {"elicitations": msgspec.json.decode(pages)}
         super().__init__(URL_ELICITATION_REQUIRED, message, data)
 
     @property
@@ -145,6 +154,57 @@ class ToolError(Exception):
     """Raised by a tool to tell the model what went wrong: the text is shown to it as it is, `isError` is set."""
 
 
+class InputRequired(BaseException):
+    """Instead of an answer: what the client has to answer first. The handler then runs again.
+
+    In revision 2026-07-28 `ctx.elicit` and the like raise it at a question that has no answer yet (specification,
+    "Multi Round-Trip Requests"). Let it pass: it is no `Exception`, as `asyncio.CancelledError` is none. The client is
+    asked whatever becomes of it, and `on_error` hears of no failure.
+
+    A handler that keeps its rounds itself raises or returns one of its own, in any revision:
+
+        @app.tool
+        async def greet(ctx: Context) -> str | InputRequired:
+            match ctx.input_responses.get("name"):
+                case {"action": "accept", "content": {"value": str(name)}}:
+                    return f"Hello, {name}!"
+            return InputRequired({"name": Question.elicit("Your name?", str)})
+
+    `questions` are asked under their keys, at once; `ctx.input_responses` are their answers. `state` is any JSON, which
+    `ctx.request_state` gives back, and which the client can neither read nor change; None for none. Without questions
+    the client comes back a little later. Neither of them, a capability that the client does not declare, or a request
+    other than `tools/call`, `prompts/get` and `resources/read`, answers with an error. So does the 32nd run where the
+    revision is an older one.
+    """
+
+    kind = "input_required"
+    by_engine = False
+    """True for what ends a run at a question of `ctx.elicit` and the like."""
+
+    def __init__(self, questions: Mapping[str, Question[Any]] | None = None, *, state: Any = None) -> None:
+        super().__init__(questions)
+        self.questions: dict[str, Question[Any]] = dict(questions or {})
+        self.state = state
+
+    @classmethod
+    def of(cls, error: BaseException) -> InputRequired | None:
+        """What a handler asks that ended like this; also when it is in a group, as an `asyncio.TaskGroup` raises it."""
+        if isinstance(error, cls):
+            return error
+        found = [one for inner in getattr(error, "exceptions", ()) if (one := cls.of(inner)) is not None]
+        return next((one for one in found if not one.by_engine), found[0] if found else None)
+
+    def to_wire(self) -> dict[str, Any]:
+        """As the engine takes it."""
+        wire: dict[str, Any] = {"inputRequests": {key: one.to_wire() for key, one in self.questions.items()}}
+        return wire if self.state is None else {**wire, "state": self.state}
+
+    def __str__(self) -> str:
+        if self.by_engine or not self.questions:
+            return "the client is asked, and the handler runs again with its answer"
+        return f"the client is asked: {', '.join(self.questions)}"
+
+
 KINDS: dict[str, type[Error]] = {
     cls.kind: cls
     for cls in (
@@ -173,9 +233,18 @@ def _rebuild(cls: type[Error], message: str, code: int | None, data: Any) -> Err
     return error
 
 
-def from_core(kind: str, message: str, code: int | None, data: bytes | None) -> Error:
-    """The exception for an error of the engine; called by the native module, without raising it."""
+def error_of(kind: str, message: str, code: int | None, data: bytes | None) -> Error:
+    """The exception for an error of the engine."""
     cls = KINDS.get(kind, Error)
     if cls is RpcError:
         cls = _BY_CODE.get(code, cls)
     return _rebuild(cls, message, code, None if data is None else msgspec.json.decode(data))
+
+
+def from_core(kind: str, message: str, code: int | None, data: bytes | None) -> Error | InputRequired:
+    """The exception for an error of the engine; called by the native module, without raising it."""
+    if kind != InputRequired.kind:
+        return error_of(kind, message, code, data)
+    required = InputRequired()
+    required.by_engine = True
+    return required

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import requests
 from .completion import Completion
-from .content import Tool
+from .content import Page, Tool
 from .context import Level
 from .prompts import GetPromptResult, Prompt
 from .requests import PROMPTS, RESOURCE_TEMPLATES, RESOURCES, TOOLS, Listing, Request, RequestOptions
@@ -34,7 +34,8 @@ class AsyncFeatures:
         seen = set[str]()
         cursor: str | None = None
         while True:
-            entries, cursor = await self._do(listing.page(cursor), options)
+            page = await self._do(listing.page(cursor), options)
+            entries, cursor = page
             for entry in entries:
                 yield entry
             if cursor is None:
@@ -45,10 +46,8 @@ class AsyncFeatures:
         """All tools, from as many pages as there are; the options hold for each page."""
         return [entry async for entry in self._each(TOOLS, options)]
 
-    async def list_tools_page(
-        self, cursor: str | None = None, **options: Unpack[RequestOptions]
-    ) -> tuple[list[Tool], str | None]:
-        """One page of tools and the cursor of the next, None after the last."""
+    async def list_tools_page(self, cursor: str | None = None, **options: Unpack[RequestOptions]) -> Page[Tool]:
+        """One page of tools and the cursor of the next, None after the last; its `raw` is the whole result."""
         return await self._do(TOOLS.page(cursor), options)
 
     def tools(self, **options: Unpack[RequestOptions]) -> AsyncIterator[Tool]:
@@ -59,10 +58,8 @@ class AsyncFeatures:
         """All resources, from as many pages as there are; the options hold for each page."""
         return [entry async for entry in self._each(RESOURCES, options)]
 
-    async def list_resources_page(
-        self, cursor: str | None = None, **options: Unpack[RequestOptions]
-    ) -> tuple[list[Resource], str | None]:
-        """One page of resources and the cursor of the next, None after the last."""
+    async def list_resources_page(self, cursor: str | None = None, **options: Unpack[RequestOptions]) -> Page[Resource]:
+        """One page of resources and the cursor of the next, None after the last; its `raw` is the whole result."""
         return await self._do(RESOURCES.page(cursor), options)
 
     def resources(self, **options: Unpack[RequestOptions]) -> AsyncIterator[Resource]:
@@ -75,8 +72,8 @@ class AsyncFeatures:
 
     async def list_resource_templates_page(
         self, cursor: str | None = None, **options: Unpack[RequestOptions]
-    ) -> tuple[list[ResourceTemplate], str | None]:
-        """One page of resource templates and the cursor of the next, None after the last."""
+    ) -> Page[ResourceTemplate]:
+        """One page of resource templates and the cursor of the next, None after the last; `raw` is the whole result."""
         return await self._do(RESOURCE_TEMPLATES.page(cursor), options)
 
     def resource_templates(self, **options: Unpack[RequestOptions]) -> AsyncIterator[ResourceTemplate]:
@@ -87,10 +84,8 @@ class AsyncFeatures:
         """All prompts, from as many pages as there are; the options hold for each page."""
         return [entry async for entry in self._each(PROMPTS, options)]
 
-    async def list_prompts_page(
-        self, cursor: str | None = None, **options: Unpack[RequestOptions]
-    ) -> tuple[list[Prompt], str | None]:
-        """One page of prompts and the cursor of the next, None after the last."""
+    async def list_prompts_page(self, cursor: str | None = None, **options: Unpack[RequestOptions]) -> Page[Prompt]:
+        """One page of prompts and the cursor of the next, None after the last; its `raw` is the whole result."""
         return await self._do(PROMPTS.page(cursor), options)
 
     def prompts(self, **options: Unpack[RequestOptions]) -> AsyncIterator[Prompt]:
@@ -143,11 +138,13 @@ class AsyncFeatures:
     ) -> AsyncTaskHandle:
         """Calls a tool as a task, which goes on after this has returned; `handle.result()` waits for what it gives.
 
-        `ttl` is how many seconds the server shall keep it; the server has the last word. Experimental, 2025-11-25 only;
-        `UnsupportedError` where there are no tasks, or none of a tool that was listed. `call_tool(..., task=True)`
-        waits for the result at once.
+        `ttl` is how many seconds the server shall keep it; the server has the last word. `call_tool(..., task=True)`
+        waits for the result at once. `UnsupportedError` where there are no tasks, or none of a tool that was listed.
+        In 2026-07-28 the server decides what is a task, and a call that it answered at once is one that is over; client
+        and server need the option `tasks`.
         """
-        return AsyncTaskHandle(self, (await self._do(create(name, arguments, ttl), options)).id)
+        created = await self._do(create(name, arguments, ttl), options)
+        return AsyncTaskHandle(self, created.id, created.raw)
 
     def task(self, id: str) -> AsyncTaskHandle:  # noqa: A002 - its name
         """Comes back to a task of this session by its id."""
@@ -157,10 +154,8 @@ class AsyncFeatures:
         """All tasks of this session that the server still keeps."""
         return [entry async for entry in self._each(TASKS, options)]
 
-    async def list_tasks_page(
-        self, cursor: str | None = None, **options: Unpack[RequestOptions]
-    ) -> tuple[list[Task], str | None]:
-        """One page of tasks and the cursor of the next, None after the last."""
+    async def list_tasks_page(self, cursor: str | None = None, **options: Unpack[RequestOptions]) -> Page[Task]:
+        """One page of tasks and the cursor of the next, None after the last; its `raw` is the whole result."""
         return await self._do(TASKS.page(cursor), options)
 
     def tasks(self, **options: Unpack[RequestOptions]) -> AsyncIterator[Task]:
@@ -182,7 +177,8 @@ class Features:
         seen = set[str]()
         cursor: str | None = None
         while True:
-            entries, cursor = self._do(listing.page(cursor), options)
+            page = self._do(listing.page(cursor), options)
+            entries, cursor = page
             yield from entries
             if cursor is None:
                 return
@@ -192,10 +188,8 @@ class Features:
         """All tools, from as many pages as there are; the options hold for each page."""
         return list(self._each(TOOLS, options))
 
-    def list_tools_page(
-        self, cursor: str | None = None, **options: Unpack[RequestOptions]
-    ) -> tuple[list[Tool], str | None]:
-        """One page of tools and the cursor of the next, None after the last."""
+    def list_tools_page(self, cursor: str | None = None, **options: Unpack[RequestOptions]) -> Page[Tool]:
+        """One page of tools and the cursor of the next, None after the last; its `raw` is the whole result."""
         return self._do(TOOLS.page(cursor), options)
 
     def tools(self, **options: Unpack[RequestOptions]) -> Iterator[Tool]:
@@ -206,10 +200,8 @@ class Features:
         """All resources, from as many pages as there are; the options hold for each page."""
         return list(self._each(RESOURCES, options))
 
-    def list_resources_page(
-        self, cursor: str | None = None, **options: Unpack[RequestOptions]
-    ) -> tuple[list[Resource], str | None]:
-        """One page of resources and the cursor of the next, None after the last."""
+    def list_resources_page(self, cursor: str | None = None, **options: Unpack[RequestOptions]) -> Page[Resource]:
+        """One page of resources and the cursor of the next, None after the last; its `raw` is the whole result."""
         return self._do(RESOURCES.page(cursor), options)
 
     def resources(self, **options: Unpack[RequestOptions]) -> Iterator[Resource]:
@@ -222,8 +214,8 @@ class Features:
 
     def list_resource_templates_page(
         self, cursor: str | None = None, **options: Unpack[RequestOptions]
-    ) -> tuple[list[ResourceTemplate], str | None]:
-        """One page of resource templates and the cursor of the next, None after the last."""
+    ) -> Page[ResourceTemplate]:
+        """One page of resource templates and the cursor of the next, None after the last; `raw` is the whole result."""
         return self._do(RESOURCE_TEMPLATES.page(cursor), options)
 
     def resource_templates(self, **options: Unpack[RequestOptions]) -> Iterator[ResourceTemplate]:
@@ -234,10 +226,8 @@ class Features:
         """All prompts, from as many pages as there are; the options hold for each page."""
         return list(self._each(PROMPTS, options))
 
-    def list_prompts_page(
-        self, cursor: str | None = None, **options: Unpack[RequestOptions]
-    ) -> tuple[list[Prompt], str | None]:
-        """One page of prompts and the cursor of the next, None after the last."""
+    def list_prompts_page(self, cursor: str | None = None, **options: Unpack[RequestOptions]) -> Page[Prompt]:
+        """One page of prompts and the cursor of the next, None after the last; its `raw` is the whole result."""
         return self._do(PROMPTS.page(cursor), options)
 
     def prompts(self, **options: Unpack[RequestOptions]) -> Iterator[Prompt]:
@@ -290,10 +280,13 @@ class Features:
     ) -> TaskHandle:
         """Calls a tool as a task, which goes on after this has returned; `handle.result()` waits for what it gives.
 
-        `ttl` is how many seconds the server shall keep it; the server has the last word. Experimental, 2025-11-25 only;
-        `UnsupportedError` where there are no tasks. `call_tool(..., task=True)` waits for the result at once.
+        `ttl` is how many seconds the server shall keep it; the server has the last word. `call_tool(..., task=True)`
+        waits for the result at once. `UnsupportedError` where there are no tasks, or none of a tool that was listed.
+        In 2026-07-28 the server decides what is a task, and a call that it answered at once is one that is over; client
+        and server need the option `tasks`.
         """
-        return TaskHandle(self, (self._do(create(name, arguments, ttl), options)).id)
+        created = self._do(create(name, arguments, ttl), options)
+        return TaskHandle(self, created.id, created.raw)
 
     def task(self, id: str) -> TaskHandle:  # noqa: A002 - its name
         """Comes back to a task of this session by its id."""
@@ -303,10 +296,8 @@ class Features:
         """All tasks of this session that the server still keeps."""
         return list(self._each(TASKS, options))
 
-    def list_tasks_page(
-        self, cursor: str | None = None, **options: Unpack[RequestOptions]
-    ) -> tuple[list[Task], str | None]:
-        """One page of tasks and the cursor of the next, None after the last."""
+    def list_tasks_page(self, cursor: str | None = None, **options: Unpack[RequestOptions]) -> Page[Task]:
+        """One page of tasks and the cursor of the next, None after the last; its `raw` is the whole result."""
         return self._do(TASKS.page(cursor), options)
 
     def tasks(self, **options: Unpack[RequestOptions]) -> Iterator[Task]:

@@ -14,9 +14,9 @@ import msgspec
 from . import _core
 from .client import AsyncClient, ClientOptions, Given, Target, introduce, resolve
 from .connection import Connection
-from .content import CallToolResult, Definition
+from .content import CallToolResult, Definition, Page
 from .context import Kind, Level
-from .errors import Error, MisuseError, from_core
+from .errors import Error, MisuseError, error_of
 from .features import AsyncFeatures, Features
 from .handler import encode
 from .handlers import Handlers
@@ -226,7 +226,8 @@ class AsyncClientGroup(Connection, AsyncFeatures):
     async def _do(self, request: Request[T], options: RequestOptions) -> T:
         method, params = request.method, request.params or {}
         if method in _LISTS:
-            return cast(T, (await self._list(method, options), None))
+            entries = await self._list(method, options)
+            return cast(T, Page(entries, {_LISTS[method][1].member: [entry.raw for entry in entries]}))
         if method == "completion/complete":
             ref: Mapping[str, Any] = params["ref"]
             kind: Kind = "prompt" if ref.get("type") == "ref/prompt" else "resource_template"
@@ -266,7 +267,7 @@ class AsyncClientGroup(Connection, AsyncFeatures):
 
 def _error(raw: dict[str, Any]) -> Error:
     data = None if raw.get("data") is None else msgspec.json.encode(raw["data"])
-    return from_core(raw["kind"], raw["message"], raw.get("code"), data)
+    return error_of(raw["kind"], raw["message"], raw.get("code"), data)
 
 
 class ClientGroup(Features):

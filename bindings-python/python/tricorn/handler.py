@@ -8,6 +8,7 @@ import inspect
 import json
 import typing
 from collections.abc import Awaitable, Callable
+from concurrent import futures
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -16,6 +17,7 @@ from .context import CURRENT, Context, RequestContext
 from .errors import (
     CancelledError,
     Error,
+    InputRequired,
     MisuseError,
     PeerMisbehavedError,
     RpcError,
@@ -23,8 +25,9 @@ from .errors import (
     ToolError,
     UnsupportedError,
 )
-from .host import Handler, Host, ThreadCall, Threads, raised
+from .host import Handler, Host, raised
 from .schema import ArgumentError, Decode, Signature, encode_hook, hints, is_context, unwrapped
+from .threads import ThreadCall, Threads
 
 encode = msgspec.json.Encoder(enc_hook=encode_hook).encode
 Answer = Callable[[int, Any], object]
@@ -58,6 +61,13 @@ def failing(host: Host, subject: Subject) -> Callable[[int, BaseException], None
     bridge = host.bridge
 
     def failed(key: int, error: BaseException) -> None:
+        required = None if isinstance(error, Error) else InputRequired.of(error)
+        if required is not None and not required.by_engine:
+            try:
+                bridge.input_required(key, encode(required.to_wire()))
+                return
+            except Exception as wrong:  # noqa: BLE001 - a question or a state that is no JSON
+                error = wrong
         if subject.to_caller and isinstance(error, Exception):
             bridge.error(key, f"{subject} failed: {type(error).__name__}", None, raised(error), "misuse")
             return
@@ -79,10 +89,11 @@ def failing(host: Host, subject: Subject) -> Callable[[int, BaseException], None
             bridge.error(key, error.message, error.code, data)
             return
         # The peer sees the type only: a message may hold secrets, and `on_error` gets all of it.
-        bridge.failed(key, f"{subject} failed: {type(error).__name__}")
-        if isinstance(error, CancelledError) and key in host.cancelled:
+        wanted = bridge.failed(key, f"{subject} failed: {type(error).__name__}")
+        if isinstance(error, CancelledError) and not wanted:
             return  # nothing failed: the peer no longer wants the answer
-        if isinstance(error, Exception):
+        # A run that came to a question ends there, whatever it ends with.
+        if isinstance(error, Exception) and key not in host.asked:
             try:
                 host.report(error, subject.name or subject.word, subject)
             except BaseException as second:  # noqa: BLE001 - the handler's thread or task must go on
@@ -91,6 +102,13 @@ def failing(host: Host, subject: Subject) -> Callable[[int, BaseException], None
             host.quit(error)
 
     return failed
+
+
+def or_required(value: Any) -> Any:
+    """What a function returned, which may be what it might as well have raised."""
+    if isinstance(value, InputRequired):
+        raise value
+    return value
 
 
 def handler(
@@ -107,6 +125,7 @@ def handler(
     context_of = Context if host.serves else RequestContext
     failed = failing(host, subject)
     name = subject.name or subject.word
+    is_around = subject.around
 
     decode: Decode
 
@@ -128,7 +147,10 @@ def handler(
     async def wait(value: Awaitable[Any], key: int) -> None:
         CURRENT.set((host, key))
         try:
-            answer(key, await value)
+            result = or_required(await value)
+            if host.steps:
+                await settled(key)
+            answer(key, result)
         except asyncio.CancelledError as error:
             failed(key, error)  # nobody listens when the client cancelled; an error when the handler did it itself
             raise
@@ -136,19 +158,31 @@ def handler(
             bridge.error(key, "the server stopped")
             raise
         except BaseException as error:  # noqa: BLE001 - all of them are answered
-            failed(key, error)
+            try:
+                if host.steps:
+                    await settled(key, error)
+            finally:
+                failed(key, error)
         finally:
             host.done(key)
+
+    async def settled(key: int, error: BaseException | None = None) -> None:
+        await asyncio.gather(*map(asyncio.wrap_future, host.unfinished(key, error)))
 
     def run(arguments: dict[str, Any], key: int) -> None:
         CURRENT.set((host, key))
         try:
             value = call(**arguments)
             if not hasattr(value, "__await__"):
+                value = or_required(value)
+                if host.steps and threads is not None:
+                    futures.wait(host.unfinished(key))
                 answer(key, value)
                 host.done(key)
                 return
         except BaseException as error:  # noqa: BLE001 - all of them are answered
+            if host.steps and threads is not None:
+                futures.wait(host.unfinished(key, error))
             failed(key, error)
             host.done(key)
             return
@@ -161,9 +195,12 @@ def handler(
             arguments = decode(raw)
             if context is not None:
                 arguments[context] = context_of(host, key)
+            if is_around or host.values:
+                host.share(key)
             coroutine = call(**arguments)
         except BaseException as error:  # noqa: BLE001 - all of them are answered
             refuse(key, error)
+            host.done(key)
         else:
             host.spawn(key, wait(coroutine, key), name)
 
@@ -179,11 +216,15 @@ def handler(
         run(arguments, key)
 
     def inline(raw: bytes, key: int) -> None:
+        if is_around or host.values:
+            host.share(key)
         contextvars.copy_context().run(plain, raw, key)
 
     def threaded(raw: bytes, key: int) -> None:
         assert threads is not None
         state = ThreadCall(subject.told)
+        if is_around or host.values:
+            host.share(key)
         host.running[key] = state
         threads.submit(contextvars.copy_context(), lambda: host.done(key) if state.cancelled else plain(raw, key))
 

@@ -17,8 +17,9 @@ from .content import BLOCKS
 from .context import RequestContext
 from .errors import MisuseError
 from .handler import Answer, Subject, encode, hook, hook_handler
-from .host import Handler, Host, Threads
+from .host import Handler, Host
 from .prompts import Message
+from .threads import Threads
 
 MAX_THREADS = 32
 
@@ -47,7 +48,8 @@ class Handlers(TypedDict, total=False):
     """`(message, url, elicitation_id)`: shows the user where a page is. Gives `"accept"` or True when the user agrees
     to go there, `"decline"` or `"cancel"` otherwise."""
     roots: Sequence[RootLike] | Callable[..., Any]
-    """The folders and files that the server may work on, or a function that says which."""
+    """The folders and files that the server may work on, or a function that says which; it may give the schema's
+    ListRootsResult."""
     sampling_context: bool
     """True declares that `sampling` knows what to do with `params["includeContext"]`."""
     on_notification: Callable[[str, dict[str, Any]], object]
@@ -82,6 +84,11 @@ _CHANGED = {
     "notifications/resources/list_changed": "resource",
     "notifications/prompts/list_changed": "prompt",
 }
+
+
+def hears_lists(callbacks: Mapping[str, object]) -> bool:
+    """Whether one of the callbacks hears of the changes of lists, which newer servers tell only to those who listen."""
+    return "on_list_changed" in callbacks or "on_notification" in callbacks
 
 
 def hear(host: Host, callbacks: Mapping[str, Callable[..., object]], event: str, told: dict[str, Any]) -> None:
@@ -231,33 +238,45 @@ def _sampled(host: Host) -> Answer:
     return answer
 
 
-_ACTIONS = ("accept", "decline", "cancel")
+def _without_none(members: dict[str, Any]) -> dict[str, Any]:
+    return {name: member for name, member in members.items() if member is not None}
 
 
 def _elicited(host: Host) -> Answer:
     def answer(key: int, value: Any) -> object:
         content: object = None
+        meta: dict[str, Any] = {}
         if isinstance(value, Elicited):
             given = cast("Elicited[Any]", value)  # type: ignore[redundant-cast]
-            value = {"action": given.action}
-            content = given.content if given.action == "accept" else None
-        elif isinstance(value, Mapping):
-            members = cast("Mapping[str, Any]", value)
-            if members.get("action") not in _ACTIONS or not members.keys() <= {"action", "content", "_meta"}:
-                content = members
-        elif isinstance(value, msgspec.Struct) or dataclasses.is_dataclass(value) or hasattr(value, "model_dump"):
+            meta = {"_meta": given.meta} if given.meta else {}
+            if given.action != "accept" or given.content is None:
+                return host.bridge.result(key, encode({"action": given.action, **meta}))
+            content = given.content
+        elif isinstance(value, Mapping) or hasattr(value, "model_dump"):
+            # A result, or answers: the engine knows what was asked. Forms know no null: what is None was left out.
+            members = _without_none(msgspec.json.decode(encode(value)))
+            if isinstance(members.get("content"), dict):
+                members["content"] = _without_none(members["content"])
+            return host.bridge.value(key, encode(members))
+        elif isinstance(value, msgspec.Struct) or dataclasses.is_dataclass(value):
             content = value
         if content is not None:
-            # Forms know no null: what is None was left out.
             fields = msgspec.json.decode(encode(content))
             if not isinstance(fields, dict):
                 raise TypeError(f"expected an object of answers, got {type(content).__qualname__}")
-            fields = cast("dict[str, Any]", fields)
-            value = {"action": "accept", "content": {n: field for n, field in fields.items() if field is not None}}
+            answers = _without_none(cast("dict[str, Any]", fields))
+            return host.bridge.result(key, encode({"action": "accept", "content": answers, **meta}))
         return host.bridge.value(key, encode(value))
 
     return answer
 
 
 def _rooted(host: Host) -> Answer:
-    return lambda key, value: host.bridge.value(key, root_list(value))
+    def answer(key: int, value: Any) -> object:
+        if isinstance(value, Mapping) and "roots" in value:  # a whole result
+            members = cast("Mapping[str, Any]", value)
+            roots = msgspec.Raw(root_list(members["roots"]))
+            return host.bridge.result(key, msgspec.json.encode({**members, "roots": roots}))
+        return host.bridge.value(key, root_list(cast("Iterable[RootLike]", value)))
+
+    return answer

@@ -11,20 +11,17 @@ import inspect
 import itertools
 import json
 import logging
-import queue
 import sys
-import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent import futures
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from contextlib import contextmanager
+from typing import Any, Protocol, cast
 
 import msgspec
 
 from . import _core
-from .errors import ClosedError, MisuseError, RpcError
-
-if TYPE_CHECKING:
-    import contextvars
+from .errors import ClosedError, InputRequired, MisuseError, RpcError
+from .threads import ThreadCall, Threads
 
 log = logging.getLogger("tricorn")
 
@@ -38,6 +35,11 @@ MAX_RAISED = 64
 RAISED = "tricorn.raised"
 NO_STATE: Any = object()
 """Where a server has none."""
+
+
+class _Through(msgspec.Struct):
+    through: int | None = None
+
 
 Handler = Callable[[bytes, int], None]
 OnError = Callable[[Exception, str], object]
@@ -86,6 +88,8 @@ class Host:
         self.values: dict[int, dict[Any, Any]] = {}
         self.running: dict[int, asyncio.Task[None] | ThreadCall] = {}
         self.cancelled: set[int] = set()
+        self.asked: set[int] = set()
+        self.steps: dict[int, set[futures.Future[None]]] = {}
         self.waiting: dict[int, Waiter] = {}
         self.progress: dict[int, Callable[[bytes], None]] = {}
         self.sinks: dict[int, EventSink] = {}
@@ -180,6 +184,8 @@ class Host:
                 handler.cancel("the server stopped")
         self.running.clear()
         self.cancelled.clear()
+        self.asked.clear()
+        self.steps.clear()
         self.values.clear()
         self.cancel_tasks()
         for op in list(self.waiting):
@@ -214,7 +220,7 @@ class Host:
             # A task cancelled before its first step never reaches its own `finally`.
             handler.add_done_callback(lambda _: self.done(key))
 
-    def _settle(self, op: int, value: bytes | None, error: Exception | None) -> None:
+    def _settle(self, op: int, value: bytes | None, error: Exception | InputRequired | None) -> None:
         waiter = self.waiting.pop(op, None)
         if waiter is not None and not waiter.done():
             if error is None:
@@ -222,7 +228,7 @@ class Host:
             else:
                 if isinstance(error, RpcError):
                     error.received = True
-                waiter.set_exception(_as_raised(error))
+                waiter.set_exception(_as_raised(error) if isinstance(error, Exception) else error)
 
     def _progress(self, op: int, params: bytes) -> None:
         sink = self.progress.get(op)
@@ -332,6 +338,55 @@ class Host:
             self.values.pop(key, None)
         if self.cancelled:
             self.cancelled.discard(key)
+        if self.asked:
+            self.asked.discard(key)
+
+    def share(self, key: int) -> dict[Any, Any] | None:
+        """What the running call of `key` shares with the middleware around it, until its end; None when it is over.
+
+        The middleware may end before the call does, which goes on as a task: this is to be called as the call begins.
+        """
+        values = self.values.get(key)
+        if values is None and (text := self.bridge.context(key)) is not None:
+            through = msgspec.json.decode(text, type=_Through).through
+            outer = None if through is None else self.values.get(through)
+            values = self.values.setdefault(key, {} if outer is None else outer)
+        return values
+
+    def ends_at_question(self, key: int) -> None:
+        """The running handler of `key` has come to a question that its client answers in another round.
+
+        However it ends now, it has not failed. This is called in the task that asked.
+        """
+        if key in self.running:
+            self.asked.add(key)
+            if key not in self.running:  # a worker thread was done with it just now
+                self.asked.discard(key)
+        task = asyncio.current_task()
+        if task is not None:
+            # One of several that ask; nobody need look at it any more when another one has ended the run.
+            task.add_done_callback(looked_at)
+
+    @contextmanager
+    def at_work(self, key: int) -> Generator[None]:
+        """A step of the running handler of `key`, which is to be done before the handler runs again."""
+        step: futures.Future[None] = futures.Future()
+        step.set_running_or_notify_cancel()  # who waits for it may be cancelled, it may not
+        steps = self.steps.setdefault(key, set())
+        steps.add(step)
+        try:
+            yield
+        finally:
+            step.set_result(None)
+            steps.discard(step)
+            if not steps and self.steps.get(key) is steps:
+                del self.steps[key]
+
+    def unfinished(self, key: int, error: BaseException | None = None) -> list[futures.Future[None]]:
+        """The steps that are still at work when the handler of `key` has ended, if it runs again."""
+        if key not in self.asked and (error is None or InputRequired.of(error) is None):
+            return []
+        return list(self.steps.get(key, ()))
 
     # -- callbacks
 
@@ -405,6 +460,12 @@ def _as_raised(error: Exception) -> Exception:
     return _raised.pop(cast("dict[str, Any]", data).get(RAISED, 0), error) if isinstance(data, dict) else error
 
 
+def looked_at(task: asyncio.Future[Any]) -> None:
+    """Nobody need look at how this ended."""
+    if not task.cancelled():
+        task.exception()
+
+
 def _log_request(record: dict[str, Any]) -> None:
     name, error = record.get("name"), record.get("error")
     level = logging.INFO if error is None else logging.WARNING
@@ -417,72 +478,3 @@ def _log_request(record: dict[str, Any]) -> None:
 
 def _raise(reason: BaseException) -> None:
     raise reason
-
-
-class ThreadCall:
-    """A plain function waiting for a worker thread, or at work in one. It cannot be interrupted, only told."""
-
-    __slots__ = ("_starts", "cancelled", "waits")
-
-    def __init__(self, starts: bool = False) -> None:
-        self._starts = starts
-        self.cancelled = False
-        self.waits: set[futures.Future[Any]] = set()
-
-    def cancel(self, msg: Any | None = None) -> bool:
-        """Keeps it from starting, unless it always does; one that runs sees `ctx.cancelled`, its `ctx.wait` raises."""
-        del msg
-        self.cancelled = not self._starts
-        for future in list(self.waits):
-            future.cancel()
-        return True
-
-    def wait(self, future: futures.Future[Any]) -> Any:
-        """Waits for something that is cancelled with the call."""
-        self.waits.add(future)
-        try:
-            if self.cancelled:
-                future.cancel()
-            return future.result()
-        finally:
-            self.waits.discard(future)
-
-
-class Threads:
-    """Worker threads for plain functions, at most `limit`, started when needed.
-
-    They are daemons: a function that never returns must not keep the process from ending, which is why this is not
-    concurrent.futures, whose threads are always waited for.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._count = 0
-        self._queue: queue.SimpleQueue[tuple[contextvars.Context, Callable[[], None]] | None] = queue.SimpleQueue()
-        self._idle = threading.Semaphore(0)
-
-    def __del__(self) -> None:
-        for _ in range(self._count):
-            self._queue.put(None)
-
-    def submit(self, context: contextvars.Context, work: Callable[[], None]) -> None:
-        """Runs `work` in a worker thread with `context`'s variables."""
-        self._queue.put((context, work))
-        if not self._idle.acquire(blocking=False) and self._count < self._limit:
-            self._count += 1
-            threading.Thread(
-                target=_work, args=(self._queue, self._idle), name=f"tricorn-{self._count}", daemon=True
-            ).start()
-
-
-def _work(
-    jobs: queue.SimpleQueue[tuple[contextvars.Context, Callable[[], None]] | None], idle: threading.Semaphore
-) -> None:
-    while True:
-        job = jobs.get()
-        if job is None:
-            return
-        context, work = job
-        context.run(work)
-        del job, context, work  # an idle thread must keep nothing alive
-        idle.release()

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import typing
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, cast
 
 from .errors import ClosedError, MisuseError
@@ -34,6 +34,7 @@ class Life:
         self._host = host
         self._over = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._asked: asyncio.Event | None = None
         self._stopping: asyncio.Task[Any] | None = None
 
     def numbers(self) -> tuple[int, int]:
@@ -51,7 +52,7 @@ class Life:
     async def _start(self) -> None:
         loop = asyncio.get_running_loop()
         started: asyncio.Future[None] = loop.create_future()
-        self._stopping = None
+        self._asked = self._stopping = None
         self._over = over = asyncio.Event()
         self._task = task = loop.create_task(self._run(started, over), name="lifespan")
         try:
@@ -59,6 +60,7 @@ class Life:
         except asyncio.CancelledError:
             task.cancel()
             raise
+        self._asked = asyncio.Event()
 
     async def _run(self, started: asyncio.Future[None], over: asyncio.Event) -> None:
         try:
@@ -80,6 +82,8 @@ class Life:
 
     async def _stop(self) -> None:
         self._stopping = asyncio.current_task()
+        if self._asked is not None:
+            self._asked.set()
         self._over.set()
         await self._ended()
 
@@ -91,11 +95,17 @@ class Life:
     async def release(self) -> None:
         """Waits for the end when the event loop lets go of the server."""
         task = self._task
-        if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
+        if task is None or task.get_loop() is not asyncio.get_running_loop():
+            return
+        if task.done() and not task.cancelled():
             return
         done, _ = await asyncio.wait([task], timeout=PATIENCE)
         if not done:
             self._over.set()
             await asyncio.wait([task])
+        elif task.cancelled() and self._asked is not None:
+            # With all other tasks, as Python 3.10 does it at Ctrl-C. The engine is about to ask all the same.
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._asked.wait(), PATIENCE)
         if self._stopping is not None:  # the engine waits for its answer
             await asyncio.wait([self._stopping])

@@ -13,6 +13,7 @@ from .context import Kind
 from .handler import Subject, hook, hook_handler
 from .host import Handler
 from .offering import Offering
+from .resources import CacheHints
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,12 +26,19 @@ class Offer(Offering):
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, str], list[int]] = {}
 
-    def add_file(self, path: str | os.PathLike[str], uri: str, *, max_bytes: int | None = None) -> None:
+    def add_file(
+        self,
+        path: str | os.PathLike[str],
+        uri: str,
+        *,
+        max_bytes: int | None = None,
+        cache: CacheHints | None = None,
+    ) -> None:
         """Adds a file as a resource, read when it is asked for.
 
-        Files of more than `max_bytes`, 2 MiB, are refused.
+        Files of more than `max_bytes`, 2 MiB, are refused. `cache` is how long what is in it keeps, and for whom.
         """
-        self._add_files(path, uri, {"directory": False, "max_bytes": max_bytes})
+        self._add_files(path, uri, {"directory": False, "max_bytes": max_bytes, "cache": cache})
 
     def add_directory(
         self,
@@ -40,14 +48,17 @@ class Offer(Offering):
         hidden: bool = False,
         max_files: int | None = None,
         max_bytes: int | None = None,
+        cache: CacheHints | None = None,
     ) -> None:
         """Adds the files of a directory, and of those in it, as resources: `uri` with their path behind it.
 
         They are listed and read as they are when they are asked for. Nothing outside of the directory can be read,
         by `..` or by a symbolic link; files whose names begin with a dot only if `hidden`. At most `max_files`,
-        10,000, are listed, and files of more than `max_bytes`, 2 MiB, are refused.
+        10,000, are listed, and files of more than `max_bytes`, 2 MiB, are refused. The directory is removed, hidden and
+        shown as a resource, by its `uri`: `remove_resource(uri)`, `set_enabled("resource", uri, False)`. `cache` is how
+        long what is in the files keeps, and for whom.
         """
-        limits = {"hidden": hidden, "max_files": max_files, "max_bytes": max_bytes}
+        limits = {"hidden": hidden, "max_files": max_files, "max_bytes": max_bytes, "cache": cache}
         self._add_files(path, uri, {"directory": True, **limits})
 
     def _add_files(self, path: str | os.PathLike[str], uri: str, options: dict[str, Any]) -> None:
@@ -62,13 +73,14 @@ class Offer(Offering):
         self._core.elicitation_complete(elicitation_id)
 
     def resource_updated(self, uri: str) -> None:
-        """Tells the clients that subscribed to a resource, or to something that it is a part of, that it changed."""
+        """Tells clients of a changed resource: those that subscribed or listen to it, or to what it is a part of."""
         self._core.resource_updated(uri)
 
     def set_enabled(self, kind: Kind, name: str, enabled: bool) -> bool:
         """Shows or hides something from all clients: what is hidden is not listed and cannot be used.
 
-        `name` is the name, URI or URI template. False: nothing changed. `ctx.set_enabled` does it for one client.
+        `name` is the name, URI or URI template; of a directory its URI, as a resource. False: nothing changed.
+        `ctx.set_enabled` does it for one client.
         """
         return self._core.set_enabled(kind, name, enabled)
 
@@ -108,9 +120,9 @@ class Offer(Offering):
         return function
 
     def on_subscribe(self, function: F, /) -> F:
-        """Hears `(uri, subscribed)` when a client subscribes to a resource or no longer does: `@app.on_subscribe`.
+        """Hears `(uri, subscribed)` of clients that subscribe or listen to a resource, and of the end of that.
 
-        An exception refuses it. `resource_updated` tells those who subscribed.
+        `@app.on_subscribe`. An exception refuses it. `resource_updated` tells those clients.
         """
         bridge = self._host.bridge
         entry = hook_handler(

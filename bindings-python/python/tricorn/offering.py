@@ -11,9 +11,10 @@ from .completion import Complete
 from .context import Kind
 from .errors import MisuseError
 from .handler import Subject, encode, handler
-from .host import Handler, Host, Threads
+from .host import Handler, Host
 from .prompts import PromptOptions
 from .resources import ResourceOptions
+from .threads import Threads
 from .tool import ToolOptions
 
 if TYPE_CHECKING:
@@ -207,6 +208,8 @@ class Offering:
             if completions:
                 settings["completions"] = completions
             settings |= {option: bool(options[option]) for option in ("enabled", "replace") if option in options}
+            if "cache" in options:
+                settings["cache"] = options["cache"]
             text = encode(settings).decode() if settings else ""
             self._tell(kind, encode(definition).decode(), text, numbers[0])
         except BaseException:

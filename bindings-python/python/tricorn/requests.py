@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypedDict, TypeVar, cast
+from typing import Any, Generic, Literal, TypedDict, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from .completion import Completion
-from .content import Progress, Tool
-from .errors import MisuseError, PeerMisbehavedError
+from .content import Page, Progress, Tool
+from .errors import MisuseError, PeerMisbehavedError, UnsupportedError
 from .handler import encode
 from .host import Host
 from .prompts import GetPromptResult, Prompt
@@ -22,6 +22,9 @@ T = TypeVar("T")
 D = TypeVar("D")
 
 OnProgress = Callable[[Progress], object]
+
+CacheMode = Literal["default", "refresh", "bypass"]
+"""What a request has to do with the answers that a client keeps."""
 
 MAX_PAGES = 1000
 """Pages of one list; a server that sends more of them never ends."""
@@ -42,22 +45,50 @@ class RequestOptions(TypedDict, total=False):
     meta: Mapping[str, Any]
     """The request's `_meta`; none."""
     task: float | bool
-    """Runs it as a task of the peer, where it can (2025-11-25), and waits for its result: the seconds that the peer
-    keeps it, or True for as long as it likes; no."""
+    """Runs it as a task of the peer, where it can, and waits for its result: the seconds that the peer keeps it, or
+    True for as long as it likes; no. In 2026-07-28 the server decides."""
+    cache: CacheMode
+    """What it has to do with the answers that a client keeps. `"refresh"` asks the server and keeps its answer,
+    `"bypass"` asks and leaves what is kept as it is; `"default"`."""
 
 
 _OPTIONS = frozenset(RequestOptions.__annotations__)
 
 
 class Request(Generic[T]):
-    """A request that can be sent any number of times."""
+    """A request that can be sent any number of times; one for a task may be answered when that is over only.
 
-    __slots__ = ("method", "params", "read")
+    `becomes_task`: it is not to be sent where there are no tasks.
+    """
 
-    def __init__(self, method: str, params: Mapping[str, Any] | None, read: Callable[[bytes], T]) -> None:
+    __slots__ = ("becomes_task", "method", "params", "read", "until_over")
+
+    def __init__(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        read: Callable[[bytes], T],
+        until_over: bool = False,
+        becomes_task: bool = False,
+    ) -> None:
         self.method = method
         self.params = params
         self.read = read
+        self.until_over = until_over
+        self.becomes_task = becomes_task
+
+    def checked(self, era: str, capabilities: Mapping[str, Any], options: RequestOptions) -> RequestOptions:
+        """The options that a task is asked for with, of a server that declares these capabilities."""
+        if era == "modern":
+            return {**options, "task": True}  # the engine knows whether both sides declare the extension
+        declared: Any = capabilities
+        for name in ("tasks", "requests", "tools", "call"):
+            declared = declared.get(name) if isinstance(declared, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        if declared is None:
+            raise UnsupportedError(
+                f'"{self.method}" was not sent: the server does not declare the capability "tasks.requests.tools.call"'
+            )
+        return options
 
 
 class Listing(Generic[D]):
@@ -68,16 +99,16 @@ class Listing(Generic[D]):
         self.member = member
         self.cls = cls
 
-    def page(self, cursor: str | None) -> Request[tuple[list[D], str | None]]:
+    def page(self, cursor: str | None) -> Request[Page[D]]:
         """Asks for one page."""
         return Request(self.method, None if cursor is None else {"cursor": cursor}, self._read)
 
-    def _read(self, answer: bytes) -> tuple[list[D], str | None]:
+    def _read(self, answer: bytes) -> Page[D]:
         page = msgspec.json.decode(answer)
         entries: Any = page.get(self.member)
         if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):  # pyright: ignore[reportUnknownVariableType]
             raise PeerMisbehavedError(f"the result of {self.method} has no array of {self.member}")
-        return [self.cls(entry) for entry in cast("list[dict[str, Any]]", entries)], page.get("nextCursor")
+        return Page([self.cls(entry) for entry in cast("list[dict[str, Any]]", entries)], page)
 
     def check(self, cursor: str, seen: set[str]) -> None:
         """Raises when the list runs in circles, or on and on; `cursor` is what the next page is asked with."""
@@ -177,6 +208,8 @@ def request_options(
     on_progress: OnProgress | None = None,
     idempotent: bool = False,
     task: float | bool = False,
+    until_over: bool = False,
+    cache: CacheMode | None = None,
 ) -> str:
     """The options of one request for the engine; empty when there are none."""
     options: dict[str, Any] = {}
@@ -192,12 +225,16 @@ def request_options(
         options["task"] = {}
     elif task is not False:
         options["task"] = {"ttl": round(task * 1000)}
+    if until_over:
+        options["wait"] = True
+    if cache is not None:
+        options["cache"] = cache
     return json.dumps(options) if options else ""
 
 
-def written(method: str, options: RequestOptions) -> str:
+def written(method: str, options: RequestOptions, until_over: bool = False) -> str:
     """The options of one request for the engine, as `request_options`; an unknown one is refused."""
-    if not options:
+    if not options and not until_over:
         return ""
     if unknown := options.keys() - _OPTIONS:
         raise TypeError(f"{method}: no option {min(unknown)!r}; there are {', '.join(RequestOptions.__annotations__)}")
@@ -207,6 +244,8 @@ def written(method: str, options: RequestOptions) -> str:
         options.get("on_progress"),
         options.get("idempotent", False),
         options.get("task", False),
+        until_over,
+        options.get("cache"),
     )
 
 

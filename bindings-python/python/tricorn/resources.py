@@ -18,6 +18,15 @@ from .schema import Signature
 Json = dict[str, Any]
 
 
+class CacheHints(TypedDict, total=False):
+    """How long what is answered keeps, and for whom (2026-07-28). What is not given is said by what is more general."""
+
+    ttl: float
+    """Seconds for which it keeps after it was received; 0, which is not at all."""
+    scope: Literal["public", "private"]
+    """For whom: `"public"` is everybody, also under other authorization; `"private"`."""
+
+
 class ResourceOptions(TypedDict, total=False):
     """Options of a resource or a resource template; everything not given is read off the function."""
 
@@ -44,6 +53,8 @@ class ResourceOptions(TypedDict, total=False):
 
     It is hidden when that was, unless `enabled` is given. False.
     """
+    cache: CacheHints
+    """How long what is read keeps, and for whom, such as `{"ttl": 60}`; what the server's option `cache` says."""
     complete: Mapping[str, Complete]
     """Who completes a template's variables, by name: a function of the value so far, or a list of all values."""
     run_in_thread: bool

@@ -24,7 +24,7 @@ import msgspec
 from .choices import restore
 from .content import BLOCKS, CallToolResult
 from .context import RequestContext
-from .errors import MisuseError
+from .errors import InputRequired, MisuseError
 
 Decode = Callable[[bytes], dict[str, Any]]
 Returns = Literal["any", "nothing", "text", "value", "result"]
@@ -99,7 +99,7 @@ def read(function: Callable[..., Any]) -> Signature:
         parameters=parameters,
         open=is_open,
         description=summary,
-        hint=_awaited(hint),
+        hint=_answered(_awaited(hint)),
     )
 
 
@@ -147,6 +147,16 @@ def _awaited(hint: Any) -> Any:
     if origin in (collections.abc.Awaitable, collections.abc.Coroutine):
         return typing.get_args(hint)[-1]
     return hint
+
+
+def _answered(hint: Any) -> Any:
+    """Without the `InputRequired` that is returned instead of an answer."""
+    if hint is InputRequired:
+        return None
+    parts = typing.get_args(hint)
+    if typing.get_origin(hint) not in _UNIONS or InputRequired not in parts:
+        return hint
+    return Union[tuple(part for part in parts if part is not InputRequired)]  # noqa: UP007 - there is no other way
 
 
 # -- docstrings

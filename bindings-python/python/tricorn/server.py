@@ -19,10 +19,12 @@ from .context import Context
 from .errors import MisuseError
 from .handler import encode
 from .handlers import called
-from .host import Host, OnError, Threads
+from .host import Host, OnError
 from .lifespan import Life, Lifespan
 from .middleware import Around, Builtin, wrap
 from .offer import Offer
+from .resources import CacheHints
+from .threads import Threads
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -65,11 +67,35 @@ class TaskOptions(TypedDict, total=False):
     """How often whoever waits should look; 1."""
 
 
+class ServerCache(CacheHints, total=False):
+    """How long what a server answers keeps, and for whom: `ttl` and `scope` for everything, others for a part.
+
+    What is read, and a list of which a function gives a part, may depend on who asks: they are private unless `scope`
+    is given for them.
+    """
+
+    discover: CacheHints
+    """`server/discover`."""
+    tools: CacheHints
+    """The list of tools."""
+    prompts: CacheHints
+    """The list of prompts."""
+    resources: CacheHints
+    """The list of resources."""
+    resource_templates: CacheHints
+    """The list of resource templates."""
+    read: CacheHints
+    """What is read, where neither the resource nor the result says it."""
+
+
 class ServerOptions(Identity, total=False):
     """Options of a server; sizes in bytes, every limit has a safe default."""
 
     instructions: str
     """What the model should know about this server; nothing."""
+    revision: str
+    """Speaks only this revision, such as `"2025-11-25"`, or only those with handshakes (`"legacy"`) or without
+    (`"modern"`); all of them."""
     page_size: int
     """Entries on one page of a list; 250."""
     max_message_bytes: int
@@ -80,6 +106,8 @@ class ServerOptions(Identity, total=False):
     """Requests of one connection worked on at once; 256."""
     max_queued_notifications: int
     """Notifications waiting for a slow subscriber; 256."""
+    max_listeners: int
+    """Listen streams (`subscriptions/listen`) of one connection; 64. Over HTTP each is a request of its own."""
     ping_interval: float
     """Seconds without a message of a legacy client after which it is asked for a sign of life; 0, which is never."""
     ping_timeout: float
@@ -89,7 +117,19 @@ class ServerOptions(Identity, total=False):
     client was not told of as it connected it never asks for. A mapping can also declare `experimental` and capabilities
     that this library knows nothing of: `{"prompts": {}, "experimental": {"ours": {}}}`."""
     tasks: TaskOptions | bool
-    """Runs tool calls as tasks, where client and tool want that (2025-11-25, experimental); no."""
+    """Runs tool calls as tasks, where client and tool want that: in 2025-11-25 (experimental), and in 2026-07-28 by the
+    extension `io.modelcontextprotocol/tasks`; no."""
+    request_state_keys: Sequence[str]
+    """Secrets of at least 32 bytes that seal what a request of revision 2026-07-28 has to remember between two rounds
+    of questions (`requestState`); a secret of this process alone. The first one seals, all of them open, so that they
+    can be changed one after the other. Servers that answer the same clients need the same."""
+    request_state_ttl: float
+    """Seconds for which such a state holds: as long as a user may take to answer; 600."""
+    max_request_state_bytes: int
+    """The longest such state, which holds the answers so far; 16 KiB."""
+    cache: ServerCache
+    """How long clients may keep what is answered, and for whom, such as `{"ttl": 60, "tools": {"scope": "public"}}`;
+    not at all."""
 
 
 def switched(settings: dict[str, Any]) -> None:
@@ -299,7 +339,9 @@ class Server(Offer):
         return middleware
 
     def metrics(self) -> dict[str, Any]:
-        """Gauges: connections, sessions, calls in flight, queued messages, `timing` when that middleware is there."""
+        """Gauges: connections, sessions, calls in flight, listen streams (`listeners`), queued messages, `timing` when
+        that middleware is there.
+        """
         metrics: dict[str, Any] = msgspec.json.decode(self._core.metrics())
         return metrics
 

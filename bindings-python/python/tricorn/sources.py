@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from . import prompts, resources, tool
-from .content import Definition
+from .content import Definition, Page
 from .context import Kind
 from .handler import Answer, Subject, encode, hook, hook_handler
-from .host import Handler, Host, Threads
+from .host import Handler, Host
+from .threads import Threads
 
 _MEMBERS = {
     "tool": "tools",
@@ -27,10 +28,13 @@ def lister(host: Host, kind: Kind, function: Callable[..., Any], threads: Thread
         if isinstance(value, dict):  # a whole list result
             return bridge.result(key, encode(value))
         cursor: object = None
+        page: dict[str, Any] = {}
+        if isinstance(value, Page):  # another server's, with all that it says
+            page = value.raw
         if isinstance(value, tuple):
             value, cursor = cast("tuple[Any, Any]", value)
         entries = [entry.raw if isinstance(entry, Definition) else entry for entry in cast("list[Any]", value)]
-        page: dict[str, Any] = {member: entries}
+        page = {**page, member: entries}
         if cursor is not None:
             page["nextCursor"] = cursor
         return bridge.result(key, encode(page))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import atexit
 import inspect
+import math
 import os
 import queue
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent import futures
@@ -22,16 +24,20 @@ from .content import CallToolResult, Implementation
 from .errors import MisuseError
 from .features import Features
 from .handlers import RootLike
+from .listening import Change, Listener, late, wanted
 from .requests import (
+    CacheMode,
     OnProgress,
     Request,
     RequestOptions,
     call_params,
+    limit,
     progress_sink,
     request_options,
     with_meta,
     written,
 )
+from .resources import Resource
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -114,10 +120,11 @@ if hasattr(os, "register_at_fork"):
 class _Answer:
     """Where a blocked thread waits for its answer, and hears of progress meanwhile."""
 
-    __slots__ = ("_queue",)
+    __slots__ = ("_queue", "came")
 
     def __init__(self) -> None:
         self._queue: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+        self.came = False
 
     def done(self) -> bool:
         return False
@@ -131,20 +138,110 @@ class _Answer:
     def progress(self, params: bytes) -> None:
         self._queue.put((2, params))
 
-    def wait(self, progress: Callable[[bytes], None] | None) -> bytes:
+    def wait(self, progress: Callable[[bytes], None] | None, until: float = math.inf) -> bytes | None:
+        """Gives the answer, or raises the error; None when neither has come by then, of `time.monotonic`."""
         # A signal that comes just before the main thread blocks would not interrupt it: so it looks up now and then.
-        patience = GLANCE if threading.current_thread() is threading.main_thread() else None
+        glance = GLANCE if threading.current_thread() is threading.main_thread() else math.inf
         while True:
+            patience = min(glance, until - time.monotonic())
             try:
-                kind, value = self._queue.get(timeout=patience)
+                kind, value = self._queue.get(timeout=None if patience == math.inf else max(0.0, patience))
             except queue.Empty:
+                if time.monotonic() >= until:
+                    return None
                 continue
+            self.came = kind != 2
             if kind == 0:
                 return cast(bytes, value)
             if kind == 1:
                 raise value
             if progress is not None:
                 progress(value)
+
+
+class Listening(Listener[_Answer]):
+    """The changes that a client listens to, in the order in which they came.
+
+        with client.listen(tools=True) as changes:
+            for change in changes:
+                ...
+
+    What is not taken yet is there once, however often it changed. Leaving the block ends it at the server, and so does
+    `close`, from any thread. The loop ends when the server has ended it in order. When the connection broke off the
+    client listens again, and since something may have been missed everything that is listened to is said to have
+    changed, once. `ClosedError` when the connection ends for good, and why it could not be listened again; after that,
+    nothing comes.
+    """
+
+    def __init__(self, client: AsyncClient, filter: str) -> None:  # noqa: A002 - its name
+        super().__init__(client, filter)
+        self._turn = threading.Lock()
+
+    def next(self, timeout: float | None = None) -> Change | None:
+        """The next change; None after the last one. `TimeoutError` when there is none for `timeout` seconds.
+
+        Nothing is lost with that. None or 0: no limit.
+        """
+        _may_block(self._client)
+        seconds = limit(timeout)
+        until = math.inf if seconds is None else time.monotonic() + seconds
+        if not self._turn.acquire(timeout=-1 if seconds is None else seconds):
+            raise late()
+        try:
+            waiter = self._waiter(_Answer)
+            if waiter is None:
+                return None
+            try:
+                answer = waiter.wait(None, until)
+            except BaseException:
+                if waiter.came:
+                    self.close()
+                raise
+            if answer is None:
+                raise late()
+            self._take(waiter)
+            return self._change(answer)
+        finally:
+            self._turn.release()
+
+    def __enter__(self) -> Self:
+        self._begin()
+        try:
+            self._opened(_settled(self._client, self._open))
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Change:
+        change = self.next()
+        if change is None:
+            raise StopIteration
+        return change
+
+
+def _may_block(client: AsyncClient) -> None:
+    _must_not_block()
+    for peer in client._peers:
+        peer._host.must_not_block()
+
+
+def _settled(client: AsyncClient, start: Callable[[int], None], on_progress: OnProgress | None = None) -> bytes:
+    """Starts an operation and blocks until it is settled."""
+    _may_block(client)
+    answer = _Answer()
+    op = client._host.begin(answer, None if on_progress is None else answer.progress)
+    try:
+        start(op)
+        return cast(bytes, answer.wait(None if on_progress is None else progress_sink(on_progress)))
+    finally:
+        client._host.forget(op)
 
 
 class Client(Features):
@@ -170,9 +267,7 @@ class Client(Features):
 
     def connect(self) -> Self:
         """Starts or reaches the server and agrees on a protocol revision."""
-        _must_not_block()
-        for peer in self._async._peers:
-            peer._host.must_not_block()
+        _may_block(self._async)
         background = the_background()
         background.run(self._async.connect())
         background.clients.add(self)
@@ -222,13 +317,31 @@ class Client(Features):
         return self._async.instructions
 
     @property
+    def initialize_result(self) -> dict[str, Any]:
+        """What the server answered when the connection was opened, as it came, `_meta` and unknown members included.
+
+        The result of `initialize`, in modern revisions that of `server/discover`.
+        """
+        return self._async.initialize_result
+
+    @property
     def session_id(self) -> str | None:
-        """The session of a legacy HTTP connection, as it was when connecting."""
+        """The session of a legacy HTTP connection as it is now, which changes when the server loses it.
+
+        None: there is none, or the client is closed.
+        """
         return self._async.session_id
 
     def set_roots(self, roots: Iterable[RootLike]) -> None:
         """The folders and files that the server may work on from now on; it is told. Needs `roots=[...]` at first."""
         self._async.set_roots(roots)
+
+    def roots_changed(self) -> None:
+        """What `roots`, a function, gives has changed: tells the server. `set_roots` tells it by itself.
+
+        `MisuseError` for a client that was connected without `roots`.
+        """
+        self._async.roots_changed()
 
     def call_tool(
         self,
@@ -241,15 +354,17 @@ class Client(Features):
         idempotent: bool = False,
         task: float | bool = False,
         meta: Mapping[str, Any] | None = None,
+        cache: CacheMode | None = None,
     ) -> CallToolResult:
         """Calls a tool. A tool that fails is a result with `is_error`, not an exception.
 
         `timeout` is in seconds without progress (default: the client's `request_timeout`; None or 0: no limit),
         `max_timeout` with. `on_progress` is called in this thread. Ctrl-C cancels the call at the server.
         `idempotent`: after a lost session it may be sent again. `task` runs it as a task of the server, which keeps it
-        for so many seconds (True: as long as it likes), and waits for the result.
+        for so many seconds (True: as long as it likes), and waits for the result. `cache` changes nothing: of calls
+        nothing is kept.
         """
-        options = request_options(timeout, max_timeout, on_progress, idempotent, task)
+        options = request_options(timeout, max_timeout, on_progress, idempotent, task, cache=cache)
         answer = self._wait("tools/call", call_params(name, arguments, meta), options, on_progress)
         return CallToolResult.from_wire(answer)
 
@@ -261,6 +376,31 @@ class Client(Features):
         answer = self._wait(method, text, written(method, options), options.get("on_progress"))
         return cast("dict[str, Any]", msgspec.json.decode(answer))
 
+    def listen(
+        self,
+        *,
+        tools: bool = False,
+        prompts: bool = False,
+        resources: bool = False,
+        uris: Iterable[str | Resource] = (),
+    ) -> Listening:
+        """Listens to changes at the server, in every revision, until the block is left.
+
+            with client.listen(tools=True, uris=["notes://today"]) as changes:
+                for change in changes:
+                    match change:
+                        case ToolsListChanged():
+                            ...
+                        case ResourceUpdated(uri):
+                            ...
+
+        `tools`, `prompts`, `resources`: that their list has changed; templates belong to the resources. `uris`: that
+        one of these resources has changed, or a part of one. `honoured` of what is entered says which of that the
+        server tells of. A client may listen 1,000 times at once. Entering raises `UnsupportedError`, naming what the
+        server does not declare to tell of, and `MisuseError` when nothing is asked for; nothing was sent then.
+        """
+        return Listening(self._async, wanted(tools, prompts, resources, uris))
+
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         """Sends a notification."""
         self._async.notify(method, params)
@@ -270,24 +410,16 @@ class Client(Features):
         return self._async.metrics()
 
     def _do(self, request: Request[T], options: RequestOptions) -> T:
-        settings, text = written(request.method, options), with_meta(request.params, options)
+        if request.becomes_task:
+            options = request.checked(self.era, self.capabilities, options)
+        settings = written(request.method, options, request.until_over)
+        text = with_meta(request.params, options)
         return request.read(self._wait(request.method, text, settings, options.get("on_progress")))
 
     def _wait(self, method: str, params: bytes | None, options: str, on_progress: OnProgress | None) -> bytes:
         if on_progress is not None and inspect.iscoroutinefunction(on_progress):
             raise MisuseError("on_progress: a synchronous client calls plain functions only, in the thread that waits")
-        start = self._async._start(method, params, options)
-        host = self._async._host
-        _must_not_block()
-        for peer in self._async._peers:
-            peer._host.must_not_block()
-        answer = _Answer()
-        op = host.begin(answer, None if on_progress is None else answer.progress)
-        try:
-            start(op)
-            return answer.wait(None if on_progress is None else progress_sink(on_progress))
-        finally:
-            host.forget(op)
+        return _settled(self._async, self._async._start(method, params, options), on_progress)
 
     def __repr__(self) -> str:
         return repr(self._async).replace("AsyncClient", "Client")

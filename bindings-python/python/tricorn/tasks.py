@@ -1,4 +1,4 @@
-"""Tasks: calls that go on after their answer (specification 2025-11-25, tasks, experimental)."""
+"""Tasks: calls that go on after their answer, of 2025-11-25 (experimental) and, in the same words, of 2026-07-28."""
 
 from __future__ import annotations
 
@@ -90,22 +90,30 @@ def _read(answer: bytes) -> Task:
     return Task(cast("dict[str, Any]", msgspec.json.decode(answer)))
 
 
-def _read_created(answer: bytes) -> Task:
-    task: Any = msgspec.json.decode(answer).get("task")
-    if not isinstance(task, dict):
-        raise PeerMisbehavedError("tools/call: the server did not make a task of it")
-    return Task(cast("dict[str, Any]", task))
+class Created:
+    """The task that a call became. `raw` is everything that the server answered."""
+
+    def __init__(self, wire: bytes) -> None:
+        self.raw: dict[str, Any] = msgspec.json.decode(wire)
+        task: Any = self.raw.get("task")
+        if not isinstance(task, dict):
+            raise PeerMisbehavedError("tools/call: the server did not make a task of it")
+        self.id = Task(cast("dict[str, Any]", task)).id
 
 
-def create(name: str, arguments: Mapping[str, Any] | None, ttl: float | None) -> Request[Task]:
+def create(name: str, arguments: Mapping[str, Any] | None, ttl: float | None) -> Request[Created]:
     """Calls a tool as a task, whose state is the answer."""
     task = {} if ttl is None else {"ttl": round(ttl * 1000)}
     params = {"name": name, "arguments": {} if arguments is None else arguments, "task": task}
-    return Request("tools/call", params, _read_created)
+    return Request("tools/call", params, Created, becomes_task=True)
 
 
 def _get(task: str) -> Request[Task]:
     return Request("tasks/get", {"taskId": task}, _read)
+
+
+def _over(task: str) -> Request[Task]:
+    return Request("tasks/get", {"taskId": task}, _read, until_over=True)
 
 
 def _cancel(task: str) -> Request[Task]:
@@ -117,11 +125,15 @@ def _result(task: str) -> Request[CallToolResult]:
 
 
 class _Handle:
-    __slots__ = ("id",)
+    __slots__ = ("created", "id")
 
-    def __init__(self, id: str) -> None:  # noqa: A002 - its name
+    def __init__(self, id: str, created: dict[str, Any] | None) -> None:  # noqa: A002 - its name
         self.id = id
-        """`client.task(id)` comes back to it with this, for as long as the session lives."""
+        """`client.task(id)` comes back to it with this, for as long as the session lives. In 2026-07-28 it outlives the
+        connection over HTTP, and any other client of the same user can come back to it."""
+        self.created = created
+        """What the server answered the call with, as it came: a CreateTaskResult, whose `_meta` may have something for
+        the model meanwhile (`io.modelcontextprotocol/model-immediate-response`). None of what `client.task` gives."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.id!r})"
@@ -132,8 +144,8 @@ class AsyncTaskHandle(_Handle):
 
     __slots__ = ("_client",)
 
-    def __init__(self, client: AsyncFeatures, id: str) -> None:  # noqa: A002 - its name
-        super().__init__(id)
+    def __init__(self, client: AsyncFeatures, id: str, created: dict[str, Any] | None = None) -> None:  # noqa: A002 - its name
+        super().__init__(id, created)
         self._client = client
 
     async def status(self, **options: Unpack[RequestOptions]) -> Task:
@@ -152,11 +164,11 @@ class AsyncTaskHandle(_Handle):
                 await asyncio.sleep(task.poll_interval)
 
     async def wait(self, **options: Unpack[RequestOptions]) -> Task:
-        """Waits until it is over, however it ends."""
-        async for task in self.changes(**options):
-            if task.is_over:
-                return task
-        raise AssertionError
+        """Waits until it is over, however it ends, and answers its questions meanwhile.
+
+        It looks as often as the server says, and at once when the server tells of a change. Options are for each look.
+        """
+        return await self._client._do(_over(self.id), options)
 
     async def result(self, **options: Unpack[RequestOptions]) -> CallToolResult:
         """Waits for the tool's result, without a time limit unless `timeout` is given; `RpcError` when it has none.
@@ -167,7 +179,7 @@ class AsyncTaskHandle(_Handle):
         return await self._client._do(_result(self.id), options)
 
     async def cancel(self, **options: Unpack[RequestOptions]) -> Task:
-        """Ends it. `RpcError` (-32602) when it is over already."""
+        """Ends it. `RpcError` (-32602) when it is over already, but in 2026-07-28, where it stays as it is."""
         return await self._client._do(_cancel(self.id), options)
 
 
@@ -176,8 +188,8 @@ class TaskHandle(_Handle):
 
     __slots__ = ("_client",)
 
-    def __init__(self, client: Features, id: str) -> None:  # noqa: A002 - its name
-        super().__init__(id)
+    def __init__(self, client: Features, id: str, created: dict[str, Any] | None = None) -> None:  # noqa: A002 - its name
+        super().__init__(id, created)
         self._client = client
 
     def status(self, **options: Unpack[RequestOptions]) -> Task:
@@ -196,11 +208,11 @@ class TaskHandle(_Handle):
                 time.sleep(task.poll_interval)
 
     def wait(self, **options: Unpack[RequestOptions]) -> Task:
-        """Waits until it is over, however it ends."""
-        for task in self.changes(**options):
-            if task.is_over:
-                return task
-        raise AssertionError
+        """Waits until it is over, however it ends, and answers its questions meanwhile.
+
+        It looks as often as the server says, and at once when the server tells of a change. Options are for each look.
+        """
+        return self._client._do(_over(self.id), options)
 
     def result(self, **options: Unpack[RequestOptions]) -> CallToolResult:
         """Waits for the tool's result, without a time limit unless `timeout` is given; `RpcError` when it has none."""
@@ -208,5 +220,5 @@ class TaskHandle(_Handle):
         return self._client._do(_result(self.id), options)
 
     def cancel(self, **options: Unpack[RequestOptions]) -> Task:
-        """Ends it. `RpcError` (-32602) when it is over already."""
+        """Ends it. `RpcError` (-32602) when it is over already, but in 2026-07-28, where it stays as it is."""
         return self._client._do(_cancel(self.id), options)

@@ -84,7 +84,8 @@ class ToolOptions(TypedDict, total=False):
     definition: Mapping[str, Any]
     """The whole Tool object as clients shall see it; nothing is read off the function then."""
     task_support: TaskSupport
-    """Whether clients may or must call it as a task, where the server has `tasks` (2025-11-25); `"forbidden"`."""
+    """Whether clients may or must call it as a task, where the server has `tasks`; `"forbidden"`. In 2026-07-28 either
+    answers with a task who declares the extension `io.modelcontextprotocol/tasks`; see `Context.run_as_task`, too."""
     run_in_thread: bool
     """For plain functions; False runs them on the event loop, which is faster but must never block. True."""
     enabled: bool

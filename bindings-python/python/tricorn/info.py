@@ -1,0 +1,90 @@
+"""What a request came with, the same in every protocol revision."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from .content import Implementation, member
+
+
+class RequestInfo:
+    """The request a handler answers, the same in every protocol revision. `raw` is everything the engine knows."""
+
+    __slots__ = ("raw",)
+
+    def __init__(self, raw: dict[str, Any]) -> None:
+        self.raw = raw
+
+    @property
+    def id(self) -> str | int:
+        """The JSON-RPC id."""
+        return self.raw["requestId"]  # type: ignore[no-any-return]
+
+    @property
+    def method(self) -> str:
+        """The JSON-RPC method."""
+        return self.raw["method"]  # type: ignore[no-any-return]
+
+    @property
+    def protocol_version(self) -> str:
+        """The protocol revision this request is served by, such as `"2025-11-25"`."""
+        return self.raw["protocolVersion"]  # type: ignore[no-any-return]
+
+    @property
+    def era(self) -> Literal["legacy", "modern"]:
+        """`"legacy"` for revisions with sessions, `"modern"` for stateless ones."""
+        return self.raw["era"]  # type: ignore[no-any-return]
+
+    @property
+    def client_info(self) -> Implementation | None:
+        """What the client calls itself; no proof of anything."""
+        info = self.raw.get("clientInfo")
+        return member("clientInfo", info, Implementation)
+
+    @property
+    def client_capabilities(self) -> dict[str, Any]:
+        """What the client said it can do."""
+        return self.raw.get("clientCapabilities") or {}
+
+    @property
+    def progress_token(self) -> str | int | None:
+        """Present when the client wants progress notifications."""
+        return self.raw.get("progressToken")
+
+    @property
+    def log_level(self) -> str | None:
+        """The least severe level of log messages the client wants."""
+        return self.raw.get("logLevel")
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The request's `_meta`."""
+        return self.raw.get("meta") or {}
+
+    @property
+    def task_id(self) -> str | None:
+        """The task that the request has run as from its beginning."""
+        return self.raw.get("taskId")
+
+    @property
+    def transport(self) -> Literal["stdio", "http", "memory"]:
+        """How the request came."""
+        return self.raw["transport"]  # type: ignore[no-any-return]
+
+    @property
+    def session_id(self) -> str | None:
+        """The session of a legacy HTTP connection."""
+        return self.raw.get("sessionId")
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The HTTP headers of the request, names in lower case, repeated ones joined; empty for other transports."""
+        headers: dict[str, str] = {}
+        pairs: list[tuple[str, str]] = self.raw.get("headers") or []
+        for name, value in pairs:
+            key = name.lower()
+            headers[key] = f"{headers[key]}, {value}" if key in headers else value
+        return headers
+
+    def __repr__(self) -> str:
+        return f"RequestInfo({self.raw!r})"

@@ -1,0 +1,266 @@
+"""What a client listens to: the changes at its server, in every revision."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
+
+import msgspec
+
+from .errors import ClosedError, MisuseError, TimeoutError  # noqa: A004 - it is the builtin one too
+from .handler import encode
+from .host import Waiter, looked_at
+from .requests import limit
+from .resources import Resource
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from .client import AsyncClient
+
+W = TypeVar("W", bound=Waiter)
+
+
+class ToolsListChanged(msgspec.Struct, frozen=True):
+    """The list of tools has changed."""
+
+    method: ClassVar[str] = "notifications/tools/list_changed"
+    """The notification that says it."""
+
+
+class PromptsListChanged(msgspec.Struct, frozen=True):
+    """The list of prompts has changed."""
+
+    method: ClassVar[str] = "notifications/prompts/list_changed"
+    """The notification that says it."""
+
+
+class ResourcesListChanged(msgspec.Struct, frozen=True):
+    """The lists of resources and resource templates have changed."""
+
+    method: ClassVar[str] = "notifications/resources/list_changed"
+    """The notification that says it."""
+
+
+class ResourceUpdated(msgspec.Struct, frozen=True):
+    """The resource with this URI has changed."""
+
+    method: ClassVar[str] = "notifications/resources/updated"
+    """The notification that says it."""
+    uri: str
+
+
+Change = ToolsListChanged | PromptsListChanged | ResourcesListChanged | ResourceUpdated
+"""A change at the server."""
+
+_LISTS: dict[str, Change] = {
+    change.method: change for change in (ToolsListChanged(), PromptsListChanged(), ResourcesListChanged())
+}
+
+
+class Honoured(msgspec.Struct, frozen=True):
+    """What a server tells of, of all that was asked for."""
+
+    tools: bool = msgspec.field(default=False, name="toolsListChanged")
+    """Changes of the list of tools."""
+    prompts: bool = msgspec.field(default=False, name="promptsListChanged")
+    """Changes of the list of prompts."""
+    resources: bool = msgspec.field(default=False, name="resourcesListChanged")
+    """Changes of the lists of resources and resource templates."""
+    uris: tuple[str, ...] = msgspec.field(default=(), name="resourceSubscriptions")
+    """Changes of the resources with these URIs, and of what is a part of them."""
+
+
+def wanted(tools: bool, prompts: bool, resources: bool, uris: Iterable[str | Resource]) -> str:
+    """What is to be listened to, as the engine takes it."""
+    for name, value in (("tools", tools), ("prompts", prompts), ("resources", resources)):
+        if not isinstance(cast(object, value), bool):
+            raise MisuseError(f"listen: {name}: expected True or False, got {value!r}")
+    if isinstance(uris, (str, bytes, Mapping, Resource)) or not isinstance(cast(object, uris), Iterable):
+        raise MisuseError(f"listen: uris: expected a list of URIs, got {uris!r}")
+    of = tuple(one.uri if isinstance(one, Resource) else one for one in uris)
+    for one in of:
+        if not isinstance(cast(object, one), str):
+            raise MisuseError(f"listen: uris: expected a URI or a Resource, got {one!r}")
+    return encode(Honoured(tools, prompts, resources, of)).decode()
+
+
+def late() -> TimeoutError:
+    """Nothing has changed for so long."""
+    return TimeoutError("nothing has changed in this time")
+
+
+class Listener(Generic[W]):
+    """What both kinds of listening have. `W` waits for the next change, and goes on to when nobody waits for it."""
+
+    def __init__(self, client: AsyncClient, filter: str) -> None:  # noqa: A002 - its name
+        self._client = client
+        self._filter = filter
+        self._lock = threading.Lock()
+        self._number: int | None = None
+        self._honoured: Honoured | None = None
+        self._waits: tuple[int, W] | None = None
+        self._over = False
+
+    @property
+    def honoured(self) -> Honoured:
+        """What the server tells of, which may be less than what was asked for.
+
+        It leaves out resources that it does not know.
+        """
+        if self._honoured is None:
+            raise MisuseError("this does not listen yet: use `with client.listen(...) as changes`")
+        return self._honoured
+
+    def close(self) -> None:
+        """No longer listens, which the server is told; whoever waits for a change hears of the end."""
+        with self._lock:
+            self._over = True
+            number, waits, self._waits = self._number, self._waits, None
+        if number is None:
+            return
+        self._client._core.end_listening(number)
+        if waits is not None:
+            op, waiter = waits
+            # What waits has a hold on the stream, too.
+            self._client._host.forget(op)
+            if not waiter.done():
+                with suppress(RuntimeError):  # of a loop that was closed: nobody waits there any more
+                    waiter.set_result(b"null")
+
+    def _begin(self) -> None:
+        if self._number is not None or self._over:
+            raise MisuseError("this has listened before, or was closed: call `listen` again")
+        self._client._check()
+
+    def _open(self, op: int) -> None:
+        self._number = op
+        self._client._core.listen(op, op, self._filter)
+
+    def _opened(self, answer: bytes) -> None:
+        self._honoured = msgspec.json.decode(answer, type=Honoured)
+        if self._over:  # closed while it was opened
+            self.close()
+
+    def _waiter(self, make: Callable[[], W]) -> W | None:
+        """What waits for the next change: the same until that came, so that nobody who gives up waiting takes it along.
+
+        None when there is nothing more to come.
+        """
+        with self._lock:
+            if self._over:
+                return None
+            number = self._number
+            if self._honoured is None or number is None:
+                raise MisuseError("this does not listen yet: use `with client.listen(...) as changes`")
+            if self._waits is None:
+                try:
+                    self._waits = self._ask(make(), number)
+                except BaseException:
+                    self._over = True
+                    raise
+            return self._waits[1]
+
+    def _ask(self, waiter: W, number: int) -> tuple[int, W]:
+        client = self._client
+        client._check()
+        op = client._host.begin(waiter)
+        try:
+            client._core.next_change(op, number)
+        except BaseException:
+            client._host.forget(op)
+            raise
+        return op, waiter
+
+    def _take(self, waiter: W) -> bool:
+        """Whether nobody else has taken what this has waited for."""
+        with self._lock:
+            if self._waits is None or self._waits[1] is not waiter:
+                return False
+            self._client._host.forget(self._waits[0])
+            self._waits = None
+            return True
+
+    def _change(self, answer: bytes) -> Change | None:
+        told: Any = msgspec.json.decode(answer)
+        if told is None:
+            self.close()
+            return None
+        return _LISTS.get(told["method"]) or ResourceUpdated(told["uri"])
+
+    def __repr__(self) -> str:
+        state = "over" if self._over else "new" if self._honoured is None else repr(self._honoured)
+        return f"<{type(self).__name__} {state}>"
+
+
+class AsyncListening(Listener["asyncio.Future[bytes]"]):
+    """The changes that a client listens to, in the order in which they came.
+
+        async with client.listen(tools=True) as changes:
+            async for change in changes:
+                ...
+
+    What is not taken yet is there once, however often it changed. Leaving the block ends it at the server, and so does
+    `close`, on the event loop. The loop ends when the server has ended it in order. When the connection broke off the
+    client listens again, and since something may have been missed everything that is listened to is said to have
+    changed, once. `ClosedError` when the connection ends for good, and why it could not be listened again; after that,
+    nothing comes.
+    """
+
+    async def next(self, timeout: float | None = None) -> Change | None:
+        """The next change; None after the last one. `TimeoutError` when there is none for `timeout` seconds.
+
+        Nothing is lost with that, nor when the task that waits is cancelled. None or 0: no limit.
+        """
+        loop, host = asyncio.get_running_loop(), self._client._host
+        if host.loop is not None and host.loop is not loop:
+            raise MisuseError("this object belongs to another event loop")
+        seconds = limit(timeout)
+        until = None if seconds is None else loop.time() + seconds
+        while (waiter := self._waiter(self._future)) is not None:
+            if waiter.get_loop() is not loop:  # that one ended while something was waited for
+                self.close()
+                raise ClosedError("the event loop ended before a change came")
+            if not waiter.done():
+                await asyncio.wait((waiter,), timeout=None if until is None else max(0.0, until - loop.time()))
+            if not waiter.done():
+                raise late()
+            if self._take(waiter):
+                try:
+                    answer = waiter.result()
+                except BaseException:
+                    self.close()
+                    raise
+                return self._change(answer)
+        return None
+
+    @staticmethod
+    def _future() -> asyncio.Future[bytes]:
+        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        # It may fail when nobody waits.
+        future.add_done_callback(looked_at)
+        return future
+
+    async def __aenter__(self) -> Self:
+        self._begin()
+        try:
+            self._opened(await self._client._host.wait(self._open))
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Change:
+        change = await self.next()
+        if change is None:
+            raise StopAsyncIteration
+        return change

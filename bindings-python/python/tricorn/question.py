@@ -1,0 +1,130 @@
+"""Questions to a client as values: for `ctx.ask_all`, and for handlers that keep their rounds themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, overload
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .ask import CreateMessageResult, Elicited, Form, ListRootsResult
+    from .prompts import Message, Said
+
+T = TypeVar("T")
+Answer = TypeVar("Answer", covariant=True)
+
+
+class SamplingOptions(TypedDict, total=False):
+    """What a model is told besides its messages; of what is not given, nothing."""
+
+    system_prompt: str | None
+    """What it is to be."""
+    temperature: float | None
+    """How much chance there is in it."""
+    stop_sequences: Sequence[str] | None
+    """Texts that end it."""
+    model_preferences: Mapping[str, Any] | None
+    """The schema's ModelPreferences."""
+    include_context: Literal["none", "thisServer", "allServers"] | None
+    """What the client adds of its own."""
+    tools: Sequence[Mapping[str, Any]] | None
+    """The schema's Tool objects, for clients with `sampling.tools`."""
+    tool_choice: Mapping[str, Any] | None
+    """The schema's ToolChoice."""
+    metadata: Mapping[str, Any] | None
+    """For the provider of the model."""
+
+
+_SAMPLING = {
+    "system_prompt": "systemPrompt",
+    "temperature": "temperature",
+    "stop_sequences": "stopSequences",
+    "model_preferences": "modelPreferences",
+    "include_context": "includeContext",
+    "tools": "tools",
+    "tool_choice": "toolChoice",
+    "metadata": "metadata",
+}
+
+
+class Question(Generic[Answer]):
+    """A question to the client as a value, for `ctx.ask_all` and `InputRequired`.
+
+    `Question.elicit`, `elicit_url`, `sample` and `list_roots` make one of what the context's functions take; nobody is
+    asked by that. The answer in `ask_all` is what those functions return.
+    """
+
+    __slots__ = ("method", "params", "read")
+
+    def __init__(self, method: str, params: Mapping[str, Any] | None, read: Callable[[bytes], Answer]) -> None:
+        self.method = method
+        self.params = params
+        self.read = read
+        """Reads the result as it is on the wire."""
+
+    @overload
+    @staticmethod
+    def elicit(message: str, schema: Mapping[str, Any]) -> Question[Elicited[dict[str, Any]]]: ...
+
+    @overload
+    @staticmethod
+    def elicit(message: str, schema: Form[T]) -> Question[Elicited[T]]: ...
+
+    @overload
+    @staticmethod
+    def elicit(message: str, schema: type[T]) -> Question[Elicited[T]]: ...
+
+    @overload
+    @staticmethod
+    def elicit(message: str, schema: Any = None) -> Question[Elicited[Any]]: ...
+
+    @staticmethod
+    def elicit(message: str, schema: Any = None) -> Question[Elicited[Any]]:
+        """A form for the user, as `ctx.elicit` takes it."""
+        from .ask import Form
+
+        asked = Form.of(schema)
+        return Question(
+            "elicitation/create",
+            {"mode": "form", "message": message, "requestedSchema": asked.schema},
+            asked.answer,
+        )
+
+    @staticmethod
+    def elicit_url(message: str, url: str, elicitation_id: str) -> Question[Elicited[None]]:
+        """A page for the user to visit, as `ctx.elicit_url` takes it."""
+        from .ask import Form
+
+        params = {"mode": "url", "message": message, "url": url, "elicitationId": elicitation_id}
+        return Question("elicitation/create", params, Form.of(None).answer)
+
+    @staticmethod
+    def sample(
+        messages: Said | Message | Sequence[Said | Message | CreateMessageResult],
+        max_tokens: int,
+        **options: Unpack[SamplingOptions],
+    ) -> Question[CreateMessageResult]:
+        """Messages for the client's model to go on after, as `ctx.sample` takes them."""
+        from .ask import CreateMessageResult
+        from .prompts import messages as several
+
+        if unknown := options.keys() - _SAMPLING.keys():
+            raise TypeError(f"Question.sample: no option {min(unknown)!r}; there are {', '.join(_SAMPLING)}")
+        given = {_SAMPLING[name]: value for name, value in options.items() if value is not None}
+        params = {"messages": several(messages), "maxTokens": max_tokens, **given}
+        return Question("sampling/createMessage", params, CreateMessageResult.from_wire)
+
+    @staticmethod
+    def list_roots() -> Question[ListRootsResult]:
+        """What the client lets the server work on, as `ctx.list_roots` gives it."""
+        from .ask import ListRootsResult
+
+        return Question("roots/list", None, ListRootsResult.from_wire)
+
+    def to_wire(self) -> dict[str, Any]:
+        """The schema's InputRequest."""
+        return {"method": self.method} if self.params is None else {"method": self.method, "params": self.params}
+
+    def __repr__(self) -> str:
+        return f"Question({self.method!r}, {self.params!r})"

@@ -1,0 +1,79 @@
+"""What a handler does that runs again after a question: several questions at once, and steps."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Coroutine, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import msgspec
+
+from .ask import convert
+from .errors import MisuseError
+from .handler import encode
+from .question import Question
+
+if TYPE_CHECKING:
+    from .context import Context
+    from .requests import RequestOptions
+
+T = TypeVar("T")
+
+
+async def ask_all(context: Context[Any], questions: Iterable[Question[Any]], options: RequestOptions) -> Any:
+    """Starts all questions before it waits for one."""
+    several = list(questions)
+    for one in several:
+        if not isinstance(one, Question):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may not check types
+            raise MisuseError(f"ask_all: expected a Question, got {one!r}")
+    asked = [asyncio.ensure_future(context._ask(one, options)) for one in several]
+    try:
+        answers = await asyncio.gather(*asked)
+    finally:
+        for task in asked:
+            task.cancel()
+    return tuple(answers) if isinstance(questions, tuple) else answers
+
+
+async def step(context: Context[Any], name: str, function: Callable[[], object], type: Any) -> Any:  # noqa: A002
+    """Does a step, unless an earlier run has; it waits for nothing in a worker thread, see `finished`."""
+    if not callable(function):
+        raise MisuseError(f"step: expected a function, got {function!r}")
+    host, key = context._host, context._key
+    done = host.bridge.step(key, name)
+    if done is None:
+        with host.at_work(key):
+            value = function()
+            if inspect.isawaitable(value):
+                value = await value if on_a_loop() else context.wait(value)
+            try:
+                done = encode(value)
+            except (TypeError, ValueError, OverflowError, RecursionError) as error:
+                raise MisuseError(f"step {name!r}: its result is no JSON: {error}") from None
+            host.bridge.stepped(key, name, done)
+    result = msgspec.json.decode(done)
+    if type is None:
+        return result
+    try:
+        return convert(result, type)
+    except ValueError as error:  # msgspec's and pydantic's
+        raise MisuseError(f"step {name!r}: its result is no {type!r}: {error}") from None
+
+
+def finished(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine that waits for nothing."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        return cast("T", stop.value)
+    raise RuntimeError("a step in a worker thread waited for the event loop")
+
+
+def on_a_loop() -> bool:
+    """Whether an event loop runs in this thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

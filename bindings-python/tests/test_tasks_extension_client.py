@@ -1,0 +1,103 @@
+"""Clients of servers that answer with tasks (2026-07-28): they need not know, and have the handles of 2025-11-25."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tricorn import Client, Context, Next, Request, RpcError, Server, ToolError, UnsupportedError, testing
+from tricorn.middleware import Result
+
+from .conftest import LEGACY, MODERN, until
+
+pytestmark = pytest.mark.usefixtures("quiet")
+
+
+def booking(app: Server) -> Server:
+    @app.tool(task_support="optional")
+    async def book(ctx: Context, row: int = 1) -> str:
+        ctx.set_status("looking")
+        return f"seat {row}{(await ctx.elicit('Which side?', str)).content}"
+
+    @app.tool(task_support="required")
+    async def refuse() -> None:
+        raise ToolError("full")
+
+    @app.tool(task_support="required")
+    async def error() -> None:
+        raise RpcError(-32050, "no such thing")
+
+    @app.tool(task_support="optional")
+    async def slow() -> None:
+        await asyncio.sleep(60)
+
+    @app.tool
+    async def quick() -> str:
+        return "at once"
+
+    return app
+
+
+async def test_a_client_follows_tasks() -> None:
+    app = booking(Server("x", tasks={"task_poll_interval": 0.01}))
+    asked: list[str] = []
+
+    @app.middleware
+    async def around(request: Request, context: Context, call_next: Next) -> Result:
+        asked.append(request.method)
+        return await call_next(request, context)
+
+    async with testing.connect(app, revision=MODERN, tasks=True, elicitation=lambda: {"value": "A"}) as client:
+        assert (await client.call_tool("book", {"row": 2})).text == "seat 2A"
+        assert (await client.call_tool("book", task=True)).text == "seat 1A"
+        assert (await client.call_tool("refuse")).is_error
+        with pytest.raises(RpcError, match="no such thing"):
+            await client.call_tool("error")
+        handle = await client.call_tool_task("book")
+        assert (await handle.result()).text == "seat 1A"
+        assert (await handle.status()).status == "completed"
+        assert (await client.task(handle.id).wait()).status_message == "looking"
+        handle = await client.call_tool_task("quick")
+        assert (await handle.status()).is_over
+        assert (await handle.result()).text == "at once"
+        handle = await client.call_tool_task("slow")
+        assert [task.status async for task in handle.changes() if await handle.cancel()] == ["working", "cancelled"]
+        await until(lambda: not app._host.running)
+        asked.clear()
+        call = asyncio.ensure_future(client.call_tool("slow"))
+        await until(lambda: "tasks/get" in asked)
+        assert app._host.running
+        call.cancel()
+        await until(lambda: not app._host.running)
+        assert "tasks/cancel" in asked
+        with pytest.raises(UnsupportedError):
+            await client.list_tasks()
+
+
+def test_a_synchronous_client_follows_tasks() -> None:
+    app = booking(Server("x", tasks={"task_poll_interval": 0.01}))
+    with Client(app, revision=MODERN, tasks=True, elicitation=lambda: {"value": "A"}) as client:
+        assert client.call_tool("book").text == "seat 1A"
+        handle = client.call_tool_task("book", {"row": 3})
+        assert handle.result().text == "seat 3A"
+        assert client.call_tool_task("slow").cancel().status == "cancelled"
+
+
+async def test_a_client_without_the_extension() -> None:
+    app = booking(Server("with", tasks=True))
+    async with testing.connect(app, revision=MODERN) as client:
+        assert (await client.call_tool("quick")).text == "at once"
+        with pytest.raises(RpcError) as refused:
+            await client.call_tool("refuse")
+        assert refused.value.code == -32021
+        with pytest.raises(UnsupportedError, match=r"option .tasks."):
+            await client.call_tool_task("quick")
+        with pytest.raises(UnsupportedError, match=r"option .tasks."):
+            await client.call_tool("quick", task=True)
+    without = booking(Server("without"))
+    for revision in (LEGACY, MODERN):
+        async with testing.connect(without, revision=revision, tasks=True) as client:
+            with pytest.raises(UnsupportedError, match="the server does not declare"):
+                await client.call_tool_task("quick")
+            assert (await client.call_tool("refuse")).is_error
