@@ -20,6 +20,11 @@ export declare class Bridge {
     message?: string | undefined | null,
   ): boolean;
   setStatus(key: number, message: string): boolean;
+  runAsTask(key: number): boolean;
+  inputRequired(key: number, json: string): boolean;
+  input(key: number): string | null;
+  step(key: number, name: string): string | null;
+  stepped(key: number, name: string, json: string): void;
   log(key: number, level: string, logger: string | undefined | null, json: string): boolean;
   require(key: number, capability: string): void;
   ask(key: number, op: number, method: string, params: string | undefined | null, options: string): void;
@@ -77,8 +82,13 @@ export declare class Client {
   addMiddleware(handler: number): void;
   addBuiltin(options: string): void;
   setRoots(roots: string): void;
+  sessionId(): string | null;
   connect(op: number): void;
   handle(): ClientHandle;
+  hearChanges(): void;
+  listen(op: number, listener: number, filter: string): void;
+  nextChange(op: number, listener: number): void;
+  endListening(listener: number): void;
   notify(method: string, params?: string | undefined | null): void;
   close(op: number): void;
   metrics(): string;
@@ -117,6 +127,8 @@ export declare function version(): string;
 
 /** Throws what is wrong with the schema of a form. */
 export declare function checkForm(schema: string): void;
+/** Throws what is wrong with the pages that a user is to visit. */
+export declare function checkPages(pages: string): void;
 
 /** Whether a client may load an icon's `src`. */
 export declare function isSafeIcon(src: string): boolean;

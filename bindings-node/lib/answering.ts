@@ -2,6 +2,7 @@
 
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { inspect } from "node:util";
 import type * as Addon from "./addon.js";
 import { CreateMessageResult } from "./ask.js";
 import { RequestContext } from "./context.js";
@@ -14,6 +15,7 @@ import type {
   ElicitRequestFormParams,
   ElicitRequestURLParams,
   ElicitResult,
+  ListRootsResult,
   LoggingMessageNotificationParams,
   Root,
   CreateMessageResult as WireMessage,
@@ -47,6 +49,9 @@ export type Answered =
   // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing declines.
   | void;
 
+/** What a function of roots gives: the roots, or a result that says more. */
+export type Rooted = readonly RootLike[] | ListRootsResult;
+
 /** What a client does for its server. What is there is declared; a request for what is not there is refused. */
 export interface Answers {
   /** Lets a model answer. With `tools` or `context` the server may send those as well. */
@@ -58,12 +63,15 @@ export interface Answers {
     | ElicitationHandler
     | { readonly form?: ElicitationHandler; readonly url?: ElicitationHandler<ElicitRequestURLParams> };
   /** The folders and files that the server may look at. {@link Client.setRoots} changes a list. */
-  readonly roots?: readonly RootLike[] | ((ctx: RequestContext) => readonly RootLike[] | Promise<readonly RootLike[]>);
+  readonly roots?: readonly RootLike[] | ((ctx: RequestContext) => Rooted | Promise<Rooted>);
 }
 
 /**
- * What a client hears of its server besides answers. With any of these the program goes on until the client is closed:
- * {@link Client.unref} says otherwise.
+ * What a client hears of its server besides answers, in every revision. With any of these the program goes on until the
+ * client is closed: {@link Client.unref} says otherwise. {@link Client.listen} is for one place that waits for changes.
+ *
+ * Servers of 2026-07-28 tell only those who listen: with `onListChanged` or `onNotification` the client does, to all lists. A
+ * server that refuses that is warned of (`TricornWarning`).
  */
 export interface Listeners {
   /** Hears the server's log, as far as {@link Client.setLogLevel} or a request asked for it. */
@@ -137,8 +145,14 @@ export function answerWith(client: Addon.Client, answers: Answers, home: Home): 
     set("elicitation/create", { ...(form && { form: {} }), ...(url && { url: {} }) }, call);
   }
   if (typeof roots === "function") {
-    const call = async (_: unknown, ctx: RequestContext): Promise<unknown> =>
-      (await roots.call(answers, ctx)).map(root);
+    const call = async (_: unknown, ctx: RequestContext): Promise<unknown> => {
+      const given: unknown = await roots.call(answers, ctx);
+      if (Array.isArray(given)) return given.map(root);
+      const { roots: list } = (given ?? {}) as { readonly roots?: unknown };
+      if (Array.isArray(list)) return { ...(given as ListRootsResult), roots: list.map(root) };
+      const expected = "a list of paths, URLs or roots, or an object with roots";
+      throw new MisuseError(`roots: expected the function to return ${expected}, got ${inspect(given, { depth: 0 })}`);
+    };
     set("roots/list", { listChanged: true }, call);
   } else if (roots !== undefined) setRoots(client, roots);
   return kept;

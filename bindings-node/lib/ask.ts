@@ -2,6 +2,7 @@
 
 import { user } from "./content.js";
 import { PeerMisbehavedError } from "./errors.js";
+import { type Whole, whole } from "./result.js";
 import type {
   CreateMessageRequestParams,
   ElicitResult,
@@ -38,6 +39,8 @@ export class CreateMessageResult {
   readonly model: string;
   /** `endTurn`, `stopSequence`, `maxTokens`, `toolUse` or the provider's own. */
   readonly stopReason: string | undefined;
+  /** The result's `_meta`; empty when it has none. */
+  readonly meta: MetaObject;
   /** The result as it came. */
   readonly raw: Readonly<Record<string, unknown>>;
 
@@ -54,6 +57,7 @@ export class CreateMessageResult {
     this.content = (Array.isArray(content) ? content : [content]) as SamplingMessageContentBlock[];
     this.model = String(model ?? "");
     this.stopReason = stopReason as string | undefined;
+    this.meta = (raw["_meta"] as MetaObject | undefined) ?? {};
   }
 
   /** All text blocks, one per line. */
@@ -80,7 +84,9 @@ export function sampling(
 /** What the client answered to a form. */
 export async function elicited<T>(
   form: { read(content: Readonly<Record<string, unknown>>): Promise<unknown> },
-  { action, content = {} }: ElicitResult,
-): Promise<Elicited<T>> {
-  return action === "accept" ? { action, content: (await form.read(content)) as T } : { action };
+  result: Readonly<Record<string, unknown>>,
+): Promise<Elicited<T> & Whole> {
+  const { action, content = {} } = result as unknown as ElicitResult;
+  const answer: Elicited<T> = action === "accept" ? { action, content: (await form.read(content)) as T } : { action };
+  return whole(answer, result);
 }

@@ -2,13 +2,16 @@
 
 import { AsyncResource } from "node:async_hooks";
 import type * as Addon from "./addon.js";
-import { answerWith, heard, LISTENERS, type RootLike, setRoots } from "./answering.js";
+import { answerWith, LISTENERS, type RootLike, setRoots } from "./answering.js";
 import type { Suggestions } from "./completion.js";
-import { CALLBACKS, type ClientOptions, type Made, make, withPolicy } from "./connecting.js";
+import { CALLBACKS, type ClientOptions, type Connected, type Made, make, withPolicy } from "./connecting.js";
 import { ClosedError, MisuseError, native, TricornError, UnsupportedError } from "./errors.js";
-import { type Home, logError } from "./handler.js";
-import { addon, hold, listen, newSource, release, wait, warn } from "./host.js";
-import { type MethodTiming, type Middleware, type RequestRecord, wrap } from "./middleware.js";
+import { type Home, logError, toJson } from "./handler.js";
+import { hearing, hearsLists } from "./hearing.js";
+import { addon, hold, listen, newSource, release, wait } from "./host.js";
+import { Listening, type ListenOptions } from "./listening.js";
+import { type ClientEvent, type ClientMetrics, type Middleware, type RequestRecord, wrap } from "./middleware.js";
+import { closed, isOpen, opened } from "./open.js";
 import { checkFunctions } from "./options.js";
 import {
   collected,
@@ -19,16 +22,16 @@ import {
   type ResourceTemplatePage,
   type ToolPage,
 } from "./pages.js";
-import { type RequestOptions, requested, texts } from "./requesting.js";
-import { CallToolResult, ReadResourceResult } from "./result.js";
+import { type CallOptions, checkRequest, type RequestOptions, requested, texts, withMeta } from "./requesting.js";
+import { CallToolResult, ReadResourceResult, whole } from "./result.js";
 import { Server } from "./server.js";
 import type { Target } from "./target.js";
-import { createdTask, News, TaskHandle } from "./tasks.js";
+import { createdTask, News, type Send, TaskHandle } from "./tasks.js";
 import type {
+  CompleteResult,
   GetPromptResult,
   Implementation,
   LoggingLevel,
-  MetaObject,
   Prompt,
   PromptReference,
   Resource,
@@ -38,37 +41,6 @@ import type {
   Task,
   Tool,
 } from "./types.js";
-
-/** Gauges of a client. */
-export interface ClientMetrics {
-  /** Requests that wait for an answer. */
-  readonly awaited: number;
-  /** What the middleware {@link timing} counted, by method. */
-  readonly timing?: Readonly<Record<string, MethodTiming>>;
-}
-
-/** What holds for one request with a `_meta` of the caller's. All optional. */
-export interface CallOptions extends RequestOptions {
-  /** The request's `_meta`. */
-  readonly meta?: MetaObject;
-}
-
-/** @internal */
-export interface Connected {
-  readonly protocolVersion: string;
-  readonly era: "legacy" | "modern";
-  readonly transport: "stdio" | "http" | "memory";
-  readonly serverInfo?: Implementation;
-  readonly capabilities?: ServerCapabilities;
-  readonly instructions?: string;
-  readonly sessionId?: string;
-}
-
-/**
- * Connected clients, each with what lives as long as it does: what answers its server, and the server itself when
- * that is in this process. The program closes them when it has nothing else to do.
- */
-const open = new Map<Client, readonly unknown[]>();
 
 /**
  * Connects to a server, whichever era it speaks.
@@ -139,18 +111,12 @@ export class Client {
     this.#answers = [...answerWith(engine, options, home), ...around];
     this.#listed = Array.isArray(options.roots);
     this.#waits = LISTENERS.some((name) => options[name] !== undefined);
-    this.#hear = (name: string, params: ClientEvent) => {
-      if (name === "notification") {
-        if (params.method === "notifications/tasks/status") this.#news.tell(params.params?.taskId ?? "");
-        heard(options, params.method, params.params);
-      } else if (name === "request") for (const log of logs) log(params);
-      else if (name === "stderr") onStderr?.(params.line);
-      else if (name === "warning") warn(params.message);
-      else if (name === "closed") {
-        this.#forget();
-        if (!this.#closing) onClose?.(params.reason);
-      }
+    const ended = (reason: string): void => {
+      this.#forget();
+      if (!this.#closing) onClose?.(reason);
     };
+    this.#hear = hearing(options, { news: this.#news, logs, onStderr, closed: ended });
+    if (hearsLists(options)) engine.hearChanges();
     listen(this.#source, this.#hear);
   }
 
@@ -184,9 +150,17 @@ export class Client {
     return this.#info.instructions;
   }
 
-  /** The `Mcp-Session-Id` of a legacy HTTP connection. */
+  /**
+   * What the server answered when the connection was opened, as it came, `_meta` and unknown members included: the
+   * result of `initialize`, in modern revisions that of `server/discover`.
+   */
+  get initializeResult(): Readonly<Record<string, unknown>> {
+    return this.#info.initializeResult;
+  }
+
+  /** The `Mcp-Session-Id` of a legacy HTTP connection as it is now: it changes when the server loses the session. */
   get sessionId(): string | undefined {
-    return this.#info.sessionId;
+    return this.#info && (this.#native.sessionId() ?? undefined);
   }
 
   /** All tools, all pages. */
@@ -265,10 +239,11 @@ export class Client {
   }
 
   /**
-   * Calls a tool as a task, which is there when this settles: its result can be had later. Experimental.
+   * Calls a tool as a task, which is there when this settles: its result can be had later. In 2026-07-28 the server decides
+   * whether and for how long it is one: a call that was answered at once is a task that is over.
    *
    * @param options.ttl milliseconds for which task and result are wanted, from now on; the server may decide otherwise
-   * @throws {UnsupportedError} when the server has no tasks, or listed the tool as one that is none; nothing was sent
+   * @throws {UnsupportedError} when the server, or in 2026-07-28 this client, has no tasks, or the tool is none; nothing was sent
    * @throws {RpcError} with -32601 when the tool cannot be called as one
    */
   async callToolTask<T = unknown>(
@@ -276,17 +251,19 @@ export class Client {
     args: Readonly<Record<string, unknown>> = {},
     options: Omit<CallOptions, "task"> & { readonly ttl?: number } = {},
   ): Promise<TaskHandle<T>> {
-    if (!this.capabilities.tasks?.requests?.tools?.call) {
+    const isModern = this.era === "modern"; // There the engine says whether both sides have tasks.
+    if (!isModern && !this.capabilities.tasks?.requests?.tools?.call) {
       throw new UnsupportedError('"tools/call" was not sent: the server does not declare "tasks.requests.tools.call"');
     }
     const { ttl, ...rest } = options;
     const params = withMeta({ name, arguments: args, task: { ttl } }, options);
-    return this.task(createdTask(await this.request("tools/call", params, rest)).taskId);
+    const created = await this.request("tools/call", params, isModern ? { ...rest, task: true } : rest);
+    return this.#task(createdTask(created).taskId, created);
   }
 
   /** A task by its id, to come back to it. Nothing is sent. */
   task<T = unknown>(id: string): TaskHandle<T> {
-    return new TaskHandle<T>(id, (method, params, options) => this.request(method, params, options), this.#news);
+    return this.#task(id, undefined);
   }
 
   /** All tasks that the server keeps of this session, all pages. */
@@ -320,6 +297,19 @@ export class Client {
   }
 
   /**
+   * Listens to changes at the server, in every revision. It begins at once, and leaving the loop ends it.
+   *
+   * ```ts
+   * for await (const change of client.listen({ tools: true, uris: ["notes://today"] })) console.log(change.type);
+   * ```
+   *
+   * @throws {MisuseError} naming the option that is wrong
+   */
+  listen(options: ListenOptions): Listening {
+    return new Listening(this.#native, options);
+  }
+
+  /**
    * Gets a prompt's messages. Arguments are text in the protocol: here dates become it by ISO 8601 and others as JSON;
    * null and undefined are left out.
    */
@@ -350,8 +340,8 @@ export class Client {
     options?: RequestOptions,
   ): Promise<Suggestions> {
     const params = { ref, argument: { name: argument, value }, ...(args && { context: { arguments: args } }) };
-    const { completion } = await this.request("completion/complete", params, options);
-    return completion as Suggestions;
+    const result = await this.request("completion/complete", params, options);
+    return whole(result["completion"] as CompleteResult["completion"], result);
   }
 
   /**
@@ -371,6 +361,15 @@ export class Client {
   setRoots(roots: readonly RootLike[]): void {
     if (!this.#listed) throw new MisuseError('setRoots: connect with the option "roots", a list, which may be empty');
     setRoots(this.#native, roots);
+  }
+
+  /**
+   * What {@link ClientOptions.roots}, a function, gives has changed: tells the server. {@link setRoots} tells it by itself.
+   *
+   * @throws {MisuseError} when the client was connected without roots
+   */
+  rootsChanged(): void {
+    this.notify("notifications/roots/list_changed");
   }
 
   /**
@@ -394,8 +393,7 @@ export class Client {
     params?: Readonly<Record<string, unknown>>,
     options: RequestOptions = {},
   ): Promise<Record<string, unknown>> {
-    if (this.#closing) return Promise.reject(new ClosedError("the client is closed"));
-    return requested(options, params, (op, text, engine) => addon.request(this.#handle, op, method, text, engine));
+    return this.#request(method, params, options);
   }
 
   /**
@@ -404,7 +402,7 @@ export class Client {
    * @throws {ClosedError} when the connection is closed
    */
   notify(method: string, params?: Readonly<Record<string, unknown>>): void {
-    native(() => this.#native.notify(method, params && JSON.stringify(params)));
+    native(() => this.#native.notify(method, params && toJson(params)));
   }
 
   /** Ends the connection, and the server if it was started here. Safe to call from anywhere, any number of times. */
@@ -420,7 +418,8 @@ export class Client {
 
   /**
    * Keeps the program running while this client is connected, as a socket does. So it is when one of `onLog`,
-   * `onResourceUpdated`, `onListChanged`, `onNotification` was given; else a program that waits for nothing ends.
+   * `onResourceUpdated`, `onListChanged`, `onNotification` was given; else a program ends that waits for nothing: for no
+   * answer, and no change that it {@link listen}s to.
    */
   ref(): this {
     return this.#wait(true);
@@ -436,15 +435,33 @@ export class Client {
     return JSON.parse(this.#native.metrics()) as ClientMetrics;
   }
 
+  async #request(
+    method: string,
+    params: Readonly<Record<string, unknown>> | undefined,
+    options: RequestOptions,
+    untilOver?: boolean,
+  ): Promise<Record<string, unknown>> {
+    if (this.#closing) throw new ClosedError("the client is closed");
+    checkRequest(method, options);
+    const send = (op: number, text: string | undefined, engine: string): void =>
+      addon.request(this.#handle, op, method, text, engine);
+    return requested(options, params, send, untilOver);
+  }
+
   #wait(waits: boolean): this {
     this.#waits = waits;
-    this.#hold(waits && open.has(this));
+    this.#hold(waits && isOpen(this));
     return this;
   }
 
   #hold(held: boolean): void {
     if (held !== this.#held) (held ? hold : release)();
     this.#held = held;
+  }
+
+  #task<T>(id: string, created: Readonly<Record<string, unknown>> | undefined): TaskHandle<T> {
+    const send: Send = (method, params, options = {}, untilOver) => this.#request(method, params, options, untilOver);
+    return new TaskHandle<T>(id, created, send, this.#news);
   }
 
   #sender(options?: RequestOptions) {
@@ -471,30 +488,13 @@ export class Client {
     // A group connects a client again that was closed, or lost its server.
     this.#closing = undefined;
     listen(this.#source, this.#hear);
-    if (open.size === 0) process.on("beforeExit", closeAll);
-    open.set(this, [server, this.#answers]);
+    opened(this, server, this.#answers);
     this.#hold(this.#waits);
   }
 
   #forget(): void {
     listen(this.#source, undefined);
     this.#hold(false);
-    if (open.delete(this) && open.size === 0) process.off("beforeExit", closeAll);
+    closed(this);
   }
-}
-
-function withMeta(params: Record<string, unknown>, options: CallOptions | undefined): Record<string, unknown> {
-  return options?.meta ? { ...params, _meta: options.meta } : params;
-}
-
-type ClientEvent = RequestRecord & {
-  readonly params: { readonly taskId?: string } | undefined;
-  readonly line: string;
-  readonly message: string;
-  readonly reason: string;
-};
-
-/** The program has nothing left to do but may have servers running: let them end in order. */
-function closeAll(): void {
-  for (const client of open.keys()) client.close().catch(() => {});
 }

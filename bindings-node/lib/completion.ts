@@ -3,11 +3,13 @@
 import type { AnyState, Context } from "./context.js";
 import { MisuseError } from "./errors.js";
 import { type Home, type Runner, Values } from "./handler.js";
+import type { Whole } from "./result.js";
 import type { CompleteRequestParams, CompleteResult } from "./types.js";
 
-/** Suggestions, best first; at most a hundred are sent. The longer form says how many there are in all. */
+/** Suggestions, best first; at most a hundred are sent. The longer forms say how many there are in all. */
 export type Completion =
   | readonly string[]
+  | CompleteResult
   | {
       readonly values: readonly string[];
       /** How many there are. Default: as many as `values` has. */
@@ -38,7 +40,7 @@ export type Fallback<State = unknown> = (
 ) => Completion | Promise<Completion>;
 
 /** What a client gets: at most a hundred values, best first. */
-export type Suggestions = CompleteResult["completion"];
+export type Suggestions = CompleteResult["completion"] & Whole;
 
 /** The completion functions by argument, ready to be registered. */
 export function completersOf(

@@ -2,6 +2,7 @@
 
 import type * as Addon from "./addon.js";
 import { type Answers, LISTENERS, type Listeners } from "./answering.js";
+import type { ClientCache } from "./cache.js";
 import type { RequestContext } from "./context.js";
 import { MisuseError } from "./errors.js";
 import { addon, bridge } from "./host.js";
@@ -12,7 +13,7 @@ import { limit } from "./requesting.js";
 import { nativeServer, Server } from "./server.js";
 import { resolve, type Target } from "./target.js";
 import type { TaskOptions } from "./tasks.js";
-import type { ClientCapabilities, Icon } from "./types.js";
+import type { ClientCapabilities, Icon, Implementation, ServerCapabilities } from "./types.js";
 
 /** What a client does for its server and hears of it, as one object: see {@link ClientOptions.policy}. */
 export interface Policy extends Answers, Listeners, Pick<ClientOptions, "onClose" | "onStderr"> {}
@@ -36,7 +37,10 @@ export interface ClientOptions extends Answers, Listeners {
   readonly websiteUrl?: string;
   /** Pictures for people, best first. */
   readonly icons?: readonly Icon[];
-  /** Speak exactly this protocol revision. Default: the newest the server knows. */
+  /**
+   * Speak exactly this protocol revision, or only those with handshakes (`legacy`) or without (`modern`). Default: the
+   * newest the server knows.
+   */
   readonly revision?: string;
   /** Longest wait for an answer, counted anew at each sign of progress; null or 0: no limit. Default one minute. */
   readonly requestTimeout?: number | null;
@@ -58,8 +62,14 @@ export interface ClientOptions extends Answers, Listeners {
   readonly pingTimeout?: number;
   /** What stands around every request that is sent: functions, or `logging()`, `rateLimit(5)`, …; outermost first. */
   readonly middleware?: readonly (Middleware<RequestContext> | BuiltinMiddleware)[];
-  /** Runs sampling and elicitation as tasks, where the server wants that (experimental). Default: no tasks. */
+  /**
+   * Runs sampling and elicitation as tasks, where the server wants that (revision 2025-11-25, experimental). In 2026-07-28
+   * it declares the extension `io.modelcontextprotocol/tasks`: the server may answer calls of tools with tasks, which are
+   * followed to their end. Default: no tasks.
+   */
   readonly tasks?: boolean | TaskOptions;
+  /** What is kept of the server's answers. Default: what they say may be; false is nothing. */
+  readonly cache?: boolean | ClientCache;
   /** Capabilities to declare, as in the protocol. */
   readonly capabilities?: ClientCapabilities;
   /** Which entry of an `mcp.json`; not needed when there is only one. */
@@ -134,4 +144,16 @@ export function make(target: Target, options: ClientOptions, source: number): Ma
   }
   const { wire, stderr } = resolve(target, options.server, options.onStderr !== undefined);
   return { engine: withOptions(() => new addon.Client(bridge, source, wire, engine), OWN), onStderr: stderr };
+}
+
+/** @internal */
+export interface Connected {
+  readonly protocolVersion: string;
+  readonly era: "legacy" | "modern";
+  readonly transport: "stdio" | "http" | "memory";
+  readonly serverInfo?: Implementation;
+  readonly capabilities?: ServerCapabilities;
+  readonly instructions?: string;
+  readonly initializeResult: Readonly<Record<string, unknown>>;
+  readonly sessionId?: string;
 }

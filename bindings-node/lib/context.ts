@@ -1,74 +1,22 @@
 /** What a handler may know about its call, and do during it. */
 
-import {
-  CreateMessageResult,
-  type Elicited,
-  elicited,
-  type SampleMessage,
-  type SampleOptions,
-  sampling,
-} from "./ask.js";
-import { native, PeerMisbehavedError } from "./errors.js";
-import { asked, type Form } from "./form.js";
-import type { Home } from "./handler.js";
+import type { CreateMessageResult, Elicited, SampleMessage, SampleOptions } from "./ask.js";
+import { InputRequired, MisuseError, native } from "./errors.js";
+import type { Form } from "./form.js";
+import { type Home, toJson } from "./handler.js";
 import { bridge } from "./host.js";
+import { infoOf, type RequestInfo } from "./info.js";
 import type { Kind } from "./kind.js";
 import { type Logger, loggable, logger } from "./logger.js";
-import { valuesOf } from "./passing.js";
+import { checkNames, checkTypes } from "./options.js";
+import { type Asked, heardOf, Question } from "./question.js";
 import { own } from "./received.js";
-import { type RequestOptions, requested } from "./requesting.js";
+import { REQUEST_OPTIONS, type RequestOptions, requested } from "./requesting.js";
+import type { Whole } from "./result.js";
 import type { Schema } from "./schema.js";
 import type { Session } from "./session.js";
 import type { Arguments } from "./tool.js";
-import type {
-  ClientCapabilities,
-  ElicitResult,
-  Implementation,
-  LoggingLevel,
-  MetaObject,
-  ProgressToken,
-  RequestId,
-  Root,
-} from "./types.js";
-
-/** The request behind a call. Handlers cannot tell where it came from unless they look here. */
-export interface RequestInfo {
-  /** The JSON-RPC id. */
-  readonly id: RequestId;
-  /** The JSON-RPC method, such as `tools/call`. */
-  readonly method: string;
-  /** The protocol revision in force, such as `2025-11-25`. */
-  readonly protocolVersion: string;
-  /** `legacy`: opened by `initialize`. `modern`: stateless, everything is in the request. */
-  readonly era: "legacy" | "modern";
-  /** Who is calling, when the client said so. */
-  readonly clientInfo: Implementation | undefined;
-  /** What the client can do; see {@link Context.require}. */
-  readonly clientCapabilities: ClientCapabilities;
-  /** The request's `_meta`; empty when it has none. */
-  readonly meta: MetaObject;
-  /** Present when the client wants to hear of progress. */
-  readonly progressToken: ProgressToken | undefined;
-  /** The least severe level the client wants to hear of. */
-  readonly logLevel: LoggingLevel | undefined;
-  /** The task that the call runs as, where its client asked for one. */
-  readonly taskId: string | undefined;
-  /** How the request came; `memory` is a client in this process. */
-  readonly transport: "stdio" | "http" | "memory";
-  /** The `Mcp-Session-Id` of a legacy HTTP client. */
-  readonly sessionId: string | undefined;
-  /** The HTTP headers, names in lower case, repeated ones joined by `, `; empty on other transports. */
-  readonly headers: { readonly [name: string]: string };
-  /** All of it as the engine tells it, with names this version may not know. */
-  readonly raw: { readonly [name: string]: unknown };
-}
-
-/** How the engine tells it: members without a value are left out. */
-type Wire = Partial<Omit<RequestInfo, "id" | "headers" | "raw">> &
-  Pick<RequestInfo, "method" | "protocolVersion" | "era" | "transport"> & {
-    readonly requestId: RequestId;
-    readonly headers?: readonly (readonly [name: string, value: string])[];
-  };
+import type { ElicitResult, LoggingLevel, Root } from "./types.js";
 
 /** The state of any server: functions want what their own has, so that no other type stands for all of them. */
 // biome-ignore lint/suspicious/noExplicitAny: see above.
@@ -83,6 +31,18 @@ export class RequestContext {
   #request: RequestInfo | undefined;
   #controller: AbortController | undefined;
   #cancelled: DOMException | undefined;
+  /**
+   * A run of this handler has ended at a question, whatever it makes of that.
+   *
+   * @internal
+   */
+  stopped = false;
+  /**
+   * That of the innermost middleware around this call. It stays when the middleware is done, and the call a task.
+   *
+   * @internal
+   */
+  around: RequestContext | undefined;
   #values: Map<unknown, unknown> | undefined;
 
   static {
@@ -117,13 +77,13 @@ export class RequestContext {
    * @throws {Error} when the call has finished and this is the first time anybody asks.
    */
   get request(): RequestInfo {
-    this.#request ??= read(this.#key);
+    this.#request ??= infoOf(this.#key);
     return this.#request;
   }
 
   /** What middleware and the handler of one request share, by any key. */
   get values(): Map<unknown, unknown> {
-    this.#values ??= valuesOf(this.#key);
+    this.#values ??= this.around?.values ?? new Map<unknown, unknown>();
     return this.#values;
   }
 
@@ -132,8 +92,15 @@ export class RequestContext {
    *
    * @param total where progress ends, when known
    * @returns false when the call is over
+   * @throws {MisuseError} for what is no number, such as NaN, and a message that is no text
    */
   progress(progress: number, total?: number, message?: string): boolean {
+    checkTypes(
+      "progress",
+      ["progress", progress, "number"],
+      ["total", total, "number", "optional"],
+      ["message", message, "string", "optional"],
+    );
     return bridge.progress(this.#key, progress, total, message);
   }
 
@@ -143,8 +110,16 @@ export class RequestContext {
    * @returns false when the call is over
    */
   setStatus(message: string): boolean {
+    checkTypes("setStatus", ["message", message, "string"]);
     return bridge.setStatus(this.#key, message);
   }
+
+  /**
+   * Steps that are being done.
+   *
+   * @internal
+   */
+  atWork: Set<Promise<unknown>> | undefined;
 
   /** @internal */
   cancel(reason: string | null): void {
@@ -154,12 +129,19 @@ export class RequestContext {
   }
 }
 
+/** What came of a round that a handler asked by hand. */
+interface Given {
+  readonly inputResponses: { readonly [key: string]: unknown };
+  readonly state?: unknown;
+}
+
 /**
  * The optional second argument of every handler of a server. Good for this one call. `State` is what the server's
  * lifespan started.
  *
  * What asks the client rejects with `UnsupportedError` when the client does not declare that it answers,
- * with `RpcError` when it refuses, and with the reason of {@link signal} when this call is cancelled.
+ * with `RpcError` when it refuses, and with the reason of {@link signal} when this call is cancelled. In revision
+ * 2026-07-28 it rejects with `InputRequired` when the client has not answered yet: the handler runs again when it has.
  */
 export class Context<State = unknown> extends RequestContext {
   readonly #key: number;
@@ -167,6 +149,7 @@ export class Context<State = unknown> extends RequestContext {
   /** What the server's lifespan started, or its option `state`. */
   readonly state: State;
   #logger: Logger | undefined;
+  #input: Given | undefined;
 
   /** @internal */
   constructor(key: number, home: Home) {
@@ -189,6 +172,7 @@ export class Context<State = unknown> extends RequestContext {
    * @returns false when the client does not want it or the call is over
    */
   log(level: LoggingLevel, data: unknown, logger?: string): boolean {
+    checkTypes("log", ["level", level, "string"], ["logger", logger, "string", "optional"]);
     return native(() => bridge.log(this.#key, level, logger, loggable(data)));
   }
 
@@ -204,11 +188,13 @@ export class Context<State = unknown> extends RequestContext {
    * @throws {RpcError} when it has not. Let it pass: it is the answer the client understands.
    */
   require(capability: string): void {
+    checkTypes("require", ["capability", capability, "string"]);
     native(() => bridge.require(this.#key, capability));
   }
 
   /**
-   * Asks the user to fill in a form.
+   * Asks the user to fill in a form. In revision 2026-07-28 the code before a question runs again when its answer is
+   * here: {@link step} is for what must not.
    *
    * ```ts
    * const answer = await ctx.elicit("Which size?", z.object({ size: z.enum(["S", "M", "L"]) }));
@@ -220,32 +206,31 @@ export class Context<State = unknown> extends RequestContext {
    *   the same, and checked before anybody is asked.
    * @throws {MisuseError} for a schema that no form can be made of
    * @throws {PeerMisbehavedError} when the answer does not fit the schema
+   * @throws {InputRequired} when this run ends here; let it pass
    */
-  async elicit<const S extends Schema>(
+  elicit<const S extends Schema>(
     message: string,
     schema: S | Form<S>,
     options?: RequestOptions,
-  ): Promise<Elicited<Arguments<S>>> {
-    const form = asked(schema as Schema | Form);
-    const params = { mode: "form", message, requestedSchema: form.schema };
-    return elicited(form, (await this.ask("elicitation/create", params, options)) as unknown as ElicitResult);
+  ): Promise<Elicited<Arguments<S>> & Whole> {
+    return heardOf(this.#answer(() => Question.elicit(message, schema), options));
   }
 
   /**
-   * Asks the user to visit a page, such as one to sign in. `accept` means that they will; when they are done there,
-   * tell the client by {@link elicitationComplete} with the id.
+   * Asks the user to visit a page, such as one to sign in. In revision 2026-07-28 the code before a question runs again
+   * when its answer is here: {@link step} is for what must not. The action `accept` means that they will visit it; when
+   * they are done, tell the client by {@link elicitationComplete} with the id.
    *
    * @param elicitationId names the question
+   * @throws {InputRequired} when this run ends here; let it pass
    */
-  async elicitUrl(
+  elicitUrl(
     message: string,
     url: string | URL,
     elicitationId: string,
     options?: RequestOptions,
-  ): Promise<ElicitResult["action"]> {
-    const params = { mode: "url", message, url: String(url), elicitationId };
-    const { action } = (await this.ask("elicitation/create", params, options)) as unknown as ElicitResult;
-    return action;
+  ): Promise<Pick<ElicitResult, "action"> & Whole> {
+    return heardOf(this.#answer(() => Question.elicitUrl(message, url, elicitationId), options));
   }
 
   /**
@@ -259,41 +244,170 @@ export class Context<State = unknown> extends RequestContext {
   }
 
   /**
-   * Lets the client's model write a message.
+   * Lets the client's model write a message. In revision 2026-07-28 the code before a question runs again when its
+   * answer is here: {@link step} is for what must not.
    *
    * ```ts
    * const { text } = await ctx.sample("Sum this up: …", { maxTokens: 200 });
    * ```
    *
    * @param messages text, which the user says, a message such as `user(…)`, or the conversation so far
+   * @throws {InputRequired} when this run ends here; let it pass
    */
-  async sample(
+  sample(
     messages: SampleMessage | readonly SampleMessage[],
     how: SampleOptions,
     options?: RequestOptions,
   ): Promise<CreateMessageResult> {
-    return new CreateMessageResult(await this.ask("sampling/createMessage", sampling(messages, how), options));
-  }
-
-  /** Asks which folders and files this server may look at. */
-  async listRoots(options?: RequestOptions): Promise<Root[]> {
-    const { roots } = await this.ask("roots/list", undefined, options);
-    if (!Array.isArray(roots)) throw new PeerMisbehavedError("roots/list: the result has no list of roots");
-    return roots as Root[];
+    return heardOf(this.#answer(() => Question.sample(messages, how), options));
   }
 
   /**
-   * Sends any request to the client, as part of this call, and returns its result object.
+   * Asks which folders and files this server may look at. In revision 2026-07-28 the code before a question runs again
+   * when its answer is here: {@link step} is for what must not.
+   *
+   * @throws {InputRequired} when this run ends here; let it pass
+   */
+  listRoots(options?: RequestOptions): Promise<Root[] & Whole> {
+    return heardOf(this.#answer(() => Question.listRoots(), options));
+  }
+
+  /**
+   * Asks several questions at once; in revision 2026-07-28, where code before them runs again, in one round. When one of
+   * them fails, so does this, and the others are cancelled.
+   *
+   * ```ts
+   * const [name, roots] = await ctx.askAll([Question.elicit("Your name?", form), Question.listRoots()]);
+   * ```
+   *
+   * @param options hold for each of them
+   * @returns the answers, in the order of the questions
+   * @throws as {@link elicit} and its like
+   */
+  askAll<const Questions extends readonly Question[]>(
+    questions: Questions,
+    options: RequestOptions = {},
+  ): Promise<Asked<Questions>> {
+    return heardOf(this.#all(questions, options) as Promise<Asked<Questions>>);
+  }
+
+  async #all(questions: readonly Question[], options: RequestOptions): Promise<unknown[]> {
+    if (!Array.isArray(questions) || !questions.every((one) => one instanceof Question)) {
+      throw new MisuseError("askAll: expected a list of questions, such as Question.elicit(…)");
+    }
+    const failed = new AbortController();
+    const signal = options.signal ? AbortSignal.any([options.signal, failed.signal]) : failed.signal;
+    const answers = questions.map((question) => this.#answer(() => question, { ...options, signal }));
+    try {
+      return await Promise.all(answers);
+    } catch (error) {
+      // The others end their run as well.
+      if (!(error instanceof InputRequired)) failed.abort(error);
+      await Promise.allSettled(answers);
+      throw error;
+    }
+  }
+
+  async #answer<T>(question: () => Question<T>, options: RequestOptions | undefined): Promise<T> {
+    const { method, params, read } = question();
+    return read(await this.ask(method, params, options));
+  }
+
+  /**
+   * Does something once, in whichever round the handler comes to it first, and gives its result in every round: what must
+   * not happen again when the handler runs again, after a question of revision 2026-07-28 (specification, "Multi
+   * Round-Trip Requests"). In other revisions a handler runs once, unless it throws an {@link InputRequired} of its own.
+   *
+   * ```ts
+   * const { id } = await ctx.step("reserve", () => reserve(seat));
+   * const answer = await ctx.elicit("Book it?", form);
+   * ```
+   *
+   * @param name one of its own for each step of a handler
+   * @param work what it returns, now or later, has to be JSON, and comes back as what JSON makes of it: a date as text.
+   *   It travels in the request's sealed state, so it has to be small. What fails is not done: the next round does it.
+   *   What is at work when a question ends the run is waited for. It asks no questions itself
+   * @throws {MisuseError} for a second step of this name in one run, and a result that is no JSON
+   */
+  async step<T>(name: string, work: () => T | PromiseLike<T>): Promise<T> {
+    checkTypes("step", ["name", name, "string"]);
+    if (typeof work !== "function") throw new MisuseError(`step "${name}": expected a function`);
+    const before = native(() => bridge.step(this.#key, name));
+    if (before !== null) return (JSON.parse(before) as [T])[0];
+    const working = this.#work(name, work);
+    this.atWork ??= new Set();
+    this.atWork.add(working);
+    try {
+      return await working;
+    } finally {
+      this.atWork.delete(working);
+    }
+  }
+
+  async #work<T>(name: string, work: () => T | PromiseLike<T>): Promise<T> {
+    const result = await work();
+    let text: string;
+    try {
+      text = result === undefined ? "[]" : `[${toJson(result)}]`;
+    } catch (error) {
+      throw new MisuseError(`step "${name}": its result: ${(error as Error).message}`, { cause: error });
+    }
+    native(() => bridge.stepped(this.#key, name, text));
+    return (JSON.parse(text) as [T])[0];
+  }
+
+  /**
+   * What came back for the questions of this handler's own {@link InputRequired} in the last round: by its keys, results
+   * as the client sent them, unchecked. Empty in the first round; what is missing or wrong is to be asked again.
+   *
+   * @throws {RpcError} (-32602) when the request's state is not this server's: let it pass
+   * @throws {Error} when the call has finished and this is the first time anybody asks
+   */
+  get inputResponses(): { readonly [key: string]: unknown } {
+    return this.#given().inputResponses;
+  }
+
+  /**
+   * What this handler kept with its own {@link InputRequired} in the last round; undefined when there is nothing.
+   *
+   * @throws as {@link inputResponses}
+   */
+  get requestState(): unknown {
+    return this.#given().state;
+  }
+
+  #given(): Given {
+    if (!this.#input) {
+      const text = native(() => bridge.input(this.#key));
+      if (text === null) throw new Error("the call has finished: read ctx.inputResponses while it runs");
+      this.#input = JSON.parse(text) as Given;
+    }
+    return this.#input;
+  }
+
+  /**
+   * Sends any request to the client, as part of this call, and returns its result object. In revision 2026-07-28 there
+   * are questions only, and the code before one runs again: {@link step} is for what must not.
    *
    * @throws {UnsupportedError} when the client does not declare that it answers it, or the revision does not have it
    * @throws {RpcError} when the client answered with an error
    * @throws {TimeoutError} when no answer came; the client has been told
+   * @throws {InputRequired} when this run ends here; let it pass
    */
-  async ask(
+  ask(
     method: string,
     params?: Readonly<Record<string, unknown>>,
     options: RequestOptions = {},
   ): Promise<Record<string, unknown>> {
+    return heardOf(this.#ask(method, params, options));
+  }
+
+  async #ask(
+    method: string,
+    params: Readonly<Record<string, unknown>> | undefined,
+    options: RequestOptions,
+  ): Promise<Record<string, unknown>> {
+    checkNames(method, options, REQUEST_OPTIONS);
     const { signal } = options;
     const either = signal ? AbortSignal.any([signal, this.signal]) : this.signal;
     try {
@@ -302,6 +416,7 @@ export class Context<State = unknown> extends RequestContext {
       );
     } catch (error) {
       own(error, this.#key);
+      if (error instanceof InputRequired) this.stopped = true;
       throw error;
     }
   }
@@ -313,7 +428,23 @@ export class Context<State = unknown> extends RequestContext {
    * @throws {MisuseError} when a server has no such notification in this revision
    */
   notify(method: string, params?: Readonly<Record<string, unknown>>): boolean {
-    return native(() => bridge.notify(this.#key, method, params && JSON.stringify(params)));
+    checkTypes("notify", ["method", method, "string"]);
+    return native(() => bridge.notify(this.#key, method, params && toJson(params)));
+  }
+
+  /**
+   * Goes on as a task (revision 2026-07-28, extension `io.modelcontextprotocol/tasks`): the client is answered with the
+   * task at once, may go away, and comes back for the result; what is asked from now on waits in the task until then. A
+   * tool that is always to do so says `taskSupport`.
+   *
+   * @returns false when the client does not declare the extension, or the server has no tasks (option `tasks`): nothing
+   *   has changed then
+   * @throws {RpcError} when too many tasks are being worked on
+   * @throws {MisuseError} while questions of the request wait for their answers
+   * @throws {CancelledError} when the call is over
+   */
+  runAsTask(): boolean {
+    return native(() => bridge.runAsTask(this.#key));
   }
 
   /**
@@ -335,38 +466,7 @@ export class Context<State = unknown> extends RequestContext {
    * @throws {UnsupportedError} when the revision has no sessions
    */
   setEnabled(kind: Kind, name: string, enabled: boolean): boolean {
+    checkTypes("setEnabled", ["kind", kind, "string"], ["name", name, "string"], ["enabled", enabled, "boolean"]);
     return native(() => bridge.setEnabled(this.#key, kind, name, enabled));
   }
-}
-
-function read(key: number): RequestInfo {
-  const text = bridge.context(key);
-  if (text === null) throw new Error("the call has finished: read ctx.request while it runs");
-  const wire = JSON.parse(text) as Wire;
-  return {
-    id: wire.requestId,
-    method: wire.method,
-    protocolVersion: wire.protocolVersion,
-    era: wire.era,
-    clientInfo: wire.clientInfo,
-    clientCapabilities: wire.clientCapabilities ?? {},
-    meta: wire.meta ?? {},
-    progressToken: wire.progressToken,
-    logLevel: wire.logLevel,
-    taskId: wire.taskId,
-    transport: wire.transport,
-    sessionId: wire.sessionId,
-    headers: joined(wire.headers ?? []),
-    raw: wire,
-  };
-}
-
-function joined(pairs: NonNullable<Wire["headers"]>): RequestInfo["headers"] {
-  const headers = new Map<string, string>();
-  for (const [name, value] of pairs) {
-    const key = name.toLowerCase();
-    const before = headers.get(key);
-    headers.set(key, before === undefined ? value : `${before}, ${value}`);
-  }
-  return Object.fromEntries(headers);
 }

@@ -1,5 +1,7 @@
 /** Everything Tricorn throws: one class per kind, one place that makes them. */
 
+import type { Question } from "./question.js";
+
 /** Who is at fault; the same names in every language. */
 export type ErrorKind =
   | "rpc"
@@ -10,7 +12,8 @@ export type ErrorKind =
   | "closed"
   | "transport"
   | "auth"
-  | "misuse";
+  | "misuse"
+  | "input_required";
 
 /** What all errors of the engine have in common. Catch a subclass, or look at {@link kind}. */
 export class TricornError extends Error {
@@ -67,16 +70,37 @@ export interface UrlElicitation {
   readonly message: string;
 }
 
+let enginesCheck: (pages: string) => void = () => {};
+
+/**
+ * The engine's check of pages, which throws. It is loaded by what needs the classes here.
+ *
+ * @internal
+ */
+export function checkPagesWith(check: (pages: string) => void): void {
+  enginesCheck = check;
+}
+
+/** The pages as the protocol has them. */
+function checkedPages(elicitations: readonly UrlElicitation[]): object {
+  const pages = elicitations.map((one) => ({ mode: "url", ...one }));
+  native(() => enginesCheck(JSON.stringify(pages)));
+  return { elicitations: pages };
+}
+
 /** The user has to visit these pages, then the client sends its request again. Only revision 2025-11-25 has it. */
 export class UrlElicitationRequiredError extends RpcError {
   /** The pages. */
   readonly elicitations: readonly UrlElicitation[];
 
-  /** @param data default: the pages */
+  /**
+   * @param data default: the pages
+   * @throws {MisuseError} without `data`: when there is no page, or the URL of one is neither http nor https
+   */
   constructor(
     elicitations: readonly UrlElicitation[],
     message = "the user has to visit a page first",
-    data: unknown = { elicitations: elicitations.map((one) => ({ mode: "url", ...one })) },
+    data: unknown = checkedPages(elicitations),
   ) {
     super(-32042, message, data);
     this.elicitations = elicitations;
@@ -140,6 +164,45 @@ export class MisuseError extends TricornError {
 }
 
 /**
+ * The run of a handler ends here, because the client has to answer first (specification 2026-07-28, "Multi Round-Trip
+ * Requests"): the handler runs again, from its beginning, with the answers. It is no failure, and nobody is told of one.
+ *
+ * {@link Context.elicit} and its like throw it where revision 2026-07-28 has no answer yet. Let it pass; the client is
+ * asked whatever a handler makes of it.
+ *
+ * The handler of a tool, a prompt or a resource that keeps its rounds itself throws or returns one of its own, in every
+ * revision, and finds the answers in {@link Context.inputResponses}:
+ *
+ * ```ts
+ * app.tool("greet", (_, ctx) => {
+ *   const { who } = ctx.inputResponses as { who?: ElicitResult };
+ *   if (who?.action !== "accept") throw new InputRequired({ who: Question.elicit("Your name?", form) });
+ *   return `Hello, ${who.content?.name}!`;
+ * });
+ * ```
+ */
+export class InputRequired extends TricornError {
+  /** What the client is asked, by the handler's own keys. */
+  readonly questions: Readonly<Record<string, Question>>;
+  /** What the handler keeps for its next run; undefined: nothing. */
+  readonly state: unknown;
+
+  /**
+   * @param questions by keys of the handler's own. Default: none, so that the client comes back with the state alone
+   * @param options.state {@link Context.requestState} of the next run: anything that is JSON. In revision 2026-07-28
+   *   the client carries it, sealed. Default: nothing. One of both has to be there
+   * @throws {MisuseError} for what is no {@link Question}
+   */
+  constructor(questions: Readonly<Record<string, Question>> = {}, options: { readonly state?: unknown } = {}) {
+    super("input_required", "the client has to answer first: the handler runs again");
+    const wrong = Object.entries(questions).find(([, question]) => typeof question?.method !== "string");
+    if (wrong) throw new MisuseError(`InputRequired: "${wrong[0]}": expected a Question`);
+    this.questions = questions;
+    this.state = options.state;
+  }
+}
+
+/**
  * A tool failed, and the model is to know why: the message becomes the text of an `isError` result.
  *
  * Any other error thrown by a handler goes to the log of this program; the model learns its type only.
@@ -182,6 +245,7 @@ export function errorFrom(record: ErrorRecord): TricornError {
       ? new UrlElicitationRequiredError(elicitations, message, data)
       : new RpcError(code, message, data);
   }
+  if (record.kind === "input_required") return new InputRequired();
   const Class = classes[record.kind] as typeof MisuseError | undefined;
   // A kind this version does not know yet is still an error with a message.
   return Class ? new Class(record.message) : new TricornError(record.kind, record.message);

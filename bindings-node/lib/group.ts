@@ -1,16 +1,16 @@
 /** Clients of many servers, which are listed and called together. */
 
 import type * as Addon from "./addon.js";
-import { type CallOptions, type Client, type Connected, clientOf, connected } from "./client.js";
+import { type Client, clientOf, connected } from "./client.js";
 import type { Suggestions } from "./completion.js";
-import { type ClientOptions, engineOptions, OWN, withPolicy } from "./connecting.js";
+import { type ClientOptions, type Connected, engineOptions, OWN, withPolicy } from "./connecting.js";
 import type { AnyState } from "./context.js";
 import { type ErrorRecord, errorFrom, MisuseError, type TricornError } from "./errors.js";
 import { addon, bridge, wait, warn } from "./host.js";
 import type { Kind } from "./kind.js";
-import { withOptions } from "./options.js";
+import { checkNames, withOptions } from "./options.js";
 import { received } from "./received.js";
-import { engineRequest, type RequestOptions } from "./requesting.js";
+import { type CallOptions, engineRequest, REQUEST_OPTIONS, type RequestOptions } from "./requesting.js";
 import type { CallToolResult, ReadResourceResult } from "./result.js";
 import { nativeServer, Server } from "./server.js";
 import { type ConfigTarget, resolve, type Target } from "./target.js";
@@ -163,6 +163,7 @@ export class ClientGroup {
 
   /** What all servers list of one kind, with those that failed to. */
   async list<K extends Kind>(kind: K, options: RequestOptions = {}): Promise<Listing<Definitions[K]>> {
+    checkNames(`${kind}s`, options, REQUEST_OPTIONS);
     const start = (op: number): void => this.#engine.list(op, kind, engineRequest(options));
     const { entries, failures } = await wait<{
       readonly entries: readonly Entry<Definitions[K]>[];
@@ -282,6 +283,7 @@ export class ClientGroup {
    * @returns those whose answer was an error, by name
    */
   async setLogLevel(level: LoggingLevel, options: RequestOptions = {}): Promise<ReadonlyMap<string, TricornError>> {
+    checkNames("logging/setLevel", options, REQUEST_OPTIONS);
     const start = (op: number): void => this.#engine.setLogLevel(op, level);
     const { failures } = await wait<{ readonly failures: Failures }>(start, options.signal);
     return failuresOf(failures);

@@ -1,10 +1,21 @@
 /** What all functions of the user have in common: how they are run, how they fail. */
 
 import type { AsyncResource } from "node:async_hooks";
+import type { CacheHints } from "./cache.js";
 import { Context, type RequestContext } from "./context.js";
-import { PeerMisbehavedError, RpcError, TimeoutError, ToolError, TricornError, UnsupportedError } from "./errors.js";
-import { addon, calls, type Handler, handle } from "./host.js";
-import { scopeWithin } from "./passing.js";
+import {
+  CancelledError,
+  InputRequired,
+  PeerMisbehavedError,
+  RpcError,
+  TimeoutError,
+  ToolError,
+  TricornError,
+  UnsupportedError,
+} from "./errors.js";
+import { addon, bridge, calls, type Handler, handle } from "./host.js";
+import { cache as engineCache } from "./options.js";
+import { passingThrough } from "./passing.js";
 import { isForeign } from "./received.js";
 import { describe, isStandard, type Schema } from "./schema.js";
 
@@ -56,28 +67,19 @@ export abstract class Runner implements Handler {
   run(args: unknown, key: number): void {
     const ctx = this.context(key);
     try {
-      const { around, scope: outer } = this.#home;
-      const scope = (around && scopeWithin(key)) || outer;
+      const passing = this.#home.around ? passingThrough(key) : undefined;
+      ctx.around = passing?.context;
+      const scope = passing?.scope ?? this.#home.scope;
       const value = scope ? scope.runInAsyncScope(this.#call, undefined, args, ctx) : this.#call(args, ctx);
       if (!isThenable(value)) {
-        this.answer(key, value);
+        this.#done(key, value);
         return;
       }
       calls.set(key, ctx);
       this.#home.running++;
       value.then(
-        (settled) => {
-          this.#settled(key);
-          try {
-            this.answer(key, settled);
-          } catch (error) {
-            this.fail(key, ctx, error);
-          }
-        },
-        (error: unknown) => {
-          this.#settled(key);
-          this.fail(key, ctx, error);
-        },
+        (settled) => this.#settled(key, ctx, false, settled),
+        (error: unknown) => this.#settled(key, ctx, true, error),
       );
     } catch (error) {
       this.fail(key, ctx, error);
@@ -92,13 +94,35 @@ export abstract class Runner implements Handler {
   /** Answers with what the function returned. */
   protected abstract answer(key: number, value: unknown): void;
 
-  #settled(key: number): void {
+  #done(key: number, value: unknown): void {
+    if (value instanceof InputRequired) askFirst(key, value);
+    else this.answer(key, value);
+  }
+
+  #settled(key: number, ctx: RequestContext, failed: boolean, outcome: unknown): void {
+    // The function runs again: what it does once has to be done before.
+    if (ctx.atWork?.size && (ctx.stopped || outcome instanceof InputRequired)) {
+      void Promise.allSettled(ctx.atWork).then(() => this.#settled(key, ctx, failed, outcome));
+      return;
+    }
     calls.delete(key);
     this.#home.running--;
+    if (failed) {
+      this.fail(key, ctx, outcome);
+      return;
+    }
+    try {
+      this.#done(key, outcome);
+    } catch (error) {
+      this.fail(key, ctx, error);
+    }
   }
 
   /** Answers with what the function threw. */
-  protected fail(key: number, ctx: RequestContext, error: unknown): void {
+  protected fail(key: number, ctx: RequestContext, thrown: unknown): void {
+    const isByHand = thrown instanceof InputRequired && !ctx.stopped;
+    const error = isByHand ? couldNotAsk(key, thrown) : thrown;
+    if (isByHand && error === undefined) return;
     // What another peer said is no more for this one than any other error.
     const hidden = error instanceof TricornError && !this.#proxy && isForeign(error, key);
     if (!hidden && (error instanceof ToolError || isAboutQuestion(error))) {
@@ -107,10 +131,26 @@ export abstract class Runner implements Handler {
       const data = error.data === undefined ? undefined : JSON.stringify(error.data);
       addon.answerError(handle, key, error.code, error.message, data);
     } else {
-      addon.answerFailed(handle, key, `${this.#subject} failed: ${typeName(error)}`);
-      // Giving up after a cancel is what a handler should do: nothing to report.
-      if (!ctx.cancelled) this.#home.onError(error, this.#name, this.#subject);
+      const isWanted = addon.answerFailed(handle, key, `${this.#subject} failed: ${typeName(error)}`);
+      // Giving up after a cancel, which may not have come here yet, is what a handler should do, and at a question.
+      const isOver = ctx.cancelled || (!isWanted && error instanceof CancelledError);
+      if (!isOver && !ctx.stopped) this.#home.onError(error, this.#name, this.#subject);
     }
+  }
+}
+
+/** Answers with what the client has to answer first. */
+function askFirst(key: number, { questions, state }: InputRequired): void {
+  const asked = Object.entries(questions).map(([name, { method, params }]) => [name, { method, params }]);
+  bridge.inputRequired(key, toJson({ inputRequests: Object.fromEntries(asked), state }));
+}
+
+/** The same. Returns why it could not. */
+function couldNotAsk(key: number, input: InputRequired): unknown {
+  try {
+    return askFirst(key, input);
+  } catch (error) {
+    return error;
   }
 }
 
@@ -159,11 +199,40 @@ function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
   return typeof (value as PromiseLike<T> | null | undefined)?.then === "function";
 }
 
-/** `value` as JSON text. */
+/**
+ * `value` as JSON text.
+ *
+ * @throws {TypeError} for what JSON has not, naming the place of a number that is none: JSON would say null
+ */
 export function toJson(value: unknown): string {
   const text = JSON.stringify(value) as string | undefined;
   if (text === undefined) throw new TypeError(`a ${typeof value} is not JSON`);
+  if (text.includes("null") && hasNonFinite(value)) checkNumbers(value);
   return text;
+}
+
+/** Whether a number in `value`, which has become JSON, may be none. What has a `toJSON` is not asked again. */
+function hasNonFinite(value: unknown): boolean {
+  if (typeof value === "number") return !Number.isFinite(value);
+  if (typeof value !== "object" || value === null) return false;
+  const members = value as Readonly<Record<string, unknown>>;
+  if (typeof members["toJSON"] === "function") return false;
+  if (Array.isArray(value)) return value.some(hasNonFinite);
+  return Object.keys(members).some((key) => hasNonFinite(members[key]));
+}
+
+/** Goes through `value` as JSON does, to name the place. */
+function checkNumbers(value: unknown): void {
+  const places = new Map<unknown, string>();
+  JSON.stringify(value, function (this: unknown, key, member: unknown) {
+    const before = places.get(this);
+    const place = before === undefined ? "" : Array.isArray(this) ? `${before}[${key}]` : `${before}.${key}`;
+    if (typeof member === "number" && !Number.isFinite(member)) {
+      throw new TypeError(`${place === "" ? "" : `"${place.replace(/^\./, "")}": `}${member} is not JSON`);
+    }
+    if (typeof member === "object" && member !== null) places.set(member, place);
+    return member;
+  });
 }
 
 /** What became of a question to the peer is no secret: nobody there, no answer, or one that does not fit. */
@@ -183,11 +252,13 @@ export function addOptions(parts: {
   readonly completions?: Readonly<Record<string, number>> | undefined;
   readonly enabled?: boolean | undefined;
   readonly replace?: boolean | undefined;
+  readonly cache?: CacheHints | undefined;
 }): string {
   const members: string[] = [];
   if (parts.parameters !== undefined) members.push(`"parameters":${parts.parameters}`);
   if (parts.completions !== undefined) members.push(`"completions":${JSON.stringify(parts.completions)}`);
   if (parts.enabled !== undefined) members.push(`"enabled":${parts.enabled}`);
   if (parts.replace !== undefined) members.push(`"replace":${parts.replace}`);
+  if (parts.cache !== undefined) members.push(`"cache":${JSON.stringify(engineCache(parts.cache))}`);
   return members.length > 0 ? `{${members.join()}}` : "";
 }

@@ -3,11 +3,12 @@
 import { randomUUID } from "node:crypto";
 import { createRequire } from "node:module";
 import type * as Addon from "./addon.js";
-import { type ErrorRecord, errorFrom, MisuseError } from "./errors.js";
+import { checkPagesWith, type ErrorRecord, errorFrom, MisuseError } from "./errors.js";
 import { received } from "./received.js";
 
 /** The compiled module. Loaded once per JavaScript environment. */
 export const addon: typeof Addon = load();
+checkPagesWith((pages) => addon.checkPages(pages));
 
 function load(): typeof Addon {
   const require = createRequire(import.meta.url);

@@ -7,12 +7,14 @@ export type {
   Answers,
   ElicitationHandler,
   Listeners,
+  Rooted,
   RootLike,
   Sampled,
   SamplingHandler,
 } from "./answering.js";
 export { CreateMessageResult, type Elicited, type SampleMessage, type SampleOptions } from "./ask.js";
-export { type CallOptions, Client, type ClientMetrics, connect } from "./client.js";
+export type { CacheHints, CacheUsage, ClientCache, ServerCache } from "./cache.js";
+export { Client, connect } from "./client.js";
 export type { Completer, Completes, Completion, Fallback, Suggestions } from "./completion.js";
 export type { ClientOptions, Policy } from "./connecting.js";
 export {
@@ -27,12 +29,13 @@ export {
   text,
   user,
 } from "./content.js";
-export { Context, RequestContext, type RequestInfo } from "./context.js";
+export { Context, RequestContext } from "./context.js";
 export {
   AuthError,
   CancelledError,
   ClosedError,
   type ErrorKind,
+  InputRequired,
   MisuseError,
   PeerMisbehavedError,
   ResourceNotFoundError,
@@ -56,11 +59,14 @@ export {
   type Targets,
 } from "./group.js";
 export type { HttpMount, HttpOptions, MountOptions, NodeListener } from "./http.js";
+export type { RequestInfo } from "./info.js";
 export type { Kind } from "./kind.js";
 export type { Lifespan } from "./lifespan.js";
+export type { Change, Honoured, ListChanged, Listening, ListenOptions, ResourceUpdated } from "./listening.js";
 export type { Log, Logger } from "./logger.js";
 export {
   type BuiltinMiddleware,
+  type ClientMetrics,
   concurrencyLimit,
   logging,
   type MethodTiming,
@@ -74,7 +80,8 @@ export {
 } from "./middleware.js";
 export type { PromptPage, ResourcePage, ResourceTemplatePage, ToolPage } from "./pages.js";
 export type { Message, PromptArguments, PromptHandler, PromptOptions, PromptValue } from "./prompts.js";
-export type { Progress, RequestOptions } from "./requesting.js";
+export { type Asked, Question } from "./question.js";
+export type { CallOptions, Progress, RequestOptions } from "./requesting.js";
 export type {
   Contents,
   ResourceArguments,
@@ -83,7 +90,7 @@ export type {
   ResourceValue,
   Variables,
 } from "./resources.js";
-export { CallToolResult, ReadResourceResult } from "./result.js";
+export { CallToolResult, ReadResourceResult, type Whole } from "./result.js";
 export {
   type Infer,
   type InferInput,

@@ -1,5 +1,6 @@
 /** What stands around every request: a server's on their way to a handler, a client's on their way out. */
 
+import type { CacheUsage } from "./cache.js";
 import { type AnyState, type Context, keyOf, RequestContext } from "./context.js";
 import { MisuseError, ToolError } from "./errors.js";
 import { type Home, Runner, toJson } from "./handler.js";
@@ -20,6 +21,7 @@ export type MiddlewareRequest =
   | { method: "completion/complete"; params: Params<Pick<CompleteRequestParams, "ref" | "argument" | "context">> }
   | { method: "logging/setLevel"; params: Params<{ level: LoggingLevel }> }
   | { method: "tasks/get" | "tasks/result" | "tasks/cancel"; params: Params<{ taskId: string }> }
+  | { method: "tasks/update"; params: Params<{ taskId: string; inputResponses: { [key: string]: unknown } }> }
   | {
       method: "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" | "tasks/list";
       params?: Params<{ cursor?: string }>;
@@ -139,6 +141,24 @@ export interface MethodTiming {
   readonly longest: number;
 }
 
+/** Gauges of a client. */
+export interface ClientMetrics {
+  /** Requests that wait for an answer. */
+  readonly awaited: number;
+  /** What was kept of the server's answers, and what that was good for. */
+  readonly cache: CacheUsage;
+  /** What the middleware {@link timing} counted, by method. */
+  readonly timing?: Readonly<Record<string, MethodTiming>>;
+}
+
+/** What the engine tells a client. */
+export type ClientEvent = RequestRecord & {
+  readonly params: { readonly taskId?: string } | undefined;
+  readonly line: string;
+  readonly message: string;
+  readonly reason: string;
+};
+
 /** Adds up how long the requests of each method take: the member `timing` of `metrics()`. */
 export function timing(): BuiltinMiddleware {
   return new BuiltinMiddleware({ kind: "timing" });
@@ -221,10 +241,16 @@ async function around<C extends RequestContext>(
     };
     const result = wait<Result>(start, AbortSignal.any(signals));
     // Who does not wait for it any more need not hear of it.
-    result.catch((error: unknown) => own(error, key));
+    result.then(
+      // There is no answer yet: the request comes again.
+      (answer) => {
+        if (answer.resultType === "input_required") ctx.stopped = true;
+      },
+      (error: unknown) => own(error, key),
+    );
     return result;
   };
-  enter(key);
+  enter(key, ctx);
   try {
     const { method, params } = given;
     return await middleware((params ? { method, params } : { method }) as MiddlewareRequest, ctx, next);

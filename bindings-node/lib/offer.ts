@@ -1,5 +1,6 @@
 /** What is offered to clients, of a whole server or in one session. */
 
+import type { CacheHints } from "./cache.js";
 import { type Completes, completersOf } from "./completion.js";
 import type { AnyState } from "./context.js";
 import { MisuseError, native } from "./errors.js";
@@ -161,7 +162,8 @@ export abstract class Offer<State> {
     const more = (register: (handler: Handler) => number): string => {
       const numbers = completers.map(([argument, completer]) => [argument, register(completer)]);
       const completions = numbers.length > 0 ? (Object.fromEntries(numbers) as Record<string, number>) : undefined;
-      return addOptions({ parameters, completions, enabled: options.enabled, replace: options.replace });
+      const { enabled, replace, cache } = options;
+      return addOptions({ parameters, completions, enabled, replace, cache });
     };
     const runners = [runner, ...completers.map(([, completer]) => completer)] as const;
     native(() => this.#place.add(kind, name, definition, more, runners));
@@ -177,6 +179,7 @@ export abstract class Offer<State> {
 interface Added {
   readonly enabled?: boolean | undefined;
   readonly replace?: boolean | undefined;
+  readonly cache?: CacheHints | undefined;
   readonly input?: Schema | undefined;
   readonly inputSchema?: Schema | undefined;
   readonly complete?: Readonly<Record<string, Completes<AnyState> | undefined>> | undefined;

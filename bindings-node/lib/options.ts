@@ -1,5 +1,6 @@
 /** Options on their way to the engine: the same names, in its casing and units. */
 
+import { inspect } from "node:util";
 import { MisuseError, native } from "./errors.js";
 
 /** Durations are milliseconds here, as everywhere in Node, and seconds in the engine. */
@@ -11,6 +12,7 @@ const DURATIONS = new Set([
   "pingInterval",
   "pingTimeout",
   "probeTimeout",
+  "requestStateTtl",
   "requestTimeout",
   "sessionIdleTimeout",
   "shutdownGrace",
@@ -25,13 +27,29 @@ export function toEngine(options: object): string {
   const wire: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(options)) {
     if (value === undefined) continue;
-    const known = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    const known = snake(name);
     // JSON would leave a function out, and nobody would say that there is no such option.
     if (typeof value === "function") wire[known] = "a function";
     else if (name === "tasks") wire[known] = tasks(value as boolean | object);
+    else if (name === "cache") wire[known] = cache(value);
     else wire[known] = DURATIONS.has(name) && typeof value === "number" ? value / 1000 : value;
   }
   return JSON.stringify(wire);
+}
+
+function snake(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+/** How long what keeps, as the engine takes it. */
+export function cache(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  const members = Object.entries(value).filter(([, member]) => member !== undefined);
+  return Object.fromEntries(
+    members.map(([name, member]: [string, unknown]) => {
+      return [snake(name), name === "ttl" && typeof member === "number" ? member / 1000 : cache(member)];
+    }),
+  );
 }
 
 /** Options within options; true stands for the defaults. */
@@ -72,6 +90,22 @@ export function checkFunctions(options: object, names: readonly string[]): void 
     return value !== undefined && typeof value !== "function";
   });
   if (wrong) throw new MisuseError(`${wrong}: expected a function`);
+}
+
+/** What an argument has to be: its name, the value, the type, and whether it may be left out. */
+type Typed = readonly [name: string, value: unknown, type: "string" | "number" | "boolean", optional?: "optional"];
+
+/**
+ * Refuses arguments of another type, and numbers that are none.
+ *
+ * @throws {MisuseError} naming the argument
+ */
+export function checkTypes(what: string, ...given: readonly Typed[]): void {
+  for (const [name, value, type, optional] of given) {
+    if (optional && (value === undefined || value === null)) continue;
+    if (type === "number" ? Number.isFinite(value) : typeof value === type) continue;
+    throw new MisuseError(`${what}: ${name}: expected a ${type}, got ${inspect(value, { depth: 0 })}`);
+  }
 }
 
 /**

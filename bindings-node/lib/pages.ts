@@ -2,7 +2,7 @@
 
 import { PeerMisbehavedError } from "./errors.js";
 import { received } from "./received.js";
-import type { Prompt, Resource, ResourceTemplate, Task, Tool } from "./types.js";
+import type { MetaObject, Prompt, Resource, ResourceTemplate, Task, Tool } from "./types.js";
 
 /** One page of `tools/list`. */
 export interface ToolPage {
@@ -10,6 +10,8 @@ export interface ToolPage {
   readonly tools: readonly Tool[];
   /** Where the next page starts; undefined on the last. */
   readonly nextCursor?: string;
+  /** The result's own. Members that are not named here are kept, too. */
+  readonly _meta?: MetaObject;
 }
 
 /** One page of `resources/list`. */
@@ -18,6 +20,8 @@ export interface ResourcePage {
   readonly resources: readonly Resource[];
   /** Where the next page starts; undefined on the last. */
   readonly nextCursor?: string;
+  /** The result's own. Members that are not named here are kept, too. */
+  readonly _meta?: MetaObject;
 }
 
 /** One page of `resources/templates/list`. */
@@ -26,6 +30,8 @@ export interface ResourceTemplatePage {
   readonly resourceTemplates: readonly ResourceTemplate[];
   /** Where the next page starts; undefined on the last. */
   readonly nextCursor?: string;
+  /** The result's own. Members that are not named here are kept, too. */
+  readonly _meta?: MetaObject;
 }
 
 /** One page of `prompts/list`. */
@@ -34,6 +40,8 @@ export interface PromptPage {
   readonly prompts: readonly Prompt[];
   /** Where the next page starts; undefined on the last. */
   readonly nextCursor?: string;
+  /** The result's own. Members that are not named here are kept, too. */
+  readonly _meta?: MetaObject;
 }
 
 /** One page of `tasks/list`. */
@@ -42,6 +50,8 @@ export interface TaskPage {
   readonly tasks: readonly Task[];
   /** Where the next page starts; undefined on the last. */
   readonly nextCursor?: string;
+  /** The result's own. Members that are not named here are kept, too. */
+  readonly _meta?: MetaObject;
 }
 
 /** What the lists hold, by method. */

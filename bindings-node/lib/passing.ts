@@ -1,10 +1,12 @@
-/** Requests on their way through middleware, and what it shares with the functions inside of it. */
+/** Requests on their way through middleware, and what is around the functions inside of it. */
 
 import { AsyncResource } from "node:async_hooks";
+import type { RequestContext } from "./context.js";
 import { bridge } from "./host.js";
 
-interface Passing {
-  values?: Map<unknown, unknown>;
+/** A request in a function of middleware. */
+export interface Passing {
+  readonly context: RequestContext;
   /** Where it went on: what `AsyncLocalStorage` held there, it holds inside. */
   scope?: AsyncResource;
 }
@@ -13,8 +15,8 @@ interface Passing {
 const passing = new Map<number, Passing>();
 
 /** A request has come to middleware. */
-export function enter(key: number): void {
-  passing.set(key, {});
+export function enter(key: number, context: RequestContext): void {
+  passing.set(key, { context });
 }
 
 /** It goes on from here. */
@@ -23,29 +25,15 @@ export function goOn(key: number): void {
   if (found) found.scope = new AsyncResource("tricorn.next");
 }
 
-/** Middleware is done with it. */
+/** Middleware is done with it. What goes on as a task may still be running. */
 export function leave(key: number): void {
   passing.delete(key);
 }
 
-/** What is shared by all functions that a request goes through. */
-export function valuesOf(key: number): Map<unknown, unknown> {
-  const own = passing.get(key);
-  if (own?.values) return own.values;
-  const through = throughOf(key);
-  const values = through === undefined ? new Map<unknown, unknown>() : valuesOf(through);
-  if (own) own.values = values;
-  return values;
-}
-
-/** Where the request went on that call `key` is a part of. */
-export function scopeWithin(key: number): AsyncResource | undefined {
-  const through = passing.size === 0 ? undefined : throughOf(key);
-  return through === undefined ? undefined : passing.get(through)?.scope;
-}
-
-/** The call of the innermost middleware around call `key`. */
-function throughOf(key: number): number | undefined {
+/** The innermost middleware around call `key`, which begins. */
+export function passingThrough(key: number): Passing | undefined {
+  if (passing.size === 0) return undefined;
   const text = bridge.context(key);
-  return text === null ? undefined : (JSON.parse(text) as { readonly through?: number }).through;
+  const through = text === null ? undefined : (JSON.parse(text) as { readonly through?: number }).through;
+  return through === undefined ? undefined : passing.get(through);
 }

@@ -3,6 +3,7 @@
 import type { Completes } from "./completion.js";
 import { said, user } from "./content.js";
 import type { AnyState, Context } from "./context.js";
+import type { InputRequired } from "./errors.js";
 import { type AnyFunction, type Home, invalidParams, Runner, toJson, validated } from "./handler.js";
 import { addon, handle } from "./host.js";
 import { checkNames } from "./options.js";
@@ -40,8 +41,8 @@ export type Message =
   | ContentBlock
   | { readonly role: "user" | "assistant"; readonly content: string | ContentBlock };
 
-/** What a prompt may return: text, one or more messages, or a whole result. */
-export type PromptValue = Message | readonly Message[] | GetPromptResult;
+/** What a prompt may return: text, one or more messages, a whole result, or what has to be asked first. */
+export type PromptValue = Message | readonly Message[] | GetPromptResult | InputRequired;
 
 /** The function's first argument: without a schema, text. */
 export type PromptArguments<Input> = [Input] extends [Schema] ? Arguments<Input> : Record<string, string>;

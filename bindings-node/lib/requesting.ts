@@ -3,7 +3,8 @@
 import { TricornError } from "./errors.js";
 import { toJson } from "./handler.js";
 import { wait } from "./host.js";
-import { toEngine } from "./options.js";
+import { checkNames, toEngine } from "./options.js";
+import type { MetaObject } from "./types.js";
 
 /** How far a call is. */
 export interface Progress {
@@ -34,25 +35,61 @@ export interface RequestOptions {
    * `elicit`. `ttl`: for so many milliseconds task and result are wanted; true leaves that to the peer. Experimental.
    */
   readonly task?: true | { readonly ttl?: number };
+  /**
+   * What it has to do with the answers that a client keeps: `refresh` asks the server and keeps its answer, `bypass` asks
+   * and leaves what is kept as it is. Default: `default`.
+   */
+  readonly cache?: "default" | "refresh" | "bypass";
   /** Aborting it rejects with its reason and cancels the request at the peer. */
   readonly signal?: AbortSignal;
   /** Hears of progress until the answer comes. What it throws is an uncaught exception. */
   readonly onProgress?: (progress: Progress) => void;
 }
 
+/** @internal */
+export const REQUEST_OPTIONS: Readonly<Record<keyof RequestOptions, true>> = {
+  timeout: true,
+  maxTimeout: true,
+  idempotent: true,
+  task: true,
+  cache: true,
+  signal: true,
+  onProgress: true,
+};
+
+/** What holds for one request with a `_meta` of the caller's. All optional. */
+export interface CallOptions extends RequestOptions {
+  /** The request's `_meta`. */
+  readonly meta?: MetaObject;
+}
+
+/** The methods whose options have a `_meta`. */
+const CALLS = new Set(["tools/call", "resources/read", "prompts/get"]);
+
+/**
+ * Refuses options that a request does not have.
+ *
+ * @throws {MisuseError} naming the option, and the one that was probably meant
+ */
+export function checkRequest(method: string, options: object): void {
+  checkNames(method, options, CALLS.has(method) ? { ...REQUEST_OPTIONS, meta: true } : REQUEST_OPTIONS);
+}
+
 /**
  * Sends a request and waits for its result object.
  *
  * @param send gets the operation, the parameters and the options as the engine wants them
+ * @param untilOver of `tasks/get`: answered when the task is finished
  */
 export async function requested(
   options: RequestOptions,
   params: Readonly<Record<string, unknown>> | undefined,
   send: (op: number, params: string | undefined, options: string) => void,
+  untilOver = false,
 ): Promise<Record<string, unknown>> {
   const { signal, onProgress } = options;
-  const engine = engineRequest(options);
-  const text = params && JSON.stringify(params);
+  const engine = engineRequest(options, untilOver);
+  const text = params && toJson(params);
   const listener = onProgress && ((_name: string, progress: Progress) => onProgress(progress));
   try {
     return await wait((op) => send(op, text, engine), signal, listener);
@@ -63,11 +100,22 @@ export async function requested(
   }
 }
 
+/** The parameters with the `_meta` that the options give. */
+export function withMeta(params: Record<string, unknown>, options: CallOptions | undefined): Record<string, unknown> {
+  return options?.meta ? { ...params, _meta: options.meta } : params;
+}
+
 /** The options of one request as the engine takes them; empty are the defaults. */
-export function engineRequest({ onProgress, timeout, maxTimeout, idempotent, task }: RequestOptions): string {
-  if (timeout === undefined && maxTimeout === undefined && !onProgress && !idempotent && !task) return "";
+export function engineRequest(
+  { onProgress, timeout, maxTimeout, idempotent, task, cache }: RequestOptions,
+  wait = false,
+): string {
+  const timed = timeout !== undefined || maxTimeout !== undefined;
+  if (!timed && !onProgress && !idempotent && !task && !wait && cache === undefined) return "";
   return toEngine({
     idempotent,
+    cache,
+    wait: wait || undefined,
     task: task === true ? {} : task || undefined,
     timeout: timeout === undefined ? undefined : limit(timeout),
     maxTimeout: limit(maxTimeout) ?? undefined,

@@ -1,5 +1,6 @@
 /** Resources and resource templates: what users say about them, and what happens when one is read. */
 
+import type { CacheHints } from "./cache.js";
 import type { Completes } from "./completion.js";
 import { base64 } from "./content.js";
 import type { AnyState, Context } from "./context.js";
@@ -38,6 +39,8 @@ export interface ResourceOptions<
   readonly enabled?: boolean;
   /** True puts it in the place of what has this URI, if there is something; hidden when that is, unless `enabled` says otherwise. Default false. */
   readonly replace?: boolean;
+  /** How long what is read keeps, and for whom. Default: what the server's option `cache` says. */
+  readonly cache?: CacheHints;
   /** The variables of a template: they come as text, and what the schema wants otherwise is converted. Default: text. */
   readonly input?: Input;
   /** The JSON Schema of the variables, for schema libraries that cannot make one. */
@@ -112,6 +115,7 @@ const OPTIONS: Readonly<Record<keyof AnyResourceOptions, true>> = {
   meta: true,
   enabled: true,
   replace: true,
+  cache: true,
   input: true,
   inputSchema: true,
   complete: true,
@@ -137,7 +141,7 @@ export function answerContents(key: number, value: unknown): void {
   }
   const given = value instanceof ReadResourceResult ? value.raw : value;
   if (isWhole(given)) {
-    addon.answerResult(handle, key, JSON.stringify({ ...given, contents: given.contents.map(encoded) }));
+    addon.answerResult(handle, key, toJson({ ...given, contents: given.contents.map(encoded) }));
   } else {
     if (given === undefined || given === null) {
       throw new TypeError("nothing was returned: expected text, bytes, contents, or anything that is JSON");

@@ -62,6 +62,22 @@ export class CallToolResult<T = unknown> {
   }
 }
 
+/** The result that something is a part of. Neither is enumerable: copies and comparisons do not see them. */
+export interface Whole {
+  /** The result's `_meta`; empty when it has none. */
+  readonly meta: MetaObject;
+  /** The result as it came. */
+  readonly raw: Readonly<Record<string, unknown>>;
+}
+
+/** A part of a result, copied, which knows the whole: there are its own members of these names, if it has any. */
+export function whole<Part extends object>(part: Part, raw: Readonly<Record<string, unknown>>): Part & Whole {
+  const copy: object = Array.isArray(part) ? [...part] : { ...part };
+  const hidden = { enumerable: false, writable: false };
+  Object.defineProperty(copy, "meta", { ...hidden, value: raw["_meta"] ?? {} });
+  return Object.defineProperty(copy, "raw", { ...hidden, value: raw }) as Part & Whole;
+}
+
 function isWrapper(value: unknown): value is { readonly result: unknown } {
   return typeof value === "object" && value !== null && "result" in value && Object.keys(value).length === 1;
 }

@@ -2,6 +2,7 @@
 
 import { AsyncResource } from "node:async_hooks";
 import type * as Addon from "./addon.js";
+import type { CacheHints } from "./cache.js";
 import type { Fallback } from "./completion.js";
 import type { AnyState, Context } from "./context.js";
 import { MisuseError, native } from "./errors.js";
@@ -103,25 +104,33 @@ export class Server<State = unknown> extends Offer<State> {
    * Adds a file as a resource, read when it is asked for.
    *
    * @param options.maxBytes larger files are refused; default 2 MiB
+   * @param options.cache how long what is in it keeps, and for whom
    * @throws {MisuseError} when there is no such file, or the URI is none or is taken
    */
-  addFile(path: string, uri: string, options: { readonly maxBytes?: number } = {}): void {
+  addFile(path: string, uri: string, options: { readonly maxBytes?: number; readonly cache?: CacheHints } = {}): void {
     withOptions(() => this.#native.addFiles(toEngine({ path, uri, directory: false, ...options })));
   }
 
   /**
    * Adds the files of a directory, and of those in it, as resources: `uri` with their path behind it. They are listed
-   * and read as they are when they are asked for; nothing outside of the directory can be read.
+   * and read as they are when they are asked for; nothing outside of the directory can be read. The directory is
+   * removed, hidden and shown as a resource, by its `uri`.
    *
    * @param options.hidden whether files whose names begin with a dot are there, too; default false
    * @param options.maxFiles the most that are listed; default 10,000
    * @param options.maxBytes larger files are refused; default 2 MiB
+   * @param options.cache how long what is in them keeps, and for whom
    * @throws {MisuseError} when there is no such directory, or the URI is none
    */
   addDirectory(
     path: string,
     uri: string,
-    options: { readonly hidden?: boolean; readonly maxFiles?: number; readonly maxBytes?: number } = {},
+    options: {
+      readonly hidden?: boolean;
+      readonly maxFiles?: number;
+      readonly maxBytes?: number;
+      readonly cache?: CacheHints;
+    } = {},
   ): void {
     withOptions(() => this.#native.addFiles(toEngine({ path, uri, directory: true, ...options })));
   }
@@ -159,7 +168,7 @@ export class Server<State = unknown> extends Offer<State> {
     return this.#hook("complete", new Values("completion", "the completion", complete, this.#home));
   }
 
-  /** Hears of subscriptions to resources, and of their end. What it throws refuses them. */
+  /** Hears of clients that subscribe or listen to resources, and of the end of that. What it throws refuses it. */
   onSubscribe(
     heard: (change: { readonly uri: string; readonly subscribed: boolean }, ctx: Context<State>) => unknown,
   ): this {
@@ -202,7 +211,7 @@ export class Server<State = unknown> extends Offer<State> {
     this.#native.elicitationComplete(elicitationId);
   }
 
-  /** Tells the clients that subscribed to a resource, or to something that it is a part of, that it has changed. */
+  /** Tells clients that a resource has changed: those that subscribed or listen to it, or to what it is a part of. */
   resourceUpdated(uri: string | URL): void {
     this.#native.resourceUpdated(String(uri));
   }

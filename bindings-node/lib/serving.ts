@@ -1,5 +1,6 @@
 /** What can be said of a server, and what it says of itself. */
 
+import type { ServerCache } from "./cache.js";
 import { MisuseError } from "./errors.js";
 import type { Home } from "./handler.js";
 import { listen, warn } from "./host.js";
@@ -22,6 +23,11 @@ export interface ServerOptions<State = unknown> {
   readonly icons?: readonly Icon[];
   /** How to use this server, for the model. */
   readonly instructions?: string;
+  /**
+   * Speak only this revision, such as `2025-11-25`, or only those with handshakes (`legacy`) or without (`modern`).
+   * Default: all of them.
+   */
+  readonly revision?: string;
   /** Entries per page of a list. Default 250. */
   readonly pageSize?: number;
   /** Largest message accepted. Default 4 MiB. */
@@ -32,6 +38,8 @@ export interface ServerOptions<State = unknown> {
   readonly maxInFlight?: number;
   /** Notifications waiting for a slow peer. Default 256. */
   readonly maxQueuedNotifications?: number;
+  /** Listen streams that one connection may have open; over HTTP each is a request of its own. Default 64. */
+  readonly maxListeners?: number;
   /** Milliseconds without a message of a legacy client after which it is asked for a sign of life. Default 0: never. */
   readonly pingInterval?: number;
   /** Milliseconds after which a client that does not answer that is taken for lost, and its session ends. Default 20 seconds. */
@@ -45,8 +53,24 @@ export interface ServerOptions<State = unknown> {
   readonly capabilities?:
     | readonly ("completions" | "prompts" | "resources")[]
     | Readonly<Record<string, Readonly<Record<string, unknown>>>>;
-  /** Runs tool calls as tasks, where client and tool want that (revision 2025-11-25, experimental). Default: no tasks. */
+  /**
+   * Runs tool calls as tasks, where client and tool want that: in revision 2025-11-25 as the specification has them
+   * (experimental), in 2026-07-28 by the extension `io.modelcontextprotocol/tasks`. A tool says so by `taskSupport`, or its
+   * function by {@link Context.runAsTask}. Default: no tasks.
+   */
   readonly tasks?: boolean | TaskOptions;
+  /**
+   * Secrets of at least 32 bytes that seal what a request of revision 2026-07-28 has to remember between two rounds of
+   * questions (`requestState`). The first one seals, all of them open, so that they can be changed one after the other.
+   * Servers that answer the same clients need the same. Default: a secret of this process alone.
+   */
+  readonly requestStateKeys?: readonly string[];
+  /** Milliseconds for which such a state holds: as long as a user may take to answer. Default 10 minutes. */
+  readonly requestStateTtl?: number;
+  /** The longest such state. It holds the answers so far. Default 16 KiB. */
+  readonly maxRequestStateBytes?: number;
+  /** How long clients may keep what is answered, and for whom: `{ ttl: 60_000, tools: { scope: "public" } }`. Default: not at all. */
+  readonly cache?: ServerCache;
   /** What the functions share, `ctx.state`, as long as the server is used. */
   readonly lifespan?: Lifespan<State>;
   /** `ctx.state` where nothing has to be started or stopped. */
@@ -71,6 +95,8 @@ export interface Metrics {
   readonly in_flight: number;
   /** Open event streams over HTTP. */
   readonly streams: number;
+  /** Clients that listen (`subscriptions/listen` of revision 2026-07-28); they are no requests at work. */
+  readonly listeners: number;
   /** Tasks kept, finished or not. */
   readonly tasks: number;
   /** What the middleware {@link timing} counted, by method. */

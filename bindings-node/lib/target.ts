@@ -1,5 +1,6 @@
 /** What a client can connect to. */
 
+import { inspect } from "node:util";
 import type { AnyState } from "./context.js";
 import { MisuseError } from "./errors.js";
 import type { Server } from "./server.js";
@@ -49,6 +50,11 @@ export function resolve(
   heard: boolean,
 ): Resolved {
   const mode = heard ? "event" : undefined;
+  if (typeof target !== "string" && (typeof target !== "object" || target === null)) {
+    throw new MisuseError(
+      `cannot connect to ${inspect(target)}: expected a URL, a command line, or one of these spelt out`,
+    );
+  }
   if (typeof target === "string") return { wire: JSON.stringify({ text: target, server, stderr: mode }) };
   if (target instanceof URL) return { wire: JSON.stringify({ text: target.href, server }) };
   if ("url" in target) return { wire: JSON.stringify({ ...target, url: String(target.url), server }) };

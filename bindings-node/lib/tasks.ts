@@ -1,4 +1,4 @@
-/** Tool calls that go on after their answer: tasks, as revision 2025-11-25 has them. */
+/** Tool calls that go on after their answer: tasks of revision 2025-11-25, and in the same words those of 2026-07-28. */
 
 import { CancelledError, PeerMisbehavedError, RpcError } from "./errors.js";
 import { received } from "./received.js";
@@ -50,22 +50,30 @@ export class News {
   }
 }
 
-type Send = (
+/** Sends a request about a task; `untilOver`: answered when the task is finished. */
+export type Send = (
   method: string,
   params: Readonly<Record<string, unknown>>,
   options: RequestOptions | undefined,
+  untilOver?: boolean,
 ) => Promise<Record<string, unknown>>;
 
 /** A tool's call that is a task of the server. Forgetting it does nothing to the task. */
 export class TaskHandle<T = unknown> {
   /** Its id: {@link Client.task} comes back to it with this, for as long as the session lives. */
   readonly id: string;
+  /**
+   * What the server answered the call with, as it came: a `CreateTaskResult`, whose `_meta` may have something for the
+   * model meanwhile (`io.modelcontextprotocol/model-immediate-response`). Undefined of what {@link Client.task} gives.
+   */
+  readonly created: Readonly<Record<string, unknown>> | undefined;
   readonly #send: Send;
   readonly #news: News;
 
   /** @internal */
-  constructor(id: string, send: Send, news: News) {
+  constructor(id: string, created: Readonly<Record<string, unknown>> | undefined, send: Send, news: News) {
     this.id = id;
+    this.created = created;
     this.#send = send;
     this.#news = news;
   }
@@ -79,11 +87,12 @@ export class TaskHandle<T = unknown> {
     return taskOf("tasks/get", await this.#send("tasks/get", { taskId: this.id }, options));
   }
 
-  /** Waits until it is finished. Looks as often as the server says, and at once when the server tells of a change. */
+  /**
+   * Waits until it is finished. Looks as often as the server says, and at once when the server tells of a change; a question
+   * of the task is answered meanwhile. The options are for each look.
+   */
   async wait(options?: RequestOptions): Promise<Task> {
-    let last: Task | undefined;
-    for await (const task of this.changes(options)) last = task;
-    return last ?? this.status(options);
+    return taskOf("tasks/get", await this.#send("tasks/get", { taskId: this.id }, options, true));
   }
 
   /** How it is now, and each change that is noticed until it is finished. */
@@ -134,7 +143,7 @@ export class TaskHandle<T = unknown> {
   /**
    * Cancels it.
    *
-   * @throws {RpcError} with -32602 when it is finished, too
+   * @throws {RpcError} with -32602 when it is finished, too, but not in 2026-07-28, where it stays as it is
    */
   async cancel(options?: RequestOptions): Promise<Task> {
     return taskOf("tasks/cancel", await this.#send("tasks/cancel", { taskId: this.id }, options));

@@ -2,7 +2,7 @@
 
 import { type CompleteResult, completeResult } from "./content.js";
 import type { Context } from "./context.js";
-import { ToolError } from "./errors.js";
+import { type InputRequired, ToolError } from "./errors.js";
 import { type AnyFunction, type Home, Runner, toJson, validated } from "./handler.js";
 import { addon, handle } from "./host.js";
 import { checkNames } from "./options.js";
@@ -29,7 +29,10 @@ export interface ToolOptions<Input extends Schema | undefined, Output extends Sc
   readonly annotations?: ToolAnnotations;
   /** Pictures for people, best first. */
   readonly icons?: readonly Icon[];
-  /** Whether it may be called as a task, where the server has the option `tasks`. Default `forbidden`. */
+  /**
+   * Whether it may or must be called as a task, where the server has the option `tasks`. In 2026-07-28 both make it one for
+   * every client that declares the extension; others call what is `optional` plainly. Default `forbidden`.
+   */
   readonly taskSupport?: TaskSupport;
   /** The tool's `_meta`. */
   readonly meta?: MetaObject;
@@ -47,7 +50,7 @@ export type Arguments<Input> = [Input] extends [Schema]
   : Record<string, unknown>;
 
 /** What a handler may return for an output schema: without one, anything that is JSON. */
-export type Returns<Output> = [Output] extends [Schema] ? Infer<Output> | CompleteResult : unknown;
+export type Returns<Output> = [Output] extends [Schema] ? Infer<Output> | CompleteResult | InputRequired : unknown;
 
 /** A plain function: typed arguments in, plain value out, now or later. */
 export type ToolHandler<Input, Output, State = unknown> = (
@@ -88,10 +91,10 @@ export class Tool extends Runner {
     } else if (value === undefined || (value === null && !this.#typed)) {
       addon.answerResult(handle, key, '{"content":[]}');
     } else if (value instanceof CallToolResult) {
-      addon.answerResult(handle, key, JSON.stringify(value.raw));
+      addon.answerResult(handle, key, toJson(value.raw));
     } else {
       const complete = typeof value === "object" && value !== null && completeResult(value, this.#typed);
-      if (complete) addon.answerResult(handle, key, JSON.stringify(complete));
+      if (complete) addon.answerResult(handle, key, toJson(complete));
       else addon.answerValue(handle, key, toJson(value));
     }
   }

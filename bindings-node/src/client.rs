@@ -72,9 +72,37 @@ impl Client {
         External::new(self.inner.clone())
     }
 
+    /// From now on the events `notification` bring the changes of lists in every revision.
+    #[napi(catch_unwind)]
+    pub fn hear_changes(&self) {
+        self.inner.hear_changes();
+    }
+
+    /// `listener` is a number of the caller's, used once; `filter` is a `SubscriptionFilter` as JSON.
+    #[napi(catch_unwind)]
+    pub fn listen(&self, op: i64, listener: i64, filter: String) {
+        self.inner.listen(op as u64, listener as u64, &filter);
+    }
+
+    #[napi(catch_unwind)]
+    pub fn next_change(&self, op: i64, listener: i64) {
+        self.inner.next_change(op as u64, listener as u64);
+    }
+
+    #[napi(catch_unwind)]
+    pub fn end_listening(&self, listener: i64) {
+        self.inner.end_listening(listener as u64);
+    }
+
     #[napi(catch_unwind)]
     pub fn notify(&self, method: String, params: Option<String>) -> Result<()> {
         self.inner.notify(&method, params.map(raw)).map_err(raise)
+    }
+
+    /// The id of the legacy HTTP session as it is now.
+    #[napi(catch_unwind)]
+    pub fn session_id(&self) -> Option<String> {
+        self.inner.session_id()
     }
 
     #[napi(catch_unwind)]

@@ -68,6 +68,36 @@ impl Bridge {
         self.inner.set_status(key as u64, &message)
     }
 
+    /// Lets call `key` go on as a task. False: its client or its server has none, and nothing has changed.
+    #[napi(catch_unwind)]
+    pub fn run_as_task(&self, key: i64) -> Result<bool> {
+        self.inner.run_as_task(key as u64).map_err(raise)
+    }
+
+    /// Answers call `key` with what its client has to answer first: `{"inputRequests"?, "state"?}`.
+    #[napi(catch_unwind)]
+    pub fn input_required(&self, key: i64, json: String) -> bool {
+        self.inner.complete(key as u64, Answer::InputRequired(raw(json)))
+    }
+
+    /// What came of the last round of call `key` that its handler asked by hand: `{"inputResponses", "state"?}`.
+    #[napi(catch_unwind)]
+    pub fn input(&self, key: i64) -> Result<Option<String>> {
+        Ok(self.inner.input(key as u64).map_err(raise)?.map(|input| input.get().to_owned()))
+    }
+
+    /// The result of a step that was done in an earlier round of call `key`.
+    #[napi(catch_unwind)]
+    pub fn step(&self, key: i64, name: String) -> Result<Option<String>> {
+        Ok(self.inner.step(key as u64, &name).map_err(raise)?.map(|done| done.get().to_owned()))
+    }
+
+    /// A step of call `key` is done.
+    #[napi(catch_unwind)]
+    pub fn stepped(&self, key: i64, name: String, json: String) -> Result<()> {
+        self.inner.stepped(key as u64, &name, raw(json)).map_err(raise)
+    }
+
     #[napi(catch_unwind)]
     pub fn log(&self, key: i64, level: String, logger: Option<String>, json: String) -> Result<bool> {
         self.inner.log(key as u64, &level, logger.as_deref(), &raw(json)).map_err(raise)

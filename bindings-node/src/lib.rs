@@ -30,6 +30,12 @@ pub fn check_form(schema: String) -> error::Result<()> {
     tricorn::bridge::check_form(&host::raw(schema)).map_err(error::raise)
 }
 
+/// Throws what is wrong with the pages that a user is to visit.
+#[napi(catch_unwind)]
+pub fn check_pages(pages: String) -> error::Result<()> {
+    tricorn::bridge::check_pages(&host::raw(pages)).map_err(error::raise)
+}
+
 /// Whether a client may load an icon's `src`.
 #[napi(catch_unwind)]
 pub fn is_safe_icon(src: String) -> bool {

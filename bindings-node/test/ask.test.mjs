@@ -91,6 +91,23 @@ test("a server hears that roots have changed", async () => {
   );
 });
 
+test("a function's roots are said to have changed", async () => {
+  const heard = deferred();
+  const app = new Server("roots").onRootsChanged(async (ctx) => heard.resolve(await ctx.listRoots()));
+  const roots = ["file:///a"];
+  await withClient(
+    app,
+    async (client) => {
+      roots[0] = "file:///b";
+      client.rootsChanged();
+      assert.deepEqual(await within(heard.promise, "the change"), [{ uri: "file:///b" }]);
+    },
+    { ...legacy, roots: () => roots },
+  );
+  const refused = { name: "MisuseError", message: /roots\.listChanged/ };
+  await withClient(app, async (client) => assert.throws(() => client.rootsChanged(), refused), legacy);
+});
+
 test("roots: a list that changes, and a function", async () => {
   let changes = 0;
   const list = async (_, ctx) => ctx.listRoots();
@@ -124,6 +141,21 @@ test("roots: a list that changes, and a function", async () => {
     },
     { ...legacy, roots: computed },
   );
+});
+
+test("a function of roots that returns none is told what is expected", async () => {
+  const expected = "roots: expected the function to return a list of paths, URLs or roots, or an object with roots";
+  for (const [returned, got] of [
+    [undefined, "undefined"],
+    ["file:///a", "'file:///a'"],
+    [{ roots: "file:///a" }, "{ roots: 'file:///a' }"],
+  ]) {
+    const seen = [];
+    const onError = (error, method) => seen.push([method, error.name, error.message]);
+    const asked = asking((ctx) => ctx.listRoots(), { roots: async () => returned, onError });
+    await assert.rejects(asked, { code: -32603, message: 'the answer to "roots/list" failed: MisuseError' });
+    assert.deepEqual(seen, [["roots/list", "MisuseError", `${expected}, got ${got}`]]);
+  }
 });
 
 test("what is not declared is not asked for", async () => {

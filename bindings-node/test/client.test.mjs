@@ -194,6 +194,19 @@ test("targets: a command line, an object, an mcp.json", async (t) => {
   await assert.rejects(connect(join(tmpdir(), "none.json")), MisuseError);
   await assert.rejects(connect({ command: "tricorn-no-such-program" }), TransportError);
   await assert.rejects(connect("http://127.0.0.1:9/mcp"), TransportError);
+  for (const wrong of [123, undefined, null, true]) {
+    await assert.rejects(connect(wrong), { name: "MisuseError", message: /^cannot connect to .*: expected a URL/ });
+  }
+  for (const [text, scheme] of [
+    ["htps://x/mcp", "htps"],
+    ["ftp://x/mcp.json", "ftp"],
+    [new URL("ws://x/mcp"), "ws"],
+  ]) {
+    await assert.rejects(connect(text), {
+      name: "MisuseError",
+      message: new RegExp(`the scheme is "${scheme}", expected http:// or https://`),
+    });
+  }
   await assert.rejects(connect(program, { revison: "x" }), /revison.*revision/);
 });
 

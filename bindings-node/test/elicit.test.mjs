@@ -85,6 +85,24 @@ test("elicitation: what else the user may do", async () => {
   await assert.rejects(odd, (error) => error instanceof PeerMisbehavedError && /field "n": must be even/.test(error));
 });
 
+test("elicitation: a form may have a field called action", async () => {
+  const form = z.object({ action: z.enum(["accept", "decline"]), why: z.string().optional() });
+  for (const [given, got] of [
+    // A refusal is one, however the server calls its fields.
+    [{ action: "decline" }, { action: "decline" }],
+    [{ action: "decline", why: "x" }, { action: "decline" }],
+    [{ action: "accept" }, { action: "accept", content: { action: "accept" } }],
+    [
+      { action: "accept", content: { action: "decline" } },
+      { action: "accept", content: { action: "decline" } },
+    ],
+    ["decline", { action: "decline" }],
+    ["cancel", { action: "cancel" }],
+  ]) {
+    assert.deepEqual(await asking((ctx) => ctx.elicit("?", form), { elicitation: () => given }), got);
+  }
+});
+
 test("elicitation: a form is flat", async () => {
   const refused = async (schema, message) => {
     const asked = asking((ctx) => ctx.elicit("?", schema), { elicitation: () => ({}) });
@@ -102,7 +120,7 @@ test("elicitation: a page to visit", async () => {
     return "accept";
   };
   const visit = async (ctx) => {
-    const action = await ctx.elicitUrl("Sign in", new URL("https://example.com/in?id=7"), "7");
+    const { action } = await ctx.elicitUrl("Sign in", new URL("https://example.com/in?id=7"), "7");
     ctx.elicitationComplete("7");
     return action;
   };

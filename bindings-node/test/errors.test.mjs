@@ -1,7 +1,15 @@
 // Whose errors a client learns of: those of its own call, and not what other peers said to the program.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { connect, MisuseError, RpcError, Server, TimeoutError, UrlElicitationRequiredError } from "tricorn";
+import {
+  connect,
+  connectMany,
+  MisuseError,
+  RpcError,
+  Server,
+  TimeoutError,
+  UrlElicitationRequiredError,
+} from "tricorn";
 import { withClient } from "tricorn/testing";
 import { asking, legacy } from "./program.mjs";
 
@@ -76,6 +84,16 @@ test("a page to visit keeps what else its error says", async () => {
   );
 });
 
+test("a user is sent to web pages only", () => {
+  const page = { elicitationId: "1", url: "https://example.com/", message: "m" };
+  assert.equal(new UrlElicitationRequiredError([page]).data.elicitations[0].mode, "url");
+  assert.throws(() => new UrlElicitationRequiredError([]), MisuseError);
+  for (const url of ["javascript:alert(1)", "ftp://example.com/", "example.com", ""]) {
+    const made = () => new UrlElicitationRequiredError([page, { ...page, url }]);
+    assert.throws(made, { name: "MisuseError", message: /elicitations\[1\]: "url": expected an http or https URL/ });
+  }
+});
+
 test("options that are wrong are refused by their own names", async () => {
   const app = new Server("options");
   const refused = (options, message) =>
@@ -87,4 +105,43 @@ test("options that are wrong are refused by their own names", async () => {
   await refused({ probeTimeuot: 5 }, /unknown option "probeTimeuot", did you mean "probeTimeout"\?/);
   assert.throws(() => new Server("x", { onErorr: () => {} }), /did you mean "onError"\?/);
   assert.throws(() => new Server("x", { onError: "log" }), /^MisuseError: onError: expected a function/);
+});
+
+test("options of one request that are wrong are refused", async () => {
+  const app = new Server("options", { tasks: true, onError: () => {} })
+    .tool("a", { taskSupport: "optional" }, () => "a")
+    .tool("ask", (_, ctx) => ctx.listRoots({ timeuot: 1 }))
+    .resource("a://a", "a")
+    .prompt("a", () => "a");
+  const wrong = { timeuot: 1 };
+  const message = /: unknown option "timeuot", did you mean "timeout"\?$/;
+  await withClient(
+    app,
+    async (client) => {
+      for (const asked of [
+        () => client.callTool("a", {}, wrong),
+        () => client.callToolTask("a", {}, wrong),
+        () => client.readResource("a://a", wrong),
+        () => client.getPrompt("a", {}, wrong),
+        () => client.listTools(wrong),
+        () => client.listToolsPage(undefined, wrong),
+        () => client.tools(wrong).next(),
+        () => client.ping(wrong),
+        () => client.setLogLevel("info", wrong),
+        () => client.request("ping", {}, wrong),
+      ]) {
+        await assert.rejects(asked, { name: "MisuseError", message });
+      }
+      await assert.rejects(client.callTool("a", {}, { onprogress: () => {} }), /tools\/call: .*mean "onProgress"/);
+      await assert.rejects(client.ping({ meta: {} }), /ping: unknown option "meta"/);
+      assert.equal((await client.callTool("a", {}, { timeout: 1000, meta: {}, task: undefined })).text, "a");
+      assert.match((await client.callTool("ask")).text, /failed: MisuseError/);
+    },
+    { ...legacy, roots: [] },
+  );
+  const group = await connectMany({ a: app });
+  await assert.rejects(group.listTools(wrong), { name: "MisuseError", message });
+  await assert.rejects(group.callTool("a", {}, wrong), { name: "MisuseError", message });
+  await assert.rejects(group.setLogLevel("info", wrong), { name: "MisuseError", message });
+  await group.close();
 });

@@ -2,6 +2,7 @@
 
 import {
   assistant,
+  type Change,
   type Client,
   type Completion,
   type Context,
@@ -10,6 +11,7 @@ import {
   connect,
   Form,
   type GetPromptResult,
+  type Honoured,
   jsonSchema,
   logging,
   type Middleware,
@@ -24,6 +26,7 @@ import {
   timing,
   type UrlElicitation,
   user,
+  type Whole,
 } from "tricorn";
 import { z } from "zod";
 
@@ -126,7 +129,7 @@ app.tool("ask", async (_, ctx) => {
   if (formed.action === "accept") same<typeof formed.content, { size: "S" | "M"; count: number }>(true);
   const raw = await ctx.elicit("?", { type: "object" });
   if (raw.action === "accept") same<typeof raw.content, Record<string, unknown>>(true);
-  const action = await ctx.elicitUrl("?", "https://example.com", "1");
+  const { action } = await ctx.elicitUrl("?", "https://example.com", "1");
   same<typeof action, "accept" | "decline" | "cancel">(true);
   const sampled = await ctx.sample("?", { maxTokens: 1, includeContext: "none" }, { timeout: null });
   same<typeof sampled, CreateMessageResult>(true);
@@ -134,7 +137,7 @@ app.tool("ask", async (_, ctx) => {
   await ctx.sample([user("a"), { role: "assistant", content: "b" }], { maxTokens: 1 });
   // @ts-expect-error: how much is not for the library to decide
   await ctx.sample("?", {});
-  same<Awaited<ReturnType<typeof ctx.listRoots>>, Root[]>(true);
+  same<Awaited<ReturnType<typeof ctx.listRoots>>, Root[] & Whole>(true);
   ctx.logger.child("part").child({ module: "x" }).info({ a: 1 }, "text %s", "x");
   ctx.setEnabled("resource_template", "notes://{day}", false);
   // @ts-expect-error: no such kind
@@ -185,6 +188,16 @@ async function client(): Promise<void> {
   same<Awaited<ReturnType<typeof client.getPrompt>>, GetPromptResult>(true);
   const { values } = await client.complete({ type: "ref/prompt", name: "trip" }, "city", "A", { days: "1" });
   same<typeof values, string[]>(true);
+  await using changes = client.listen({ tools: true, uris: [new URL("test://x"), "test://y"] });
+  for await (const change of changes) {
+    same<typeof change, Change>(true);
+    if (change.type === "resourceUpdated") same<typeof change.uri, string>(true);
+    // @ts-expect-error: a list has no URI
+    else change.uri;
+  }
+  same<Awaited<typeof changes.honoured>, Honoured>(true);
+  // @ts-expect-error: an option that does not exist
+  client.listen({ tool: true });
   // @ts-expect-error: no such level
   await client.setLogLevel("loud");
   client.setRoots([]);

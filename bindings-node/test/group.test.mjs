@@ -89,7 +89,7 @@ test("a server that fails stops nothing", async () => {
 
 test("servers come and go", async (t) => {
   const heard = deferred();
-  const group = await opened(t, {}, { ...legacy, onListChanged: heard.resolve });
+  const group = await opened(t, {}, { onListChanged: heard.resolve });
   assert.deepEqual(await group.listTools(), []);
   const app = files();
   const client = await group.add("files", app);

@@ -61,43 +61,50 @@ test("a loop that ends early asks for no more pages", async () => {
 });
 
 test("what is added, hidden and removed while clients are there, which are told", async () => {
-  const app = new Server("changes");
-  for (const [, , add] of Object.values(KINDS)) add(app, "a");
-  let heard = deferred();
-  const onListChanged = (kind) => heard.resolve(kind);
-  await withClient(
-    app,
-    async (client) => {
-      for (const [kind, [, list, add, key]] of Object.entries(KINDS)) {
-        const listed = async () => (await client[list]()).map(key);
-        const [a] = await listed();
-        const told = async (change) => {
-          heard = deferred();
-          const outcome = change();
-          assert.equal(await within(heard.promise, `the change of ${kind}s`), kind.replace("_template", ""));
-          return outcome;
-        };
-        await told(() => add(app, "b"));
-        const [, b] = await listed();
-        assert.equal(await told(() => app.setEnabled(kind, b, false)), true);
-        assert.equal(app.setEnabled(kind, b, false), false);
-        assert.deepEqual(await listed(), [a]);
-        await told(() => app.setEnabled(kind, b, true));
-        assert.deepEqual(await listed(), [a, b]);
-        const remove = { tool: "Tool", resource: "Resource", resource_template: "ResourceTemplate", prompt: "Prompt" };
-        assert.equal(await told(() => app[`remove${remove[kind]}`](a)), true);
-        assert.equal(app[`remove${remove[kind]}`](a), false);
-        assert.deepEqual(await listed(), [b]);
-        await told(() => app.listChanged(kind));
-        // The name is free again.
-        await told(() => add(app, "a"));
-        assert.deepEqual(await listed(), [b, a]);
-      }
-      assert.throws(() => app.setEnabled("nothing", "a", true), MisuseError);
-      assert.throws(() => app.listChanged("tools"), /expected one of tool, resource/);
-    },
-    { ...legacy, onListChanged },
-  );
+  for (const revision of ["2026-07-28", legacy.revision]) {
+    const app = new Server("changes");
+    for (const [, , add] of Object.values(KINDS)) add(app, "a");
+    let heard = deferred();
+    const onListChanged = (kind) => heard.resolve(kind);
+    await withClient(
+      app,
+      async (client) => {
+        for (const [kind, [, list, add, key]] of Object.entries(KINDS)) {
+          const listed = async () => (await client[list]()).map(key);
+          const [a] = await listed();
+          const told = async (change) => {
+            heard = deferred();
+            const outcome = change();
+            assert.equal(await within(heard.promise, `the change of ${kind}s`), kind.replace("_template", ""));
+            return outcome;
+          };
+          await told(() => add(app, "b"));
+          const [, b] = await listed();
+          assert.equal(await told(() => app.setEnabled(kind, b, false)), true);
+          assert.equal(app.setEnabled(kind, b, false), false);
+          assert.deepEqual(await listed(), [a]);
+          await told(() => app.setEnabled(kind, b, true));
+          assert.deepEqual(await listed(), [a, b]);
+          const remove = {
+            tool: "Tool",
+            resource: "Resource",
+            resource_template: "ResourceTemplate",
+            prompt: "Prompt",
+          };
+          assert.equal(await told(() => app[`remove${remove[kind]}`](a)), true);
+          assert.equal(app[`remove${remove[kind]}`](a), false);
+          assert.deepEqual(await listed(), [b]);
+          await told(() => app.listChanged(kind));
+          // The name is free again.
+          await told(() => add(app, "a"));
+          assert.deepEqual(await listed(), [b, a]);
+        }
+        assert.throws(() => app.setEnabled("nothing", "a", true), MisuseError);
+        assert.throws(() => app.listChanged("tools"), /expected one of tool, resource/);
+      },
+      { revision, onListChanged },
+    );
+  }
 });
 
 test("what is replaced keeps its place", async () => {

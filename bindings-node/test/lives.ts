@@ -73,6 +73,9 @@ void group;
 const tasked = new Server("tasks", { tasks: { maxTasks: 5, taskTtl: 60_000 } });
 tasked.tool("slow", { taskSupport: "optional" }, (_, ctx) => {
   same<typeof ctx.request.taskId, string | undefined>(true);
+  same<ReturnType<typeof ctx.runAsTask>, boolean>(true);
+  // @ts-expect-error: there is nothing to say
+  ctx.runAsTask({ ttl: 1 });
   return ctx.setStatus("working");
 });
 // @ts-expect-error: no such support

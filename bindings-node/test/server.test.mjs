@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   audio,
+  CancelledError,
   image,
   isSafeIcon,
   jsonSchema,
@@ -286,9 +287,101 @@ test("context: the request, progress, capabilities", async () => {
       assert.throws(() => kept.request, /finished/);
       assert.equal(kept.progress(1), false);
       assert.equal(kept.log("error", "too late"), false);
+      assert.throws(() => kept.runAsTask(), CancelledError);
     },
     { name: "probe" },
   );
+});
+
+test("context: arguments of the wrong type are named", async () => {
+  const app = new Server("types").tool("check", (_, ctx) =>
+    [
+      () => ctx.progress("1"),
+      () => ctx.progress(Number.NaN),
+      () => ctx.progress(3, "x"),
+      () => ctx.progress(3, 4, 5),
+      () => ctx.log(20, "x"),
+      () => ctx.log("info", "x", 5),
+      () => ctx.setStatus({}),
+      () => ctx.require(1),
+      () => ctx.notify(1),
+      () => ctx.setEnabled("tool", "check", "yes"),
+    ].map((call) => {
+      try {
+        return String(call());
+      } catch (error) {
+        return `${error.name}: ${error.message}`;
+      }
+    }),
+  );
+  await withClient(app, async (client) => {
+    assert.deepEqual(JSON.parse((await client.callTool("check")).text), [
+      "MisuseError: progress: progress: expected a number, got '1'",
+      "MisuseError: progress: progress: expected a number, got NaN",
+      "MisuseError: progress: total: expected a number, got 'x'",
+      "MisuseError: progress: message: expected a string, got 5",
+      "MisuseError: log: level: expected a string, got 20",
+      "MisuseError: log: logger: expected a string, got 5",
+      "MisuseError: setStatus: message: expected a string, got {}",
+      "MisuseError: require: capability: expected a string, got 1",
+      "MisuseError: notify: method: expected a string, got 1",
+      "MisuseError: setEnabled: enabled: expected a boolean, got 'yes'",
+    ]);
+  });
+});
+
+test("a number that is none has no place in a result", async () => {
+  const heard = [];
+  const app = new Server("numbers", { onError: (error) => heard.push(`${error.name}: ${error.message}`) })
+    .tool("alone", () => Number.NaN)
+    .tool("inside", async () => ({ rows: [{ n: 1 }, { n: null, of: Number.POSITIVE_INFINITY }] }))
+    .tool("list", () => [0, Number.NEGATIVE_INFINITY])
+    .tool("typed", { output: z.object({ n: z.any() }) }, () => ({ n: Number.NaN }))
+    .tool("whole", () => result({ structured: { n: Number.NaN } }))
+    .tool("fine", () => ({ a: null, b: "null" }))
+    .resource("a://n", () => ({ n: Number.NaN }))
+    .prompt("n", () => ({
+      messages: [{ role: "user", content: { type: "text", text: "x", _meta: { n: Number.NaN } } }],
+    }));
+  await withClient(app, async (client) => {
+    for (const name of ["alone", "inside", "list", "typed", "whole"]) {
+      const { isError, text } = await client.callTool(name);
+      assert.deepEqual([isError, text], [true, `tool "${name}" failed: TypeError`]);
+    }
+    assert.deepEqual((await client.callTool("fine")).structured, { a: null, b: "null" });
+    await assert.rejects(client.readResource("a://n"), RpcError);
+    await assert.rejects(client.getPrompt("n"), RpcError);
+    await assert.rejects(client.callTool("fine", { deep: [Number.NaN] }), /"arguments\.deep\[0\]": NaN is not JSON/);
+  });
+  assert.deepEqual(heard, [
+    "TypeError: NaN is not JSON",
+    'TypeError: "rows[1].of": Infinity is not JSON',
+    'TypeError: "[1]": -Infinity is not JSON',
+    'TypeError: "n": NaN is not JSON',
+    'TypeError: "structuredContent.n": NaN is not JSON',
+    'TypeError: "n": NaN is not JSON',
+    'TypeError: "messages[0].content._meta.n": NaN is not JSON',
+  ]);
+});
+
+test("a result with null in it is made JSON once", async (t) => {
+  let asked = 0;
+  const own = {
+    hidden: Number.NaN,
+    toJSON() {
+      asked++;
+      return { n: null };
+    },
+  };
+  own.self = own;
+  const value = { own, none: null, rows: [[1, null], ["null"]] };
+  const { mock } = t.mock.method(JSON, "stringify");
+  const app = new Server("once").tool("f", () => value);
+  await withClient(app, async (client) => {
+    const { structured } = await client.callTool("f");
+    assert.deepEqual(structured, { own: { n: null }, none: null, rows: [[1, null], ["null"]] });
+  });
+  assert.deepEqual([mock.calls.filter((call) => call.arguments[0] === value).length, asked], [1, 1]);
 });
 
 test("a removed tool is gone, a tool added later is there", async () => {

@@ -1,0 +1,32 @@
+/** What a client hears of its connection, and who it tells. */
+
+import { heard, type Listeners } from "./answering.js";
+import { warn } from "./host.js";
+import type { ClientEvent, RequestRecord } from "./middleware.js";
+import type { News } from "./tasks.js";
+
+/** Who hears besides the listeners. */
+interface Ears {
+  readonly news: News;
+  readonly logs: readonly ((record: RequestRecord) => void)[];
+  readonly onStderr: ((line: string) => void) | undefined;
+  readonly closed: (reason: string) => void;
+}
+
+/** Tells everybody what the engine tells of a client. */
+export function hearing(listeners: Listeners, { news, logs, onStderr, closed }: Ears) {
+  return (name: string, params: ClientEvent): void => {
+    if (name === "notification") {
+      if (params.method === "notifications/tasks/status") news.tell(params.params?.taskId ?? "");
+      heard(listeners, params.method, params.params);
+    } else if (name === "request") for (const log of logs) log(params);
+    else if (name === "stderr") onStderr?.(params.line);
+    else if (name === "warning") warn(params.message);
+    else if (name === "closed") closed(params.reason);
+  };
+}
+
+/** Whether anybody hears of the changes of lists. Servers of newer revisions tell only those who listen. */
+export function hearsLists({ onListChanged, onNotification }: Listeners): boolean {
+  return onListChanged !== undefined || onNotification !== undefined;
+}

@@ -1,0 +1,239 @@
+/** Listening to changes at the server, in every revision. */
+
+import type * as Addon from "./addon.js";
+import { CancelledError, MisuseError, TricornError } from "./errors.js";
+import { wait } from "./host.js";
+import { checkNames, checkTypes } from "./options.js";
+import type { SubscriptionFilter } from "./types.js";
+
+/** A change at the server. */
+export type Change = ListChanged | ResourceUpdated;
+
+/** A list has changed; that of resource templates changes with that of resources. */
+export interface ListChanged {
+  readonly type: "toolsListChanged" | "promptsListChanged" | "resourcesListChanged";
+}
+
+/** A resource has changed that is listened to, or a part of one. */
+export interface ResourceUpdated {
+  readonly type: "resourceUpdated";
+  /** Its URI. Read it to see what is new. */
+  readonly uri: string;
+}
+
+/** What is listened to: at least one of these. */
+export interface ListenOptions {
+  /** Changes of the list of tools. Default false. */
+  readonly tools?: boolean;
+  /** Changes of the list of prompts. Default false. */
+  readonly prompts?: boolean;
+  /** Changes of the lists of resources and resource templates. Default false. */
+  readonly resources?: boolean;
+  /** Changes of the resources with these URIs, and of what is a part of them. Default: of none. */
+  readonly uris?: readonly (string | URL)[];
+  /** Aborting it ends the loop, with its reason, and the stream at the server. */
+  readonly signal?: AbortSignal;
+}
+
+/** What a server tells of, of all that was asked for. */
+export interface Honoured {
+  /** Changes of the list of tools. */
+  readonly tools: boolean;
+  /** Changes of the list of prompts. */
+  readonly prompts: boolean;
+  /** Changes of the lists of resources and resource templates. */
+  readonly resources: boolean;
+  /** Changes of these resources. */
+  readonly uris: readonly string[];
+}
+
+/** A change as the engine tells it. */
+interface Told {
+  readonly method: string;
+  readonly uri?: string;
+}
+
+const TYPES: Readonly<Record<string, ListChanged["type"]>> = {
+  "notifications/tools/list_changed": "toolsListChanged",
+  "notifications/prompts/list_changed": "promptsListChanged",
+  "notifications/resources/list_changed": "resourcesListChanged",
+};
+
+let last = 0;
+
+/** A listener as the engine has it. */
+class Listener {
+  readonly honoured: Promise<Honoured>;
+  readonly #engine: Addon.Client;
+  readonly #number = ++last;
+  /** Aborted, nothing is waited for any more. */
+  readonly #over = new AbortController();
+  readonly #signal: AbortSignal | undefined;
+  readonly #onAbort = (): void => this.#end(this.#signal?.reason);
+  #done = false;
+
+  /** @param asked is where it was asked for. */
+  constructor(engine: Addon.Client, filter: SubscriptionFilter, signal: AbortSignal | undefined, asked: Error) {
+    this.#engine = engine;
+    this.#signal = signal;
+    if (signal?.aborted) this.#over.abort(signal.reason);
+    else signal?.addEventListener("abort", this.#onAbort, { once: true });
+    this.honoured = this.#begin(JSON.stringify(filter), asked);
+    // Whoever takes the changes is told as well.
+    this.honoured.catch(() => {});
+  }
+
+  async #begin(filter: string, asked: Error): Promise<Honoured> {
+    const start = (op: number): void => this.#engine.listen(op, this.#number, filter);
+    try {
+      const told = await wait<SubscriptionFilter>(start, this.#over.signal);
+      return {
+        tools: told.toolsListChanged ?? false,
+        prompts: told.promptsListChanged ?? false,
+        resources: told.resourcesListChanged ?? false,
+        uris: told.resourceSubscriptions ?? [],
+      };
+    } catch (error) {
+      // The error was made where the answer arrived; show where the question was asked.
+      if (error instanceof TricornError) error.stack = `${asked.stack?.replace("Error", () => String(error))}`;
+      this.#end(error);
+      throw error;
+    }
+  }
+
+  /** The next change; undefined after the last one. An error is the last one, too. */
+  async take(): Promise<Change | undefined> {
+    if (this.#done) return undefined;
+    try {
+      await this.honoured;
+      const start = (op: number): void => this.#engine.nextChange(op, this.#number);
+      const told = await wait<Told | null>(start, this.#over.signal);
+      if (told) return change(told);
+    } catch (error) {
+      if (!this.#done) {
+        this.leave();
+        if (error instanceof TricornError) Error.captureStackTrace(error);
+        throw error;
+      }
+    }
+    this.leave();
+    return undefined;
+  }
+
+  /** Listens no more. Whoever waits for a change gets none. */
+  leave(): void {
+    this.#done = true;
+    this.#end(new CancelledError("nobody listens any more"));
+  }
+
+  #end(why: unknown): void {
+    // The reason has a stack, which refers to what is on it: that could be who listens.
+    forgotten.unregister(this);
+    this.#signal?.removeEventListener("abort", this.#onAbort);
+    this.#over.abort(why);
+    this.#engine.endListening(this.#number);
+  }
+}
+
+function change({ method, uri }: Told): Change {
+  const type = TYPES[method];
+  return type ? { type } : { type: "resourceUpdated", uri: uri ?? "" };
+}
+
+/** Those that nobody refers to any more are not listened to. */
+const forgotten = new FinalizationRegistry<Listener>((listener) => listener.leave());
+
+/**
+ * The changes at a server, for `for await`, in the order in which they came; made by {@link Client.listen}. Of what was not
+ * taken yet, each is there once. Leaving the loop, or {@link close}, ends it, at the server, too.
+ *
+ * The loop ends when the server ends the stream in order. When it broke off, the client listens again, and everything that is
+ * listened to is said to have changed, once. The loop fails with `UnsupportedError` when the server does not declare to tell
+ * of what is asked for, with `MisuseError` when nothing is, with `ClosedError` when the connection ends, and with why it could
+ * not be listened again. A client may have 1,000 at once.
+ */
+export class Listening implements AsyncIterableIterator<Change>, AsyncDisposable {
+  readonly #listener: Listener;
+  /** Until whoever asked before is answered. */
+  #turn: Promise<void> | undefined;
+
+  /** @internal */
+  constructor(engine: Addon.Client, { signal, ...asked }: ListenOptions = {}) {
+    const filter = filterOf(asked);
+    // Kept until the server has answered: a stack refers to what is on it.
+    this.#listener = new Listener(engine, filter, signal, new Error());
+    forgotten.register(this, this.#listener, this.#listener);
+  }
+
+  /**
+   * What the server tells of, once it has said so: changes from then on are not missed. It may be less than what was asked
+   * for, as resources that the server does not know are left out. Fails as the loop does, and with `CancelledError` when that
+   * is left before.
+   */
+  get honoured(): Promise<Honoured> {
+    return this.#listener.honoured;
+  }
+
+  /** The next change, when there is one. Whoever asks several times is answered in that order. */
+  next(): Promise<IteratorResult<Change, undefined>> {
+    const before = this.#turn;
+    // Not of the promise that is returned: V8 follows one to who waits for it, as long as nobody else does.
+    let over!: () => void;
+    this.#turn = new Promise((resolve) => {
+      over = resolve;
+    });
+    return this.#next(before, over);
+  }
+
+  /** Listens no more, which the server is told: whoever waits for a change gets none. */
+  close(): void {
+    this.#listener.leave();
+  }
+
+  /** {@link close}, as a loop does it that is left. */
+  async return(): Promise<IteratorReturnResult<undefined>> {
+    this.close();
+    return { done: true, value: undefined };
+  }
+
+  /** {@link close}, for `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.close();
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async #next(before: Promise<void> | undefined, over: () => void): Promise<IteratorResult<Change, undefined>> {
+    await before;
+    try {
+      const value = await this.#listener.take();
+      return value ? { done: false, value } : { done: true, value };
+    } finally {
+      over();
+    }
+  }
+}
+
+const FILTER = { tools: true, prompts: true, resources: true, uris: true } as const;
+
+/** What is asked for, as the protocol has it. */
+function filterOf(asked: Omit<ListenOptions, "signal">): SubscriptionFilter {
+  checkNames("listen", asked, FILTER);
+  const { tools = false, prompts = false, resources = false, uris = [] } = asked;
+  checkTypes(
+    "listen",
+    ["tools", tools, "boolean"],
+    ["prompts", prompts, "boolean"],
+    ["resources", resources, "boolean"],
+  );
+  if (!Array.isArray(uris)) throw new MisuseError("listen: uris: expected a list of URIs");
+  for (const uri of uris) if (!(uri instanceof URL)) checkTypes("listen", ["uris", uri, "string"]);
+  return {
+    toolsListChanged: tools,
+    promptsListChanged: prompts,
+    resourcesListChanged: resources,
+    resourceSubscriptions: uris.map(String),
+  };
+}
