@@ -67,8 +67,32 @@ impl CoreClient {
         Ok(())
     }
 
+    pub fn hear_changes(&self) -> Result<(), CoreError> {
+        self.0.hear_changes();
+        Ok(())
+    }
+
+    pub fn listen(&self, op: u64, listener: u64, filter: String) -> Result<(), CoreError> {
+        self.0.listen(op, listener, &filter);
+        Ok(())
+    }
+
+    pub fn next_change(&self, op: u64, listener: u64) -> Result<(), CoreError> {
+        self.0.next_change(op, listener);
+        Ok(())
+    }
+
+    pub fn end_listening(&self, listener: u64) -> Result<(), CoreError> {
+        self.0.end_listening(listener);
+        Ok(())
+    }
+
     pub fn notify(&self, method: String, json: &[u8]) -> Result<(), CoreError> {
         Ok(self.0.notify(&method, params(json))?)
+    }
+
+    pub fn session_id(&self) -> Result<Option<String>, CoreError> {
+        Ok(self.0.session_id())
     }
 
     pub fn close(&self, op: u64) -> Result<(), CoreError> {

@@ -37,6 +37,7 @@ impl TryFrom<CoreError> for Error {
             (None, "closed") => Self::new(ErrorKind::Closed, message),
             (None, "transport") => Self::new(ErrorKind::Transport, message),
             (None, "auth") => Self::new(ErrorKind::Auth, message),
+            (None, "input_required") => Self::new(ErrorKind::InputRequired, message),
             (None, _) => Self::new(ErrorKind::Misuse, message),
         };
         Ok(match data {

@@ -131,6 +131,26 @@ impl CoreBridge {
         Ok(self.0.complete(key, Answer::Error(error.try_into()?)))
     }
 
+    /// Answers with what the client has to answer first: `{"inputRequests"?, "state"?}`.
+    pub fn complete_input_required(&self, key: u64, json: &[u8]) -> Result<bool, CoreError> {
+        Ok(self.0.complete(key, Answer::InputRequired(written(json))))
+    }
+
+    /// What came of the last round that the handler asked by hand: `{"inputResponses", "state"?}`.
+    pub fn input(&self, key: u64) -> Result<Option<Arc<CorePayload>>, CoreError> {
+        Ok(self.0.input(key)?.map(CorePayload::new))
+    }
+
+    /// The result of a step that was done in an earlier round.
+    pub fn step(&self, key: u64, name: String) -> Result<Option<Arc<CorePayload>>, CoreError> {
+        Ok(self.0.step(key, &name)?.map(CorePayload::new))
+    }
+
+    /// A step is done.
+    pub fn stepped(&self, key: u64, name: String, json: &[u8]) -> Result<(), CoreError> {
+        Ok(self.0.stepped(key, &name, written(json))?)
+    }
+
     pub fn context(&self, key: u64) -> Result<Option<Arc<CorePayload>>, CoreError> {
         Ok(self.0.context(key).map(CorePayload::new))
     }
@@ -164,6 +184,10 @@ impl CoreBridge {
 
     pub fn set_status(&self, key: u64, message: String) -> Result<bool, CoreError> {
         Ok(self.0.set_status(key, &message))
+    }
+
+    pub fn run_as_task(&self, key: u64) -> Result<bool, CoreError> {
+        Ok(self.0.run_as_task(key)?)
     }
 
     pub fn next(&self, key: u64, op: u64, json: &[u8]) -> Result<(), CoreError> {

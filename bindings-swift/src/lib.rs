@@ -36,6 +36,12 @@ pub fn core_check_form(schema: &[u8]) -> Result<(), CoreError> {
     Ok(tricorn::bridge::check_form(&host::written(schema))?)
 }
 
+/// Throws what is wrong with the pages that a user is to visit.
+#[uniffi::export]
+pub fn core_check_pages(pages: &[u8]) -> Result<(), CoreError> {
+    Ok(tricorn::bridge::check_pages(&host::written(pages))?)
+}
+
 /// Whether a client may load an icon's `src`.
 #[uniffi::export]
 pub fn core_is_safe_icon(src: &str) -> Result<bool, CoreError> {

@@ -299,9 +299,29 @@ void uniffi_tricorn_swift_fn_method_coreclient_close(uint64_t ptr, uint64_t op, 
 void uniffi_tricorn_swift_fn_method_coreclient_connect(uint64_t ptr, uint64_t op, RustCallStatus *_Nonnull out_status
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_END_LISTENING
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_END_LISTENING
+void uniffi_tricorn_swift_fn_method_coreclient_end_listening(uint64_t ptr, uint64_t listener, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_HEAR_CHANGES
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_HEAR_CHANGES
+void uniffi_tricorn_swift_fn_method_coreclient_hear_changes(uint64_t ptr, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_LISTEN
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_LISTEN
+void uniffi_tricorn_swift_fn_method_coreclient_listen(uint64_t ptr, uint64_t op, uint64_t listener, RustBuffer filter, RustCallStatus *_Nonnull out_status
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_METRICS
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_METRICS
 uint64_t uniffi_tricorn_swift_fn_method_coreclient_metrics(uint64_t ptr, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_NEXT_CHANGE
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_NEXT_CHANGE
+void uniffi_tricorn_swift_fn_method_coreclient_next_change(uint64_t ptr, uint64_t op, uint64_t listener, RustCallStatus *_Nonnull out_status
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_NOTIFY
@@ -312,6 +332,11 @@ void uniffi_tricorn_swift_fn_method_coreclient_notify(uint64_t ptr, RustBuffer m
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_REQUEST
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_REQUEST
 void uniffi_tricorn_swift_fn_method_coreclient_request(uint64_t ptr, uint64_t op, RustBuffer method, ForeignBytes json, RustBuffer options, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_SESSION_ID
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_SESSION_ID
+RustBuffer uniffi_tricorn_swift_fn_method_coreclient_session_id(uint64_t ptr, RustCallStatus *_Nonnull out_status
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_SET_HANDLER
@@ -439,6 +464,11 @@ int8_t uniffi_tricorn_swift_fn_method_corebridge_complete_error(uint64_t ptr, ui
 int8_t uniffi_tricorn_swift_fn_method_corebridge_complete_failed(uint64_t ptr, uint64_t key, RustBuffer text, RustCallStatus *_Nonnull out_status
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_COMPLETE_INPUT_REQUIRED
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_COMPLETE_INPUT_REQUIRED
+int8_t uniffi_tricorn_swift_fn_method_corebridge_complete_input_required(uint64_t ptr, uint64_t key, ForeignBytes json, RustCallStatus *_Nonnull out_status
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_COMPLETE_RESULT
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_COMPLETE_RESULT
 int8_t uniffi_tricorn_swift_fn_method_corebridge_complete_result(uint64_t ptr, uint64_t key, ForeignBytes json, RustCallStatus *_Nonnull out_status
@@ -457,6 +487,11 @@ int8_t uniffi_tricorn_swift_fn_method_corebridge_complete_value(uint64_t ptr, ui
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_CONTEXT
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_CONTEXT
 RustBuffer uniffi_tricorn_swift_fn_method_corebridge_context(uint64_t ptr, uint64_t key, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_INPUT
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_INPUT
+RustBuffer uniffi_tricorn_swift_fn_method_corebridge_input(uint64_t ptr, uint64_t key, RustCallStatus *_Nonnull out_status
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_LOG
@@ -484,6 +519,11 @@ int8_t uniffi_tricorn_swift_fn_method_corebridge_progress(uint64_t ptr, uint64_t
 void uniffi_tricorn_swift_fn_method_corebridge_require(uint64_t ptr, uint64_t key, RustBuffer capability, RustCallStatus *_Nonnull out_status
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_RUN_AS_TASK
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_RUN_AS_TASK
+int8_t uniffi_tricorn_swift_fn_method_corebridge_run_as_task(uint64_t ptr, uint64_t key, RustCallStatus *_Nonnull out_status
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_SESSION_ADD
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_SESSION_ADD
 void uniffi_tricorn_swift_fn_method_corebridge_session_add(uint64_t ptr, uint64_t key, RustBuffer kind, RustBuffer definition, RustBuffer options, uint32_t handler, RustCallStatus *_Nonnull out_status
@@ -507,6 +547,16 @@ int8_t uniffi_tricorn_swift_fn_method_corebridge_set_status(uint64_t ptr, uint64
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_SETTLE
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_SETTLE
 void uniffi_tricorn_swift_fn_method_corebridge_settle(uint64_t ptr, uint64_t op, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_STEP
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_STEP
+RustBuffer uniffi_tricorn_swift_fn_method_corebridge_step(uint64_t ptr, uint64_t key, RustBuffer name, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_STEPPED
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_STEPPED
+void uniffi_tricorn_swift_fn_method_corebridge_stepped(uint64_t ptr, uint64_t key, RustBuffer name, ForeignBytes json, RustCallStatus *_Nonnull out_status
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_TAKE
@@ -677,6 +727,11 @@ void uniffi_tricorn_swift_fn_method_coreserver_set_source(uint64_t ptr, RustBuff
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_FUNC_CORE_CHECK_FORM
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_FUNC_CORE_CHECK_FORM
 void uniffi_tricorn_swift_fn_func_core_check_form(ForeignBytes schema, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_FUNC_CORE_CHECK_PAGES
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_FUNC_CORE_CHECK_PAGES
+void uniffi_tricorn_swift_fn_func_core_check_pages(ForeignBytes pages, RustCallStatus *_Nonnull out_status
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_FUNC_CORE_IS_SAFE_ICON
@@ -961,6 +1016,12 @@ uint16_t uniffi_tricorn_swift_checksum_func_core_check_form(void
 
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_FUNC_CORE_CHECK_PAGES
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_FUNC_CORE_CHECK_PAGES
+uint16_t uniffi_tricorn_swift_checksum_func_core_check_pages(void
+
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_FUNC_CORE_IS_SAFE_ICON
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_FUNC_CORE_IS_SAFE_ICON
 uint16_t uniffi_tricorn_swift_checksum_func_core_is_safe_icon(void
@@ -1003,9 +1064,33 @@ uint16_t uniffi_tricorn_swift_checksum_method_coreclient_connect(void
 
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_END_LISTENING
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_END_LISTENING
+uint16_t uniffi_tricorn_swift_checksum_method_coreclient_end_listening(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_HEAR_CHANGES
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_HEAR_CHANGES
+uint16_t uniffi_tricorn_swift_checksum_method_coreclient_hear_changes(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_LISTEN
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_LISTEN
+uint16_t uniffi_tricorn_swift_checksum_method_coreclient_listen(void
+
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_METRICS
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_METRICS
 uint16_t uniffi_tricorn_swift_checksum_method_coreclient_metrics(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_NEXT_CHANGE
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_NEXT_CHANGE
+uint16_t uniffi_tricorn_swift_checksum_method_coreclient_next_change(void
 
 );
 #endif
@@ -1018,6 +1103,12 @@ uint16_t uniffi_tricorn_swift_checksum_method_coreclient_notify(void
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_REQUEST
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_REQUEST
 uint16_t uniffi_tricorn_swift_checksum_method_coreclient_request(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_SESSION_ID
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_SESSION_ID
+uint16_t uniffi_tricorn_swift_checksum_method_coreclient_session_id(void
 
 );
 #endif
@@ -1135,6 +1226,12 @@ uint16_t uniffi_tricorn_swift_checksum_method_corebridge_complete_failed(void
 
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_COMPLETE_INPUT_REQUIRED
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_COMPLETE_INPUT_REQUIRED
+uint16_t uniffi_tricorn_swift_checksum_method_corebridge_complete_input_required(void
+
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_COMPLETE_RESULT
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_COMPLETE_RESULT
 uint16_t uniffi_tricorn_swift_checksum_method_corebridge_complete_result(void
@@ -1156,6 +1253,12 @@ uint16_t uniffi_tricorn_swift_checksum_method_corebridge_complete_value(void
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_CONTEXT
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_CONTEXT
 uint16_t uniffi_tricorn_swift_checksum_method_corebridge_context(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_INPUT
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_INPUT
+uint16_t uniffi_tricorn_swift_checksum_method_corebridge_input(void
 
 );
 #endif
@@ -1189,6 +1292,12 @@ uint16_t uniffi_tricorn_swift_checksum_method_corebridge_require(void
 
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_RUN_AS_TASK
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_RUN_AS_TASK
+uint16_t uniffi_tricorn_swift_checksum_method_corebridge_run_as_task(void
+
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_SESSION_ADD
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_SESSION_ADD
 uint16_t uniffi_tricorn_swift_checksum_method_corebridge_session_add(void
@@ -1216,6 +1325,18 @@ uint16_t uniffi_tricorn_swift_checksum_method_corebridge_set_status(void
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_SETTLE
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_SETTLE
 uint16_t uniffi_tricorn_swift_checksum_method_corebridge_settle(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_STEP
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_STEP
+uint16_t uniffi_tricorn_swift_checksum_method_corebridge_step(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_STEPPED
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREBRIDGE_STEPPED
+uint16_t uniffi_tricorn_swift_checksum_method_corebridge_stepped(void
 
 );
 #endif

@@ -5,12 +5,23 @@ enum Answer: Sendable {
     case result(JSONWriter)
     case failed(String)
     case error(TricornError)
+    /// The client has to answer this first.
+    case inputRequired(JSONWriter)
+    /// This run ends at a question.
+    case ended
 
     /// A plain value, of which the core makes a result.
     static func of(value: some Encodable) throws -> Answer { .value(try JSONWriter.encode(value)) }
 
     /// A whole result object.
     static func of(result: some Encodable) throws -> Answer { .result(try JSONWriter.encode(result)) }
+
+    /// What a handler asks by itself.
+    static func of(_ input: InputRequired) -> Answer {
+        let writer = JSONWriter()
+        writer.append(input.json)
+        return .inputRequired(writer)
+    }
 
     /// What `body` comes to. Of an error the peer reads what was meant for it: a `ToolError`, a JSON-RPC error that the
     /// handler made, and how the call's own question to this very peer ended. Of all others it learns the type.
@@ -19,13 +30,23 @@ enum Answer: Sendable {
             return try await body()
         } catch let error where subject.isOutward {
             return .error(Host.shared.thrown.standIn(for: error))
+        } catch let error as InputRequired where call.side == .server {
+            return error.isEnd ? .ended : .of(error)
         } catch let error as ToolError {
             return .failed(error.message)
         } catch {
             if let error = error as? TricornError, let answer = call.answer(to: error, passesOn: subject.passesOn) {
                 return answer
             }
-            if !(error is CancellationError && Task.isCancelled) {
+            // To give up when nobody waits any more is no failure.
+            let givesUp =
+                switch error {
+                case is CancellationError: Task.isCancelled
+                case TricornError.cancelled: call.isOver
+                default: false
+                }
+            // What a handler has made of a run that ends at a question is none either.
+            if !givesUp && !call.hasAsked {
                 subject.report(error, subject.name, subject.text)
             }
             return .failed("\(subject.text) failed: \(type(of: error))")

@@ -112,6 +112,8 @@ public enum ElicitationAnswer: Sendable, Hashable {
     case decline
     /// Closed it without a choice.
     case cancel
+    /// All that the protocol's answer may say, `_meta` too.
+    case result(Types.ElicitResult)
 
     /// Filled in the form; `form` encodes to a JSON object.
     public static func accept(encoding form: some Encodable) throws -> ElicitationAnswer {
@@ -127,6 +129,7 @@ public enum ElicitationAnswer: Sendable, Hashable {
         case .accept: ["action": "accept"]
         case .decline: ["action": "decline"]
         case .cancel: ["action": "cancel"]
+        case .result(let result): result.json
         }
     }
 }
@@ -137,6 +140,8 @@ public enum Roots: Sendable, ExpressibleByArrayLiteral {
     case list([Root])
     /// What a function says when the server asks.
     case asked(@Sendable (_ context: ClientContext) async throws -> [Root])
+    /// As `asked`, with all that the protocol's answer may say, `_meta` too.
+    case result(@Sendable (_ context: ClientContext) async throws -> Types.ListRootsResult)
 
     /// `["/srv/notes", Root(uri: "file:///srv", name: "srv")]`.
     public init(arrayLiteral roots: Root...) { self = .list(roots) }
@@ -185,6 +190,9 @@ extension ClientOptions {
         if case .asked(let list) = roots {
             add("roots/list", ["listChanged": true]) { _, context in try .of(value: await list(context)) }
         }
+        if case .result(let whole) = roots {
+            add("roots/list", ["listChanged": true]) { _, context in try .of(result: await whole(context).json) }
+        }
         return answers
     }
 
@@ -197,6 +205,9 @@ extension ClientOptions {
     }
 
     // MARK: - notifications
+
+    /// Somebody is there to hear that lists change. Modern servers tell only those who listen.
+    var hearsChanges: Bool { onNotification != nil || onListChanged != nil }
 
     var hearsNotifications: Bool {
         onNotification != nil || onLog != nil || onResourceUpdated != nil || onListChanged != nil

@@ -7,7 +7,9 @@ internal import TricornCore
 
 // What a handler asks of the client that called it. Cancelling the handler cancels what it asked.
 extension Context {
-    /// Sends the client any request, as part of this call, and returns its result.
+    /// Sends the client any request, as part of this call, and returns its result. In revision 2026-07-28, whose servers
+    /// send no requests, that is for questions alone, as `elicit` and its like ask them: code before one runs again;
+    /// `step` is for what must not.
     ///
     /// Throws `TricornError.unsupported`, and sends nothing, when the client does not declare the capability or the revision
     /// has no such request; `TricornError.rpc` is the client's own error. A handler that lets these pass answers with the
@@ -17,12 +19,12 @@ extension Context {
     ) async throws -> JSONValue {
         let writer = JSONWriter()
         if let params { writer.append(params) }
-        let result = try await call.noting(.question) {
-            try await Host.shared.request(writer, options) { [key] op, params, options in
+        return try await asking { [key] in
+            let result = try await Host.shared.request(writer, options) { op, params, options in
                 try Host.shared.bridge.ask(key: key, op: op, method: method, json: params, options: options)
             }
+            return JSONValue(result, 0)
         }
-        return JSONValue(result, 0)
     }
 
     /// Sends the client a notification, as part of this call.
@@ -38,8 +40,9 @@ extension Context {
     @discardableResult
     public func closeStream() -> Bool { (try? Host.shared.bridge.closeStream(key: key)) ?? false }
 
-    /// Shows or hides something from this client alone, for as long as its session lives. Says whether that changed
-    /// anything; throws `TricornError.unsupported` in revisions without sessions.
+    /// Shows or hides what has this name, URI or URI template from this client alone, for as long as its session lives; a
+    /// directory goes by its URI, as a resource. Says whether that changed anything; throws `TricornError.unsupported` in
+    /// revisions without sessions.
     @discardableResult
     public func setEnabled(_ kind: Server.Kind, _ name: String, _ yes: Bool) throws -> Bool {
         try core { try Host.shared.bridge.setEnabled(key: key, kind: kind.rawValue, name: name, yes: yes) }
@@ -47,14 +50,16 @@ extension Context {
 
     // MARK: - the user
 
-    /// Asks the user for a form that decodes to `Form`, and waits for the answer.
+    /// Asks the user for a form that decodes to `Form`, and waits for the answer. Code before a question runs again in
+    /// revision 2026-07-28; `step` is for what must not.
+    ///
+    /// There a question without an answer throws `InputRequired`, which is to be let pass, and the handler runs again with
+    /// the answer (specification, "Multi Round-Trip Requests"). It has to come to the same questions each time.
     ///
     /// ```swift
     /// struct Booking: Codable { var name: String; var seats: Int }
     ///
-    /// guard case .accepted(let booking) = try await context.elicit("Who comes?", as: Booking.self) else {
-    ///     return "no booking"
-    /// }
+    /// guard let booking = try await context.elicit("Who comes?", as: Booking.self).content else { return "no booking" }
     /// ```
     /// - Parameter schema: derived from `Form` when nil. Forms are flat: texts, numbers, truth values and choices; anything
     ///   else is `TricornError.misuse`. What the user leaves out has its default, where the schema has one.
@@ -62,48 +67,34 @@ extension Context {
         _ message: String, as form: Form.Type = Form.self, schema: JSONValue? = nil,
         _ options: RequestOptions = .init()
     ) async throws -> Elicited<Form> {
-        let schema = try schema ?? FormSchema.of(form)
-        let question: JSONValue = ["mode": "form", "message": .string(message), "requestedSchema": schema]
-        let answer = try await ask("elicitation/create", question, options)
-        switch answer["action"] {
-        case "accept": return .accepted(try await call.noting(.question) { try Self.content(answer["content"] ?? [:]) })
-        case "cancel": return .cancelled
-        default: return .declined
-        }
+        try await ask(.elicit(message, as: form, schema: schema), options)
     }
 
-    /// Asks the user to fill in a form that was made before, and waits for the answer.
+    /// Asks the user to fill in a form that was made before, and waits for the answer. Code before a question runs again in
+    /// revision 2026-07-28; `step` is for what must not.
     public func elicit<Content>(
         _ message: String, _ form: Form<Content>, _ options: RequestOptions = .init()
     ) async throws -> Elicited<Content> {
-        try await elicit(message, as: Content.self, schema: form.schema, options)
+        try await ask(.elicit(message, form), options)
     }
 
-    /// Asks the user for a form of this schema, and waits for the answer.
+    /// Asks the user for a form of this schema, and waits for the answer. Code before a question runs again in revision
+    /// 2026-07-28; `step` is for what must not.
     public func elicit(
         _ message: String, schema: JSONValue, _ options: RequestOptions = .init()
     ) async throws -> Elicited<JSONObject> {
-        try await elicit(message, as: JSONObject.self, schema: schema, options)
-    }
-
-    private static func content<Form: Decodable>(_ json: JSONValue) throws -> Form {
-        do {
-            return try json.decode(as: Form.self)
-        } catch let error as DecodingError {
-            throw TricornError.peerMisbehaved("the answer to elicitation/create: \(error.text(subject: "member"))")
-        }
+        try await ask(.elicit(message, schema: schema), options)
     }
 
     /// Asks the user to visit a page, for what is no business of the client: passwords, payments, authorization. Accepting
-    /// means that the user agreed to go there, not that all is done.
+    /// means that the user agreed to go there, not that all is done. Code before a question runs again in revision
+    /// 2026-07-28; `step` is for what must not.
     ///
     /// - Parameter elicitationID: names this question for `elicitationComplete`, when all is done.
     public func elicitURL(
         _ message: String, url: String, elicitationID: String, _ options: RequestOptions = .init()
-    ) async throws -> Types.ElicitResult.Action {
-        let question = URLElicitation(url: url, elicitationID: elicitationID, message: message)
-        let answer = try await ask("elicitation/create", question.json, options)
-        return Types.ElicitResult.Action(rawValue: answer["action"]?.stringValue ?? "cancel")
+    ) async throws -> Types.ElicitResult {
+        try await ask(.elicitURL(message, url: url, elicitationID: elicitationID), options)
     }
 
     /// Tells the client that the visit to a page is over (2025-11-25), so that it need not ask the user.
@@ -115,7 +106,8 @@ extension Context {
 
     // MARK: - the model
 
-    /// Has the client's model write a message: `try await context.sample("Summarize: …", maxTokens: 200).text`.
+    /// Has the client's model write a message: `try await context.sample("Summarize: …", maxTokens: 200).text`. Code before
+    /// a question runs again in revision 2026-07-28; `step` is for what must not.
     public func sample(
         _ text: String, maxTokens: Int, systemPrompt: String? = nil, temperature: Double? = nil,
         stopSequences: [String]? = nil, modelPreferences: ModelPreferences? = nil,
@@ -128,28 +120,28 @@ extension Context {
             tools: tools, toolChoice: toolChoice, metadata: metadata, options)
     }
 
-    /// Has the client's model go on with a conversation. With `tools` the client has to declare `sampling.tools`, and with
-    /// `includeContext` other than `none` `sampling.context`.
+    /// Has the client's model go on with a conversation. Code before a question runs again in revision 2026-07-28; `step` is
+    /// for what must not. With `tools` the client has to declare `sampling.tools`, and with `includeContext` other than
+    /// `none` `sampling.context`.
     public func sample(
         _ messages: [SamplingMessage], maxTokens: Int, systemPrompt: String? = nil, temperature: Double? = nil,
         stopSequences: [String]? = nil, modelPreferences: ModelPreferences? = nil,
         includeContext: CreateMessageRequestParams.IncludeContext? = nil, tools: [Types.Tool]? = nil,
         toolChoice: Types.ToolChoice? = nil, metadata: JSONObject? = nil, _ options: RequestOptions = .init()
     ) async throws -> CreateMessageResult {
-        let request = CreateMessageRequestParams(
-            maxTokens: maxTokens, messages: messages, includeContext: includeContext, metadata: metadata,
-            modelPreferences: modelPreferences, stopSequences: stopSequences, systemPrompt: systemPrompt,
-            temperature: temperature, toolChoice: toolChoice, tools: tools)
-        var params = OptionsText()
-        for (name, value) in request.json.objectValue ?? [:] { params.set(name, value) }
-        return CreateMessageResult(checked: try await ask("sampling/createMessage", params.json, options))
+        let question = Question.sample(
+            messages, maxTokens: maxTokens, systemPrompt: systemPrompt, temperature: temperature,
+            stopSequences: stopSequences, modelPreferences: modelPreferences, includeContext: includeContext,
+            tools: tools, toolChoice: toolChoice, metadata: metadata)
+        return try await ask(question, options)
     }
 
     // MARK: - the roots
 
-    /// The folders and files that the client lets the server look at.
-    public func listRoots(_ options: RequestOptions = .init()) async throws -> [Root] {
-        [Root](checked: try await ask("roots/list", nil, options)["roots"] ?? [])
+    /// The folders and files that the client lets the server look at. Code before a question runs again in revision
+    /// 2026-07-28; `step` is for what must not.
+    public func listRoots(_ options: RequestOptions = .init()) async throws -> Types.ListRootsResult {
+        try await ask(.listRoots(), options)
     }
 }
 
@@ -178,25 +170,23 @@ public struct Form<Content: Decodable & Sendable>: Sendable {
 }
 
 /// What the user did with a form.
-public enum Elicited<Form: Sendable>: Sendable {
-    /// Filled it in.
-    case accepted(Form)
-    /// Said no.
-    case declined
-    /// Closed it without a choice.
-    case cancelled
+public struct Elicited<Form: Sendable>: Sendable {
+    /// Filled it in, said no, or closed it without a choice.
+    public let action: Types.ElicitResult.Action
+    /// What was filled in, when it was.
+    public let content: Form?
+    /// Every member of the answer as it came.
+    public let json: JSONValue
 
-    /// What was filled in.
-    public var content: Form? { if case .accepted(let form) = self { form } else { nil } }
-
-    /// In the protocol's words.
-    public var action: Types.ElicitResult.Action {
-        switch self {
-        case .accepted: .accept
-        case .declined: .decline
-        case .cancelled: .cancel
-        }
+    init(_ json: JSONValue, _ content: Form?) {
+        let action = json["action"]?.stringValue
+        self.action = action == "accept" ? .accept : action == "cancel" ? .cancel : .decline
+        self.content = content
+        self.json = json
     }
+
+    /// The answer's `_meta`.
+    public var meta: JSONValue? { json["_meta"] }
 }
 
 extension Elicited: Equatable where Form: Equatable {}

@@ -37,6 +37,8 @@ final class Call: Sendable {
     let key: UInt64
     let side: Side
     let subject: Subject
+    /// That of the middleware that it came through; it may be over before this, when this goes on as a task.
+    private let around: Call?
     private let kept = Locked(Kept())
 
     /// The one that runs in this task.
@@ -59,30 +61,29 @@ final class Call: Sendable {
         var values: RequestValues?
         var origins: [TricornError: Origin] = [:]
         var isFull = false
+        var hasAsked = false
     }
 
     /// The most errors whose origin is kept.
     private static let most = 64
 
-    init(key: UInt64, side: Side, subject: Subject) {
+    init(key: UInt64, side: Side, subject: Subject, around: Call?) {
         self.key = key
         self.side = side
         self.subject = subject
+        self.around = around
     }
 
     /// What middleware and handlers of this request share.
     var values: RequestValues {
         if let values = kept.with({ $0.values }) { return values }
-        let found = through.flatMap { Host.shared.passing($0)?.values } ?? RequestValues()
+        let found = around?.values ?? RequestValues()
         return kept.with {
             let values = $0.values ?? found
             $0.values = values
             return values
         }
     }
-
-    /// The call of the middleware that this one came through.
-    private var through: UInt64? { info?["through"]?.intValue.map { UInt64($0) } }
 
     /// What the core knows of the request; nil when the call is over.
     var info: JSONValue? {
@@ -92,14 +93,21 @@ final class Call: Sendable {
         return JSONValue(text, 0)
     }
 
+    /// Nobody waits for the answer any more. The task hears of that later than the core.
+    var isOver: Bool { (try? Host.shared.bridge.context(key: key)) == nil }
+
     func progress(_ progress: Double, total: Double?, message: String?) {
         _ = try? Host.shared.bridge.progress(key: key, progress: progress, total: total, message: message)
     }
 
     // MARK: - errors
 
+    /// A question has ended this run, of revision 2026-07-28.
+    var hasAsked: Bool { kept.with { $0.hasAsked } }
+
     /// Keeps where an error came from, which decides who may read it.
     func note(_ error: any Error, _ origin: Origin) {
+        if error is InputRequired { kept.with { $0.hasAsked = true } }
         guard let error = error as? TricornError else { return }
         kept.with {
             if $0.origins.count < Self.most || $0.origins[error] != nil {
@@ -146,6 +154,9 @@ final class Call: Sendable {
             case .result(let writer): _ = try writer.withData { try bridge.completeResult(key: key, json: $0) }
             case .failed(let text): _ = try bridge.completeFailed(key: key, text: text)
             case .error(let error): _ = try bridge.completeError(key: key, error: error.core)
+            case .inputRequired(let writer):
+                _ = try writer.withData { try bridge.completeInputRequired(key: key, json: $0) }
+            case .ended: _ = try bridge.completeError(key: key, error: InputRequired.core)
             }
         } catch {
             let error = TricornError.rpc(code: -32603, message: "internal error")

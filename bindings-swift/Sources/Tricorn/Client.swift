@@ -32,6 +32,7 @@ public final class Client: Sendable {
                     method: answer.method, capability: answer.capability.description, handler: answer.handler)
             }
             try options.addMiddleware(to: core, middleware)
+            if options.hearsChanges { try core.hearChanges() }
             if case .list(let roots) = options.roots { try core.setRoots(roots: roots.json.description) }
         } catch {
             Host.shared.removeHandlers(handlers)
@@ -102,8 +103,11 @@ public final class Client: Sendable {
     public var capabilities: JSONValue { opening("capabilities") ?? [:] }
     /// How to use the server, for the model.
     public var instructions: String? { opening("instructions")?.stringValue }
-    /// The `Mcp-Session-Id` of a legacy HTTP connection.
-    public var sessionID: String? { opening("sessionId")?.stringValue }
+    /// What the server answered when the connection was opened, as it came, `_meta` and unknown members included: the
+    /// result of `initialize`, in modern revisions that of `server/discover`.
+    public var initializeResult: JSONValue { opening("initializeResult") ?? [:] }
+    /// The `Mcp-Session-Id` of a legacy HTTP connection as it is now: it changes when the server loses the session.
+    public var sessionID: String? { try? core.sessionId() }
     /// `stdio`, `http` or `memory`.
     public var transport: String { opening("transport")?.stringValue ?? "" }
 
@@ -195,9 +199,14 @@ public final class Client: Sendable {
         return try await call.noting(.elsewhere, body)
     }
 
-    /// Notifications from now on. Every call returns a stream of its own, which ends with the connection; the newest
-    /// 1024 wait for a slow reader.
-    public func notifications() -> AsyncStream<PeerNotification> { streams.notifications() }
+    /// Notifications from now on, in every revision with the changes of all lists that the server tells of. Every call
+    /// returns a stream of its own, which ends with the connection; the newest 1024 wait for a slow reader. For changes alone
+    /// there is `listen`.
+    public func notifications() -> AsyncStream<PeerNotification> {
+        let notifications = streams.notifications()
+        try? core.hearChanges()
+        return notifications
+    }
 
     /// Lines that a launched server prints to its standard error from now on, with `ClientOptions.onStderr` or
     /// `Target.command(standardError: .event)`.
@@ -210,7 +219,8 @@ public final class Client: Sendable {
         streams.finish()
     }
 
-    /// Gauges: requests in flight, what is queued.
+    /// Gauges: `awaited`, requests that wait for an answer; `cache`, what was kept of the server's answers and what that was
+    /// good for: `{"entries", "bytes", "hits", "misses", "stale"}`; `timing`, what `Middleware.timing` counted.
     public var metrics: JSONValue {
         guard let payload = try? core.metrics(), let text = try? JSONText(payload) else { return [:] }
         return JSONValue(text, 0)

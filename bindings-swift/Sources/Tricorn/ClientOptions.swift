@@ -14,7 +14,8 @@ public struct ClientOptions: Sendable {
     public var websiteURL: String?
     /// Its icons, as the protocol has them.
     public var icons: [JSONValue]?
-    /// Pins a revision, such as `2025-11-25`; otherwise the newest that both know.
+    /// Pins a revision, such as `2025-11-25`, or those with handshakes (`legacy`) or without (`modern`); otherwise the
+    /// newest that both know.
     public var revision: String?
     /// Without an answer or progress for so long, a request fails (60 s); `.zero`: no limit.
     public var requestTimeout: Duration?
@@ -34,6 +35,8 @@ public struct ClientOptions: Sendable {
     public var pingInterval: Duration?
     /// A server that does not answer that for so long is taken for lost, and the connection ends (20 s).
     public var pingTimeout: Duration?
+    /// What is kept of the server's answers (2026-07-28): what they say may be. `.off`: nothing.
+    public var cache: ClientCache?
     /// The capabilities to declare, as the protocol has them.
     public var capabilities: JSONValue?
     /// Answers the server's requests for a message of the model: `{ request, _ in "text" }`, or a `CreateMessageResult`.
@@ -52,19 +55,22 @@ public struct ClientOptions: Sendable {
     /// An object that does all of this, for many clients: a `SamplingPolicy`, an `ElicitationPolicy`, a `RootsPolicy`, or
     /// several of these. What is given beside it counts more.
     public var policy: (any ClientPolicy)?
-    /// Runs `sampling` and `elicitation` as tasks, where the server wants that (2025-11-25, experimental).
+    /// Runs `sampling` and `elicitation` as tasks, where the server wants that (2025-11-25, experimental). In 2026-07-28 it
+    /// declares the extension `io.modelcontextprotocol/tasks`: the server may answer calls of tools with tasks, which are
+    /// followed to their end.
     public var tasks: TaskOptions?
     /// Stands around every request that the client sends: `[.timing, .init { request, context, next in … }]`.
     public var middleware: [Middleware<ClientContext>] = []
     /// Told why the connection ended, once, when that was not by `Client.close`.
     public var onClose: (@Sendable (_ reason: String) -> Void)?
-    /// Hears every notification of the server, from the start of connecting.
+    /// Hears every notification of the server, from the start of connecting; in every revision those of all lists that it
+    /// tells of, too.
     public var onNotification: (@Sendable (PeerNotification) -> Void)?
     /// Hears the server's log messages.
     public var onLog: (@Sendable (_ level: Context.LogLevel, _ logger: String?, _ data: JSONValue) -> Void)?
     /// Hears that a resource that was subscribed to, or a part of it, has changed.
     public var onResourceUpdated: (@Sendable (_ uri: String) -> Void)?
-    /// Hears that a list has changed; templates are listed with resources.
+    /// Hears that a list has changed, in every revision; templates are listed with resources.
     public var onListChanged: (@Sendable (_ kind: Server.Kind) -> Void)?
     /// Hears every line that a launched server writes to its standard error, from the start; without this, they go to
     /// this process's own.
@@ -96,6 +102,7 @@ public struct ClientOptions: Sendable {
         options.set("shutdown_grace", duration: shutdownGrace)
         options.set("ping_interval", duration: pingInterval)
         options.set("ping_timeout", duration: pingTimeout)
+        options.set("cache", cache?.json)
         options.set("capabilities", capabilities)
         options.set("tasks", tasks?.json)
         return options
@@ -115,22 +122,29 @@ public struct RequestOptions: Sendable {
     /// Sent as the request's `_meta`, beside what the call itself puts there; of members of the same name, these count.
     public var meta: JSONObject?
     /// It is to run as a task of the peer, of which the result is waited for (2025-11-25, experimental): a tool's call, or
-    /// sampling and elicitation of a handler. Cancelling the call cancels the task.
+    /// sampling and elicitation of a handler. Cancelling the call cancels the task. In 2026-07-28 the server decides what is
+    /// one; there this only refuses, with `TricornError.unsupported`, to call a tool where there can be none.
     public var task: TaskRequest?
+    /// What it has to do with the answers that the client keeps (2026-07-28).
+    public var cache: CacheMode
     /// Called with progress reports, in order, before the request returns, in a thread of its own: it may block. The newest
     /// 1024 wait for a slow one; of a request that fails, what waits is dropped.
     public var onProgress: (@Sendable (Progress) -> Void)?
+    /// Of `tasks/get`: answered when the task is finished.
+    var untilOver = false
 
     /// Every option has its default.
     public init(
         timeout: Duration? = nil, maxTimeout: Duration? = nil, idempotent: Bool = false,
-        meta: JSONObject? = nil, task: TaskRequest? = nil, onProgress: (@Sendable (Progress) -> Void)? = nil
+        meta: JSONObject? = nil, task: TaskRequest? = nil, cache: CacheMode = .default,
+        onProgress: (@Sendable (Progress) -> Void)? = nil
     ) {
         self.timeout = timeout
         self.maxTimeout = maxTimeout
         self.idempotent = idempotent
         self.meta = meta
         self.task = task
+        self.cache = cache
         self.onProgress = onProgress
     }
 
@@ -146,7 +160,11 @@ public struct RequestOptions: Sendable {
 
     /// Empty when every option is the default.
     var json: String {
-        if timeout == nil, maxTimeout == nil, onProgress == nil, task == nil, !idempotent { return "" }
+        if timeout == nil, maxTimeout == nil, onProgress == nil, task == nil, !idempotent, !untilOver,
+            cache == .default
+        {
+            return ""
+        }
         var options = OptionsText()
         options.set("timeout", duration: timeout)
         // In the core's words, zero is at once and null is never.
@@ -155,6 +173,8 @@ public struct RequestOptions: Sendable {
         if idempotent { options.set("idempotent", true) }
         if onProgress != nil { options.set("progress", true) }
         options.set("task", task?.json)
+        if untilOver { options.set("wait", true) }
+        if cache != .default { options.set("cache", text: cache.rawValue) }
         return options.json.description
     }
 }

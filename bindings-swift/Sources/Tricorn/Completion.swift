@@ -1,10 +1,21 @@
 internal import TricornCore
 
-/// What a completion may be: an array of strings, or a `Completion` that says how many there are besides.
+/// What a completion may be: an array of strings, a `Completion` that says how many there are besides, or a whole
+/// `Types.CompleteResult`, which may have `_meta`.
 public protocol CompletionValues: Encodable, Sendable {}
 
 extension [String]: CompletionValues {}
 extension Types.CompleteResult.Completion: CompletionValues {}
+extension Types.CompleteResult: CompletionValues {}
+
+extension Types.CompleteResult {
+    /// Up to 100 values, best first.
+    public var values: [String] { completion.values }
+    /// How many there are in all, when the server knows.
+    public var total: Int? { completion.total }
+    /// Whether there are more.
+    public var hasMore: Bool? { completion.hasMore }
+}
 
 /// Completes an argument of a prompt or a variable of a resource template, of which `value` is there already.
 ///

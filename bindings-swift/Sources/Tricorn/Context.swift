@@ -134,7 +134,7 @@ public struct RequestInfo: Sendable, Hashable {
     public var logLevel: Context.LogLevel? { json["logLevel"]?.stringValue.flatMap(Context.LogLevel.init) }
     /// The request's `_meta`.
     public var meta: JSONValue? { json["meta"] }
-    /// Names the task that the request runs as, if it does.
+    /// Names the task that the request has run as from its beginning, if it has.
     public var taskID: String? { json["taskId"]?.stringValue }
     /// `stdio`, `http` or `memory`.
     public var transport: String { json["transport"]?.stringValue ?? "" }

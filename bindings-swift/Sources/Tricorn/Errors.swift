@@ -63,10 +63,19 @@ extension TricornError {
     }
 
     /// The user has to visit these pages first (−32042); the client sends the request again when they are done.
+    /// `misuse` instead, when there is no page, or the URL of one is neither http nor https.
     public static func urlElicitationRequired(
         _ elicitations: [URLElicitation], message: String = "the user has to visit a page first"
     ) -> TricornError {
-        .rpc(code: -32042, message: message, data: ["elicitations": .array(elicitations.map(\.json))])
+        let pages = JSONValue.array(elicitations.map(\.json))
+        let writer = JSONWriter()
+        writer.append(pages)
+        do {
+            try Tricorn.core { try writer.withData { try coreCheckPages(pages: $0) } }
+        } catch {
+            return TricornError.from(error)
+        }
+        return .rpc(code: -32042, message: message, data: ["elicitations": pages])
     }
 
     /// The pages of `urlElicitationRequired`; empty for every other error.

@@ -48,7 +48,8 @@ extension Client {
         .init(checked: try await request("resources/read", ["uri": .string(uri)], options))
     }
 
-    /// Asks to be told when a resource changes: by `ClientOptions.onResourceUpdated` and `notifications()`.
+    /// Asks to be told when a resource changes, in every revision: by `ClientOptions.onResourceUpdated` and
+    /// `notifications()`. What changes before this returns may not be told.
     public func subscribe(_ uri: String, _ options: RequestOptions = .init()) async throws {
         _ = try await request("resources/subscribe", ["uri": .string(uri)], options)
     }
@@ -108,7 +109,7 @@ extension Client {
     public func complete(
         _ reference: CompletionReference, argument: String, value: String, arguments: [String: String] = [:],
         _ options: RequestOptions = .init()
-    ) async throws -> Completion {
+    ) async throws -> Types.CompleteResult {
         var params = OptionsText()
         params.set("ref", reference.json)
         params.set("argument", ["name": .string(argument), "value": .string(value)])
@@ -117,8 +118,7 @@ extension Client {
             context.set("arguments", table: arguments)
             params.set("context", context.json)
         }
-        let result = try await request("completion/complete", params.json, options)
-        return Completion(checked: result["completion"] ?? [:])
+        return .init(checked: try await request("completion/complete", params.json, options))
     }
 
     /// Asks for log messages of at least this level, for the whole session. Newer revisions have no such request:
@@ -137,4 +137,8 @@ extension Client {
         }
         try Tricorn.core { try core.setRoots(roots: roots.json.description) }
     }
+
+    /// What `ClientOptions.roots`, a function, gives has changed: tells the server. `setRoots` tells it by itself.
+    /// `TricornError.misuse` for a client that was connected without roots.
+    public func rootsChanged() throws { try notify("notifications/roots/list_changed") }
 }

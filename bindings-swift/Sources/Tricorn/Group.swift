@@ -293,7 +293,7 @@ public final class ClientGroup: Sendable {
     public func complete(
         _ reference: CompletionReference, argument: String, value: String, arguments: [String: String] = [:],
         _ options: RequestOptions = .init()
-    ) async throws -> Completion {
+    ) async throws -> Types.CompleteResult {
         let client: Client, own: CompletionReference
         switch reference {
         case .prompt(let name):

@@ -12,7 +12,7 @@ internal import TricornCore
 final class Host: Sendable {
     static let shared = Host()
 
-    typealias Handler = @Sendable (_ key: UInt64, _ params: CorePayload) async -> Void
+    typealias Handler = @Sendable (_ key: UInt64, _ params: CorePayload, _ around: Call?) async -> Void
     typealias Listener = @Sendable (_ name: String, _ params: CorePayload) -> Void
 
     /// What is to be done with what becomes of an operation.
@@ -66,8 +66,8 @@ final class Host: Sendable {
             if let result {
                 expected?.settled(.success(result))
             } else {
-                let error = error.map { TricornError($0) } ?? .misuse("settled with nothing")
-                expected?.settled(.failure(thrown.own(error)))
+                let own = error.map { thrown.own(TricornError($0)) } ?? TricornError.misuse("settled with nothing")
+                expected?.settled(.failure(error.flatMap { InputRequired($0) } ?? own))
             }
         case .progress(let op, let params): tables.with { $0.operations[op] }?.progress?(params)
         case .event(0, "released", let params):
@@ -83,10 +83,12 @@ final class Host: Sendable {
                 key: key, error: TricornError.rpc(code: -32603, message: "the handler is gone").core)
             return
         }
+        // Here, because a task's middleware may be over as soon as the core has told of more.
+        let around = around(key)
         // The task is entered under the lock that it needs to leave: it cannot end before it is in the table.
         tasks.with { tasks in
             tasks[key] = Task { [self] in
-                await handler(key, params)
+                await handler(key, params, around)
                 self.tasks.with { $0[key] = nil }
             }
         }
@@ -104,8 +106,8 @@ final class Host: Sendable {
 
     /// Adds a function that answers with what `run` comes to.
     func add(_ subject: Subject, _ side: Call.Side, _ run: @escaping CallBody) -> UInt32 {
-        add { [self] key, params in
-            let call = Call(key: key, side: side, subject: subject)
+        add { [self] key, params, around in
+            let call = Call(key: key, side: side, subject: subject, around: around)
             if subject.isMiddleware { calls.with { $0[key] = call } }
             let answer = await Call.$current.withValue(call) {
                 await Answer.of(subject, call) { try await run(params, call) }
@@ -116,8 +118,14 @@ final class Host: Sendable {
         }
     }
 
-    /// The call of middleware that is running under this key.
-    func passing(_ key: UInt64) -> Call? { calls.with { $0[key] } }
+    /// The call of the middleware that a call comes through, which is running.
+    private func around(_ key: UInt64) -> Call? {
+        guard calls.with({ !$0.isEmpty }), let payload = try? bridge.context(key: key),
+            let text = try? JSONText(payload), let at = text.member("through", of: 0),
+            let through = text.integer(at, as: UInt64.self)
+        else { return nil }
+        return calls.with { $0[through] }
+    }
 
     /// Those of the handlers that are not removed yet.
     func known(_ numbers: [UInt32]) -> [UInt32] {
@@ -176,6 +184,24 @@ final class Host: Sendable {
             operation.resume(.failure(CancellationError()))
         }
     }
+
+    /// Starts operations of the core, in this order, and waits for all, or until the first of them that fails.
+    func perform(all starts: [@Sendable (_ op: UInt64) throws -> Void]) async throws -> [CorePayload] {
+        try Task.checkCancellation()
+        let operations = starts.map { _ in Operation() }
+        let ops = operations.map { operation in self.operation(Expected(settled: { operation.resume($0) })) }
+        defer { for op in ops { settle(op) } }
+        return try await withTaskCancellationHandler {
+            for (n, start) in starts.enumerated() {
+                do { try start(ops[n]) } catch { operations[n].resume(.failure(TricornError.from(error))) }
+            }
+            var outcomes: [CorePayload] = []
+            for operation in operations { outcomes.append(try await operation.outcome()) }
+            return outcomes
+        } onCancel: {
+            for operation in operations { operation.resume(.failure(CancellationError())) }
+        }
+    }
 }
 
 extension Host {
@@ -227,6 +253,10 @@ private final class Operation: Sendable {
         guard let early else { return true }
         continuation.resume(with: early)
         return false
+    }
+
+    func outcome() async throws -> CorePayload {
+        try await withCheckedThrowingContinuation { _ = wait($0) }
     }
 
     func resume(_ outcome: Result<CorePayload, any Error>) {

@@ -168,7 +168,7 @@ extension Server {
     public func middleware(_ handle: @escaping Middleware<Context>.Function) { middleware(Middleware(handle)) }
 
     /// Puts middleware around every request that a handler answers. What is wrong with it is thrown by `run` and the
-    /// other ways to serve.
+    /// other ways to serve; once the server was used, `onWarning` hears of it.
     public func middleware(_ middleware: Middleware<Context>) {
         do {
             switch middleware.kind {

@@ -22,6 +22,8 @@ public typealias PromptMessage = Types.PromptMessage
 public typealias GetPromptResult = Types.GetPromptResult
 /// What an argument may be completed to: at most a hundred values, and how many there are.
 public typealias Completion = Types.CompleteResult.Completion
+/// For whom an answer keeps: `.public` is everybody, also under other authorization, `.private` who has asked.
+public typealias CacheScope = Types.CacheScope
 /// A folder or file that a server may look at.
 public typealias Root = Types.Root
 /// One message for a model: `.user("…")`, `.assistant("…")`.

@@ -9,6 +9,8 @@ struct Offer {
     var enabled = true
     /// It takes the place of what has its name.
     var replacing = false
+    /// How long what is read keeps.
+    var cache: CacheHints?
 }
 
 extension Server {
@@ -48,22 +50,27 @@ extension Server {
     }
 
     /// Adds a file as a resource, read when it is asked for; it need not exist yet, and one of more than `maxBytes`, 2 MiB,
-    /// is refused. Throws `TricornError.misuse` for a directory, or when the URI is none or is taken.
-    public func addFile(_ path: String, uri: String, maxBytes: Int? = nil) throws {
+    /// is refused. `cache` is how long what is in it keeps, and for whom. Throws `TricornError.misuse` for a directory, or when
+    /// the URI is none or is taken.
+    public func addFile(_ path: String, uri: String, maxBytes: Int? = nil, cache: CacheHints? = nil) throws {
         var options = OptionsText()
         options.set("path", text: path)
         options.set("directory", flag: false)
         options.set("uri", text: uri)
         options.set("max_bytes", number: maxBytes)
+        options.set("cache", cache?.json)
         try Tricorn.core { try core.addFiles(options: options.json.description) }
     }
 
     /// Adds the files of a directory, and of those in it, as resources: `uri` with their path behind it. They are listed
     /// and read as they are when they are asked for; nothing outside of the directory can be read, and files whose names
     /// begin with a dot only if `hidden`. At most `maxFiles`, 10,000, are listed, and files of more than `maxBytes`,
-    /// 2 MiB, are refused. Throws `TricornError.misuse` when there is no such directory, or the URI is none.
+    /// 2 MiB, are refused. The directory is removed, hidden and shown as a resource, by its URI: `removeResource(uri)`,
+    /// `setEnabled(.resource, uri, false)`. `cache` is how long what is in the files keeps, and for whom. Throws
+    /// `TricornError.misuse` when there is no such directory, or the URI is none.
     public func addDirectory(
-        _ path: String, uri: String, hidden: Bool = false, maxFiles: Int? = nil, maxBytes: Int? = nil
+        _ path: String, uri: String, hidden: Bool = false, maxFiles: Int? = nil, maxBytes: Int? = nil,
+        cache: CacheHints? = nil
     ) throws {
         var options = OptionsText()
         options.set("path", text: path)
@@ -72,11 +79,13 @@ extension Server {
         if hidden { options.set("hidden", flag: true) }
         options.set("max_files", number: maxFiles)
         options.set("max_bytes", number: maxBytes)
+        options.set("cache", cache?.json)
         try Tricorn.core { try core.addFiles(options: options.json.description) }
     }
 
     /// Shows or hides what has this name, URI or URI template, from all clients: what is hidden is not listed and cannot
-    /// be used. Says whether that changed anything. For one client alone: `Context.setEnabled`.
+    /// be used. A directory goes by its URI, as a resource. Says whether that changed anything. For one client alone:
+    /// `Context.setEnabled`.
     @discardableResult
     public func setEnabled(_ kind: Kind, _ name: String, _ yes: Bool) -> Bool {
         (try? core.setEnabled(kind: kind.rawValue, name: name, yes: yes)) ?? false
@@ -89,7 +98,7 @@ extension Server {
         try? core.elicitationComplete(elicitationId: elicitationID)
     }
 
-    /// Tells those who subscribed to `uri`, or to something that it is a part of, that it has changed.
+    /// Tells clients that a resource has changed: those that subscribed or listen to `uri`, or to what it is a part of.
     public func resourceUpdated(_ uri: String) { try? core.resourceUpdated(uri: uri) }
 
     /// Tells clients that a list has changed, where the server cannot know: that of a source.
@@ -136,7 +145,8 @@ extension Server {
         keep(numbers, .source(kind))
     }
 
-    /// Hears of subscriptions to resources and their end. Throwing `TricornError.rpc` or `ToolError` refuses one.
+    /// Hears of clients that subscribe or listen to resources, and of the end of that. Throwing `TricornError.rpc` or
+    /// `ToolError` refuses it.
     public func onSubscribe(_ hear: @escaping @Sendable (_ uri: String, _ subscribed: Bool) async throws -> Void) {
         setHook("subscribe", "the subscription") { params, _ in
             let params = JSONValue(try JSONText(params), 0)

@@ -17,6 +17,40 @@ extension Offering {
     }
 }
 
+/// What is added to a server that may be running; see `Server.add`.
+public final class ServerOffers: Offering {
+    private let server: Server
+    private let failed = Locked<TricornError?>(nil)
+
+    fileprivate init(_ server: Server) { self.server = server }
+
+    fileprivate func check() throws { if let failure = failed.with({ $0 }) { throw failure } }
+
+    /// Adds to the server.
+    public var place: OfferPlace {
+        OfferPlace { [self] kind, name, make, run in
+            do { try server.enter(kind, name, make, run: run) } catch {
+                let failure = TricornError.from(error).about("\(kind.word) \"\(name)\"")
+                failed.with { $0 = $0 ?? failure }
+            }
+        }
+    }
+}
+
+extension Server {
+    /// Adds tools, resources and prompts, and throws the first error at once: for a server that runs already.
+    ///
+    /// ```swift
+    /// try app.add { $0.tool("clock") { Date.now.formatted() } }
+    /// ```
+    /// What could be added stays.
+    public func add(_ build: (ServerOffers) throws -> Void) throws {
+        let offers = ServerOffers(self)
+        try build(offers)
+        try offers.check()
+    }
+}
+
 /// What one client alone is offered, for as long as its session lives; see `Context.addToSession`.
 public final class SessionOffers: Offering {
     private let call: Call
@@ -94,6 +128,7 @@ extension Offer {
         if !completions.members.isEmpty { options.set("completions", completions.json) }
         if !enabled { options.set("enabled", false) }
         if replacing { options.set("replace", true) }
+        options.set("cache", cache?.json)
         do {
             try add(definition.description, options.json.description, handler)
         } catch {

@@ -130,6 +130,8 @@ public struct ToolsPage: Sendable, Hashable {
     public var tools: [Tool]
     /// Names the next page; nil on the last one.
     public var nextCursor: String?
+    /// The page's `_meta`.
+    public var meta: JSONValue? { json["_meta"] }
     /// Every member of the page as it came.
     public let json: JSONValue
 

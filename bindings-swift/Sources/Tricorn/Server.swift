@@ -31,6 +31,8 @@ public final class Server: Offering {
     private struct Registered {
         var handlers: [Slot: [UInt32]] = [:]
         var failure: TricornError?
+        /// Nothing was wrong when it was used first: what is wrong later must not stop who comes after.
+        var isUsed = false
     }
 
     /// What handlers belong to.
@@ -64,29 +66,46 @@ public final class Server: Offering {
     ///
     /// - Parameters:
     ///   - instructions: how to use the server, for the model.
+    ///   - revision: speaks only this revision, such as `2025-11-25`, or only those with handshakes (`legacy`) or without
+    ///     (`modern`); otherwise all of them.
     ///   - pageSize: entries for each page of a listing (250).
     ///   - maxMessageBytes: bytes of one message (4 MiB).
     ///   - maxNesting: depth of its JSON (128).
     ///   - maxInFlight: requests at work for one connection (256); more wait.
     ///   - maxQueuedNotifications: notifications waiting for a slow peer (256).
+    ///   - maxListeners: listen streams of one connection (2026-07-28) besides its requests (64); further ones are refused
+    ///     (−32600). Over HTTP each is a request of its own.
     ///   - capabilities: declared besides what there is. `prompts` and the like though there is none of it yet, because
     ///     what a client was not told of as it connected it never asks for; tools are always declared.
     ///   - pingInterval: without a message of a legacy client for so long, it is asked for a sign of life (never).
     ///   - pingTimeout: a client that does not answer that for so long is taken for lost, and its session ends (20 s).
-    ///   - tasks: runs tool calls as tasks, where client and tool (`taskSupport`) want that (2025-11-25, experimental).
+    ///   - tasks: runs tool calls as tasks, where client and tool want that: in 2025-11-25 as the specification has them
+    ///     (experimental), in 2026-07-28 by the extension `io.modelcontextprotocol/tasks`. A tool says so with
+    ///     `taskSupport`, or its handler with `Context.runAsTask`. They belong to a client's session or connection: no other
+    ///     sees them, and they end with it. Over HTTP those of 2026-07-28 belong to their principal, or to whoever knows
+    ///     their id, and end by their time.
+    ///   - requestStateKeys: secrets of at least 32 bytes that seal what a request of revision 2026-07-28 has to remember
+    ///     between two rounds of questions. The first one seals, all of them open, so that they can be changed one after
+    ///     the other. Servers that answer the same clients need the same (one of this process alone).
+    ///   - requestStateTTL: for so long such a state holds: as long as a user may take to answer (10 min).
+    ///   - maxRequestStateBytes: bytes of such a state, which holds the answers so far (16 KiB).
+    ///   - cache: how long what is answered keeps, and for whom (2026-07-28); nothing is kept by default.
     ///   - lifespan: starts and stops what handlers share.
     ///   - state: what handlers share that needs neither, as `Context.state`.
     ///   - onError: hears what handlers throw, other than `ToolError` and `TricornError.rpc`, and the name of the tool or
     ///     prompt, or the URI of the resource; also, as `TricornError.misuse`, of results that do not fit their output
     ///     schema. To standard error by default; the client only ever learns the type of such an error.
-    ///   - onWarning: hears what is wrong but no reason to fail. To standard error by default.
+    ///   - onWarning: hears what is wrong but no reason to fail, and of what could not be added while the server runs.
+    ///     To standard error by default.
     public init(
         _ name: String, version: String? = nil, title: String? = nil, description: String? = nil,
-        websiteURL: String? = nil, icons: [JSONValue]? = nil, instructions: String? = nil, pageSize: Int? = nil,
+        websiteURL: String? = nil, icons: [JSONValue]? = nil, instructions: String? = nil, revision: String? = nil,
+        pageSize: Int? = nil,
         maxMessageBytes: Int? = nil, maxNesting: Int? = nil, maxInFlight: Int? = nil,
-        maxQueuedNotifications: Int? = nil, capabilities: Set<Capability> = [], pingInterval: Duration? = nil,
-        pingTimeout: Duration? = nil, tasks: TaskOptions? = nil, lifespan: Lifespan? = nil,
-        state: (any Sendable)? = nil,
+        maxQueuedNotifications: Int? = nil, maxListeners: Int? = nil, capabilities: Set<Capability> = [],
+        pingInterval: Duration? = nil, pingTimeout: Duration? = nil, tasks: TaskOptions? = nil,
+        requestStateKeys: [String] = [], requestStateTTL: Duration? = nil, maxRequestStateBytes: Int? = nil,
+        cache: ServerCache? = nil, lifespan: Lifespan? = nil, state: (any Sendable)? = nil,
         onError: (@Sendable (any Error, String) -> Void)? = nil,
         onWarning: @escaping @Sendable (String) -> Void = { StandardError.write("\($0)\n") }
     ) {
@@ -98,11 +117,13 @@ public final class Server: Offering {
         options.set("website_url", text: websiteURL)
         options.set("icons", list: icons)
         options.set("instructions", text: instructions)
+        options.set("revision", text: revision)
         options.set("page_size", number: pageSize)
         options.set("max_message_bytes", number: maxMessageBytes)
         options.set("max_nesting", number: maxNesting)
         options.set("max_in_flight", number: maxInFlight)
         options.set("max_queued_notifications", number: maxQueuedNotifications)
+        options.set("max_listeners", number: maxListeners)
         if !capabilities.isEmpty {
             var declared = JSONObject()
             for capability in capabilities.sorted(by: { $0.name < $1.name }) {
@@ -111,6 +132,10 @@ public final class Server: Offering {
             options.set("capabilities", .object(declared))
         }
         options.set("tasks", tasks?.json)
+        if !requestStateKeys.isEmpty { options.set("request_state_keys", texts: requestStateKeys) }
+        options.set("request_state_ttl", duration: requestStateTTL)
+        options.set("max_request_state_bytes", number: maxRequestStateBytes)
+        options.set("cache", cache?.json)
         options.set("ping_interval", duration: pingInterval)
         options.set("ping_timeout", duration: pingTimeout)
         report = { error, name, subject in
@@ -171,37 +196,38 @@ public final class Server: Offering {
 
     // MARK: - what is offered
 
-    /// Adds what is offered; something of the same kind and name is an error, unless it is to be replaced. Errors are thrown
-    /// by `run` and the other ways to serve.
-    func add(_ kind: Kind, _ name: String, _ make: () throws -> Offer, run: @escaping Body) {
-        let text = "\(kind.word) \"\(name)\""
-        do {
-            let numbers = try make().register(text, run) { what, run in
-                handler(name, what, run)
-            } add: { definition, options, handler in
-                try Tricorn.core {
-                    try core.add(kind: kind.rawValue, definition: definition, options: options, handler: handler)
-                }
+    /// Adds what is offered; something of the same kind and name is an error, unless it is to be replaced.
+    func enter(_ kind: Kind, _ name: String, _ make: () throws -> Offer, run: @escaping Body) throws {
+        let numbers = try make().register("\(kind.word) \"\(name)\"", run) { what, run in
+            handler(name, what, run)
+        } add: { definition, options, handler in
+            try Tricorn.core {
+                try core.add(kind: kind.rawValue, definition: definition, options: options, handler: handler)
             }
-            registered.with {
-                // Calls of what this replaces may be on their way: the core says when its handlers can be forgotten.
-                let before = Host.shared.known($0.handlers[.offered(kind, name)] ?? [])
-                $0.handlers[.offered(kind, name)] = numbers + before
-            }
-        } catch {
-            fail(error, text)
+        }
+        registered.with {
+            // Calls of what this replaces may be on their way: the core says when its handlers can be forgotten.
+            let before = Host.shared.known($0.handlers[.offered(kind, name)] ?? [])
+            $0.handlers[.offered(kind, name)] = numbers + before
         }
     }
 
-    /// Adds to the server.
+    /// Adds to the server. What is wrong is thrown by `run` and the other ways to serve; once the server was used,
+    /// `onWarning` hears of it at once, and `add` throws it.
     public var place: OfferPlace {
-        OfferPlace { [self] kind, name, make, run in add(kind, name, make, run: run) }
+        OfferPlace { [self] kind, name, make, run in
+            do { try enter(kind, name, make, run: run) } catch { fail(error, "\(kind.word) \"\(name)\"") }
+        }
     }
 
-    /// Keeps what was wrong with a declaration, for `check`.
+    /// Keeps what was wrong with a declaration, for `check`; of a server that is used already it is a warning.
     func fail(_ error: any Error, _ subject: String) {
         let failure = TricornError.from(error).about(subject)
-        registered.with { $0.failure = $0.failure ?? failure }
+        let isUsed = registered.with {
+            if !$0.isUsed { $0.failure = $0.failure ?? failure }
+            return $0.isUsed
+        }
+        if isUsed { callbacks.offer { [onWarning] in onWarning(failure.message) } }
     }
 
     /// Registers a handler, which is to be `keep`t.
@@ -223,7 +249,11 @@ public final class Server: Offering {
 
     /// Throws what went wrong when the server or what it offers was declared.
     func check() throws {
-        if let failure = registered.with({ $0.failure }) { throw failure }
+        let failure = registered.with {
+            $0.isUsed = $0.failure == nil
+            return $0.failure
+        }
+        if let failure { throw failure }
     }
 
     // MARK: - serving
@@ -291,7 +321,9 @@ public final class Server: Offering {
     /// Stops serving everywhere: nothing new is accepted, running handlers are cancelled, `run` and its like return.
     public func close() { try? core.close() }
 
-    /// Gauges: open connections and sessions, calls in flight, what is queued.
+    /// Gauges: `connections` (pipes, sockets, clients in this process), `in_flight` (calls of all transports), `listeners`
+    /// (clients that listen, 2026-07-28), `tasks` (kept, finished or not), of HTTP `sessions` and `streams`, and what is
+    /// queued; `timing`, what `Middleware.timing` counted.
     public var metrics: JSONValue {
         guard let payload = try? core.metrics(), let text = try? JSONText(payload) else { return [:] }
         return JSONValue(text, 0)

@@ -1,6 +1,7 @@
 internal import TricornCore
 
-// Tasks (2025-11-25, experimental): requests whose result is fetched when it is there.
+// Tasks: requests whose result is fetched when it is there. In 2025-11-25 (experimental) either side asks the other for
+// them, in 2026-07-28 a server answers with them (extension `io.modelcontextprotocol/tasks`).
 
 /// Whether a tool may (`.optional`), must (`.required`) or must not (`.forbidden`) be called as a task.
 public typealias TaskSupport = Types.ToolExecution.TaskSupport
@@ -74,20 +75,36 @@ extension Types.Task {
 extension Context {
     /// Says what the call is doing, for who looks at its task; nothing when it runs as none.
     public func setStatus(_ message: String) { _ = try? Host.shared.bridge.setStatus(key: key, message: message) }
+
+    /// Goes on as a task (revision 2026-07-28, extension `io.modelcontextprotocol/tasks`): the client is answered with the
+    /// task at once, may go away, and comes back for the result; what is asked from now on waits in the task until then.
+    /// False when the client does not declare the extension, or the server has no `tasks`: nothing has changed then. A tool
+    /// that is always to do so says `taskSupport`.
+    ///
+    /// ```swift
+    /// let name = try await context.elicit("Who?", as: Name.self).content
+    /// try context.runAsTask()
+    /// try await Task.sleep(for: .seconds(3600))
+    /// ```
+    /// Throws `TricornError.rpc` when too many tasks are being worked on, `misuse` when questions of the request wait for
+    /// their answers, and `cancelled` when the call is over.
+    @discardableResult
+    public func runAsTask() throws -> Bool { try core { try Host.shared.bridge.runAsTask(key: key) } }
 }
 
 // MARK: - clients
 
 extension Client {
-    /// Calls a tool as a task, which is there when this returns: its result can be had later.
+    /// Calls a tool as a task, which is there when this returns: its result can be had later. In 2026-07-28 the server
+    /// decides whether it is one: a call that was answered at once is a task that is over.
     ///
     /// To wait for the result at once, and cancel the task with the call: `callTool` with `RequestOptions.task`. A tool
     /// that was listed as one that must be a task is called so by `callTool` in any case.
     ///
-    /// - Parameter ttl: how long the task and its result are wanted; the server may decide otherwise.
+    /// - Parameter ttl: how long the task and its result are wanted; the server may decide otherwise, and in 2026-07-28 does.
     ///
     /// Throws `TricornError.unsupported`, and sends nothing, when the server has no tasks, or listed the tool as one that
-    /// must not be a task.
+    /// must not be a task, and in 2026-07-28 when this client has no option `tasks`.
     public func callToolTask(
         _ name: String, _ arguments: some Encodable, ttl: Duration? = nil, _ options: RequestOptions = .init()
     ) async throws -> TaskHandle {
@@ -98,24 +115,25 @@ extension Client {
     public func callToolTask(
         _ name: String, _ arguments: JSONValue = [:], ttl: Duration? = nil, _ options: RequestOptions = .init()
     ) async throws -> TaskHandle {
-        let capability = "tasks.requests.tools.call"
-        guard capabilities["tasks"]?["requests"]?["tools"]?["call"] != nil else {
+        let capability = "tasks.requests.tools.call", isModern = era == "modern"
+        guard isModern || capabilities["tasks"]?["requests"]?["tools"]?["call"] != nil else {
             throw TricornError.unsupported(
                 "\"tools/call\" as a task: the server does not declare the capability \"\(capability)\"")
         }
         var options = options
         let wanted = ttl.map { TaskRequest(ttl: $0) } ?? options.task ?? TaskRequest()
-        options.task = nil
+        // Whether both sides declare the extension, the core says.
+        options.task = isModern ? wanted : nil
         let params: JSONValue = ["name": .string(name), "arguments": arguments, "task": wanted.json]
         let result = try await request("tools/call", params, options)
         guard let id = result["task"]?["taskId"]?.stringValue else {
             throw TricornError.peerMisbehaved("the server declares tasks, and answered the call without one")
         }
-        return task(id)
+        return TaskHandle(client: self, id: id, created: result)
     }
 
     /// A task by its id, to come back to it. Nothing is sent.
-    public func task(_ id: String) -> TaskHandle { TaskHandle(client: self, id: id) }
+    public func task(_ id: String) -> TaskHandle { TaskHandle(client: self, id: id, created: nil) }
 
     /// All tasks that the server keeps of this session; as many requests as the listing has pages.
     public func listTasks(_ options: RequestOptions = .init()) async throws -> [Types.Task] {
@@ -131,8 +149,12 @@ extension Client {
 /// A task of the server. Letting it go does nothing to the task.
 public struct TaskHandle: Sendable {
     let client: Client
-    /// `Client.task` comes back to it with this, for as long as the session lives.
+    /// `Client.task` comes back to it with this, for as long as the session lives; in 2026-07-28 over HTTP any client of the
+    /// same user does, for as long as the task lives.
     public let id: String
+    /// What the server answered the call with, as it came: a `CreateTaskResult`, whose `_meta` may have something for the
+    /// model meanwhile (`io.modelcontextprotocol/model-immediate-response`). Nil of what `Client.task` gives.
+    public let created: JSONValue?
 
     /// How often to see that the server is alive while its answer is waited for.
     private static let alive = Duration.seconds(10)
@@ -155,7 +177,7 @@ public struct TaskHandle: Sendable {
         try await task("tasks/get", options)
     }
 
-    /// Cancels it. `TricornError.rpc` with −32602 when it is finished, too.
+    /// Cancels it. `TricornError.rpc` with −32602 when it is finished, too, but not in 2026-07-28, where it stays as it is.
     @discardableResult
     public func cancel(_ options: RequestOptions = .init()) async throws -> Types.Task {
         try await task("tasks/cancel", options)
@@ -206,10 +228,12 @@ public struct TaskHandle: Sendable {
         }
     }
 
-    /// Waits until it is finished.
-    public func wait() async throws -> Types.Task {
-        for try await task in changes() where task.status.isFinal { return task }
-        return try await status()
+    /// Waits until it is finished. Looks as often as the server says, and at once when the server tells of a change; a
+    /// question of the task is answered meanwhile. The options are for each look.
+    public func wait(_ options: RequestOptions = .init()) async throws -> Types.Task {
+        var options = options
+        options.untilOver = true
+        return try await task("tasks/get", options)
     }
 
     /// How it is now, and each change that is noticed until it is finished. Looks as often as the server says, and at once

@@ -67,7 +67,8 @@ extension Offering {
     /// - Parameters:
     ///   - description: what the tool does, for the model.
     ///   - enabled: false hides it until `setEnabled`.
-    ///   - taskSupport: whether it may, or must, be called as a task, of a server with `tasks`; it must not when nil.
+    ///   - taskSupport: whether it may, or must, be called as a task, of a server with `tasks`; it must not when nil. In
+    ///     2026-07-28 both make it one for every client that declares the extension; others call `.optional` plainly.
     ///   - inputSchema: derived from `Input` when nil; see `SchemaProviding` for what can be.
     ///   - outputSchema: derived from `Output` when nil and possible; there is none for text and content blocks.
     ///   - replacing: it takes the place of the one of its name, if there is one, and is hidden when that is; `enabled`

@@ -1,5 +1,5 @@
 /// A type of the protocol: made from a JSON value and turned into one again without losing anything.
-public protocol WireType: Codable, Hashable, Sendable {
+public protocol WireType: Codable, Hashable, Sendable, CustomDebugStringConvertible {
     /// Throws `DecodingError` when a field that the schema requires is missing or a field has the wrong type.
     init(json: JSONValue) throws
 
@@ -10,6 +10,9 @@ public protocol WireType: Codable, Hashable, Sendable {
 extension WireType {
     /// Throws `DecodingError` as `init(json:)` does.
     public init(from decoder: any Decoder) throws { try self.init(json: JSONValue(from: decoder)) }
+
+    /// Its JSON, also when it is printed.
+    public var debugDescription: String { json.description }
 
     /// As on the wire.
     public func encode(to encoder: any Encoder) throws { try json.encode(to: encoder) }
@@ -98,6 +101,9 @@ extension WireString {
         try Self.check(json)
         self.init(checked: json)
     }
+
+    /// The string, also when it is printed.
+    public var debugDescription: String { rawValue }
 
     /// The string as a value.
     public var json: JSONValue { .string(rawValue) }

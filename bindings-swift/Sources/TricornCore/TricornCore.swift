@@ -641,6 +641,11 @@ public protocol CoreBridgeProtocol: AnyObject, Sendable {
     func completeFailed(key: UInt64, text: String) throws  -> Bool
 
     /**
+     * Answers with what the client has to answer first: `{"inputRequests"?, "state"?}`.
+     */
+    func completeInputRequired(key: UInt64, json: Data) throws  -> Bool
+
+    /**
      * Answers with a complete `CallToolResult`. Like its siblings: `false` when nobody waits any more.
      */
     func completeResult(key: UInt64, json: Data) throws  -> Bool
@@ -650,6 +655,11 @@ public protocol CoreBridgeProtocol: AnyObject, Sendable {
     func completeValue(key: UInt64, json: Data) throws  -> Bool
 
     func context(key: UInt64) throws  -> CorePayload?
+
+    /**
+     * What came of the last round that the handler asked by hand: `{"inputResponses", "state"?}`.
+     */
+    func input(key: UInt64) throws  -> CorePayload?
 
     func log(key: UInt64, level: String, logger: String?, data: Data) throws  -> Bool
 
@@ -661,6 +671,8 @@ public protocol CoreBridgeProtocol: AnyObject, Sendable {
 
     func require(key: UInt64, capability: String) throws
 
+    func runAsTask(key: UInt64) throws  -> Bool
+
     func sessionAdd(key: UInt64, kind: String, definition: String, options: String, handler: UInt32) throws
 
     func sessionRemove(key: UInt64, kind: String, name: String) throws  -> Bool
@@ -670,6 +682,16 @@ public protocol CoreBridgeProtocol: AnyObject, Sendable {
     func setStatus(key: UInt64, message: String) throws  -> Bool
 
     func settle(op: UInt64) throws
+
+    /**
+     * The result of a step that was done in an earlier round.
+     */
+    func step(key: UInt64, name: String) throws  -> CorePayload?
+
+    /**
+     * A step is done.
+     */
+    func stepped(key: UInt64, name: String, json: Data) throws
 
     /**
      * Everything in the queue; nothing means that the next delivery wakes the host again.
@@ -798,6 +820,22 @@ open func completeFailed(key: UInt64, text: String)throws  -> Bool  {
 }
 
     /**
+     * Answers with what the client has to answer first: `{"inputRequests"?, "state"?}`.
+     */
+open func completeInputRequired(key: UInt64, json: Data)throws  -> Bool  {
+    return try  FfiConverterBool.lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+        FfiConverterByRefBytes.lower(json) { jsonFb in
+    uniffi_tricorn_swift_fn_method_corebridge_complete_input_required(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(key),
+        jsonFb,uniffiCallStatus
+    )
+        }
+})
+}
+
+    /**
      * Answers with a complete `CallToolResult`. Like its siblings: `false` when nobody waits any more.
      */
 open func completeResult(key: UInt64, json: Data)throws  -> Bool  {
@@ -843,6 +881,19 @@ open func context(key: UInt64)throws  -> CorePayload?  {
     return try  FfiConverterOptionTypeCorePayload.lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
         uniffiCallStatus in
     uniffi_tricorn_swift_fn_method_corebridge_context(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(key),uniffiCallStatus
+    )
+})
+}
+
+    /**
+     * What came of the last round that the handler asked by hand: `{"inputResponses", "state"?}`.
+     */
+open func input(key: UInt64)throws  -> CorePayload?  {
+    return try  FfiConverterOptionTypeCorePayload.lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_corebridge_input(
             self.uniffiCloneHandle(),
         FfiConverterUInt64.lower(key),uniffiCallStatus
     )
@@ -914,6 +965,16 @@ open func require(key: UInt64, capability: String)throws   {try rustCallWithErro
 }
 }
 
+open func runAsTask(key: UInt64)throws  -> Bool  {
+    return try  FfiConverterBool.lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_corebridge_run_as_task(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(key),uniffiCallStatus
+    )
+})
+}
+
 open func sessionAdd(key: UInt64, kind: String, definition: String, options: String, handler: UInt32)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
         uniffiCallStatus in
     uniffi_tricorn_swift_fn_method_corebridge_session_add(
@@ -969,6 +1030,36 @@ open func settle(op: UInt64)throws   {try rustCallWithError(FfiConverterTypeCore
             self.uniffiCloneHandle(),
         FfiConverterUInt64.lower(op),uniffiCallStatus
     )
+}
+}
+
+    /**
+     * The result of a step that was done in an earlier round.
+     */
+open func step(key: UInt64, name: String)throws  -> CorePayload?  {
+    return try  FfiConverterOptionTypeCorePayload.lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_corebridge_step(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(key),
+        FfiConverterString.lower(name),uniffiCallStatus
+    )
+})
+}
+
+    /**
+     * A step is done.
+     */
+open func stepped(key: UInt64, name: String, json: Data)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+        FfiConverterByRefBytes.lower(json) { jsonFb in
+    uniffi_tricorn_swift_fn_method_corebridge_stepped(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(key),
+        FfiConverterString.lower(name),
+        jsonFb,uniffiCallStatus
+    )
+        }
 }
 }
 
@@ -1044,11 +1135,21 @@ public protocol CoreClientProtocol: AnyObject, Sendable {
 
     func connect(op: UInt64) throws
 
+    func endListening(listener: UInt64) throws
+
+    func hearChanges() throws
+
+    func listen(op: UInt64, listener: UInt64, filter: String) throws
+
     func metrics() throws  -> CorePayload
+
+    func nextChange(op: UInt64, listener: UInt64) throws
 
     func notify(method: String, json: Data) throws
 
     func request(op: UInt64, method: String, json: Data, options: String) throws
+
+    func sessionId() throws  -> String?
 
     func setHandler(method: String, capability: String, handler: UInt32) throws
 
@@ -1168,6 +1269,34 @@ open func connect(op: UInt64)throws   {try rustCallWithError(FfiConverterTypeCor
 }
 }
 
+open func endListening(listener: UInt64)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreclient_end_listening(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(listener),uniffiCallStatus
+    )
+}
+}
+
+open func hearChanges()throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreclient_hear_changes(
+            self.uniffiCloneHandle(),uniffiCallStatus
+    )
+}
+}
+
+open func listen(op: UInt64, listener: UInt64, filter: String)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreclient_listen(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(op),
+        FfiConverterUInt64.lower(listener),
+        FfiConverterString.lower(filter),uniffiCallStatus
+    )
+}
+}
+
 open func metrics()throws  -> CorePayload  {
     return try  FfiConverterTypeCorePayload_lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
         uniffiCallStatus in
@@ -1175,6 +1304,16 @@ open func metrics()throws  -> CorePayload  {
             self.uniffiCloneHandle(),uniffiCallStatus
     )
 })
+}
+
+open func nextChange(op: UInt64, listener: UInt64)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreclient_next_change(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(op),
+        FfiConverterUInt64.lower(listener),uniffiCallStatus
+    )
+}
 }
 
 open func notify(method: String, json: Data)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
@@ -1201,6 +1340,15 @@ open func request(op: UInt64, method: String, json: Data, options: String)throws
     )
         }
 }
+}
+
+open func sessionId()throws  -> String?  {
+    return try  FfiConverterOptionString.lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreclient_session_id(
+            self.uniffiCloneHandle(),uniffiCallStatus
+    )
+})
 }
 
 open func setHandler(method: String, capability: String, handler: UInt32)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
@@ -2772,6 +2920,18 @@ public func coreCheckForm(schema: Data)throws   {try rustCallWithError(FfiConver
 }
 }
 /**
+ * Throws what is wrong with the pages that a user is to visit.
+ */
+public func coreCheckPages(pages: Data)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+        FfiConverterByRefBytes.lower(pages) { pagesFb in
+    uniffi_tricorn_swift_fn_func_core_check_pages(
+        pagesFb,uniffiCallStatus
+    )
+        }
+}
+}
+/**
  * Whether a client may load an icon's `src`.
  */
 public func coreIsSafeIcon(src: String)throws  -> Bool  {
@@ -2821,6 +2981,9 @@ private let initializationResult: InitializationResult = {
     if (uniffi_tricorn_swift_checksum_func_core_check_form() != 30075) {
         return InitializationResult.apiChecksumMismatch
     }
+    if (uniffi_tricorn_swift_checksum_func_core_check_pages() != 16577) {
+        return InitializationResult.apiChecksumMismatch
+    }
     if (uniffi_tricorn_swift_checksum_func_core_is_safe_icon() != 43165) {
         return InitializationResult.apiChecksumMismatch
     }
@@ -2842,13 +3005,28 @@ private let initializationResult: InitializationResult = {
     if (uniffi_tricorn_swift_checksum_method_coreclient_connect() != 48900) {
         return InitializationResult.apiChecksumMismatch
     }
+    if (uniffi_tricorn_swift_checksum_method_coreclient_end_listening() != 33869) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coreclient_hear_changes() != 57705) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coreclient_listen() != 29406) {
+        return InitializationResult.apiChecksumMismatch
+    }
     if (uniffi_tricorn_swift_checksum_method_coreclient_metrics() != 27973) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coreclient_next_change() != 36718) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_coreclient_notify() != 27977) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_coreclient_request() != 46736) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coreclient_session_id() != 52530) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_coreclient_set_handler() != 54181) {
@@ -2908,6 +3086,9 @@ private let initializationResult: InitializationResult = {
     if (uniffi_tricorn_swift_checksum_method_corebridge_complete_failed() != 39935) {
         return InitializationResult.apiChecksumMismatch
     }
+    if (uniffi_tricorn_swift_checksum_method_corebridge_complete_input_required() != 40309) {
+        return InitializationResult.apiChecksumMismatch
+    }
     if (uniffi_tricorn_swift_checksum_method_corebridge_complete_result() != 23655) {
         return InitializationResult.apiChecksumMismatch
     }
@@ -2918,6 +3099,9 @@ private let initializationResult: InitializationResult = {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_corebridge_context() != 43057) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_corebridge_input() != 7648) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_corebridge_log() != 29921) {
@@ -2935,6 +3119,9 @@ private let initializationResult: InitializationResult = {
     if (uniffi_tricorn_swift_checksum_method_corebridge_require() != 11854) {
         return InitializationResult.apiChecksumMismatch
     }
+    if (uniffi_tricorn_swift_checksum_method_corebridge_run_as_task() != 45701) {
+        return InitializationResult.apiChecksumMismatch
+    }
     if (uniffi_tricorn_swift_checksum_method_corebridge_session_add() != 44429) {
         return InitializationResult.apiChecksumMismatch
     }
@@ -2948,6 +3135,12 @@ private let initializationResult: InitializationResult = {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_corebridge_settle() != 10432) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_corebridge_step() != 63526) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_corebridge_stepped() != 17570) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_corebridge_take() != 57502) {

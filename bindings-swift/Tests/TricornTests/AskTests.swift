@@ -34,11 +34,9 @@ private let legacy = "2025-11-25"
     private func booking() -> Server {
         let app = Server("test", onError: { _, _ in })
         app.tool("book") { (_: NoArguments, context) -> String in
-            switch try await context.elicit("Who comes?", as: Booking.self) {
-            case .accepted(let booking): return "\(booking.name) \(booking.seats) \(booking.size?.rawValue ?? "any")"
-            case .declined: return "declined"
-            case .cancelled: return "cancelled"
-            }
+            let answer = try await context.elicit("Who comes?", as: Booking.self)
+            guard let booking = answer.content else { return answer.action == .decline ? "declined" : "cancelled" }
+            return "\(booking.name) \(booking.seats) \(booking.size?.rawValue ?? "any")"
         }
         return app
     }
@@ -143,7 +141,7 @@ private let legacy = "2025-11-25"
             let said = try await context.sample("how?", maxTokens: 1).text
             let schema: JSONValue = ["type": "object", "properties": ["n": ["type": "integer"]]]
             let given = try await context.elicit("n?", schema: schema).content?["n"]
-            return "\(said), \(given ?? .null), \(try await context.listRoots().count)"
+            return "\(said), \(given ?? .null), \(try await context.listRoots().roots.count)"
         }
         var options = ClientOptions(revision: "2025-11-25")
         options.policy = Policy()
@@ -187,9 +185,9 @@ private let legacy = "2025-11-25"
     @Test func pagesAreForThoseWhoCan() async throws {
         let app = Server("test", onError: { _, _ in })
         app.tool("login") { (_: NoArguments, context) in
-            let action = try await context.elicitURL("Log in", url: "https://example.com/login", elicitationID: "e1")
+            let answer = try await context.elicitURL("Log in", url: "https://example.com/login", elicitationID: "e1")
             try context.elicitationComplete("e1")
-            return action.rawValue
+            return answer.action.rawValue
         }
         app.tool("first") { (_: NoArguments, _) -> String in
             throw TricornError.urlElicitationRequired([
@@ -276,7 +274,7 @@ private let legacy = "2025-11-25"
         let heard = Event()
         let app = Server("test")
         app.onRootsChanged { context in
-            await heard.set(try await context.listRoots().map(\.uri).joined(separator: " "))
+            await heard.set(try await context.listRoots().roots.map(\.uri).joined(separator: " "))
         }
         try await withClient(of: app, options(roots: ["/a"])) { client in
             try client.setRoots(["/b", "/c"])
@@ -284,11 +282,38 @@ private let legacy = "2025-11-25"
         }
     }
 
+    @Test func rootsOfAFunctionAreSaidToHaveChanged() async throws {
+        let heard = Event()
+        let app = Server("test")
+        app.onRootsChanged { context in
+            await heard.set(try await context.listRoots().roots.map(\.uri).joined(separator: " "))
+        }
+        try await withClient(of: app, options(roots: .asked { _ in ["/asked"] })) { client in
+            try client.rootsChanged()
+            #expect(await heard.value() == "file:///asked")
+        }
+        try await withClient(of: app, options()) { client in
+            #expect(throws: TricornError.self) { try client.rootsChanged() }
+        }
+    }
+
+    @Test func usersAreSentToWebPagesOnly() {
+        let page = URLElicitation(url: "https://example.com", elicitationID: "1", message: "m")
+        #expect(TricornError.urlElicitationRequired([page]).code == -32042)
+        #expect(TricornError.urlElicitationRequired([]).kind == "misuse")
+        for url in ["javascript:alert(1)", "ftp://example.com/", "example.com", ""] {
+            let wrong = TricornError.urlElicitationRequired([
+                page, URLElicitation(url: url, elicitationID: "2", message: "m"),
+            ])
+            #expect(wrong.kind == "misuse" && wrong.message.contains("elicitations[1]: \"url\""), "\(wrong)")
+        }
+    }
+
     @Test func rootsAreListedAndChange() async throws {
         let changed = Event()
         let app = Server("test")
         app.tool("roots") { (_: NoArguments, context) in
-            try await context.listRoots().map { "\($0.uri) \($0.name ?? "-")" }.joined(separator: ", ")
+            try await context.listRoots().roots.map { "\($0.uri) \($0.name ?? "-")" }.joined(separator: ", ")
         }
         let given: Roots = ["/srv/my notes", Root(uri: "file:///srv", name: "srv"), .init(path: "/tmp", name: "t")]
         try await withClient(of: app, options(roots: given)) { client in

@@ -66,6 +66,15 @@ import Testing
         }
     }
 
+    @Test func refusesURLsOfOtherSchemes() async {
+        for text in ["htps://x/mcp", "ftp://x/mcp.json"] {
+            var refused = ""
+            do { _ = try await connect(text) } catch { refused = "\(error)" }
+            let scheme = String(text.prefix { $0 != ":" })
+            #expect(refused.contains("the scheme is \"\(scheme)\", expected http:// or https://"), "\(refused)")
+        }
+    }
+
     @Test func namesWhatCannotBeReached() async {
         await #expect(throws: TricornError.self) { try await connect("/nonexistent/program") }
         await #expect(throws: TricornError.self) { try await connect("http://127.0.0.1:9/mcp") }

@@ -7,8 +7,8 @@ private final class Held: Sendable {}
 
 /// What changes while it is served, and for whom; logging.
 @Suite struct DynamicTests {
-    private func options(_ heard: Locked<[String]>) -> ClientOptions {
-        var options = ClientOptions(revision: "2025-11-25")
+    private func options(_ heard: Locked<[String]>, _ revision: String = "2025-11-25") -> ClientOptions {
+        var options = ClientOptions(revision: revision)
         options.onListChanged = { kind in heard.with { $0.append(kind.rawValue) } }
         return options
     }
@@ -22,9 +22,9 @@ private final class Held: Sendable {}
         return app
     }
 
-    @Test func clientsHearWhatIsAddedAndRemoved() async throws {
+    @Test(arguments: eras) func clientsHearWhatIsAddedAndRemoved(revision: String) async throws {
         let app = server(), heard = Locked([String]())
-        try await withClient(of: app, options(heard)) { client in
+        try await withClient(of: app, options(heard, revision)) { client in
             app.tool("second") { "2" }
             #expect(await eventually { heard.with { $0.last } == "tool" })
             expect(try await client.callTool("second").text, "2")
@@ -45,6 +45,45 @@ private final class Held: Sendable {}
             // A name that is free again.
             app.prompt("second") { "3" }
             expect(try await client.getPrompt("second").messages.first?.text, "3")
+        }
+    }
+
+    @Test func whatCannotBeAddedWhileServingStopsNobodyLater() async throws {
+        let warnings = Locked([String]())
+        let app = Server("test", onWarning: { text in warnings.with { $0.append(text) } })
+        app.tool("x") { "1" }
+        try await withClient(of: app) { client in
+            app.tool("x") { "2" }
+            #expect(await eventually { warnings.with { $0.count } == 1 })
+            #expect(warnings.with { $0[0] }.hasPrefix("tool \"x\" is already registered"))
+            app.middleware(.rateLimit(perSecond: -1))
+            #expect(await eventually { warnings.with { $0.count } == 2 })
+            var refused = ""
+            do {
+                try app.add { offers in
+                    offers.tool("x") { "3" }
+                    offers.tool("y") { "y" }
+                }
+            } catch { refused = "\(error)" }
+            #expect(refused.contains("tool \"x\" is already registered"))
+            expect(try await client.callTool("x").text, "1")
+            expect(try await client.callTool("y").text, "y")
+        }
+        // Neither is anybody who comes later.
+        try await withClient(of: app) { client in
+            expect(try await client.listTools().map(\.name), ["x", "y"])
+        }
+        _ = try app.httpEndpoint()
+        expect(warnings.with { $0.count }, 2)
+        try app.add { $0.tool("x", replacing: true) { "4" } }
+    }
+
+    @Test func whatIsWrongBeforeServingIsThrownByIt() async throws {
+        let app = Server("test")
+        app.tool("x") { "1" }
+        app.tool("x") { "2" }
+        for _ in 0..<2 {
+            await #expect(throws: TricornError.self) { try await connect(to: app) }
         }
     }
 
@@ -80,8 +119,7 @@ private final class Held: Sendable {}
             app.tool("a", replacing: true) { "hidden" }
             expect(try await client.listTools().map(\.name), ["z"])
         }
-        app.tool("a") { "taken" }
-        await #expect(throws: TricornError.self) { try await withClient(of: app) { _ in } }
+        #expect(throws: TricornError.self) { try app.add { $0.tool("a") { "taken" } } }
     }
 
     @Test func whatASessionHasIsReplaced() async throws {
@@ -227,9 +265,9 @@ private final class Held: Sendable {}
         await other.close()
     }
 
-    @Test func aSourceTellsOfItsChanges() async throws {
+    @Test(arguments: eras) func aSourceTellsOfItsChanges(revision: String) async throws {
         let app = server(), heard = Locked([String]())
-        try await withClient(of: app, options(heard)) { client in
+        try await withClient(of: app, options(heard, revision)) { client in
             app.listChanged(.prompt)
             #expect(await eventually { heard.with { $0 } == ["prompt"] })
             try await client.ping()

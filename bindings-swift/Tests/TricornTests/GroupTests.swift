@@ -67,21 +67,28 @@ private struct NotToday: Error {}
         await group.close()
     }
 
-    @Test func eachServerIsHeardAndAnswered() async throws {
-        let app = Server("asks")
+    @Test(arguments: eras) func eachServerIsHeardAndAnswered(revision: String) async throws {
+        let app = Server("asks"), other = server("b")
         app.tool("ask") { (_: NoArguments, context) in try await context.sample("x", maxTokens: 1).text }
         let heard = Locked([String]())
-        var options = GroupOptions(client: ClientOptions(revision: "2025-11-25"))
+        var options = GroupOptions(client: ClientOptions(revision: revision))
         options.configure = { name, options in
             options.sampling = { _, _ in "answer for \(name)" }
             options.onListChanged = { kind in heard.with { $0.append("\(name) \(kind.rawValue)") } }
         }
-        let group = try await connectMany(to: ["a": app, "b": server("b")], options)
+        let group = try await connectMany(to: ["a": app, "b": other], options)
         #expect(try await group.callTool("ask").text == "answer for a")
         app.tool("more") { "more" }
         #expect(await eventually { heard.with { $0 } == ["a tool"] })
         #expect(try await group.callTool("more").text == "more")
+        let listening = try await #require(group.client("b")).listen(tools: true, uris: ["b://text"])
+        other.resourceUpdated("b://text")
+        for try await change in listening {
+            #expect(change.uri == "b://text")
+            break
+        }
         await group.close()
+        #expect(await eventually { app.metrics["listeners"] == 0 && other.metrics["listeners"] == 0 })
     }
 
     @Test func serversAndTargetsKeepTheirOrder() async throws {

@@ -12,6 +12,13 @@ import Testing
         try JSONWriter.encode(value).withBytes { String(decoding: $0, as: UTF8.self) }
     }
 
+    @Test func typesOfTheProtocolPrintAsJSON() {
+        #expect("\(PromptMessage.user("x"))" == #"{"role":"user","content":{"type":"text","text":"x"}}"#)
+        #expect("\(PromptMessage.user("x").role)" == "user")
+        #expect(String(describing: Types.RequestId.int(7)) == "7")
+        #expect("\([PromptMessage.user("x").role])" == "[user]")
+    }
+
     @Test func readsAndWritesEveryKindOfValue() throws {
         let text = #"{"a":[1,-2.5,1e3,true,false,null],"b":{"c":"d"},"e":{},"f":[]}"#
         let value = try JSONValue(parsing: text)

@@ -164,9 +164,10 @@ private struct Trouble: Error {}
     }
 
     @Test func whatIsNotWaitedForIsCancelled() async throws {
-        let ended = Event()
+        let running = Event(), ended = Event()
         let app = Server("test", onError: { _, _ in })
         app.tool("wait") { (_: NoArguments, _) in
+            await running.set()
             do { try await Task.sleep(for: .seconds(60)) } catch {
                 await ended.set("\(type(of: error))")
                 throw error
@@ -177,7 +178,7 @@ private struct Trouble: Error {}
             return try await withThrowingTaskGroup(of: JSONValue?.self) { group in
                 group.addTask { try await next(request, context) }
                 group.addTask {
-                    try await Task.sleep(for: .milliseconds(50))
+                    _ = await running.value()
                     return nil
                 }
                 defer { group.cancelAll() }

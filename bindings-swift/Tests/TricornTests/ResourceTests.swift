@@ -177,8 +177,12 @@ let eras = ["2025-11-25", "2026-07-28"]
             #expect(hooked.with { $0 } == ["text://hello true", "text://hello false"])
             await expectCode(7, containing: "not this one") { try await client.subscribe("fail://told") }
         }
-        try await withClient(of: app, ClientOptions(revision: "2026-07-28")) { client in
-            await #expect(throws: TricornError.self) { try await client.subscribe("text://hello") }
+        // By a stream of its own, which the client keeps.
+        options.revision = "2026-07-28"
+        try await withClient(of: app, options) { client in
+            try await client.subscribe("text://hello")
+            app.resourceUpdated("text://hello")
+            #expect(await eventually { heard.with { $0 } == ["text://hello", "text://hello"] })
         }
     }
 }

@@ -113,7 +113,8 @@ private let legacy = "2025-11-25"
                     _ = try await client.callToolTask("add", ["a": 1, "b": 2])
                     Issue.record("no error")
                 } catch let error as TricornError {
-                    #expect(error.kind == "unsupported" && error.message.contains("tasks.requests.tools.call"))
+                    let why = revision == legacy ? "tasks.requests.tools.call" : "io.modelcontextprotocol/tasks"
+                    #expect(error.kind == "unsupported" && error.message.contains(why), "\(error)")
                 }
                 await #expect(throws: TricornError.self) { try await client.listTasks() }
             }

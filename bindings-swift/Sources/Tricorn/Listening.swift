@@ -1,0 +1,193 @@
+internal import TricornCore
+
+/// A change at the server. There may be more kinds in the future, so have a `default` in a `switch`.
+public enum Change: Sendable, Hashable {
+    /// The list of tools has changed.
+    case toolsListChanged
+    /// The list of prompts has changed.
+    case promptsListChanged
+    /// The lists of resources and resource templates have changed.
+    case resourcesListChanged
+    /// The resource with this URI, or a part of the one that was asked for, has changed.
+    case resourceUpdated(uri: String)
+
+    /// Nil for one that this version knows nothing of.
+    init?(_ json: JSONValue) {
+        switch json["method"]?.stringValue {
+        case "notifications/tools/list_changed": self = .toolsListChanged
+        case "notifications/prompts/list_changed": self = .promptsListChanged
+        case "notifications/resources/list_changed": self = .resourcesListChanged
+        case "notifications/resources/updated": self = .resourceUpdated(uri: json["uri"]?.stringValue ?? "")
+        default: return nil
+        }
+    }
+
+    /// The URI of the resource that has changed.
+    public var uri: String? { if case .resourceUpdated(let uri) = self { uri } else { nil } }
+}
+
+/// The changes that a client listens to, in the order in which they came; see `Client.listen`. Of what is not taken, each
+/// is there once.
+///
+/// It is gone through once. It ends when the loop is left, when the task is cancelled (`CancellationError`), by `close`,
+/// and when nobody holds it any more: the server is told, and the client has no more of it.
+public final class Listening: AsyncSequence, Sendable {
+    /// What comes.
+    public typealias Element = Change
+
+    /// What the server tells of, which may be less than what was asked for: it leaves out resources that it does not know.
+    public let honoured: Honoured
+    private let listener: Listener
+    private let loop = Locked(Loops())
+
+    private struct Loops {
+        weak var current: Iterator.Loop?
+    }
+
+    /// What a server tells of, of all that was asked for.
+    public struct Honoured: Sendable, Hashable {
+        /// Changes of the list of tools.
+        public let tools: Bool
+        /// Changes of the list of prompts.
+        public let prompts: Bool
+        /// Changes of the lists of resources and resource templates.
+        public let resources: Bool
+        /// Changes of these resources.
+        public let uris: [String]
+
+        fileprivate init(_ filter: Types.SubscriptionFilter) {
+            tools = filter.toolsListChanged ?? false
+            prompts = filter.promptsListChanged ?? false
+            resources = filter.resourcesListChanged ?? false
+            uris = filter.resourceSubscriptions ?? []
+        }
+    }
+
+    fileprivate init(_ listener: Listener, honoured: Honoured) {
+        self.listener = listener
+        self.honoured = honoured
+    }
+
+    deinit { listener.end() }
+
+    /// No longer listens. A loop that waits for a change ends.
+    public func close() { listener.end() }
+
+    /// Goes through the changes. When it is let go the listening ends; several at once take the changes in turns.
+    public func makeAsyncIterator() -> Iterator {
+        Iterator(
+            loop: loop.with {
+                if let current = $0.current { return current }
+                let new = Iterator.Loop(self)
+                $0.current = new
+                return new
+            })
+    }
+
+    /// Goes through the changes.
+    public struct Iterator: AsyncIteratorProtocol {
+        fileprivate final class Loop: Sendable {
+            let listening: Listening
+
+            init(_ listening: Listening) { self.listening = listening }
+
+            deinit { listening.close() }
+        }
+
+        fileprivate let loop: Loop
+
+        /// The next change; nil after the server has ended the listening in order, and after `close`. When it broke off, the
+        /// client listens again, and since something may have been missed, everything that is listened to is said to have
+        /// changed, once.
+        ///
+        /// Throws `TricornError.closed` when the connection ends, and why it could not be listened again; after that, none
+        /// come.
+        public func next() async throws -> Change? { try await loop.listening.listener.next() }
+    }
+}
+
+/// Somebody who listens, as the core knows it. The client lives as long as somebody does.
+private final class Listener: Sendable {
+    let client: Client
+    let number = Host.shared.operation()
+    private let isOver = Locked(false)
+
+    init(_ client: Client) { self.client = client }
+
+    /// False when it had ended before.
+    @discardableResult
+    func end() -> Bool {
+        let ends = isOver.with { isOver in
+            defer { isOver = true }
+            return !isOver
+        }
+        if ends { try? client.core.endListening(listener: number) }
+        return ends
+    }
+
+    func next() async throws -> Change? {
+        while !isOver.with({ $0 }) {
+            let json: JSONValue
+            do {
+                let payload = try await Client.noting {
+                    try await Host.shared.perform { op in try client.core.nextChange(op: op, listener: number) }
+                }
+                json = JSONValue(try JSONText(payload), 0)
+            } catch {
+                // Closed meanwhile, it has no more to say.
+                guard end() else { return nil }
+                throw error
+            }
+            if json.isNull { end() } else if let change = Change(json) { return change }
+        }
+        return nil
+    }
+}
+
+extension Client {
+    /// Listens to changes at the server, in every revision: by a stream of its own (2026-07-28), in older ones by
+    /// subscriptions and what the server tells unasked.
+    ///
+    /// ```swift
+    /// for try await change in try await client.listen(tools: true, uris: ["note://one"]) {
+    ///     switch change {
+    ///     case .toolsListChanged: tools = try await client.listTools()
+    ///     case .resourceUpdated(let uri): print(try await client.readResource(uri).text)
+    ///     default: break
+    ///     }
+    /// }
+    /// ```
+    /// When it returns the server tells of changes; `Listening.honoured` says of which. A client may listen 1,000 times at
+    /// once.
+    ///
+    /// - Parameters:
+    ///   - tools: changes of the list of tools.
+    ///   - prompts: changes of the list of prompts.
+    ///   - resources: changes of the lists of resources and resource templates.
+    ///   - uris: changes of the resources with these URIs, and of what is a part of them.
+    ///
+    /// Throws `TricornError.unsupported`, naming what the server does not declare to tell of, and `TricornError.misuse` when
+    /// nothing is asked for; nothing was sent then. `TricornError.rpc` when the server refuses, such as more streams than
+    /// its `maxListeners`.
+    public func listen(
+        tools: Bool = false, prompts: Bool = false, resources: Bool = false, uris: [String] = []
+    ) async throws -> Listening {
+        let filter = Types.SubscriptionFilter(
+            promptsListChanged: prompts ? true : nil, resourceSubscriptions: uris.isEmpty ? nil : uris,
+            resourcesListChanged: resources ? true : nil, toolsListChanged: tools ? true : nil)
+        let listener = Listener(self)
+        do {
+            let payload = try await Self.noting {
+                try await Host.shared.perform { op in
+                    try core.listen(op: op, listener: listener.number, filter: filter.json.description)
+                }
+            }
+            let honoured = Types.SubscriptionFilter(checked: JSONValue(try JSONText(payload), 0))
+            return Listening(listener, honoured: .init(honoured))
+        } catch {
+            // It may have been there already.
+            listener.end()
+            throw error
+        }
+    }
+}
