@@ -53,6 +53,19 @@ const scenarios = {
     if (!tool) throw new Error("json_schema_2020_12_tool is not listed");
     await client.callTool("json_schema_echo", { schema: tool.inputSchema });
   },
+
+  async "sep-2322-client-request-state"(client) {
+    for (const name of ["echo_state", "unrelated", "no_state", "no_result_type"]) {
+      await client.callTool(`test_mrtr_${name}`);
+    }
+  },
+};
+
+/** What the user says to every form. */
+const answers = {
+  // As it is: with its defaults.
+  "elicitation-sep1034-client-defaults": {},
+  "sep-2322-client-request-state": { confirmed: true },
 };
 
 const run = scenarios[scenario];
@@ -66,8 +79,7 @@ const capabilities = scenario === "request-metadata" ? { roots: {}, sampling: {}
 const client = await connect(url, {
   revision,
   capabilities,
-  // The user who takes every form as it is: with its defaults.
-  ...(scenario === "elicitation-sep1034-client-defaults" && { elicitation: () => ({}) }),
+  ...(answers[scenario] && { elicitation: () => answers[scenario] }),
 });
 try {
   await run(client);

@@ -69,8 +69,15 @@ async def elicitation_defaults(client: AsyncClient) -> None:
     await client.call_tool("test_client_elicitation_defaults")
 
 
-def accept_defaults(_message: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """A user who leaves the form as it is."""
+async def rounds(client: AsyncClient) -> None:
+    for name in ("echo_state", "unrelated", "no_state", "no_result_type"):
+        await client.call_tool(f"test_mrtr_{name}")
+
+
+def fill_in(_message: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """A user who confirms what is to be confirmed, and else leaves the form as it is."""
+    if SCENARIO == "sep-2322-client-request-state":
+        return {"confirmed": True}
     properties: dict[str, dict[str, Any]] = schema["properties"]
     return {name: field["default"] for name, field in properties.items() if "default" in field}
 
@@ -97,6 +104,7 @@ SCENARIOS = {
     "json-schema-ref-no-deref": only_list,
     "sse-retry": reconnect,
     "elicitation-sep1034-client-defaults": elicitation_defaults,
+    "sep-2322-client-request-state": rounds,
 }
 
 
@@ -105,7 +113,7 @@ async def main(url: str) -> None:
     if run is None:
         sys.exit(f"scenario {SCENARIO!r} is not supported yet")
     capabilities: dict[str, Any] = EVERYTHING if SCENARIO == "request-metadata" else {}
-    async with connect(url, revision=REVISION, capabilities=capabilities, elicitation=accept_defaults) as client:
+    async with connect(url, revision=REVISION, capabilities=capabilities, elicitation=fill_in) as client:
         await run(client)
 
 

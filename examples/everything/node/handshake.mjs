@@ -40,10 +40,15 @@ const enums = {
 
 const asked = ({ action, content }) => `User response: action=${action}, content=${JSON.stringify(content ?? {})}`;
 
-export function addResources(app) {
+export function addResources(app, cached) {
   app.resource(
     "test://static-text",
-    { name: "static-text", description: "A text", mimeType: "text/plain" },
+    {
+      name: "static-text",
+      description: "A text",
+      mimeType: "text/plain",
+      cache: cached ? { ttl: 5000, scope: "public" } : undefined,
+    },
     "This is the content of the static text resource.",
   );
   app.resource(
@@ -109,6 +114,10 @@ export function addQuestions(app) {
     "test_elicitation",
     { description: "Ask the user", input: z.object({ message: z.string() }) },
     async ({ message }, ctx) => asked(await ctx.elicit(message, person)),
+  );
+
+  app.tool("test_streaming_elicitation", { description: "Ask the user while a stream is open" }, async (_, ctx) =>
+    asked(await ctx.elicit("Please fill in", person)),
   );
 
   app.tool("test_reconnection", { description: "End the stream before the answer" }, async (_, ctx) => {

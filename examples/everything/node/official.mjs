@@ -95,4 +95,9 @@ export function addOfficialTools(app) {
     app.removeTool("test_dynamic_tool");
     return "The tool list has changed";
   });
+  app.tool("test_trigger_prompt_change", { description: "Adds a prompt and removes it" }, () => {
+    app.prompt("test_dynamic_prompt", { description: "Here for a moment" }, () => "here");
+    app.removePrompt("test_dynamic_prompt");
+    return "The list of prompts has changed";
+  });
 }

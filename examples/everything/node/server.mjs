@@ -1,14 +1,27 @@
 // The fixture server of the contract suite: `run --stdio | --http HOST:PORT`.
 import { Server } from "tricorn";
+import { addByHand } from "./by-hand.mjs";
 import { addContractTools } from "./contract.mjs";
 import { addPrompts, addQuestions, addResources } from "./handshake.mjs";
 import { addOfficialTools } from "./official.mjs";
+import { addStraightQuestions } from "./questions.mjs";
+import { addTasks } from "./tasks.mjs";
 
 const setting = (name) => (process.env[name] ? Number(process.env[name]) : undefined);
 /** Only the settings that are set: the others keep their defaults. */
 const given = (options) => Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 
+const key = process.env.EVERYTHING_REQUEST_STATE_KEY;
 const taskTtl = setting("EVERYTHING_TASKS");
+const cacheSettings = process.env.EVERYTHING_CACHE;
+/** The setting has seconds, as the options of most languages. */
+const inMilliseconds = (hints) =>
+  Object.fromEntries(
+    Object.entries(hints).map(([name, value]) => [
+      name.replace(/_([a-z])/g, (_, letter) => letter.toUpperCase()),
+      typeof value === "number" ? value * 1000 : typeof value === "object" ? inMilliseconds(value) : value,
+    ]),
+  );
 const app = new Server("everything", {
   version: "1.0.0",
   title: "Everything",
@@ -19,14 +32,20 @@ const app = new Server("everything", {
   ...given({
     pageSize: setting("EVERYTHING_PAGE_SIZE"),
     maxInFlight: setting("EVERYTHING_MAX_IN_FLIGHT"),
+    revision: process.env.EVERYTHING_REVISION || undefined,
+    requestStateKeys: key ? [key] : undefined,
     tasks: taskTtl && { maxTaskTtl: taskTtl * 1000 },
+    cache: cacheSettings && inMilliseconds(JSON.parse(cacheSettings)),
   }),
 });
 
+if (taskTtl) addTasks(app);
 addOfficialTools(app);
-addResources(app);
+addResources(app, cacheSettings !== undefined);
 addPrompts(app);
 addQuestions(app);
+addByHand(app);
+addStraightQuestions(app);
 addContractTools(app, taskTtl ? "optional" : undefined);
 
 const at = process.argv.indexOf("--http");

@@ -5,7 +5,18 @@ import json
 from base64 import b64decode
 from typing import Any
 
-from tricorn import Content, Context, Elicited, EmbeddedResource, Image, Message, ResourceContents, Server, Text, user
+from tricorn import (
+    Content,
+    Context,
+    Elicited,
+    EmbeddedResource,
+    Image,
+    Message,
+    ResourceContents,
+    Server,
+    Text,
+    user,
+)
 
 PNG = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==")
 
@@ -38,16 +49,18 @@ ENUMS: dict[str, Any] = {
 }
 
 
-def add_features(app: Server) -> None:
-    """Everything of this file."""
-    resources(app)
+def add_features(app: Server, cached: bool) -> None:
+    """Everything of this file; `cached`: one resource says how long it keeps."""
+    resources(app, {"cache": {"ttl": 5, "scope": "public"}} if cached else {})
     prompts(app)
     questions(app)
 
 
-def resources(app: Server) -> None:
+def resources(app: Server, own: dict[str, Any]) -> None:
     static = "This is the content of the static text resource."
-    app.add_resource("test://static-text", static, name="static-text", mime_type="text/plain", description="A text")
+    app.add_resource(
+        "test://static-text", static, name="static-text", mime_type="text/plain", description="A text", **own
+    )
     app.add_resource("test://static-binary", PNG, name="static-binary", mime_type="image/png", description="An image")
 
     async def watched() -> str:

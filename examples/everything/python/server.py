@@ -1,11 +1,15 @@
 """The fixture server: what the official conformance suite asks for, then the tools of tests/cases/FIXTURES.md."""
 
 import asyncio
+import json
 import os
 from base64 import b64decode
 from typing import Any
 
+from by_hand import add_by_hand
 from handshake import PNG, add_features
+from questions import add_questions
+from tasks import add_tasks
 
 from tricorn import (
     Annotations,
@@ -31,10 +35,16 @@ def setting(name: str) -> dict[str, Any]:
 
 
 options: dict[str, Any] = {**setting("page_size"), **setting("max_in_flight")}
+if "EVERYTHING_CACHE" in os.environ:
+    options["cache"] = json.loads(os.environ["EVERYTHING_CACHE"])
 of_slow: dict[str, Any] = {}
 if "EVERYTHING_TASKS" in os.environ:
     options["tasks"] = {"max_task_ttl": setting("tasks")["tasks"]}
     of_slow["task_support"] = "optional"
+if revision := os.environ.get("EVERYTHING_REVISION"):
+    options["revision"] = revision
+if key := os.environ.get("EVERYTHING_REQUEST_STATE_KEY"):
+    options["request_state_keys"] = [key]
 app = Server(
     "everything",
     "1.0.0",
@@ -158,6 +168,13 @@ async def test_missing_capability(ctx: Context) -> str:
 
 
 @app.tool
+async def test_streaming_elicitation(ctx: Context) -> str:
+    """Ask the user, in a revision that has no requests of servers."""
+    answer = await ctx.elicit("What is your name?", {"type": "object", "properties": {"name": {"type": "string"}}})
+    return f"{answer.action} {answer.content}"
+
+
+@app.tool
 async def test_logging_tool(ctx: Context) -> str:
     """Log one message, which is only delivered when the client asked for it."""
     ctx.log("info", "This is a log message")
@@ -177,9 +194,27 @@ async def test_trigger_tool_change() -> str:
     return "The list of tools has changed"
 
 
-add_features(app)
+@app.tool
+async def test_trigger_prompt_change() -> str:
+    """Add a prompt and remove it again."""
+
+    async def short_lived() -> str:
+        """Exist for a moment."""
+        return "still here"
+
+    app.add_prompt(short_lived)
+    app.remove_prompt("short_lived")
+    return "The list of prompts has changed"
+
+
+add_features(app, "cache" in options)
+add_by_hand(app)
 
 # -- our own
+
+add_questions(app)
+if "tasks" in options:
+    add_tasks(app)
 
 
 @app.tool

@@ -19,7 +19,7 @@ app.tool("book", { description: "Book a table" }, async (_, ctx) => {
 });
 
 app.tool("sign_in", { description: "Sign in at a page that the client does not see" }, async (_, ctx) => {
-  const action = await ctx.elicitUrl("Please sign in", "https://example.com/login?id=7", "7");
+  const { action } = await ctx.elicitUrl("Please sign in", "https://example.com/login?id=7", "7");
   // As a rule later, when the page says so.
   ctx.elicitationComplete("7");
   return action;

@@ -53,6 +53,6 @@ try {
 }
 await client.close();
 
-const modern = await connect(app, { revision: "2026-07-28" });
+const modern = await connect(app, { revision: "2026-07-28", tasks: true });
 console.log("2026-07-28:", (await modern.callTool("cater")).text);
 await modern.close();

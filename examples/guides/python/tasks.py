@@ -56,7 +56,7 @@ async def main() -> None:
         except UnsupportedError:
             print("price: not as a task")
 
-    async with connect(app, revision="2026-07-28") as client:
+    async with connect(app, revision="2026-07-28", tasks=True) as client:
         print("2026-07-28:", (await client.call_tool("cater")).text)
 
 

@@ -51,17 +51,22 @@ async fn play(scenario: &str, client: &Client) -> tricorn::Result<()> {
         "sse-retry" => {
             client.call_tool("test_reconnection", json!({})).await?;
         }
+        "sep-2322-client-request-state" => {
+            for name in ["echo_state", "unrelated", "no_state", "no_result_type"] {
+                client.call_tool(&format!("test_mrtr_{name}"), json!({})).await?;
+            }
+        }
         other => return Err(Error::misuse(format!("scenario {other:?} is not played yet"))),
     }
     Ok(())
 }
 
-/// Accepts every form as it stands: the defaults are filled in on the way.
-struct Accepts;
+/// Accepts every form with this: defaults are filled in on the way.
+struct Accepts(Value);
 
 impl tricorn::Handler for Accepts {
     fn call(&self, _: Context, _: tricorn::jsonrpc::RawJson, reply: tricorn::Reply) {
-        reply.result(tricorn::jsonrpc::RawJson::from_value(&json!({"action": "accept", "content": {}})));
+        reply.result(tricorn::jsonrpc::RawJson::from_value(&json!({"action": "accept", "content": self.0})));
     }
 }
 
@@ -78,7 +83,9 @@ async fn main() -> tricorn::Result<()> {
     options.revision = std::env::var("MCP_CONFORMANCE_PROTOCOL_VERSION").ok().filter(|v| !v.is_empty());
     let mut handlers = Handlers::new();
     if scenario.starts_with("elicitation") {
-        handlers = handlers.elicitation(std::sync::Arc::new(Accepts));
+        handlers = handlers.elicitation(std::sync::Arc::new(Accepts(json!({}))));
+    } else if scenario.starts_with("sep-2322") {
+        handlers = handlers.elicitation(std::sync::Arc::new(Accepts(json!({"confirmed": true}))));
     }
     let client = Client::connect_with(&url.parse()?, &options, &handlers).await?;
     let outcome = play(&scenario, &client).await;

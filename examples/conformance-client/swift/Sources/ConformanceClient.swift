@@ -48,6 +48,11 @@ let scenarios: [String: Scenario] = [
         }
         _ = try await client.callTool("json_schema_echo", ["schema": tool.inputSchema])
     },
+    "sep-2322-client-request-state": { client in
+        for tool in ["echo_state", "unrelated", "no_state", "no_result_type"] {
+            _ = try await client.callTool("test_mrtr_\(tool)")
+        }
+    },
 ]
 
 @main struct ConformanceClient {
@@ -66,6 +71,9 @@ let scenarios: [String: Scenario] = [
         if scenario.hasPrefix("elicitation-") {
             // What the user says nothing of has its default.
             options.elicitation = { _, _ in .accept([:]) }
+        }
+        if scenario == "sep-2322-client-request-state" {
+            options.elicitation = { _, _ in .accept(["confirmed": true]) }
         }
         let client = try await connect(url, options)
         do {

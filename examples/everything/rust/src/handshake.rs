@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tricorn::Server;
-use tricorn::model::ReadResourceResult;
+use tricorn::model::{CacheHints, CacheScope, ReadResourceResult};
 use tricorn::prelude::*;
 use tricorn::server::{CreateMessageRequestParams, Parameters};
 
@@ -15,12 +15,14 @@ fn png() -> ResourceContents {
     ResourceContents::blob([]).with("blob", PNG.into())
 }
 
-pub(crate) fn resources(app: Server) -> Server {
+pub(crate) fn resources(app: Server, cached: bool) -> Server {
     #[derive(Deserialize, JsonSchema)]
     struct Variables {
         id: String,
     }
     let text = Resource::new("test://static-text", "static-text").mime_type("text/plain").description("A text");
+    let own = CacheHints::new().ttl(Duration::from_secs(5)).scope(CacheScope::Public);
+    let text = if cached { text.cache(own) } else { text };
     let binary = Resource::new("test://static-binary", "static-binary").mime_type("image/png").description("An image");
     let watched = Resource::new("test://watched-resource", "watched-resource").mime_type("text/plain");
     let several = Resource::new("test://several", "several").description("Two texts at once");

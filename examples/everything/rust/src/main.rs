@@ -1,9 +1,12 @@
 //! The fixture server: the official conformance suite's tools, then those of tests/cases/FIXTURES.md.
 //! `run --stdio | --http [HOST:PORT]`
 
+mod by_hand;
 mod handshake;
 mod official;
 mod own;
+mod questions;
+mod tasks;
 
 use serde_json::json;
 use tricorn::prelude::*;
@@ -29,11 +32,22 @@ fn server() -> tricorn::Result<Server> {
     if let Some(requests) = setting("MAX_IN_FLIGHT") {
         app = app.max_in_flight(requests);
     }
+    if let Some(cache) = setting::<serde_json::Value>("CACHE") {
+        let cache = serde_json::from_value(cache).map_err(|e| Error::misuse(format!("EVERYTHING_CACHE: {e}")))?;
+        app = app.cache(cache);
+    }
     if let Some(seconds) = setting("TASKS") {
-        app = app.tasks(TaskOptions::new().max_task_ttl(seconds));
+        app = tasks::tools(app.tasks(TaskOptions::new().max_task_ttl(seconds)));
+    }
+    if let Some(revision) = setting::<String>("REVISION") {
+        app = app.revision(revision);
+    }
+    if let Some(key) = setting::<String>("REQUEST_STATE_KEY") {
+        app = app.request_state_keys([key]);
     }
     let app = official::tools(app.clone(), &app)?;
-    let app = handshake::questions(handshake::prompts(handshake::resources(app)));
+    let app = questions::tools(by_hand::tools(app));
+    let app = handshake::questions(handshake::prompts(handshake::resources(app, setting::<String>("CACHE").is_some())));
     own::tools(app.clone(), &app, setting::<f64>("TASKS").is_some())
 }
 

@@ -48,7 +48,7 @@ fn schema_2020_12() -> Value {
 }
 
 pub(crate) fn tools(app: Server, shared: &Server) -> tricorn::Result<Server> {
-    let changing = shared.clone();
+    let (changing, prompting) = (shared.clone(), shared.clone());
     let region = json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}});
     Ok(app
         .tool("test_simple_text", "Return one text", |_: Nothing| async {
@@ -105,6 +105,14 @@ pub(crate) fn tools(app: Server, shared: &Server) -> tricorn::Result<Server> {
             Ok("The client can sample".to_owned())
         })
         .tool(
+            "test_streaming_elicitation",
+            "Ask the user, in a revision that has no requests of servers",
+            |_: Nothing, ctx: Context| async move {
+                let form = serde_json::json!({"type": "object", "properties": {"name": {"type": "string"}}});
+                Ok(format!("{:?}", ctx.elicit("What is your name?", &form).await?.content))
+            },
+        )
+        .tool(
             "test_logging_tool",
             "Log one message, which is only delivered when the client asked for it",
             |_: Nothing, ctx: Context| async move {
@@ -124,6 +132,21 @@ pub(crate) fn tools(app: Server, shared: &Server) -> tricorn::Result<Server> {
                 app.add_tool(Tool::new("short_lived", "Exist for a moment"), std::sync::Arc::new(ShortLived))?;
                 app.remove_tool("short_lived");
                 Ok("The list of tools has changed".to_owned())
+            }
+        })
+        .tool("test_trigger_prompt_change", "Add a prompt and remove it again", move |_: Nothing| {
+            let app = prompting.clone();
+            async move {
+                struct ShortLived;
+                impl tricorn::Handler for ShortLived {
+                    fn call(&self, _: Context, _: tricorn::jsonrpc::RawJson, reply: tricorn::Reply) {
+                        reply.text("still here");
+                    }
+                }
+                let prompt = Prompt::new("short_lived");
+                app.add_prompt(prompt, tricorn::server::Parameters::default(), std::sync::Arc::new(ShortLived))?;
+                app.remove(tricorn::server::Kind::Prompt, "short_lived");
+                Ok("The list of prompts has changed".to_owned())
             }
         }))
 }

@@ -202,7 +202,7 @@ pub(crate) fn tools(app: Server, shared: &Server, tasks: bool) -> tricorn::Resul
             }
         })
         .tool("roots", "Return the URIs of the client's roots", |_: Nothing, ctx: Context| async move {
-            let roots = ctx.list_roots().await?;
+            let roots = ctx.list_roots().await?.roots;
             Ok(roots.iter().map(|root| root.uri.as_str()).collect::<Vec<_>>().join(" "))
         })
         .tool("test_metrics", "Return the server's gauges", move |_: Nothing| {

@@ -161,7 +161,7 @@ func addContractTools(to app: Server) {
         return "touched \(input.uri)"
     }
     app.tool("roots", "The URIs of the client's roots") { (_: NoArguments, context) in
-        try await context.listRoots().map(\.uri).joined(separator: " ")
+        try await context.listRoots().roots.map(\.uri).joined(separator: " ")
     }
     app.tool("test_metrics", "Gauges of this server") { [weak app] () -> JSONValue in
         ["server": app?.metrics ?? [:], "slow": await counts.json]

@@ -18,13 +18,17 @@ import Foundation
                     "theme": "light",
                 ]
             ],
-            instructions: "Call any tool.", pageSize: setting("EVERYTHING_PAGE_SIZE"),
-            maxInFlight: setting("EVERYTHING_MAX_IN_FLIGHT"),
-            tasks: setting("EVERYTHING_TASKS").map { TaskOptions(maxTaskTTL: .seconds($0)) })
+            instructions: "Call any tool.", revision: text("EVERYTHING_REVISION"),
+            pageSize: setting("EVERYTHING_PAGE_SIZE"), maxInFlight: setting("EVERYTHING_MAX_IN_FLIGHT"),
+            tasks: setting("EVERYTHING_TASKS").map { TaskOptions(maxTaskTTL: .seconds($0)) },
+            requestStateKeys: text("EVERYTHING_REQUEST_STATE_KEY").map { [$0] } ?? [], cache: try cache())
+        if text("EVERYTHING_TASKS") != nil { addTaskTools(to: app) }
         addOfficialTools(to: app)
-        addResources(to: app)
+        addResources(to: app, cached: text("EVERYTHING_CACHE") != nil)
         addPrompts(to: app)
         addQuestions(to: app)
+        addQuestionsByHand(to: app)
+        addQuestionsInARow(to: app)
         addContractTools(to: app)
 
         let arguments = CommandLine.arguments
@@ -37,6 +41,22 @@ import Foundation
         options.sse = text("EVERYTHING_SSE").map { _ in true }
         options.sseRetry = text("EVERYTHING_SSE_RETRY").flatMap(Double.init).map { .seconds($0) }
         try await app.run(.http(options))
+    }
+
+    /// The option `cache` as JSON, its times in seconds.
+    static func cache() throws -> ServerCache? {
+        guard let json = try text("EVERYTHING_CACHE").map({ try JSONValue(parsing: $0) }) else { return nil }
+        func hints(_ json: JSONValue) -> CacheHints {
+            CacheHints(
+                ttl: json["ttl"]?.doubleValue.map { .seconds($0) },
+                scope: json["scope"]?.stringValue.map { CacheScope(rawValue: $0) })
+        }
+        var cache = ServerCache(
+            discover: json["discover"].map(hints), tools: json["tools"].map(hints), prompts: json["prompts"].map(hints),
+            resources: json["resources"].map(hints), resourceTemplates: json["resource_templates"].map(hints),
+            read: json["read"].map(hints))
+        cache.general = hints(json)
+        return cache
     }
 
     static func text(_ name: String) -> String? { ProcessInfo.processInfo.environment[name] }

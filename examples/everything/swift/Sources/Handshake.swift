@@ -12,9 +12,11 @@ private struct ItemData: Codable {
     var data: String
 }
 
-func addResources(to app: Server) {
+/// - Parameter cached: one resource says how long it keeps.
+func addResources(to app: Server, cached: Bool) {
     app.resource(
         "test://static-text", "A text", name: "static-text", mimeType: "text/plain",
+        cache: cached ? CacheHints(ttl: .seconds(5), scope: .public) : nil,
         value: "This is the content of the static text resource.")
     app.resource("test://static-binary", "An image", name: "static-binary", mimeType: "image/png", value: png)
     app.resource("test://watched-resource", name: "watched-resource", mimeType: "text/plain") {

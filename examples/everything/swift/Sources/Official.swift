@@ -75,6 +75,13 @@ func addOfficialTools(to app: Server) {
         try context.require("sampling")
         return "The client can sample"
     }
+    app.tool(
+        "test_streaming_elicitation", "Asks the user, also in a revision whose servers send no requests"
+    ) { (_: NoArguments, context) in
+        struct Name: Codable { var name: String? }
+        let answer = try await context.elicit("What is your name?", as: Name.self)
+        return "\(answer.action.rawValue) \(answer.content?.name ?? "")"
+    }
     app.tool("test_logging_tool", "Tries to log") { (_: NoArguments, context) in
         context.log(.info, "A message for those who asked for it")
         return "Tried to log"
@@ -83,5 +90,10 @@ func addOfficialTools(to app: Server) {
         app?.tool("test_dynamic_tool", "Here for a moment") { "here" }
         app?.removeTool("test_dynamic_tool")
         return "The tool list has changed"
+    }
+    app.tool("test_trigger_prompt_change", "Adds a prompt and removes it") { [weak app] in
+        app?.prompt("test_dynamic_prompt", "Here for a moment") { "here" }
+        app?.removePrompt("test_dynamic_prompt")
+        return "The list of prompts has changed"
     }
 }

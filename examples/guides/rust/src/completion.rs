@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
+use tricorn::model::{CompleteResult, Completion};
 use tricorn::prelude::*;
 use tricorn::server::{Kind, Parameters};
 
@@ -110,13 +111,13 @@ pub(crate) async fn main() -> tricorn::Result<()> {
         println!("city \"p\" in {country}: {}", joined(&found));
     }
     let found = client.complete(Kind::Prompt, "count", "number", "1", None).await?;
-    let values = found["values"].as_array().map_or(0, Vec::len);
-    println!("number \"1\": {values} of {}, more: {}", found["total"], found["hasMore"]);
+    let Completion { values, total, has_more, .. } = found.completion;
+    let (total, more) = (total.unwrap_or_default(), has_more.unwrap_or_default());
+    println!("number \"1\": {} of {total}, more: {more}", values.len());
     client.close().await;
     Ok(())
 }
 
-fn joined(found: &Map<String, Value>) -> String {
-    let values = found["values"].as_array().into_iter().flatten();
-    values.filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
+fn joined(found: &CompleteResult) -> String {
+    found.completion.values.join(", ")
 }

@@ -90,7 +90,7 @@ pub(crate) async fn main() -> tricorn::Result<()> {
     // What is registered nowhere comes from a source, such as a database.
     let rows = |Wanted { uri }: Wanted| async move { Ok(format!("row {}", uri.trim_start_matches("row://"))) };
     app.set_source(Kind::Resource, None, Some(rows.into_handler()));
-    println!("from a source: {}", client.read_resource("row://7").await?[0]["text"].as_str().unwrap_or_default());
+    println!("from a source: {}", client.read_resource("row://7").await?.text());
 
     client.close().await;
     other.close().await;

@@ -40,9 +40,9 @@ fn server() -> Server {
             Ok(format!("{} for {}, {}", booking.seats, booking.name, format!("{:?}", booking.meal).to_lowercase()))
         })
         .tool("sign_in", "Sign in at a page that the client does not see", |_: Nothing, ctx: Context| async move {
-            let action = ctx.elicit_url("Please sign in", "https://example.com/login?id=7", "7").await?;
+            let answer = ctx.elicit_url("Please sign in", "https://example.com/login?id=7", "7").await?;
             ctx.elicitation_complete("7")?; // as a rule later, when the page says so
-            Ok(if action == ElicitAction::Accept { "accept" } else { "not accepted" })
+            Ok(if answer.action == ElicitAction::Accept { "accept" } else { "not accepted" })
         })
         .tool("pay", "Needs a visit before it can even begin", || async {
             let page = json!({"mode": "url", "message": "Please pay", "url": "https://example.com/pay",

@@ -10,6 +10,7 @@ mod http_sse;
 mod json_schema;
 mod lifespan;
 mod log_messages;
+mod log_routing;
 mod many_servers;
 mod middleware;
 mod pagination;
@@ -37,6 +38,7 @@ fn main() -> tricorn::Result<()> {
         Some("json-schema") => json_schema::main(),
         Some("lifespan") => lifespan::main(),
         Some("log-messages") => log_messages::main(),
+        Some("log-routing") => log_routing::main(),
         Some("many-servers") => many_servers::main(),
         Some("middleware") => middleware::main(),
         Some("pagination") => pagination::main(),

@@ -62,7 +62,7 @@ pub(crate) async fn main() -> tricorn::Result<()> {
     find(&group, "maps_find").await?;
     find(&group, "files_find").await?;
     println!("zoom: {}", group.call_tool("zoom", json!({})).await?.text());
-    println!("file:///Rome.txt: {}", text(&group.read_resource("file:///Rome.txt").await?[0], "text"));
+    println!("file:///Rome.txt: {}", group.read_resource("file:///Rome.txt").await?.text());
     if let Err(error) = group.call_tool("zooom", json!({})).await {
         println!("zooom: {}", kind(&error));
     }

@@ -21,7 +21,7 @@ pub(crate) async fn main() -> tricorn::Result<()> {
 
     let mut cursor = None;
     loop {
-        let page = client.page(Kind::Resource, cursor.as_deref(), &options).await?;
+        let page = client.list_resources_page(cursor.as_deref()).await?;
         println!("page: {}", names(&page.entries).join(", "));
         cursor = page.next_cursor;
         if cursor.is_none() {
@@ -42,7 +42,7 @@ pub(crate) async fn main() -> tricorn::Result<()> {
 
     println!("all: {}", client.list_resources().await?.len());
 
-    if let Err(error) = client.page(Kind::Resource, Some("nonsense"), &options).await {
+    if let Err(error) = client.list_resources_page(Some("nonsense")).await {
         println!("bad cursor: error {}", error.code().unwrap_or_default());
     }
     client.close().await;

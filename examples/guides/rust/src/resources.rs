@@ -73,11 +73,12 @@ pub(crate) async fn main() -> tricorn::Result<()> {
         println!("{}", text(&template["uriTemplate"]));
     }
 
-    println!("notes://today: {}", text(&client.read_resource("notes://today").await?[0]["text"]));
+    println!("notes://today: {}", client.read_resource("notes://today").await?.text());
     // Bytes come as base64: four characters for three bytes, less the padding.
-    let blob = text(&client.read_resource("logo://dot").await?[0]["blob"]).trim_end_matches('=').len() * 3 / 4;
+    let logo = client.read_resource("logo://dot").await?;
+    let blob = logo.contents[0].as_blob().unwrap_or_default().trim_end_matches('=').len() * 3 / 4;
     println!("logo://dot: {blob} bytes");
-    println!("notes://2026/11: {}", text(&client.read_resource("notes://2026/11").await?[0]["text"]));
+    println!("notes://2026/11: {}", client.read_resource("notes://2026/11").await?.text());
     for uri in ["notes://2026/May", "notes://1999/1"] {
         if let Err(error) = client.read_resource(uri).await {
             println!("{uri}: error {}, {}", error.code().unwrap_or_default(), error.message());
@@ -88,7 +89,7 @@ pub(crate) async fn main() -> tricorn::Result<()> {
     *notes.lock().unwrap_or_else(PoisonError::into_inner) = "Buy milk and bread.";
     app.resource_updated("notes://today");
     println!("changed: {}", told.recv().await.unwrap_or_default());
-    println!("notes://today: {}", text(&client.read_resource("notes://today").await?[0]["text"]));
+    println!("notes://today: {}", client.read_resource("notes://today").await?.text());
 
     client.unsubscribe("notes://today").await?;
     app.resource_updated("notes://today");

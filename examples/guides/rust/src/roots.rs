@@ -9,7 +9,7 @@ struct Nothing {}
 fn server() -> Server {
     Server::new("roots").tool("folders", "Say where I may look", |_: Nothing, ctx: Context| async move {
         ctx.require("roots")?;
-        let roots = ctx.list_roots().await?;
+        let roots = ctx.list_roots().await?.roots;
         let shown = roots.into_iter().map(|root| match root.name {
             Some(name) => format!("{} ({name})", root.uri),
             None => root.uri,

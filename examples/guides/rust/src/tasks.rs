@@ -79,7 +79,7 @@ pub(crate) async fn main() -> tricorn::Result<()> {
     }
     client.close().await;
 
-    let options = options.revision("2026-07-28");
+    let options = options.revision("2026-07-28").tasks(TaskOptions::new());
     let modern = Client::in_memory(&app, &options).await?;
     println!("2026-07-28: {}", modern.call_tool("cater", json!({})).await?.text());
     modern.close().await;

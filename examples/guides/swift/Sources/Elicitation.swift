@@ -24,18 +24,16 @@ private struct Booking: Codable {
 private func server() -> Server {
     let app = Server("restaurant")
     app.tool("book", "Book a table") { (_: NoArguments, context) in
-        switch try await context.elicit("A table?", as: Booking.self, schema: Booking.form) {
-        case .accepted(let booking): return "\(booking.seats) for \(booking.name), \(booking.meal.rawValue)"
-        case .declined: return "declined"
-        case .cancelled: return "cancelled"
-        }
+        let answer = try await context.elicit("A table?", as: Booking.self, schema: Booking.form)
+        guard let booking = answer.content else { return answer.action == .decline ? "declined" : "cancelled" }
+        return "\(booking.seats) for \(booking.name), \(booking.meal.rawValue)"
     }
     app.tool("sign_in", "Sign in at a page that the client does not see") { (_: NoArguments, context) in
-        let action = try await context.elicitURL(
+        let answer = try await context.elicitURL(
             "Please sign in", url: "https://example.com/login?id=7", elicitationID: "7")
         // As a rule later, when the page says so.
         try context.elicitationComplete("7")
-        return action.rawValue
+        return answer.action.rawValue
     }
     app.tool("pay", "Needs a visit before it can even begin") { () -> String in
         throw TricornError.urlElicitationRequired([

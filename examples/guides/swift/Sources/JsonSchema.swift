@@ -56,9 +56,10 @@ enum JsonSchemaExample {
         await client.close()
 
         // A mistake in a definition is thrown when the server is to serve.
-        app.tool("outside", inputSchema: outside) { (_: JSONValue) in "" }
+        let mistaken = server()
+        mistaken.tool("outside", inputSchema: outside) { (_: JSONValue) in "" }
         do {
-            _ = try await connect(to: app)
+            _ = try await connect(to: mistaken)
         } catch TricornError.misuse(let message) {
             print("refused:", message)
         }

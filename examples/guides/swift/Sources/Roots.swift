@@ -5,7 +5,7 @@ private func server() -> Server {
     let app = Server("roots")
     app.tool("folders", "Say where I may look") { (_: NoArguments, context) in
         try context.require("roots")
-        let roots = try await context.listRoots()
+        let roots = try await context.listRoots().roots
         return roots.map { root in root.name.map { "\(root.uri) (\($0))" } ?? root.uri }.joined(separator: " ")
     }
     return app

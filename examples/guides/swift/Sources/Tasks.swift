@@ -51,7 +51,9 @@ enum TasksExample {
         }
         await client.close()
 
-        let modern = try await connect(to: app, ClientOptions(revision: "2026-07-28"))
+        var options = ClientOptions(revision: "2026-07-28")
+        options.tasks = TaskOptions()
+        let modern = try await connect(to: app, options)
         print("2026-07-28:", try await modern.callTool("cater").text)
         await modern.close()
     }
