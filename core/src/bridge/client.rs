@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 use super::middleware::timing_of;
 use super::{Bridge, HostHandler, lock};
 use crate::call::{CallOptions, Middleware};
-use crate::client::{self, ClientOptions, Events, Handlers, Listening, Roots, Target};
+use crate::client::{self, Change, ClientOptions, Events, Handlers, Listening, Roots, Target};
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::middleware::Timing;
-use crate::protocol::revision::{Method, Revision};
+use crate::protocol::revision::{Method, Revision, shape};
 use crate::server;
 use crate::signal::Signal;
 
@@ -342,7 +342,7 @@ impl Client {
         });
     }
 
-    /// Takes the next change of a listener: settles `{"method", "uri"?}`, and `null` after the last one. What is settled
+    /// Takes the next change of a listener: settles `{"method", "uri"?, "params"?}`, with parameters for a notification of an extension, and `null` after the last one. What is settled
     /// early is taken all the same when it was there already. Of a client that was closed it fails with
     /// [`Closed`](crate::ErrorKind::Closed).
     pub fn next_change(&self, op: u64, listener: u64) {
@@ -356,6 +356,13 @@ impl Client {
             };
             Ok(match next {
                 None => RawJson::trusted("null"),
+                Some(Change::Extension { method, params }) => {
+                    let mut text = String::from("{");
+                    shape::push_member(&mut text, "method", RawJson::from_value(&method).get());
+                    shape::push_member(&mut text, "params", params.get());
+                    text.push('}');
+                    RawJson::written(text)
+                }
                 Some(change) => match change.uri() {
                     Some(uri) => RawJson::from_value(&json!({"method": change.method(), "uri": uri})),
                     None => RawJson::from_value(&json!({"method": change.method()})),

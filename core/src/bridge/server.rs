@@ -264,6 +264,55 @@ impl Server {
         self.server.add_file(file)
     }
 
+    /// Offers an extension of the protocol. `definition` is JSON: `{"id", "settings"?: object, "methods"?: [{"name",
+    /// "handler", "idempotent"?: bool, "schema"?: JSON Schema of the parameters}], "notifications"?: [{"method",
+    /// "member"}]}`; `handler` names the host's function, which gets the parameters and answers with an object, `member` is
+    /// the member of the filter of `subscriptions/listen` that asks for the notification.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) naming what is wrong or taken.
+    pub fn add_extension(&self, definition: &str) -> Result<()> {
+        #[derive(Deserialize, Default)]
+        #[serde(default)]
+        struct Wire {
+            id: String,
+            settings: Option<Value>,
+            methods: Vec<Row>,
+            notifications: Vec<Told>,
+        }
+        #[derive(Deserialize)]
+        struct Row {
+            name: String,
+            handler: u32,
+            #[serde(default)]
+            idempotent: bool,
+            #[serde(default)]
+            schema: Option<Value>,
+        }
+        #[derive(Deserialize)]
+        struct Told {
+            method: String,
+            member: String,
+        }
+        let Wire { id, settings, methods, notifications } = crate::options::read("extension", definition)?;
+        let mut extension = server::Extension::new(id).settings(settings.unwrap_or_else(|| json!({})));
+        for Row { name, handler, idempotent, schema } in methods {
+            extension = extension.row(name, idempotent, schema, self.handler(handler));
+        }
+        for Told { method, member } in notifications {
+            extension = extension.notification(method, member);
+        }
+        self.server.add_extension(extension)
+    }
+
+    /// Sends a notification of an extension to the clients that asked for it; `key` is what it is about.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) when no extension has it, and for parameters that are no object.
+    pub fn notify(&self, method: &str, params: Option<RawJson>, key: Option<&str>) -> Result<()> {
+        self.server.notify(method, params, key)
+    }
+
     /// Removes what has this name, URI or URI template. Says whether there was something.
     ///
     /// # Errors

@@ -355,6 +355,14 @@ impl Context {
         self.0.link.close_stream(self.0.call);
     }
 
+    /// The settings with which the peer declares an extension, `com.example/search`; `None` when either side does not
+    /// declare it: then nothing of it may be used.
+    #[must_use]
+    pub fn extension(&self, id: &str) -> Option<RawJson> {
+        let declared = self.0.request.peer.capabilities.extension(id).filter(|_| self.0.link.declares_extension(id))?;
+        Some(RawJson::written(declared.get().to_owned()))
+    }
+
     /// Fails when the client does not declare `capability`, a dotted path such as `sampling` or `elicitation.url`.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::model::TaskMetadata;
-use crate::protocol::revision::shape;
+use crate::protocol::revision::shape::with_meta;
 
 /// Keeps a request alive; dropped before the answer it cancels the request at the peer.
 pub(crate) type Guard = Box<dyn Send + Sync>;
@@ -57,6 +57,9 @@ pub struct CallOptions {
     pub task: Option<TaskMetadata>,
     /// Whether an answer that the client has kept will do, and whether the new one is kept. For requests of clients.
     pub cache: CacheMode,
+    /// A result of another type than this library knows (`resultType`, revision 2026-07-28) is given as it is: those of
+    /// extensions. Default: no, it is [`PeerMisbehaved`](crate::ErrorKind::PeerMisbehaved).
+    pub any_result: bool,
     /// Progress is heard after the answer, too, until what guards the request is dropped.
     pub(crate) lasting: bool,
     /// It opens a listen stream, of which this hears.
@@ -114,6 +117,13 @@ impl CallOptions {
         self
     }
 
+    /// Takes results of any type, such as those of extensions, as they are.
+    #[must_use]
+    pub fn any_result(mut self, any: bool) -> Self {
+        self.any_result = any;
+        self
+    }
+
     /// Has the request run as a task, which lives for this time or for as long as the peer likes.
     #[must_use]
     pub fn task(mut self, ttl: Option<Duration>) -> Self {
@@ -123,7 +133,7 @@ impl CallOptions {
     }
 
     /// Reads `{"timeout": seconds|null, "max_timeout": seconds, "progress": bool, "idempotent": bool, "task": {"ttl"?:
-    /// milliseconds}, "cache": "default"|"refresh"|"bypass", "wait": bool}`. The `bool` says whether progress is wanted; whoever reads this has the function to call.
+    /// milliseconds}, "cache": "default"|"refresh"|"bypass", "any_result": bool, "wait": bool}`. The `bool` says whether progress is wanted; whoever reads this has the function to call.
     pub(crate) fn parse(text: &str) -> Result<(Self, bool)> {
         let mut options = Self::default();
         if text.is_empty() {
@@ -171,11 +181,12 @@ impl CallOptions {
                     };
                 }
                 "idempotent" => options.idempotent = value.as_bool().unwrap_or(false),
+                "any_result" => options.any_result = value.as_bool().unwrap_or(false),
                 "wait" => options.wait = value.as_bool().unwrap_or(false),
                 _ => {
                     return Err(Error::misuse(format!(
                         "request option {name:?}: unknown, expected \"timeout\", \"max_timeout\", \"progress\", \
-                         \"idempotent\", \"task\", \"cache\" or \"wait\""
+                         \"idempotent\", \"task\", \"cache\", \"any_result\" or \"wait\""
                     )));
                 }
             }
@@ -208,26 +219,6 @@ pub(crate) fn prepared(params: Option<RawJson>, options: &CallOptions) -> Result
         Some(meta) if meta.is_object() => Ok(Some(with_meta(params.as_ref(), meta))),
         Some(meta) => Err(Error::misuse(format!("request option \"meta\": expected an object, got {meta}"))),
     }
-}
-
-/// The parameters with these members in their `_meta`.
-pub(super) fn with_meta(params: Option<&RawJson>, meta: &RawJson) -> RawJson {
-    let given = params.map_or("{}", RawJson::get);
-    let own = shape::members(meta.get());
-    let (mut text, mut merged) = (String::from("{"), String::from("{"));
-    for (key, value) in shape::members(given) {
-        if key == "_meta" {
-            let kept = shape::members(value.get()).into_iter().filter(|(key, _)| own.iter().all(|(k, _)| k != key));
-            kept.for_each(|(key, value)| shape::push_member(&mut merged, &key, value.get()));
-        } else {
-            shape::push_member(&mut text, &key, value.get());
-        }
-    }
-    own.iter().for_each(|(key, value)| shape::push_member(&mut merged, key, value.get()));
-    merged.push('}');
-    shape::push_member(&mut text, "_meta", &merged);
-    text.push('}');
-    RawJson::written(text)
 }
 
 #[derive(Default)]
@@ -288,19 +279,5 @@ impl Future for Answer {
             self.guard = None;
         }
         outcome
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn own_meta_joins_what_the_parameters_have() {
-        let meta = RawJson::trusted(r#"{"a":1,"n":12345678901234567890123}"#);
-        assert_eq!(with_meta(None, &meta).get(), r#"{"_meta":{"a":1,"n":12345678901234567890123}}"#);
-        let params = RawJson::trusted(r#"{"name":"t","_meta":{"b":2,"a":0}}"#);
-        let merged = r#"{"name":"t","_meta":{"b":2,"a":1,"n":12345678901234567890123}}"#;
-        assert_eq!(with_meta(Some(&params), &meta).get(), merged);
     }
 }

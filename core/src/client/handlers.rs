@@ -1,5 +1,6 @@
 //! What a client does for its server: answers its questions and hears its notifications.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -192,19 +193,25 @@ impl Handlers {
     }
 
     /// The capabilities that these need, with those that were given besides.
-    pub(crate) fn capabilities(&self, given: Option<&RawJson>) -> Option<RawJson> {
+    pub(crate) fn capabilities(
+        &self,
+        given: Option<&RawJson>,
+        extensions: &BTreeMap<String, Value>,
+    ) -> Option<RawJson> {
         let mut all = self.capabilities.clone();
         all.extend(self.declared_tasks().map(|tasks| ("tasks".to_owned(), tasks)));
-        if all.is_empty() && self.tasks.is_none() {
+        if all.is_empty() && self.tasks.is_none() && extensions.is_empty() {
             return given.cloned();
         }
         if let Some(Ok(given)) = given.map(RawJson::to::<Map<String, Value>>) {
             all.extend(given);
         }
-        if self.tasks.is_some()
-            && let Some(extensions) = all.entry("extensions").or_insert_with(|| json!({})).as_object_mut()
+        let tasks = self.tasks.is_some().then(|| (TASKS_EXTENSION.to_owned(), json!({})));
+        let mut extensions = extensions.clone().into_iter().chain(tasks).peekable();
+        if extensions.peek().is_some()
+            && let Some(declared) = all.entry("extensions").or_insert_with(|| json!({})).as_object_mut()
         {
-            extensions.insert(TASKS_EXTENSION.into(), json!({}));
+            declared.extend(extensions);
         }
         Some(RawJson::from_value(&all))
     }

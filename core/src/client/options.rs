@@ -8,7 +8,7 @@ use super::{CacheOptions, Stderr};
 use crate::call::TaskOptions;
 use crate::error::{Error, Result, shortened, shown_url};
 use crate::jsonrpc::{Limits, RawJson};
-use crate::model::{Capabilities, Implementation};
+use crate::model::{Capabilities, Implementation, TASKS_EXTENSION, check_extension};
 use crate::options::{seconds, setters};
 use crate::protocol::revision::{Revision, spoken};
 use crate::protocol::{Facts, KeepAlive, Role};
@@ -49,6 +49,9 @@ pub struct ClientOptions {
     pub shutdown_grace: f64,
     /// The client's capabilities object.
     pub capabilities: Option<RawJson>,
+    /// The extensions of the protocol that the client declares, each with its settings, an object: what belongs to them is
+    /// told, and may be asked. That for tasks is the option `tasks`. Default: none.
+    pub extensions: BTreeMap<String, Value>,
     /// Time without a message of the server after which it is asked for a sign of life; 0 for never, the default.
     pub ping_interval: f64,
     /// Time after which a server that does not answer that is taken for lost, and the connection ends: more than what it
@@ -79,6 +82,7 @@ impl Default for ClientOptions {
             headers: BTreeMap::new(),
             shutdown_grace: 2.0,
             capabilities: None,
+            extensions: BTreeMap::new(),
             ping_interval: 0.0,
             ping_timeout: 20.0,
             tasks: None,
@@ -128,6 +132,13 @@ impl ClientOptions {
         self
     }
 
+    /// Declares an extension of the protocol with these settings, an object.
+    #[must_use]
+    pub fn extension(mut self, id: impl Into<String>, settings: Value) -> Self {
+        self.extensions.insert(id.into(), settings);
+        self
+    }
+
     /// Reads the options from JSON.
     ///
     /// # Errors
@@ -142,6 +153,13 @@ impl ClientOptions {
         self.pinned()?;
         KeepAlive::of(self.ping_interval, self.ping_timeout)?;
         self.cache.check()?;
+        for (id, settings) in &self.extensions {
+            let wrong = |why| Error::misuse(format!("client option \"extensions\": {:?}: {why}", shortened(id, 100)));
+            check_extension(id, settings).map_err(wrong)?;
+            if id == TASKS_EXTENSION {
+                return Err(wrong("switch it on by the option \"tasks\"".to_owned()));
+            }
+        }
         self.tasks.as_ref().map_or(Ok(()), TaskOptions::check)?;
         for (name, value) in [
             ("request_timeout", self.request_timeout),
@@ -193,6 +211,7 @@ impl ClientOptions {
                 Some(era @ ("legacy" | "modern")) => spoken("client", Some(era)).unwrap_or_default(),
                 _ => Revision::ALL.to_vec(),
             },
+            methods: Vec::new(),
             max_in_flight: self.max_in_flight,
             max_listeners: 0,
             max_queued_notifications: 0,

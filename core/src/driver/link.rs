@@ -78,6 +78,7 @@ impl Link for Peer {
                 invocation.progress = options.progress.is_some();
                 invocation.lasting = options.lasting;
                 invocation.listens = options.told.is_some();
+                invocation.any_result = options.any_result;
                 invocation.related = related;
                 invocation
             },

@@ -61,6 +61,7 @@ fn client_peer() -> Arc<Peer> {
         discovery: crate::model::CacheHints::new(),
         revisions: crate::protocol::revision::Revision::ALL.to_vec(),
         max_in_flight: 1000,
+        methods: Vec::new(),
         max_listeners: 64,
         max_queued_notifications: 256,
         keep_alive: None,

@@ -139,6 +139,24 @@ fn check_meta(meta: &Value) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether an extension may be called so, and be declared with these settings.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn check_extension(id: &str, settings: &Value) -> Result<(), String> {
+    let is_right = id.len() <= 200
+        && id
+            .split_once('/')
+            .is_some_and(|(prefix, name)| prefix.split('.').all(is_label) && !name.is_empty() && is_name(name));
+    if !is_right {
+        return Err("expected an identifier with a prefix, such as \"com.example/search\"".into());
+    }
+    if !settings.is_object() {
+        return Err(format!("settings: expected an object, got {}", shown(settings)));
+    }
+    Ok(())
+}
+
 fn is_label(label: &str) -> bool {
     label.starts_with(|c: char| c.is_ascii_alphabetic())
         && label.ends_with(|c: char| c.is_ascii_alphanumeric())

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -16,6 +18,7 @@ const LISTS: [(&str, &str, &str); 3] = [
     ("promptsListChanged", "notifications/prompts/list_changed", "prompts.listChanged"),
     ("resourcesListChanged", "notifications/resources/list_changed", "resources.listChanged"),
 ];
+const TASK_IDS: &str = "taskIds";
 const RESOURCES: (&str, &str) = ("resourceSubscriptions", "resources.subscribe");
 
 /// The changes that a client wants to hear of: the schema's object of this name (specification 2026-07-28,
@@ -39,6 +42,9 @@ pub struct SubscriptionFilter {
     /// Changes of the tasks with these ids (extension `io.modelcontextprotocol/tasks`).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) task_ids: Vec<String>,
+    /// What belongs to extensions of one's own: `true`, or the keys of what is wanted.
+    #[serde(flatten)]
+    pub(crate) others: BTreeMap<String, Value>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
@@ -90,6 +96,14 @@ impl SubscriptionFilter {
     #[must_use]
     pub fn resource(mut self, uri: impl Into<String>) -> Self {
         self.add(&uri.into());
+        self
+    }
+
+    /// And what an extension tells of: the member of the filter that belongs to it, which is `true`, or an array of the keys
+    /// of what is wanted.
+    #[must_use]
+    pub fn other(mut self, member: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.others.insert(member.into(), value.into());
         self
     }
 
@@ -162,12 +176,53 @@ impl SubscriptionFilter {
         }
     }
 
+    /// Whether this member is the protocol's, or that of the extension for tasks.
+    pub(crate) fn is_own(member: &str) -> bool {
+        member == RESOURCES.0 || member == TASK_IDS || LISTS.iter().any(|(own, ..)| *own == member)
+    }
+
+    /// Whether it asks for what belongs to this member, about this key.
+    pub(crate) fn wants_other(&self, member: &str, key: Option<&str>) -> bool {
+        match self.others.get(member) {
+            Some(Value::Bool(yes)) => *yes,
+            Some(Value::Array(keys)) => key.is_some_and(|key| keys.iter().any(|own| own == key)),
+            _ => false,
+        }
+    }
+
+    /// Reads a member that belongs to an extension.
+    ///
+    /// # Errors
+    /// −32602 when it is neither a boolean nor an array of keys, or too much.
+    pub(crate) fn add_other(&mut self, member: &str, value: &Value) -> Result<()> {
+        let keys = match value {
+            Value::Bool(false) => return Ok(()),
+            Value::Bool(true) => Some(0),
+            Value::Array(keys) if keys.is_empty() => return Ok(()),
+            Value::Array(keys) if keys.len() <= MAX_SUBSCRIPTIONS => {
+                keys.iter().map(|key| key.as_str().map(str::len)).sum::<Option<usize>>()
+            }
+            _ => None,
+        };
+        if keys.is_none_or(|bytes| bytes > MAX_SUBSCRIBED) {
+            let got = value.to_string();
+            let message = format!(
+                "\"notifications\": {member:?}: expected true or an array of at most {MAX_SUBSCRIPTIONS} keys, of at most \
+                 {MAX_SUBSCRIBED} bytes, got {}",
+                shortened(&got, 60)
+            );
+            return Err(Error::invalid_params(message));
+        }
+        self.others.insert(member.to_owned(), value.clone());
+        Ok(())
+    }
+
     /// Reads which tasks a client asks for.
     ///
     /// # Errors
     /// −32602 when they are no ids, or too many.
     pub(crate) fn read_tasks(&mut self, members: &Map<String, Value>) -> Result<()> {
-        let Some(given) = members.get("taskIds") else { return Ok(()) };
+        let Some(given) = members.get(TASK_IDS) else { return Ok(()) };
         let wrong = || {
             let got = given.to_string();
             let message = format!(

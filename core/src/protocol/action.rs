@@ -39,6 +39,8 @@ pub struct Facts {
     pub discovery: CacheHints,
     /// The revisions spoken, oldest first.
     pub revisions: Vec<Revision>,
+    /// The requests of extensions that are served besides.
+    pub methods: Vec<&'static Method>,
     /// The most requests of the peer worked on at once, and of ours awaited at once; further ones of ours wait.
     pub max_in_flight: usize,
     /// The most listen streams that a server keeps for one connection.
@@ -125,6 +127,8 @@ pub enum Input {
         /// How it is.
         params: RawJson,
     },
+    /// A notification of an extension, for those who asked for it.
+    Announce(Box<Announcement>),
     /// A request of the peer is a listen stream from now on.
     Listen(Box<Listen>),
     /// This side is about to close: listen streams end in order.
@@ -145,6 +149,22 @@ pub enum Input {
     Tick,
     /// The peer is gone.
     Closed(String),
+}
+
+/// A notification of an extension.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Announcement {
+    /// The extension's identifier.
+    pub extension: Arc<str>,
+    /// The member of a filter that asks for it.
+    pub member: Arc<str>,
+    /// The notification's method.
+    pub method: Arc<str>,
+    /// What it is about, for those who asked for some keys only.
+    pub key: Option<Arc<str>>,
+    /// Its parameters, an object.
+    pub params: RawJson,
 }
 
 /// A request of the peer that becomes a listen stream.
@@ -211,13 +231,15 @@ pub struct Invocation {
     /// It opens a listen stream: what is told on that is for the caller, and after the acknowledgement there is no
     /// timeout.
     pub listens: bool,
+    /// A result of any type is what the caller wants.
+    pub any_result: bool,
 }
 
 impl Invocation {
     /// A request without timeout and without progress.
     pub fn new(call: CallId, method: impl Into<String>, params: Option<RawJson>) -> Self {
         let (timeout, max_timeout, related) = (None, None, None);
-        let (progress, idempotent, lasting, listens) = (false, false, false, false);
+        let (progress, idempotent, lasting, listens, any_result) = (false, false, false, false, false);
         let (method, timeout_option) = (method.into(), "timeout");
         Self {
             call,
@@ -231,6 +253,7 @@ impl Invocation {
             idempotent,
             lasting,
             listens,
+            any_result,
         }
     }
 }
@@ -331,8 +354,10 @@ pub enum Sent {
         /// Its parameters, for headers that mirror them.
         params: Option<RawJson>,
     },
-    /// A notification of ours.
+    /// A notification of ours: what is so. The same one again adds nothing.
     Notification,
+    /// One of what has happened: the same one again is another.
+    Announcement,
     /// The answer to a request; its error code, when it is one.
     Response(Option<i64>),
 }

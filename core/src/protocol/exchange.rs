@@ -192,6 +192,7 @@ pub(super) fn admit(
         (Role::Client, _, None) => return Err(Error::rpc(code::INVALID_REQUEST, "the connection is not open yet")),
     };
     let row = Method::find_in(revision, method)
+        .or_else(|| facts.methods.iter().copied().find(|row| row.name == method))
         .filter(|m| !m.notification)
         .filter(|m| if facts.role == Role::Server { m.from_client() } else { m.from_server() })
         .filter(|m| m.capability.is_none_or(|c| facts.capabilities.declares(c)))
@@ -200,7 +201,13 @@ pub(super) fn admit(
     if let Some(id) = row.extension
         && !peer.capabilities.has_extension(id)
     {
-        return Err(modern::missing_extension(id));
+        return Err(match revision.era() {
+            Era::Modern => modern::missing_extension(id),
+            Era::Legacy => Error::rpc(
+                code::METHOD_NOT_FOUND,
+                format!("method {method:?} is not served: the client does not declare the extension {id:?}"),
+            ),
+        });
     }
     Ok(Admission {
         revision,

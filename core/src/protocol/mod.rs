@@ -12,7 +12,8 @@ pub mod revision;
 
 pub(crate) use action::Counted;
 pub use action::{
-    Action, Call, Facts, Input, Invocation, KeepAlive, Listen, Opening, Outbound, Payload, Role, Sent, Structured,
+    Action, Announcement, Call, Facts, Input, Invocation, KeepAlive, Listen, Opening, Outbound, Payload, Role, Sent,
+    Structured,
 };
 pub use connection::Connection;
 #[cfg(feature = "http")]

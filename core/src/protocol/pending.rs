@@ -194,6 +194,8 @@ pub(super) struct Outgoing {
     pub(super) lasting: bool,
     /// It opens a listen stream.
     pub(super) listens: bool,
+    /// A result of any type is what the caller wants.
+    pub(super) any_result: bool,
     /// The peer's request it belongs to.
     pub(super) related: Option<CallId>,
     pub(super) resent: bool,
@@ -222,6 +224,7 @@ impl Outgoing {
             progress: Heard::default(),
             lasting: of.lasting && of.progress,
             listens: of.listens,
+            any_result: of.any_result,
             related: of.related,
             resent: false,
             idempotent,

@@ -76,6 +76,7 @@ impl Server {
             page_size: AtomicUsize::new(options.page_size.max(1)),
             cache: RwLock::new(options.cache),
             tasks: RwLock::new(options.tasks.clone().map(Tasks::new)),
+            extensions: super::extension::Extensions::default(),
         });
         let shared = Shared {
             options: RwLock::new(options),
@@ -405,10 +406,14 @@ impl Server {
         }
         declared.insert("tools".into(), json!({"listChanged": true}));
         declared.extend(given.into_iter().filter(|(name, _)| !DECLARABLE.contains(&name.as_str())));
-        if self.shared.router.tasks().is_some()
-            && let Some(extensions) = declared.entry("extensions").or_insert_with(|| json!({})).as_object_mut()
-        {
+        let mut extensions = self.shared.router.extensions.settings();
+        if self.shared.router.tasks().is_some() {
             extensions.insert(TASKS_EXTENSION.into(), json!({}));
+        }
+        if !extensions.is_empty()
+            && let Some(all) = declared.entry("extensions").or_insert_with(|| json!({})).as_object_mut()
+        {
+            all.extend(extensions);
         }
         declared
     }
@@ -433,6 +438,7 @@ impl Server {
             instructions: options.instructions,
             discovery: options.cache.of_discovery(),
             revisions: spoken("server", options.revision.as_deref()).unwrap_or_else(|_| Revision::ALL.to_vec()),
+            methods: self.shared.router.extensions.rows(),
             max_in_flight: options.max_in_flight,
             max_listeners: options.max_listeners,
             max_queued_notifications: options.max_queued_notifications,

@@ -25,7 +25,11 @@ impl Router {
             return fail(link, &call, Error::rpc(code::METHOD_NOT_FOUND, message));
         }
         let tasks = self.tasks();
-        let mut filter = match asked(call.params.as_ref(), tasks.is_some()) {
+        let declares = |id: &str| call.context.peer.capabilities.has_extension(id);
+        let read = asked(call.params.as_ref(), tasks.is_some(), |members, filter| {
+            self.extensions.asked(members, declares, filter)
+        });
+        let mut filter = match read {
             Ok(filter) => filter,
             Err(error) => return fail(link, &call, error),
         };
@@ -71,7 +75,11 @@ impl Router {
 }
 
 /// What a listen request asks for.
-fn asked(params: Option<&RawJson>, has_tasks: bool) -> Result<SubscriptionFilter> {
+fn asked(
+    params: Option<&RawJson>,
+    has_tasks: bool,
+    others: impl FnOnce(&Map<String, Value>, &mut SubscriptionFilter) -> Result<()>,
+) -> Result<SubscriptionFilter> {
     let members: Map<String, Value> = params.and_then(|params| params.to().ok()).unwrap_or_default();
     match members.get("notifications") {
         None => Err(Error::invalid_params("\"notifications\": missing, expected an object of what to listen to")),
@@ -80,6 +88,7 @@ fn asked(params: Option<&RawJson>, has_tasks: bool) -> Result<SubscriptionFilter
             if has_tasks {
                 filter.read_tasks(members)?;
             }
+            others(members, &mut filter)?;
             Ok(filter)
         }
         Some(other) => {

@@ -6,6 +6,7 @@ mod ask;
 mod builder;
 mod cache;
 mod completion;
+mod extension;
 #[cfg(feature = "files")]
 pub mod files;
 mod form;
@@ -35,6 +36,7 @@ mod validate;
 pub use ask::{CreateMessageRequestParams, CreateMessageResult, ElicitAction, ElicitResult, ListRootsResult, Root};
 pub use builder::Server;
 pub use cache::CacheOptions;
+pub use extension::Extension;
 pub use form::Form;
 pub use handler::{HandlerError, IntoAnswer, IntoHandler};
 #[cfg(all(test, feature = "files"))]

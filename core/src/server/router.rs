@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::cache::CacheOptions;
 use super::completion;
+use super::extension::Extensions;
 use super::handler::{finished, panicked};
 use super::listed::{Common, Entry, Kind, bad_cursor};
 use super::registry::{Changes, Overlay, Registry};
@@ -40,6 +41,7 @@ pub(crate) struct Router {
     pub(crate) cache: RwLock<CacheOptions>,
     /// Runs calls as tasks, where that is switched on.
     pub(crate) tasks: RwLock<Option<Arc<Tasks>>>,
+    pub(super) extensions: Extensions,
 }
 
 impl Router {
@@ -76,6 +78,7 @@ impl Router {
             name => match self.tasks().filter(|_| name.starts_with("tasks/")) {
                 Some(tasks) if call.method.extension.is_some() => tasks.serve_extension(link, &call),
                 Some(tasks) => tasks.serve(link, call, self.page_size.load(Ordering::Relaxed)),
+                None if self.extensions.serve(link, &call) => {}
                 None => {
                     let error = Error::rpc(code::METHOD_NOT_FOUND, format!("method {name:?} is not served"));
                     link.clone().complete(call.id, Err(error));

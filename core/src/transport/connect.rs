@@ -314,7 +314,7 @@ fn answers(handlers: &Handlers, cache: &Arc<Cache>) -> (Arc<Answers>, Opened) {
 /// The options with what the handlers can do declared.
 fn with_capabilities(options: &ClientOptions, handlers: &Handlers) -> ClientOptions {
     let mut options = options.clone();
-    options.capabilities = handlers.capabilities(options.capabilities.as_ref());
+    options.capabilities = handlers.capabilities(options.capabilities.as_ref(), &options.extensions);
     options
 }
 

@@ -4,9 +4,10 @@ use super::{Tasks, related};
 use crate::call::Context;
 use crate::call::context::{Clock, Link, SessionSlot};
 use crate::call::handler::BoxFuture;
-use crate::call::request::{CallOptions, Done, Guard, with_meta};
+use crate::call::request::{CallOptions, Done, Guard};
 use crate::error::Result;
 use crate::jsonrpc::{Id, RawJson};
+use crate::protocol::revision::shape::with_meta;
 use crate::protocol::revision::{Method, Revision, shape};
 use crate::protocol::{Call, CallId, Input, LogLevel, Pace, Payload, Role};
 

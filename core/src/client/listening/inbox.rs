@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use super::Change;
-use crate::error::Result;
+use super::stream::ACKNOWLEDGED;
+use super::{Change, without_subscription};
+use crate::error::{Error, ErrorKind, Result};
+use crate::jsonrpc::RawJson;
 use crate::model::SubscriptionFilter;
 use crate::signal::Signal;
 
@@ -32,7 +34,8 @@ struct State {
 
 impl State {
     fn add(&mut self, change: Change) {
-        if !self.waiting.contains(&change) {
+        // Of an extension it is what happened, not what is so.
+        if matches!(change, Change::Extension { .. }) || !self.waiting.contains(&change) {
             self.waiting.push_back(change);
         }
     }
@@ -74,6 +77,11 @@ impl Inbox {
                 return;
             }
             if state.waiting.len() >= MAX_WAITING + state.filter.resource_subscriptions.len() {
+                if state.waiting.iter().chain([change]).any(|change| matches!(change, Change::Extension { .. })) {
+                    let message = format!("{MAX_WAITING} changes wait to be taken: more would be lost");
+                    state.end = Some(Err(Error::new(ErrorKind::Closed, message)));
+                    return;
+                }
                 // Parts of what is listened to, then.
                 state.waiting.clear();
                 state.add_all();
@@ -89,11 +97,15 @@ impl Inbox {
     }
 
     /// The server says what it tells of. `again`: it has before, and something may have been missed since.
-    pub(super) fn acknowledged(&self, honoured: SubscriptionFilter, again: bool) {
+    pub(super) fn acknowledged(&self, honoured: SubscriptionFilter, again: bool, params: Option<&RawJson>) {
         self.change(|state| {
             state.filter = honoured;
             if again {
                 state.add_all();
+            }
+            if again && !state.filter.others.is_empty() {
+                let params = params.map_or_else(RawJson::empty_object, without_subscription);
+                state.add(Change::Extension { method: ACKNOWLEDGED.into(), params });
             }
         });
         self.settled.set();

@@ -27,7 +27,7 @@ use crate::error::{Error, ErrorKind, Result, shortened};
 use crate::jsonrpc::RawJson;
 use crate::model::SubscriptionFilter;
 use crate::model::meta::SUBSCRIPTION_ID;
-use crate::protocol::revision::{Era, shape};
+use crate::protocol::revision::{Era, Method, shape};
 use crate::report;
 use crate::signal::Signal;
 
@@ -50,6 +50,14 @@ pub enum Change {
     ResourcesListChanged,
     /// The resource with this URI has changed.
     ResourceUpdated(String),
+    /// A notification of an extension that the client declares. After the stream broke off and was opened again, the server's
+    /// acknowledgement is one, too (`notifications/subscriptions/acknowledged`): others may have been missed.
+    Extension {
+        /// The notification's method.
+        method: String,
+        /// Its parameters, an object.
+        params: RawJson,
+    },
 }
 
 impl Change {
@@ -60,6 +68,10 @@ impl Change {
             "notifications/prompts/list_changed" => Self::PromptsListChanged,
             "notifications/resources/list_changed" => Self::ResourcesListChanged,
             UPDATED => Self::ResourceUpdated(uri_of(params)?),
+            other if Method::find(other).is_none() => Self::Extension {
+                method: other.to_owned(),
+                params: params.map_or_else(RawJson::empty_object, without_subscription),
+            },
             _ => return None,
         })
     }
@@ -67,18 +79,20 @@ impl Change {
     fn is_in(&self, filter: &SubscriptionFilter) -> bool {
         match self {
             Self::ResourceUpdated(uri) => filter.wants(uri),
+            Self::Extension { .. } => !filter.others.is_empty(),
             list => filter.wants_list(list.method()),
         }
     }
 
     /// The notification that says it.
     #[must_use]
-    pub fn method(&self) -> &'static str {
+    pub fn method(&self) -> &str {
         match self {
             Self::ToolsListChanged => "notifications/tools/list_changed",
             Self::PromptsListChanged => "notifications/prompts/list_changed",
             Self::ResourcesListChanged => "notifications/resources/list_changed",
             Self::ResourceUpdated(_) => UPDATED,
+            Self::Extension { method, .. } => method,
         }
     }
 
@@ -91,10 +105,12 @@ impl Change {
         }
     }
 
-    /// What its notification says.
-    fn params(&self) -> RawJson {
+    /// The parameters of the notification that says it.
+    #[must_use]
+    pub fn params(&self) -> RawJson {
         match self {
             Self::ResourceUpdated(uri) => RawJson::from_value(&json!({"uri": uri})),
+            Self::Extension { params, .. } => params.clone(),
             _ => RawJson::empty_object(),
         }
     }

@@ -16,7 +16,7 @@ use crate::jsonrpc::RawJson;
 use crate::model::SubscriptionFilter;
 use crate::signal::Signal;
 
-const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+pub(super) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
 /// The pause before a stream is opened again; twice as long each time.
 const BACK_OFF: Duration = Duration::from_millis(100);
@@ -122,7 +122,7 @@ pub(super) fn listen(
                         // What was missed is not known either.
                         Change::all_of(&filter).for_each(|change| known.learn(change.method(), Some(&change.params())));
                     }
-                    return hears.acknowledged(filter, before);
+                    return hears.acknowledged(filter, before, params.as_ref());
                 }
                 known.learn(method, params.as_ref());
                 if let Some(change) = Change::of(method, params.as_ref()) {

@@ -38,6 +38,8 @@ struct Listener {
     updated: Vec<Box<str>>,
     /// What was heard of the tasks, and what of that it could not be told yet.
     tasks: BTreeMap<Arc<str>, (u64, Option<RawJson>)>,
+    /// The notifications of extensions that it could not be told yet.
+    others: VecDeque<(Arc<str>, RawJson)>,
     /// When it is to be told.
     due: Option<Duration>,
     context: RequestContext,
@@ -71,8 +73,18 @@ impl Listener {
     }
 
     fn task(&self, params: &RawJson) -> Action {
-        let members = shape::members(params.get());
-        self.notification(TASK, members.iter().map(|(name, value)| (name.as_ref(), value.get())))
+        self.told(TASK, params)
+    }
+
+    /// A notification with these parameters; what they have of `_meta` is kept.
+    fn told(&self, method: &str, params: &RawJson) -> Action {
+        if !shape::has(params.get(), "\"_meta\"") {
+            let members = shape::members(params.get());
+            return self.notification(method, members.iter().map(|(name, value)| (name.as_ref(), value.get())));
+        }
+        let params = shape::with_meta(Some(params), &RawJson::written(self.meta()));
+        let frame = jsonrpc::encode_notification(method, Some(&params));
+        Action::Send(Outbound { frame, related: None, route: self.route, sent: Sent::Notification })
     }
 
     fn later(&mut self, due: Duration) {
@@ -140,6 +152,7 @@ impl Connection {
             changed: Vec::new(),
             updated: Vec::new(),
             tasks: BTreeMap::new(),
+            others: VecDeque::new(),
             due: None,
             context,
             _counted: counted,
@@ -178,10 +191,7 @@ impl Connection {
             listener.later(now + CONGESTED);
             self.sooner = true;
         }
-        for call in slow {
-            let message = format!("the stream ends: {max} changes wait for its slow reader (max_queued_notifications)");
-            self.listener_completed(call, Err(Error::rpc(code::INTERNAL_ERROR, message)), out);
-        }
+        self.end_slow(slow, out);
     }
 
     /// A slow reader is told of each task as it is when he reads again. What was said before is not said after.
@@ -212,6 +222,41 @@ impl Connection {
         }
     }
 
+    /// A notification of an extension goes to those who asked for it.
+    pub(super) fn announce(&mut self, now: Duration, announcement: &Announcement, out: &mut Vec<Action>) {
+        let Announcement { extension, member, method, key, params } = announcement;
+        if let (Phase::Legacy(session), Role::Server) = (&self.phase, self.facts.role)
+            && session.peer.capabilities.has_extension(extension)
+            && self.facts.capabilities.has_extension(extension)
+        {
+            let frame = jsonrpc::encode_notification(method, Some(params));
+            return out.push(Action::Send(Outbound { frame, related: None, route: None, sent: Sent::Announcement }));
+        }
+        let (congested, max) = (self.listening.congested, self.facts.max_queued_notifications.max(1));
+        let mut slow = Vec::new();
+        let concerned = |listener: &&mut Listener| listener.filter.wants_other(member, key.as_deref());
+        for listener in self.listening.clients.iter_mut().filter(concerned) {
+            if !congested && listener.others.is_empty() {
+                out.push(listener.told(method, params));
+            } else if listener.others.len() >= max {
+                slow.push(listener.call);
+            } else {
+                listener.others.push_back((method.clone(), params.clone()));
+                listener.later(now + CONGESTED);
+                self.sooner = true;
+            }
+        }
+        self.end_slow(slow, out);
+    }
+
+    fn end_slow(&mut self, slow: Vec<CallId>, out: &mut Vec<Action>) {
+        let max = self.facts.max_queued_notifications.max(1);
+        for call in slow {
+            let message = format!("the stream ends: {max} changes wait for its slow reader (max_queued_notifications)");
+            self.listener_completed(call, Err(Error::rpc(code::INTERNAL_ERROR, message)), out);
+        }
+    }
+
     pub(super) fn listeners_due(&self) -> Option<Duration> {
         self.listening.clients.iter().filter_map(|listener| listener.due).min()
     }
@@ -236,6 +281,8 @@ impl Connection {
             }
             let waiting: Vec<_> = listener.tasks.values_mut().filter_map(|(_, waits)| waits.take()).collect();
             out.extend(waiting.iter().map(|params| listener.task(params)));
+            let others = std::mem::take(&mut listener.others);
+            out.extend(others.iter().map(|(method, params)| listener.told(method, params)));
         }
     }
 

@@ -221,7 +221,7 @@ impl Connection {
             return self.stream_ended(id, Ok(result), out);
         };
         let outcome = match &self.phase {
-            Phase::Modern(_) => complete(&self.facts, &outgoing.method, result),
+            Phase::Modern(_) => complete(&self.facts, &outgoing, result),
             _ => Ok(result),
         };
         let outcome = match (self.facts.role, self.revision()) {
@@ -363,7 +363,7 @@ fn late(outgoing: &Outgoing) -> Error {
 
 /// A modern result that is complete, or asks for something where that may be; one of another type is nothing this client
 /// asked for.
-fn complete(facts: &Facts, method: &str, result: RawJson) -> Result<RawJson> {
+fn complete(facts: &Facts, outgoing: &Outgoing, result: RawJson) -> Result<RawJson> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Head<'a> {
@@ -371,10 +371,12 @@ fn complete(facts: &Facts, method: &str, result: RawJson) -> Result<RawJson> {
         result_type: Option<&'a serde_json::value::RawValue>,
     }
     let head: Head<'_> = result.borrow().map_err(|e| Error::new(ErrorKind::PeerMisbehaved, format!("result: {e}")))?;
+    let method = outgoing.method.as_str();
     match head.result_type.map(serde_json::value::RawValue::get) {
         None | Some("\"complete\"") => Ok(result),
         Some("\"task\"") if method == "tools/call" && facts.capabilities.has_extension(TASKS_EXTENSION) => Ok(result),
         Some("\"input_required\"") if Method::find(method).is_some_and(|row| row.input_required) => Ok(result),
+        Some(other) if outgoing.any_result && other.starts_with('"') => Ok(result),
         Some(other) => {
             Err(Error::new(ErrorKind::PeerMisbehaved, format!("resultType: expected \"complete\", got {other}")))
         }

@@ -1,4 +1,7 @@
+use std::sync::{Mutex, PoisonError};
+
 use super::{Era, Revision};
+use crate::error::shortened;
 use crate::jsonrpc::RawJson;
 use crate::model::TASKS_EXTENSION;
 
@@ -188,7 +191,65 @@ static EXTENSION_ROWS: [Method; 4] = [
     },
 ];
 
+/// The most requests of extensions of one's own that a process may have: their rows stay for as long as it lives.
+const MAX_DEFINED: usize = 1000;
+/// The longest name of one, in bytes.
+const MAX_NAME: usize = 200;
+
+fn check_name(name: &str) -> Result<(), String> {
+    let is_plain = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\\');
+    if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(is_plain) {
+        let name = shortened(name, 60);
+        return Err(format!("{name:?}: expected the name of a method, such as \"com.example/search\""));
+    }
+    if name.starts_with("rpc.") || ROWS.iter().chain(&EXTENSION_ROWS).any(|row| row.name == name) {
+        return Err(format!("{name:?}: the name is the protocol's"));
+    }
+    Ok(())
+}
+
 impl Method {
+    /// The row of a request of an extension of one's own, in every revision. The same one again is the one that is there.
+    ///
+    /// # Errors
+    /// Why it cannot be called so.
+    pub(crate) fn define(extension: &str, name: &str, idempotent: bool) -> Result<&'static Self, String> {
+        static DEFINED: Mutex<Vec<&'static Method>> = Mutex::new(Vec::new());
+        check_name(name)?;
+        if name.starts_with("notifications/") {
+            return Err(format!("{name:?}: that is the name of a notification, expected one of a request"));
+        }
+        let mut defined = DEFINED.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |row: &&&Self| {
+            row.name == name && row.idempotent == idempotent && row.extension.is_some_and(|id| id == extension)
+        };
+        if let Some(row) = defined.iter().find(same) {
+            return Ok(row);
+        }
+        if defined.len() >= MAX_DEFINED {
+            return Err(format!("{name:?}: there are {MAX_DEFINED} requests of extensions already"));
+        }
+        let (name, extension): (&'static str, &'static str) = (name.to_owned().leak(), extension.to_owned().leak());
+        let row = Self { extension: Some(extension), idempotent, ..request(name, ClientToServer) };
+        let row: &'static Self = Box::leak(Box::new(row));
+        defined.push(row);
+        Ok(row)
+    }
+
+    /// Whether a notification of an extension may be called so.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(crate) fn check_notification(name: &str) -> Result<(), String> {
+        check_name(name)?;
+        if !name.starts_with("notifications/") {
+            return Err(format!(
+                "{name:?}: expected the name of a notification, such as \"notifications/com.example/found\""
+            ));
+        }
+        Ok(())
+    }
+
     /// The row of `name`, whatever the revision.
     #[must_use]
     pub fn find(name: &str) -> Option<&'static Self> {

@@ -94,6 +94,26 @@ pub(crate) fn has(text: &str, key: &str) -> bool {
     memchr::memmem::find(text.as_bytes(), key.as_bytes()).is_some()
 }
 
+/// The parameters with these members in their `_meta`.
+pub(crate) fn with_meta(params: Option<&RawJson>, meta: &RawJson) -> RawJson {
+    let given = params.map_or("{}", RawJson::get);
+    let own = members(meta.get());
+    let (mut text, mut merged) = (String::from("{"), String::from("{"));
+    for (key, value) in members(given) {
+        if key == "_meta" {
+            let kept = members(value.get()).into_iter().filter(|(key, _)| own.iter().all(|(k, _)| k != key));
+            kept.for_each(|(key, value)| push_member(&mut merged, &key, value.get()));
+        } else {
+            push_member(&mut text, &key, value.get());
+        }
+    }
+    own.iter().for_each(|(key, value)| push_member(&mut merged, key, value.get()));
+    merged.push('}');
+    push_member(&mut text, "_meta", &merged);
+    text.push('}');
+    RawJson::written(text)
+}
+
 /// The parameters of `notifications/progress`.
 pub(crate) fn progress(token: &Id, progress: f64, total: Option<f64>, message: Option<&str>) -> RawJson {
     let mut params = String::from("{");

@@ -197,7 +197,7 @@ impl Sink for Outlet {
                 Sent::Response(code) => {
                     self.answer(Answer { id: None, text: frame, code, early: related.is_none() });
                 }
-                Sent::Notification => {
+                Sent::Notification | Sent::Announcement => {
                     // What belongs to no request is a listen stream's, and bounded where it comes from.
                     self.message(Event { id: None, text: frame }, related.is_some());
                 }

@@ -206,3 +206,12 @@ fn what_asks_for_something_is_not_kept() {
     let asked = read("2026-07-28", object);
     assert_eq!((asked.get("ttlMs"), asked.get("cacheScope")), (None, None), "{asked}");
 }
+
+#[test]
+fn own_meta_joins_what_the_parameters_have() {
+    let meta = RawJson::trusted(r#"{"a":1,"n":12345678901234567890123}"#);
+    assert_eq!(with_meta(None, &meta).get(), r#"{"_meta":{"a":1,"n":12345678901234567890123}}"#);
+    let params = RawJson::trusted(r#"{"name":"t","_meta":{"b":2,"a":0}}"#);
+    let merged = r#"{"name":"t","_meta":{"b":2,"a":1,"n":12345678901234567890123}}"#;
+    assert_eq!(with_meta(Some(&params), &meta).get(), merged);
+}
