@@ -67,3 +67,12 @@ def offer(server: MCPServer) -> None:
         """Say that the list of tools has changed."""
         await ctx.notify_tools_changed()
         return "The list of tools has changed"
+
+    @server.prompt()
+    async def test_input_required_result_prompt(ctx: Context) -> Any:
+        """Ask before it is made."""
+        if not ctx.input_responses:
+            question = asked("In which context?", "context")
+            return types.InputRequiredResult(input_requests={"user_context": question})
+        answer = ctx.input_responses["user_context"]
+        return f"Context: {(answer.content or {})['context']}"

@@ -61,4 +61,10 @@ export function offer(server, told) {
     await told();
     return text("The list of tools has changed");
   });
+  const prompt = { description: "Ask before it is made" };
+  server.registerPrompt("test_input_required_result_prompt", prompt, async (ctx) => {
+    const answer = acceptedContent(ctx.mcpReq.inputResponses, "user_context");
+    if (!answer) return inputRequired({ inputRequests: { user_context: asked("In which context?", "context") } });
+    return { messages: [{ role: "user", content: { type: "text", text: `Context: ${answer.context}` } }] };
+  });
 }

@@ -372,7 +372,8 @@ impl ServerHandler for Fixture {
     ) -> Result<ListPromptsResult, ErrorData> {
         let arguments = json!([{"name": "arg1", "required": true}, {"name": "arg2", "required": true}]);
         let prompt = json!({"name": "test_prompt_with_arguments", "arguments": arguments});
-        value(json!([prompt])).map(ListPromptsResult::with_all_items)
+        let asking = json!({"name": "test_input_required_result_prompt"});
+        value(json!([prompt, asking])).map(ListPromptsResult::with_all_items)
     }
 
     async fn get_prompt(
@@ -380,6 +381,9 @@ impl ServerHandler for Fixture {
         request: GetPromptRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
+        if request.name == "test_input_required_result_prompt" {
+            return newest::prompt(&request);
+        }
         let given = Value::Object(request.arguments.unwrap_or_default());
         let argument = |name: &str| given[name].as_str().unwrap_or_default().to_owned();
         let text = format!("Prompt with arguments: arg1='{}', arg2='{}'", argument("arg1"), argument("arg2"));

@@ -3,7 +3,7 @@
 use crate::{Changed, failed, value};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CreateTaskResult, ErrorData,
-    InputRequiredResult, Tool,
+    GetPromptRequestParams, GetPromptResponse, GetPromptResult, InputRequiredResult, Tool,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::task_manager::{TaskManager, TaskOptions};
@@ -120,6 +120,17 @@ pub(crate) fn call(
         }
         _ => return Ok(None),
     }))
+}
+
+/// The prompt that asks before it is made.
+pub(crate) fn prompt(request: &GetPromptRequestParams) -> Result<GetPromptResponse, ErrorData> {
+    let Some(answer) = request.input_responses.as_ref().and_then(|answers| answers.get("user_context")) else {
+        let question = json!({"user_context": form("In which context?", "context", "string")});
+        return Ok(InputRequiredResult::new(Some(value(question)?), None).into());
+    };
+    let text = format!("Context: {}", answer["content"]["context"].as_str().unwrap_or_default());
+    let message = json!({"role": "user", "content": {"type": "text", "text": text}});
+    value(json!([message])).map(|messages| GetPromptResult::new(messages).into())
 }
 
 fn options() -> TaskOptions {
