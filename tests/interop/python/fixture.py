@@ -42,8 +42,8 @@ def offer(
 ) -> dict[str, list[Any]]:
     """Adds everything that both versions have words for. Returns the sessions that are subscribed, by URI.
 
-    `types`, `Context` and `ToolError` are the version's own; `as_uri` makes what it takes for a URI; `newest` is what the
-    newest revision does in another way.
+    `types`, `Context` and `ToolError` are the version's own; `as_uri` makes what it takes for a URI; `newest` is what
+    the newest revision does in another way.
     """
     subscribed: dict[str, list[Any]] = {}
 

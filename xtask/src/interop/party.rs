@@ -99,7 +99,10 @@ impl Server {
         // Of stdio the client starts it, which may not pass on an environment.
         let settings = SETTINGS.iter().map(|(name, value)| format!("{name}={value}"));
         let run = path(place::root().join(format!("examples/everything/{lang}/run")));
-        Self { party: Party::Ours(lang), words: std::iter::once("env".to_owned()).chain(settings).chain([run]).collect() }
+        Self {
+            party: Party::Ours(lang),
+            words: std::iter::once("env".to_owned()).chain(settings).chain([run]).collect(),
+        }
     }
 
     pub(super) fn theirs(party: Party, peers: &Peers) -> Self {

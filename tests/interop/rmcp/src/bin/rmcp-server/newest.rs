@@ -21,7 +21,8 @@ pub(crate) fn is(context: &RequestContext<RoleServer>) -> bool {
 /// The tools that are here alone.
 pub(crate) fn tools() -> Result<Vec<Tool>, ErrorData> {
     let tool = |name: &str, description: &str, properties: Value| {
-        json!({"name": name, "description": description, "inputSchema": {"type": "object", "properties": properties}})
+        let schema = json!({"type": "object", "properties": properties});
+        json!({"name": name, "description": description, "inputSchema": schema})
     };
     value(json!([
         tool("three_questions", "Ask three things, one after the other", json!({})),
