@@ -87,7 +87,8 @@ function asking(server, { notify, ask, token }) {
   });
   const user = { description: "Ask the user", inputSchema: z.object({ message: z.string() }) };
   server.registerTool("test_elicitation", user, async ({ message }, ctx) => {
-    const say = ({ action, content }) => text(`User response: action=${action}, content=${JSON.stringify(content ?? {})}`);
+    const say = ({ action, content }) =>
+      text(`User response: action=${action}, content=${JSON.stringify(content ?? {})}`);
     return ask(ctx, "elicitation/create", { mode: "form", message, requestedSchema: person }, say);
   });
   const files = { description: "The URIs of the client's roots", inputSchema: nothing };
