@@ -250,8 +250,9 @@ impl ServerHandler for Fixture {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        let tasks = context.client_capabilities().is_some_and(|c| c.supports_tasks()).then_some(&self.tasks);
         if newest::is(&context)
-            && let Some(response) = newest::call(&request, &self.tasks, &self.changes)?
+            && let Some(response) = newest::call(&request, tasks, &self.changes).await?
         {
             return Ok(response);
         }

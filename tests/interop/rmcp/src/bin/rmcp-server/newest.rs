@@ -3,7 +3,7 @@
 use crate::{Changed, failed, value};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CreateTaskResult, ErrorData,
-    GetPromptRequestParams, GetPromptResponse, GetPromptResult, InputRequiredResult, Tool,
+    GetPromptRequestParams, GetPromptResponse, GetPromptResult, InputRequiredResult, Task, Tool,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::task_manager::{TaskManager, TaskOptions};
@@ -33,15 +33,16 @@ pub(crate) fn tools() -> Result<Vec<Tool>, ErrorData> {
     ]))
 }
 
-/// What a call is answered with, if it is one of these; none: its tool is that of all revisions.
-pub(crate) fn call(
+/// What a call is answered with, if it is one of these; none: its tool is that of all revisions. `tasks` are those of a
+/// client that has them, too.
+pub(crate) async fn call(
     request: &CallToolRequestParams,
-    tasks: &TaskManager,
+    tasks: Option<&TaskManager>,
     changes: &broadcast::Sender<Changed>,
 ) -> Result<Option<CallToolResponse>, ErrorData> {
     let arguments = Value::Object(request.arguments.clone().unwrap_or_default());
     let answers = request.input_responses.clone().unwrap_or_default();
-    let once = |method: &str, params: Value, say: &dyn Fn(&Value) -> String| match answers.get("answer") {
+    let once = |method: &str, params: Value, say: fn(&Value) -> String| match answers.get("answer") {
         Some(answer) => Ok(said(say(answer))),
         None => ask(json!({"answer": {"method": method, "params": params}}), None),
     };
@@ -49,7 +50,7 @@ pub(crate) fn call(
         "test_sampling" => {
             let message = json!({"role": "user", "content": {"type": "text", "text": arguments["prompt"]}});
             let question = json!({"messages": [message], "maxTokens": 100});
-            once("sampling/createMessage", question, &|answer| {
+            once("sampling/createMessage", question, |answer| {
                 let content = &answer["content"];
                 let text = content["text"].as_str().or(content[0]["text"].as_str()).unwrap_or_default();
                 format!("LLM response: {text}")
@@ -58,12 +59,12 @@ pub(crate) fn call(
         "test_elicitation" => {
             let form = crate::person();
             let question = json!({"mode": "form", "message": arguments["message"], "requestedSchema": form});
-            once("elicitation/create", question, &|answer| {
+            once("elicitation/create", question, |answer| {
                 let action = answer["action"].as_str().unwrap_or_default();
                 format!("User response: action={action}, content={}", answer["content"])
             })?
         }
-        "roots" => once("roots/list", json!({}), &|answer| {
+        "roots" => once("roots/list", json!({}), |answer| {
             let roots = answer["roots"].as_array().into_iter().flatten();
             roots.filter_map(|root| root["uri"].as_str()).collect::<Vec<_>>().join(" ")
         })?,
@@ -99,25 +100,26 @@ pub(crate) fn call(
         "slow_compute" => {
             let seconds = arguments["seconds"].as_f64().unwrap_or_default();
             let label = arguments["label"].as_str().unwrap_or_default().to_owned();
-            let task = tasks.spawn(options(), move |_| {
-                Box::pin(async move {
-                    tokio::time::sleep(Duration::try_from_secs_f64(seconds).unwrap_or_default()).await;
-                    Ok(text(format!("computed {label} in {seconds} s")))
-                })
-            });
-            CallToolResponse::Task(CreateTaskResult::new(task))
+            let work = async move {
+                tokio::time::sleep(Duration::try_from_secs_f64(seconds).unwrap_or_default()).await;
+                text(format!("computed {label} in {seconds} s"))
+            };
+            match tasks {
+                Some(tasks) => task(tasks.spawn(options(), |_| Box::pin(async { Ok(work.await) }))),
+                None => work.await.into(),
+            }
         }
         "confirm_delete" => {
+            let tasks = tasks.ok_or_else(|| failed("it is a task, and the client has none"))?;
             let filename = arguments["filename"].as_str().unwrap_or_default().to_owned();
             let question = value(form(&format!("Delete {filename}?"), "confirm", "boolean"))?;
-            let task = tasks.spawn(options(), move |task| {
+            task(tasks.spawn(options(), move |task| {
                 Box::pin(async move {
                     let answer = task.request_input("sure", question).await?;
                     let word = if answer["content"]["confirm"] == true { "deleted" } else { "kept" };
                     Ok(text(format!("{word} {filename}")))
                 })
-            });
-            CallToolResponse::Task(CreateTaskResult::new(task))
+            }))
         }
         _ => return Ok(None),
     }))
@@ -136,6 +138,10 @@ pub(crate) fn prompt(request: &GetPromptRequestParams) -> Result<GetPromptRespon
 
 fn options() -> TaskOptions {
     TaskOptions::new().with_poll_interval_ms(50)
+}
+
+fn task(task: Task) -> CallToolResponse {
+    CreateTaskResult::new(task).into()
 }
 
 fn text(text: String) -> CallToolResult {
