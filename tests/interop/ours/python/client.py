@@ -76,8 +76,8 @@ async def cached(client: AsyncClient, step: Step) -> dict[str, Any]:
 async def run_task(client: AsyncClient, step: Step) -> dict[str, Any]:
     task = await client.call_tool_task(step["name"], step["arguments"])
     result = await task.result()
-    status = ((task.created or {}).get("task") or {}).get("status")
-    return {"created": status, "error": result.is_error, "text": result.text}
+    created: Any = task.created
+    return {"created": created["task"]["status"], "error": result.is_error, "text": result.text}
 
 
 async def call(client: AsyncClient, step: Step) -> dict[str, Any]:

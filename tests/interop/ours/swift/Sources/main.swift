@@ -114,9 +114,8 @@ func cached(_ client: Client, _ step: JSONValue) async throws -> JSONValue {
 func runTask(_ client: Client, _ step: JSONValue) async throws -> JSONValue {
     let task = try await client.callToolTask(text(step, "name"), step["arguments"] ?? [:])
     let result = try await task.result()
-    return [
-        "created": task.created?["task"]?["status"] ?? nil, "error": .bool(result.isError), "text": .string(result.text),
-    ]
+    let status = task.created?["task"]?["status"]
+    return ["created": status ?? nil, "error": .bool(result.isError), "text": .string(result.text)]
 }
 
 func perform(_ client: Client, _ step: JSONValue) async throws -> JSONValue {
