@@ -3,12 +3,14 @@
 import asyncio
 import json
 import sys
+from contextlib import AsyncExitStack
 from typing import Any
 
 import mcp_types as types
 from mcp import Client, StdioServerParameters
 from mcp.client.sse import sse_client
-from steps import Heard, Player, environment, said_to_model, wire
+from mcp.client.subscriptions import ResourceUpdated, Subscription, ToolsListChanged
+from steps import WAIT, Heard, Player, environment, said_to_model, wire
 
 
 def target(plan: dict[str, Any]) -> Any:
@@ -16,6 +18,59 @@ def target(plan: dict[str, Any]) -> Any:
     if isinstance(where, str):
         return sse_client(where) if plan.get("sse") else where
     return StdioServerParameters(command=where[0], args=where[1:], env=environment())
+
+
+class Newest(Player):
+    """With what the older version knows nothing of."""
+
+    stream: Subscription
+
+    def __init__(self, *members: Any) -> None:
+        super().__init__(*members)
+        self.listening = AsyncExitStack()
+        self.changes: list[str] = []
+
+    async def do_listen(self, step: dict[str, Any]) -> dict[str, Any]:
+        stream = self.client.listen(
+            tools_list_changed=step.get("tools", False), resource_subscriptions=step.get("uris", ())
+        )
+        self.stream = await self.listening.enter_async_context(stream)
+        honoured = self.stream.honored
+        return {"tools": bool(honoured.tools_list_changed), "uris": honoured.resource_subscriptions or []}
+
+    async def do_changes(self, step: dict[str, Any]) -> dict[str, Any]:
+        async with asyncio.timeout(WAIT):
+            while len(self.changes) < step["count"]:
+                match await anext(self.stream):
+                    case ResourceUpdated(uri):
+                        self.changes.append(uri)
+                    case ToolsListChanged():
+                        self.changes.append("tools")
+        return {"changes": list(self.changes)}
+
+    async def do_unlisten(self, _: dict[str, Any]) -> dict[str, Any]:
+        await self.listening.aclose()
+        return {}
+
+    async def do_cached(self, step: dict[str, Any]) -> dict[str, Any]:
+        session, sent = self.client.session, 0
+        send = session.send_request
+
+        async def counted(*request: Any, **options: Any) -> Any:
+            nonlocal sent
+            sent += 1
+            return await send(*request, **options)
+
+        session.send_request = counted
+        try:
+            await self.cacheable(step)
+            before, result = sent, await self.cacheable(step)
+        finally:
+            session.send_request = send
+        return {"ttlMs": result.ttl_ms, "cacheScope": result.cache_scope, "kept": sent == before}
+
+    async def cacheable(self, step: dict[str, Any]) -> Any:
+        return await (self.client.read_resource(step["uri"]) if "uri" in step else self.client.list_tools())
 
 
 async def main(plan: dict[str, Any]) -> None:
@@ -51,7 +106,7 @@ async def main(plan: dict[str, Any]) -> None:
     )
     async with client:
         prompt = lambda name: types.PromptReference(type="ref/prompt", name=name)  # noqa: E731
-        await Player(client, heard, str, prompt).play(plan, client.protocol_version)
+        await Newest(client, heard, str, prompt).play(plan, client.protocol_version)
 
 
 asyncio.run(main(json.loads(sys.argv[1])))

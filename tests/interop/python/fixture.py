@@ -18,10 +18,32 @@ class Person(BaseModel):
     email: str
 
 
-def offer(server: Any, types: Any, Context: Any, ToolError: Any, as_uri: Callable[[str], Any]) -> dict[str, list[Any]]:  # noqa: N803
+def is_asking(answer: Any) -> bool:
+    return getattr(answer, "result_type", None) == "input_required"
+
+
+class Once:
+    """What a version without the newest revision has: answers come while a call runs."""
+
+    def rerun(self, _ctx: Any, _method: str, _params: dict[str, Any]) -> Any:
+        """The answer to a question, or what the call returns to have it asked; None: it can be asked at once."""
+
+    async def changed(self, _ctx: Any, _uri: str) -> None:
+        """Tells those who listen that a resource has changed."""
+
+
+def offer(
+    server: Any,
+    types: Any,
+    Context: Any,  # noqa: N803
+    ToolError: Any,  # noqa: N803
+    as_uri: Callable[[str], Any],
+    newest: Once = Once(),  # noqa: B008
+) -> dict[str, list[Any]]:
     """Adds everything that both versions have words for. Returns the sessions that are subscribed, by URI.
 
-    `types`, `Context` and `ToolError` are the version's own; `as_uri` makes what it takes for a URI.
+    `types`, `Context` and `ToolError` are the version's own; `as_uri` makes what it takes for a URI; `newest` is what
+    the newest revision does in another way.
     """
     subscribed: dict[str, list[Any]] = {}
 
@@ -63,30 +85,41 @@ def offer(server: Any, types: Any, Context: Any, ToolError: Any, as_uri: Callabl
         return "Tool with logging executed successfully"
 
     @server.tool(structured_output=False)
-    async def test_sampling(prompt: str, ctx: Context) -> str:
+    async def test_sampling(prompt: str, ctx: Context) -> Any:
         """Ask the client's model."""
         message = types.SamplingMessage(role="user", content=types.TextContent(type="text", text=prompt))
-        answer = await ctx.request_context.session.create_message([message], max_tokens=100)
-        return f"LLM response: {answer.content.text}"
+        question = {"messages": [message.model_dump(mode="json", exclude_none=True)], "maxTokens": 100}
+        answer = newest.rerun(ctx, "sampling/createMessage", question)
+        if answer is None:
+            answer = await ctx.request_context.session.create_message([message], max_tokens=100)
+        return answer if is_asking(answer) else f"LLM response: {answer.content.text}"
 
     @server.tool(structured_output=False)
-    async def test_elicitation(message: str, ctx: Context) -> str:
+    async def test_elicitation(message: str, ctx: Context) -> Any:
         """Ask the user."""
-        answer = await ctx.elicit(message, Person)
-        content = answer.data.model_dump_json() if answer.action == "accept" else "{}"
-        return f"User response: action={answer.action}, content={content}"
+        question = {"mode": "form", "message": message, "requestedSchema": Person.model_json_schema()}
+        answer = newest.rerun(ctx, "elicitation/create", question)
+        if answer is None:
+            answer = await ctx.elicit(message, Person)
+        elif is_asking(answer):
+            return answer
+        given = answer.data if hasattr(answer, "data") else Person.model_validate(answer.content)
+        return f"User response: action={answer.action}, content={given.model_dump_json()}"
 
     @server.tool(structured_output=False)
-    async def roots(ctx: Context) -> str:
+    async def roots(ctx: Context) -> Any:
         """Return the URIs of the client's roots."""
-        answer = await ctx.request_context.session.list_roots()
-        return " ".join(str(root.uri) for root in answer.roots)
+        answer = newest.rerun(ctx, "roots/list", {})
+        if answer is None:
+            answer = await ctx.request_context.session.list_roots()
+        return answer if is_asking(answer) else " ".join(str(root.uri) for root in answer.roots)
 
     @server.tool(structured_output=False)
-    async def touch(uri: str) -> str:
+    async def touch(uri: str, ctx: Context) -> str:
         """Say that a resource has changed."""
         for session in subscribed.get(uri, []):
             await session.send_resource_updated(as_uri(uri))
+        await newest.changed(ctx, uri)
         return f"touched {uri}"
 
     @server.resource("test://static-text", mime_type="text/plain")

@@ -5,13 +5,18 @@ from typing import Any
 
 import fixture
 import mcp_types as types
+import newest
+from mcp.server.caching import CacheHint
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.streamable_http import EventMessage
 from serving import RETRY, Events, listen
 
-server = MCPServer("python-sdk", log_level="ERROR")
-subscribed = fixture.offer(server, types, Context, ToolError, str)
+CACHE = {"tools/list": CacheHint(60_000, "public"), "resources/read": CacheHint(5_000, "public")}
+
+server = MCPServer("python-sdk", log_level="ERROR", cache_hints=CACHE)
+subscribed = fixture.offer(server, types, Context, ToolError, str, newest.Again())
+newest.offer(server)
 
 
 async def subscribe(ctx: Any, params: types.SubscribeRequestParams) -> types.EmptyResult:

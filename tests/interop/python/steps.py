@@ -54,8 +54,8 @@ class Player:
         print(json.dumps({"protocolVersion": revision, "steps": said}), flush=True)
 
     async def attempt(self, step: dict[str, Any]) -> dict[str, Any]:
-        do: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]] = getattr(self, "do_" + step["do"])
         try:
+            do: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]] = getattr(self, "do_" + step["do"])
             return {"result": await do(step)}
         except Exception as error:  # noqa: BLE001 - whatever it is, the step has failed
             return {"error": f"{type(error).__name__}: {error}"}

@@ -2,7 +2,7 @@
 import { setTimeout } from "node:timers/promises";
 import * as z from "zod/v4";
 
-const text = (text) => ({ content: [{ type: "text", text }] });
+export const text = (text) => ({ content: [{ type: "text", text }] });
 
 const person = {
   type: "object",
@@ -13,8 +13,10 @@ const person = {
 export const capabilities = { logging: {}, resources: { subscribe: true } };
 
 /**
- * Adds everything, and returns what `resources/subscribe` and `resources/unsubscribe` do. `sdk` has what the versions have different words for: `completable`, `ResourceTemplate`, and of a
- * handler's context `notify(ctx, method, params)`, `ask(ctx, method, params)` and `token(ctx)`.
+ * Adds everything, and returns what `resources/subscribe` and `resources/unsubscribe` do. `sdk` has what the versions have
+ * different words for: `completable`, `ResourceTemplate`, of a handler's context `notify(ctx, method, params)` and
+ * `token(ctx)`; `ask(ctx, method, params, say)`, which gives what the call returns, `say` of the answer; and, if there is
+ * one, `updated(server, uri)` to tell those who listen, and `kept`, for how long `test://static-text` keeps.
  */
 export function offer(server, sdk) {
   tools(server);
@@ -30,7 +32,7 @@ export function offer(server, sdk) {
       { role: "user", content: { type: "text", text: `Prompt with arguments: arg1='${arg1}', arg2='${arg2}'` } },
     ],
   }));
-  return watching(server);
+  return watching(server, sdk);
 }
 
 function tools(server) {
@@ -80,27 +82,28 @@ function asking(server, { notify, ask, token }) {
   const model = { description: "Ask the client's model", inputSchema: z.object({ prompt: z.string() }) };
   server.registerTool("test_sampling", model, async ({ prompt }, ctx) => {
     const messages = [{ role: "user", content: { type: "text", text: prompt } }];
-    const answer = await ask(ctx, "sampling/createMessage", { messages, maxTokens: 100 });
-    return text(`LLM response: ${answer.content.text}`);
+    const say = (answer) => text(`LLM response: ${answer.content.text}`);
+    return ask(ctx, "sampling/createMessage", { messages, maxTokens: 100 }, say);
   });
   const user = { description: "Ask the user", inputSchema: z.object({ message: z.string() }) };
   server.registerTool("test_elicitation", user, async ({ message }, ctx) => {
-    const { action, content } = await ask(ctx, "elicitation/create", { message, requestedSchema: person });
-    return text(`User response: action=${action}, content=${JSON.stringify(content ?? {})}`);
+    const say = ({ action, content }) =>
+      text(`User response: action=${action}, content=${JSON.stringify(content ?? {})}`);
+    return ask(ctx, "elicitation/create", { mode: "form", message, requestedSchema: person }, say);
   });
   const files = { description: "The URIs of the client's roots", inputSchema: nothing };
   server.registerTool("roots", files, async (_, ctx) => {
-    const { roots } = await ask(ctx, "roots/list", {});
-    return text(roots.map((root) => root.uri).join(" "));
+    return ask(ctx, "roots/list", {}, ({ roots }) => text(roots.map((root) => root.uri).join(" ")));
   });
 }
 
-function watching(server) {
+function watching(server, { updated }) {
   // One server object is one client's.
   const subscribed = new Set();
   const changed = { description: "Say that a resource has changed", inputSchema: z.object({ uri: z.string() }) };
   server.registerTool("touch", changed, async ({ uri }) => {
     if (subscribed.has(uri)) await server.server.sendResourceUpdated({ uri });
+    await updated?.(server, uri);
     return text(`touched ${uri}`);
   });
   return {
@@ -115,11 +118,13 @@ function watching(server) {
   };
 }
 
-function resources(server, { ResourceTemplate }) {
-  const read = (name, uri, mimeType, content) =>
-    server.registerResource(name, uri, { mimeType }, async () => ({ contents: [{ uri, mimeType, ...content }] }));
+function resources(server, { ResourceTemplate, kept }) {
+  const read = (name, uri, mimeType, content, options) =>
+    server.registerResource(name, uri, { mimeType, ...options }, async () => ({
+      contents: [{ uri, mimeType, ...content }],
+    }));
   const staticText = { text: "This is the content of the static text resource." };
-  read("static-text", "test://static-text", "text/plain", staticText);
+  read("static-text", "test://static-text", "text/plain", staticText, kept && { cacheHint: kept });
   read("static-binary", "test://static-binary", "image/png", { blob: "iVBORw==" });
   read("watched-resource", "test://watched-resource", "text/plain", { text: "This resource can be watched." });
   const template = new ResourceTemplate("test://template/{id}/data", { list: undefined });

@@ -13,7 +13,7 @@ const sdk = {
   ResourceTemplate,
   shapes: true,
   notify: (ctx, method, params) => ctx.sendNotification({ method, params }),
-  ask: (ctx, method, params) => ctx.sendRequest({ method, params }, ResultSchema),
+  ask: async (ctx, method, params, say) => say(await ctx.sendRequest({ method, params }, ResultSchema)),
   token: (ctx) => ctx._meta?.progressToken,
 };
 

@@ -15,11 +15,17 @@ export function sampled({ params }) {
 export const elicited = () => ({ action: "accept", content: plan.answers.elicitation });
 export const rooted = () => ({ roots: plan.answers.roots.map((uri) => ({ uri })) });
 
-const heard = { uris: [], logs: [] };
+const heard = { uris: [], logs: [], changes: [] };
 let more = () => {};
 
 export function updated({ params }) {
   heard.uris.push(params.uri);
+  changed(params.uri);
+}
+
+/** What has changed: the URI of a resource, or `tools`. */
+export function changed(what) {
+  heard.changes.push(what);
   more();
 }
 
@@ -28,7 +34,7 @@ export function logged({ params }) {
   more();
 }
 
-async function wait(what, count) {
+export async function wait(what, count) {
   const late = AbortSignal.timeout(WAIT);
   while (heard[what].length < count) {
     await new Promise((resolve, reject) => {
@@ -36,7 +42,7 @@ async function wait(what, count) {
       late.addEventListener("abort", () => reject(new Error(`heard only ${JSON.stringify(heard[what])}`)));
     });
   }
-  return { [what]: heard[what] };
+  return { [what]: [...heard[what]] };
 }
 
 async function names(list, member, name) {
@@ -50,8 +56,8 @@ async function names(list, member, name) {
   return { names };
 }
 
-/** Plays the plan and reports. `call(params, options)` is the version's `callTool`. */
-export async function play(client, revision, call) {
+/** Plays the plan and reports. `call(params, options)` is the version's `callTool`; `newest` has more steps. */
+export async function play(client, revision, call, newest = {}) {
   const steps = {
     tools: () => names((page) => client.listTools(page), "tools", "name"),
     resources: () => names((page) => client.listResources(page), "resources", "uri"),
@@ -83,6 +89,7 @@ export async function play(client, revision, call) {
     level: ({ level }) => client.setLoggingLevel(level),
     updated: ({ count }) => wait("uris", count),
     logs: ({ count }) => wait("logs", count),
+    ...newest,
   };
   const said = [];
   for (const step of plan.steps) {

@@ -79,9 +79,14 @@ fn theirs(party: Party, which: &str, peers: &Peers) -> Vec<String> {
     }
 }
 
-/// What our fixture servers need to be met everywhere.
-const SETTINGS: [(&str, &str); 3] =
-    [("EVERYTHING_SSE", "yes"), ("EVERYTHING_SSE_RETRY", "0.05"), ("EVERYTHING_ALLOWED_HOSTS", "*")];
+/// What our fixture servers need to be met everywhere, and to have all that is tried.
+const SETTINGS: [(&str, &str); 5] = [
+    ("EVERYTHING_SSE", "yes"),
+    ("EVERYTHING_SSE_RETRY", "0.05"),
+    ("EVERYTHING_ALLOWED_HOSTS", "*"),
+    ("EVERYTHING_CACHE", r#"{"tools":{"ttl":60,"scope":"public"}}"#),
+    ("EVERYTHING_TASKS", "60"),
+];
 
 /// A server program.
 pub(super) struct Server {
@@ -91,8 +96,13 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) fn ours(lang: Lang) -> Self {
-        let run = place::root().join(format!("examples/everything/{lang}/run"));
-        Self { party: Party::Ours(lang), words: vec![path(run)] }
+        // Of stdio the client starts it, which may not pass on an environment.
+        let settings = SETTINGS.iter().map(|(name, value)| format!("{name}={value}"));
+        let run = path(place::root().join(format!("examples/everything/{lang}/run")));
+        Self {
+            party: Party::Ours(lang),
+            words: std::iter::once("env".to_owned()).chain(settings).chain([run]).collect(),
+        }
     }
 
     pub(super) fn theirs(party: Party, peers: &Peers) -> Self {
@@ -109,7 +119,7 @@ impl Server {
     /// Starts it on a free port.
     pub(super) fn serve(&self) -> Result<(Background, String)> {
         let mut command = command(&self.words);
-        command.args(["--http", "127.0.0.1:0"]).envs(SETTINGS);
+        command.args(["--http", "127.0.0.1:0"]);
         Background::start(command, SERVER_LIMIT, |line| line.strip_prefix("ready ").map(str::to_owned))
     }
 }

@@ -34,7 +34,12 @@ const client = await connect(Array.isArray(target) ? { command: target[0], args:
   roots: answers.roots,
   onLog: ({ data }) => hears("logs", data),
   onResourceUpdated: (uri) => hears("uris", uri),
+  // Of older revisions they are another thing.
+  tasks: revision === null,
 });
+
+let listening;
+const changes = [];
 
 const names = (list, name) => ({ names: list.map((entry) => entry[name]) });
 
@@ -69,6 +74,35 @@ const perform = {
   level: ({ level }) => client.setLogLevel(level),
   updated: ({ count }) => wait("uris", count),
   logs: ({ count }) => wait("logs", count),
+  listen: async ({ tools, uris }) => {
+    listening = client.listen({ tools, uris });
+    const honoured = await listening.honoured;
+    return { tools: honoured.tools, uris: honoured.uris };
+  },
+  changes: async ({ count }) => {
+    const late = setTimeout(() => listening.close(), WAIT);
+    while (changes.length < count) {
+      const { value, done } = await listening.next();
+      if (done) throw new Error(`heard only ${changes}`);
+      changes.push(value.uri ?? (value.type === "toolsListChanged" ? "tools" : value.type));
+    }
+    clearTimeout(late);
+    return { changes: [...changes] };
+  },
+  unlisten: () => listening.close(),
+  cached: async ({ uri }) => {
+    const ask = () => (uri ? client.readResource(uri) : client.listToolsPage());
+    await ask();
+    const { hits } = client.metrics().cache;
+    const said = await ask();
+    const { ttlMs, cacheScope } = said.raw ?? said;
+    return { ttlMs, cacheScope, kept: client.metrics().cache.hits > hits };
+  },
+  task: async ({ name, arguments: args }) => {
+    const task = await client.callToolTask(name, args);
+    const { isError, content } = await task.result();
+    return { created: task.created.task.status, error: isError, text: content[0]?.text };
+  },
 };
 
 const said = [];

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from tricorn import AsyncClient, Error, Progress, connect
+from tricorn import AsyncClient, AsyncListening, Error, Progress, ResourceUpdated, ToolsListChanged, connect
 
 Step = dict[str, Any]
 WAIT = 10
@@ -39,6 +39,47 @@ class Heard:
         return what
 
 
+class Changes:
+    """What is listened to, and what came."""
+
+    listening: AsyncListening
+
+    def __init__(self) -> None:
+        self.all: list[str] = []
+
+    async def listen(self, client: AsyncClient, step: Step) -> dict[str, Any]:
+        listening = client.listen(tools=step.get("tools", False), uris=step.get("uris", ()))
+        self.listening = await listening.__aenter__()
+        return {"tools": listening.honoured.tools, "uris": list(listening.honoured.uris)}
+
+    async def wait(self, count: int) -> dict[str, Any]:
+        while len(self.all) < count:
+            match await self.listening.next(WAIT):
+                case ResourceUpdated(uri):
+                    self.all.append(uri)
+                case ToolsListChanged():
+                    self.all.append("tools")
+                case other:
+                    raise ValueError(other)
+        return {"changes": list(self.all)}
+
+
+async def cached(client: AsyncClient, step: Step) -> dict[str, Any]:
+    raw, hits = {}, 0
+    for _ in range(2):
+        hits = client.metrics()["cache"]["hits"]
+        raw = (await (client.read_resource(step["uri"]) if "uri" in step else client.list_tools_page())).raw
+    kept = client.metrics()["cache"]["hits"] > hits
+    return {"ttlMs": raw.get("ttlMs"), "cacheScope": raw.get("cacheScope"), "kept": kept}
+
+
+async def run_task(client: AsyncClient, step: Step) -> dict[str, Any]:
+    task = await client.call_tool_task(step["name"], step["arguments"])
+    result = await task.result()
+    created: Any = task.created
+    return {"created": created["task"]["status"], "error": result.is_error, "text": result.text}
+
+
 async def call(client: AsyncClient, step: Step) -> dict[str, Any]:
     reports: list[list[float | None]] = []
 
@@ -57,7 +98,7 @@ async def call(client: AsyncClient, step: Step) -> dict[str, Any]:
     }
 
 
-async def perform(client: AsyncClient, heard: Heard, step: Step) -> dict[str, Any]:
+async def perform(client: AsyncClient, heard: Heard, changes: Changes, step: Step) -> dict[str, Any]:
     match step["do"]:
         case "tools":
             return {"names": [tool.name for tool in await client.list_tools()]}
@@ -89,6 +130,16 @@ async def perform(client: AsyncClient, heard: Heard, step: Step) -> dict[str, An
             return {"uris": await heard.wait(heard.uris, step["count"])}
         case "logs":
             return {"logs": await heard.wait(heard.logs, step["count"])}
+        case "listen":
+            return await changes.listen(client, step)
+        case "changes":
+            return await changes.wait(step["count"])
+        case "unlisten":
+            changes.listening.close()
+        case "cached":
+            return await cached(client, step)
+        case "task":
+            return await run_task(client, step)
         case other:
             raise ValueError(other)
     return {}
@@ -107,7 +158,7 @@ async def attempt(step: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
 
 
 async def main(plan: dict[str, Any]) -> None:
-    heard, answers = Heard(), plan["answers"]
+    heard, changes, answers = Heard(), Changes(), plan["answers"]
     elicitation: Callable[..., Any] = lambda: answers["elicitation"]  # noqa: E731
     async with connect(
         plan["target"],
@@ -117,8 +168,9 @@ async def main(plan: dict[str, Any]) -> None:
         roots=answers["roots"],
         on_log=heard.logged,
         on_resource_updated=heard.updated,
+        tasks=plan["revision"] is None,  # of older revisions they are another thing
     ) as client:
-        said = [await attempt(perform(client, heard, step)) for step in plan["steps"]]
+        said = [await attempt(perform(client, heard, changes, step)) for step in plan["steps"]]
         print(json.dumps({"protocolVersion": client.protocol_version, "steps": said}))
 
 

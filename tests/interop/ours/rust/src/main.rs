@@ -5,7 +5,9 @@ use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
+use tricorn::client::{Change, Listening};
 use tricorn::jsonrpc::RawJson;
+use tricorn::model::SubscriptionFilter;
 use tricorn::prelude::*;
 use tricorn::protocol::{Kind, LogLevel};
 use tricorn::{Events, Result};
@@ -103,7 +105,64 @@ async fn call(client: &Client, step: &Value) -> Result<Value> {
     }))
 }
 
-async fn perform(client: &Client, heard: &Heard, step: &Value) -> Result<Value> {
+/// What is listened to, and what came.
+#[derive(Default)]
+struct Changes {
+    listening: Option<Listening>,
+    all: Vec<Value>,
+}
+
+impl Changes {
+    async fn listen(&mut self, client: &Client, step: &Value) -> Result<Value> {
+        let mut filter = SubscriptionFilter::new();
+        if step["tools"] == true {
+            filter = filter.tools();
+        }
+        for uri in step["uris"].as_array().into_iter().flatten() {
+            filter = filter.resource(uri.as_str().unwrap_or_default());
+        }
+        let honoured = self.listening.insert(client.listen(filter).await?).honoured();
+        Ok(json!({"tools": honoured.tools_list_changed, "uris": honoured.resource_subscriptions}))
+    }
+
+    async fn wait(&mut self, count: usize) -> Result<Value> {
+        let listening = self.listening.as_mut().ok_or_else(|| Error::misuse("nothing is listened to"))?;
+        while self.all.len() < count {
+            let next = tokio::time::timeout(WAIT, listening.next()).await;
+            let change = next.map_err(|_| Error::misuse("nothing has changed"))?;
+            self.all.push(match change.ok_or_else(|| Error::misuse("the stream has ended"))?? {
+                Change::ResourceUpdated(uri) => json!(uri),
+                Change::ToolsListChanged => json!("tools"),
+                other => json!(other.method()),
+            });
+        }
+        Ok(json!({"changes": self.all}))
+    }
+}
+
+async fn cached(client: &Client, step: &Value) -> Result<Value> {
+    let (mut said, mut hits) = (Value::Null, 0);
+    for _ in 0..2 {
+        hits = client.cache_usage().hits;
+        said = match step["uri"].as_str() {
+            Some(uri) => json!(client.read_resource(uri).await?),
+            None => json!(client.list_tools_page(None).await?),
+        };
+    }
+    let kept = client.cache_usage().hits > hits;
+    Ok(json!({"ttlMs": said["ttlMs"], "cacheScope": said["cacheScope"], "kept": kept}))
+}
+
+async fn task(client: &Client, step: &Value) -> Result<Value> {
+    let name = text(step, "name");
+    let task = client.call_tool_task(&name, &step["arguments"], None, &CallOptions::new()).await?;
+    let created: Value = task.created().and_then(|created| created.to().ok()).unwrap_or_default();
+    let result = task.result().await?;
+    let text = &json!(result.content)[0]["text"];
+    Ok(json!({"created": created["task"]["status"], "error": result.is_error, "text": text}))
+}
+
+async fn perform(client: &Client, heard: &Heard, changes: &mut Changes, step: &Value) -> Result<Value> {
     let count = usize::try_from(step["count"].as_u64().unwrap_or_default()).unwrap_or_default();
     Ok(match step["do"].as_str().unwrap_or_default() {
         "tools" => names(client.list_tools().await?, "name"),
@@ -126,6 +185,14 @@ async fn perform(client: &Client, heard: &Heard, step: &Value) -> Result<Value> 
         "level" => client.set_log_level(LogLevel::Debug).await.map(|()| json!({}))?,
         "updated" => json!({"uris": heard.wait(&heard.uris, count).await?}),
         "logs" => json!({"logs": heard.wait(&heard.logs, count).await?}),
+        "listen" => changes.listen(client, step).await?,
+        "changes" => changes.wait(count).await?,
+        "unlisten" => {
+            changes.listening = None;
+            json!({})
+        }
+        "cached" => cached(client, step).await?,
+        "task" => task(client, step).await?,
         other => return Err(Error::misuse(format!("what is {other:?}?"))),
     })
 }
@@ -141,11 +208,15 @@ async fn main() -> Result<()> {
     let mut options = ClientOptions::default();
     options.revision = plan["revision"].as_str().map(str::to_owned);
     let heard = Arc::new(Heard::default());
-    let handlers = handlers(&plan["answers"], &heard)?;
+    let mut handlers = handlers(&plan["answers"], &heard)?;
+    // Of older revisions they are another thing.
+    if options.revision.is_none() {
+        handlers = handlers.tasks(TaskOptions::new())?;
+    }
     let client = Client::connect_with(&Target::parse(&target.to_string())?, &options, &handlers).await?;
-    let mut said = Vec::new();
+    let (mut said, mut changes) = (Vec::new(), Changes::default());
     for step in plan["steps"].as_array().into_iter().flatten() {
-        said.push(match perform(&client, &heard, step).await {
+        said.push(match perform(&client, &heard, &mut changes, step).await {
             Ok(result) => json!({"result": result}),
             Err(error) => json!({"error": error.to_string()}),
         });

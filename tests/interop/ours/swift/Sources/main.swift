@@ -38,6 +38,32 @@ actor Heard {
 }
 
 let heard = Heard()
+
+/// What is listened to; what comes is heard as `changes`.
+actor Streams {
+    private var open: Listening?
+
+    func listen(_ client: Client, _ step: JSONValue) async throws -> JSONValue {
+        let uris = (step["uris"]?.arrayValue ?? []).compactMap(\.stringValue)
+        let listening = try await client.listen(tools: step["tools"] == true, uris: uris)
+        open = listening
+        Task { [heard] in
+            do {
+                for try await change in listening {
+                    await heard.add("changes", .string(change == .toolsListChanged ? "tools" : change.uri ?? ""))
+                }
+            } catch {
+                await heard.add("changes", .string("\(error)"))
+            }
+        }
+        let honoured = listening.honoured
+        return ["tools": .bool(honoured.tools), "uris": .array(honoured.uris.map { .string($0) })]
+    }
+
+    func close() { open?.close() }
+}
+
+let streams = Streams()
 var options = ClientOptions(revision: plan["revision"]?.stringValue)
 options.sampling = { request, _ in
     let content = request.json["messages"]?.arrayValue?.last?["content"]
@@ -45,6 +71,8 @@ options.sampling = { request, _ in
 }
 options.elicitation = { [form = answers["elicitation"]?.objectValue] _, _ in .accept(form) }
 options.roots = .list((answers["roots"]?.arrayValue ?? []).map { Root(uri: $0.stringValue ?? "") })
+// Of older revisions they are another thing.
+if plan["revision"]?.stringValue == nil { options.tasks = TaskOptions() }
 options.onLog = { [heard] _, _, data in Task { await heard.add("logs", data) } }
 options.onResourceUpdated = { [heard] uri in Task { await heard.add("uris", .string(uri)) } }
 
@@ -66,6 +94,28 @@ func call(_ client: Client, _ step: JSONValue) async throws -> JSONValue {
         "types": .array(blocks.map { $0["type"] ?? nil }), "structured": result.structured ?? nil,
         "progress": .array(reports.all),
     ]
+}
+
+func cached(_ client: Client, _ step: JSONValue) async throws -> JSONValue {
+    var said: JSONValue = [:]
+    var hits: Int?
+    for _ in 0..<2 {
+        hits = client.metrics["cache"]?["hits"]?.intValue
+        if let uri = step["uri"]?.stringValue {
+            said = try await client.readResource(uri).json
+        } else {
+            said = try await client.listToolsPage().json
+        }
+    }
+    let kept = client.metrics["cache"]?["hits"]?.intValue != hits
+    return ["ttlMs": said["ttlMs"] ?? nil, "cacheScope": said["cacheScope"] ?? nil, "kept": .bool(kept)]
+}
+
+func runTask(_ client: Client, _ step: JSONValue) async throws -> JSONValue {
+    let task = try await client.callToolTask(text(step, "name"), step["arguments"] ?? [:])
+    let result = try await task.result()
+    let status = task.created?["task"]?["status"]
+    return ["created": status ?? nil, "error": .bool(result.isError), "text": .string(result.text)]
 }
 
 func perform(_ client: Client, _ step: JSONValue) async throws -> JSONValue {
@@ -91,6 +141,11 @@ func perform(_ client: Client, _ step: JSONValue) async throws -> JSONValue {
     case "level": try await client.setLogLevel(.debug)
     case "updated": return try await heard.wait("uris", count)
     case "logs": return try await heard.wait("logs", count)
+    case "listen": return try await streams.listen(client, step)
+    case "changes": return try await heard.wait("changes", count)
+    case "unlisten": await streams.close()
+    case "cached": return try await cached(client, step)
+    case "task": return try await runTask(client, step)
     case let other: throw TricornError.misuse("what is \(other)?")
     }
     return [:]

@@ -4,17 +4,19 @@
 use anyhow::Context;
 use rmcp::ClientHandler;
 use rmcp::model::{
-    CallToolRequestParams, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
-    ElicitResult, ErrorData, ListRootsResult, LoggingMessageNotificationParam, ProgressNotificationParam,
-    ProtocolVersion, ResourceUpdatedNotificationParam,
+    CallToolRequestParams, CallToolResponse, ClientConfig, CreateMessageRequestParams, CreateMessageResult,
+    ElicitRequestParams, ElicitResult, ErrorData, GetTaskParams, ListRootsResult, LoggingMessageNotificationParam,
+    ProgressNotificationParam, ProtocolVersion, ResourceUpdatedNotificationParam, UpdateTaskParams,
 };
 use rmcp::service::{
     ClientLifecycleMode, ClientServiceExt, NotificationContext, RequestContext, RoleClient, RunningService,
+    RxJsonRpcMessage, Subscription, TxJsonRpcMessage,
 };
-use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
+use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess, Transport};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -64,15 +66,44 @@ fn wire(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 
+/// A transport with the number of messages that were sent.
+struct Counted<T>(T, Arc<AtomicUsize>);
+
+impl<T: Transport<RoleClient>> Transport<RoleClient> for Counted<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.send(item)
+    }
+
+    fn receive(&mut self) -> impl Future<Output = Option<RxJsonRpcMessage<RoleClient>>> + Send {
+        self.0.receive()
+    }
+
+    fn close(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        self.0.close()
+    }
+}
+
 #[derive(Clone)]
 struct Handler {
     answers: Value,
     heard: Arc<Heard>,
+    sent: Arc<AtomicUsize>,
+    /// Whether it speaks the newest revision: tasks are another thing in older ones.
+    newest: bool,
 }
 
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
-        let capabilities = json!({"sampling": {}, "elicitation": {"form": {}}, "roots": {}});
+        let mut capabilities = json!({"sampling": {}, "elicitation": {"form": {}}, "roots": {}});
+        if self.newest {
+            capabilities["extensions"] = json!({"io.modelcontextprotocol/tasks": {}});
+        }
         let all = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities,
             "clientInfo": {"name": "interop", "version": "1.0.0"}});
         serde_json::from_value(all).unwrap_or_default()
@@ -146,7 +177,89 @@ async fn call(service: &Service, step: &Value) -> anyhow::Result<Value> {
     }))
 }
 
-async fn perform(service: &Service, step: &Value) -> anyhow::Result<Value> {
+/// What is listened to, and what came.
+#[derive(Default)]
+struct Changes {
+    stream: Option<Subscription>,
+    all: Vec<Value>,
+}
+
+impl Changes {
+    async fn listen(&mut self, service: &Service, step: &Value) -> anyhow::Result<Value> {
+        let filter = json!({"toolsListChanged": step["tools"], "resourceSubscriptions": step["uris"]});
+        let stream = self.stream.insert(service.listen(value(filter)?).await?);
+        let honoured = wire(stream.acknowledged());
+        Ok(json!({"tools": honoured["toolsListChanged"], "uris": honoured["resourceSubscriptions"]}))
+    }
+
+    async fn wait(&mut self, step: &Value) -> anyhow::Result<Value> {
+        let stream = self.stream.as_mut().context("nothing is listened to")?;
+        while (self.all.len() as u64) < step["count"].as_u64().unwrap_or_default() {
+            let next = tokio::time::timeout(WAIT, stream.next()).await.context("nothing has changed")?;
+            let change = wire(&next?.context("the stream has ended")?);
+            self.all.push(match change["method"].as_str() {
+                Some("notifications/tools/list_changed") => json!("tools"),
+                _ => change["params"]["uri"].clone(),
+            });
+        }
+        Ok(json!({"changes": self.all}))
+    }
+
+    async fn end(&mut self) -> anyhow::Result<Value> {
+        self.stream.take().context("nothing is listened to")?.cancel().await?;
+        Ok(json!({}))
+    }
+}
+
+async fn cached(service: &Service, step: &Value) -> anyhow::Result<Value> {
+    let sent = || service.service().sent.load(Ordering::SeqCst);
+    let (mut said, mut before) = (Value::Null, 0);
+    for _ in 0..2 {
+        before = sent();
+        said = match step.get("uri") {
+            Some(uri) => wire(&service.read_resource(value(json!({"uri": uri}))?).await?),
+            None => wire(&service.list_tools(None).await?),
+        };
+    }
+    Ok(json!({"ttlMs": said["ttlMs"], "cacheScope": said["cacheScope"], "kept": sent() == before}))
+}
+
+async fn task(service: &Service, step: &Value) -> anyhow::Result<Value> {
+    let arguments = value(step["arguments"].clone())?;
+    let name = step["name"].as_str().unwrap_or_default().to_owned();
+    let CallToolResponse::Task(created) =
+        service.call_tool_once(CallToolRequestParams::new(name).with_arguments(arguments)).await?
+    else {
+        anyhow::bail!("it was answered at once");
+    };
+    let created = wire(&created);
+    let id = created["taskId"].as_str().unwrap_or_default();
+    let mut answered = false;
+    loop {
+        let task = wire(&service.get_task(GetTaskParams::new(id)).await?);
+        match task["status"].as_str().unwrap_or_default() {
+            "input_required" if !answered => {
+                let answer = json!({"action": "accept", "content": service.service().answers["elicitation"]});
+                let keys = task["inputRequests"].as_object().into_iter().flatten();
+                let answers = keys.map(|(key, _)| (key.clone(), answer.clone())).collect();
+                service.update_task(UpdateTaskParams::new(id, answers)).await?;
+                answered = true;
+            }
+            "working" | "input_required" => {
+                let pause = task["pollIntervalMs"].as_u64().unwrap_or(100).min(1000);
+                tokio::time::sleep(Duration::from_millis(pause)).await;
+            }
+            "completed" => {
+                let result = &task["result"];
+                let (error, text) = (result["isError"] == true, &result["content"][0]["text"]);
+                return Ok(json!({"created": created["status"], "error": error, "text": text}));
+            }
+            other => anyhow::bail!("it is {other:?}"),
+        }
+    }
+}
+
+async fn perform(service: &Service, changes: &mut Changes, step: &Value) -> anyhow::Result<Value> {
     let heard = &service.service().heard;
     let only = |names: &[&str]| {
         let pick = |name: &&str| step.get(*name).map(|v| ((*name).to_owned(), v.clone()));
@@ -174,6 +287,11 @@ async fn perform(service: &Service, step: &Value) -> anyhow::Result<Value> {
         "level" => service.set_level(value(only(&["level"]))?).await.map(|()| json!({}))?,
         "updated" => heard.wait("uris", step).await?,
         "logs" => heard.wait("logs", step).await?,
+        "listen" => changes.listen(service, step).await?,
+        "changes" => changes.wait(step).await?,
+        "unlisten" => changes.end().await?,
+        "cached" => cached(service, step).await?,
+        "task" => task(service, step).await?,
         other => anyhow::bail!("what is {other:?}?"),
     })
 }
@@ -186,21 +304,24 @@ async fn run() -> anyhow::Result<()> {
         Some("2026-07-28") => ClientLifecycleMode::Discover { preferred_versions: modern },
         Some(_) => ClientLifecycleMode::Initialize,
     };
-    let handler = Handler { answers: plan["answers"].clone(), heard: Arc::default() };
+    let sent = Arc::<AtomicUsize>::default();
+    let newest = plan["revision"].is_null();
+    let handler = Handler { answers: plan["answers"].clone(), heard: Arc::default(), sent: sent.clone(), newest };
     let service = match &plan["target"] {
         Value::String(url) => {
-            handler.serve_with_lifecycle(StreamableHttpClientTransport::from_uri(url.clone()), mode).await?
+            let transport = StreamableHttpClientTransport::from_uri(url.clone());
+            handler.serve_with_lifecycle(Counted(transport, sent), mode).await?
         }
         words => {
             let words: Vec<String> = serde_json::from_value(words.clone())?;
             let mut command = tokio::process::Command::new(words.first().context("an empty command")?);
             command.args(&words[1..]);
-            handler.serve_with_lifecycle(TokioChildProcess::new(command)?, mode).await?
+            handler.serve_with_lifecycle(Counted(TokioChildProcess::new(command)?, sent), mode).await?
         }
     };
-    let mut said = Vec::new();
+    let (mut said, mut changes) = (Vec::new(), Changes::default());
     for step in plan["steps"].as_array().into_iter().flatten() {
-        said.push(match perform(&service, step).await {
+        said.push(match perform(&service, &mut changes, step).await {
             Ok(result) => json!({"result": result}),
             Err(error) => json!({"error": format!("{error:#}")}),
         });

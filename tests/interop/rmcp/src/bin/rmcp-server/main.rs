@@ -1,16 +1,21 @@
 //! A server on the official Rust SDK: `rmcp-server --stdio | --http HOST:PORT`.
 #![allow(deprecated, reason = "what the newest revision has no longer is what the older ones are tested for")]
 
+mod newest;
+
 use anyhow::{Context, bail};
 use rmcp::handler::server::router::tool::ToolRouter;
+use rmcp::handler::server::tool::ToolCallContext;
 use rmcp::handler::server::wrapper::{Json, Parameters};
 use rmcp::model::{
-    CallToolResult, CompleteRequestParams, CompleteResult, ContentBlock, ErrorData, GetPromptRequestParams,
-    GetPromptResponse, GetPromptResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CompleteRequestParams,
+    CompleteResult, ContentBlock, ErrorData, GetPromptRequestParams, GetPromptResponse, GetPromptResult, GetTaskParams,
+    GetTaskResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
     PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerConfig,
-    SetLevelRequestParams, SubscribeRequestParams, UnsubscribeRequestParams,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams, UpdateTaskParams,
 };
-use rmcp::service::{Peer, RequestContext, RoleServer};
+use rmcp::service::{Peer, RequestContext, RoleServer, SubscriptionContext};
+use rmcp::task_manager::TaskManager;
 use rmcp::transport::common::server_side_http::ServerSseMessage;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::session::{EventId, EventStore, EventStoreError, EventStream};
@@ -21,6 +26,7 @@ use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::broadcast;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Numbers {
@@ -65,6 +71,24 @@ struct Touched {
     uri: String,
 }
 
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Region {
+    #[serde(default = "nowhere")]
+    #[schemars(extend("x-mcp-header" = "Region"))]
+    region: String,
+}
+
+fn nowhere() -> String {
+    "none".to_owned()
+}
+
+/// What those who listen are told.
+#[derive(Clone)]
+enum Changed {
+    Tools,
+    Resource(String),
+}
+
 /// After which a client that lost a stream asks for the rest: when the servers of all SDKs have noticed that it is gone.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -77,11 +101,24 @@ fn failed(error: impl std::fmt::Display) -> ErrorData {
     ErrorData::internal_error(error.to_string(), None)
 }
 
-/// One object is one client's.
+/// The form of `test_elicitation`.
+fn person() -> Value {
+    json!({
+        "type": "object",
+        "properties": {"username": {"type": "string"}, "email": {"type": "string", "format": "email"}},
+        "required": ["username", "email"],
+    })
+}
+
+/// One object is one client's; tasks and changes are everybody's.
 #[derive(Clone)]
 struct Fixture {
     tool_router: ToolRouter<Self>,
     subscribed: Arc<Mutex<HashMap<String, Peer<RoleServer>>>>,
+    tasks: TaskManager,
+    changes: broadcast::Sender<Changed>,
+    /// What is told from the moment on in which the client was promised it.
+    promised: Arc<Mutex<Option<broadcast::Receiver<Changed>>>>,
 }
 
 #[tool_router]
@@ -149,12 +186,7 @@ impl Fixture {
         Parameters(ToUser { message }): Parameters<ToUser>,
         context: RequestContext<RoleServer>,
     ) -> Result<String, ErrorData> {
-        let form = json!({
-            "type": "object",
-            "properties": {"username": {"type": "string"}, "email": {"type": "string", "format": "email"}},
-            "required": ["username", "email"],
-        });
-        let question = value(json!({"mode": "form", "message": message, "requestedSchema": form}))?;
+        let question = value(json!({"mode": "form", "message": message, "requestedSchema": person()}))?;
         let answer = json!(context.peer.create_elicitation(question).await.map_err(failed)?);
         Ok(format!(
             "User response: action={}, content={}",
@@ -175,16 +207,93 @@ impl Fixture {
         if let Some(peer) = peer {
             peer.notify_resource_updated(value(json!({"uri": uri}))?).await.map_err(failed)?;
         }
+        // Nobody may be listening.
+        let _ = self.changes.send(Changed::Resource(uri.clone()));
         Ok(format!("touched {uri}"))
+    }
+
+    #[tool(description = "Return the region, which also travels as a header")]
+    fn test_x_mcp_header(&self, Parameters(Region { region }): Parameters<Region>) -> String {
+        format!("region: {region}")
     }
 }
 
 #[tool_handler(router = self.tool_router)]
 impl ServerHandler for Fixture {
     fn get_info(&self) -> ServerConfig {
-        let capabilities =
-            json!({"tools": {}, "resources": {"subscribe": true}, "prompts": {}, "completions": {}, "logging": {}});
+        let capabilities = json!({
+            "tools": {"listChanged": true},
+            "resources": {"subscribe": true},
+            "prompts": {},
+            "completions": {},
+            "logging": {},
+            "extensions": {"io.modelcontextprotocol/tasks": {}},
+        });
         ServerConfig::new(serde_json::from_value(capabilities).unwrap_or_default())
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let mut tools = self.tool_router.list_all();
+        if !newest::is(&context) {
+            return Ok(ListToolsResult::with_all_items(tools));
+        }
+        tools.extend(newest::tools()?);
+        Ok(ListToolsResult::with_all_items(tools).with_ttl_ms(60_000).with_cache_scope(CacheScope::Public))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let tasks = context.client_capabilities().is_some_and(|c| c.supports_tasks()).then_some(&self.tasks);
+        if newest::is(&context)
+            && let Some(response) = newest::call(&request, tasks, &self.changes).await?
+        {
+            return Ok(response);
+        }
+        self.tool_router.call(ToolCallContext::new(self, request, context)).await
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        Ok(GetTaskResult::new(self.tasks.get_task(&request.task_id)?))
+    }
+
+    async fn update_task(&self, request: UpdateTaskParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        self.tasks.update_task(&request.task_id, request.input_responses)
+    }
+
+    async fn cancel_task(&self, request: CancelTaskParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        self.tasks.cancel_task(&request.task_id)
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        *self.promised.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.changes.subscribe());
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let promised = self.promised.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut changes = promised.unwrap_or_else(|| self.changes.subscribe());
+        loop {
+            let change = tokio::select! {
+                () = context.cancelled() => return Ok(()),
+                change = changes.recv() => change.map_err(failed)?,
+            };
+            // What was not asked for is refused.
+            let _ = match change {
+                Changed::Tools => context.sink().notify_tool_list_changed().await,
+                Changed::Resource(uri) => context.sink().notify_resource_updated(uri).await,
+            };
+        }
     }
 
     async fn list_resources(
@@ -215,7 +324,7 @@ impl ServerHandler for Fixture {
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = request.uri;
         let contents = match uri.as_str() {
@@ -233,7 +342,10 @@ impl ServerHandler for Fixture {
         };
         let mut contents = contents;
         contents["uri"] = uri.into();
-        value(json!([contents])).map(|contents| ReadResourceResult::new(contents).into())
+        let result = ReadResourceResult::new(value(json!([contents]))?);
+        // Older revisions know nothing of it.
+        let keeps = newest::is(&context) && contents["uri"] == "test://static-text";
+        Ok(if keeps { result.with_ttl_ms(5_000).with_cache_scope(CacheScope::Public).into() } else { result.into() })
     }
 
     async fn subscribe(
@@ -261,7 +373,8 @@ impl ServerHandler for Fixture {
     ) -> Result<ListPromptsResult, ErrorData> {
         let arguments = json!([{"name": "arg1", "required": true}, {"name": "arg2", "required": true}]);
         let prompt = json!({"name": "test_prompt_with_arguments", "arguments": arguments});
-        value(json!([prompt])).map(ListPromptsResult::with_all_items)
+        let asking = json!({"name": "test_input_required_result_prompt"});
+        value(json!([prompt, asking])).map(ListPromptsResult::with_all_items)
     }
 
     async fn get_prompt(
@@ -269,6 +382,9 @@ impl ServerHandler for Fixture {
         request: GetPromptRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
+        if request.name == "test_input_required_result_prompt" {
+            return newest::prompt(&request);
+        }
         let given = Value::Object(request.arguments.unwrap_or_default());
         let argument = |name: &str| given[name].as_str().unwrap_or_default().to_owned();
         let text = format!("Prompt with arguments: arg1='{}', arg2='{}'", argument("arg1"), argument("arg2"));
@@ -321,7 +437,14 @@ impl EventStore for Events {
 
 async fn run() -> anyhow::Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let fixture = || Fixture { tool_router: Fixture::tool_router(), subscribed: Arc::default() };
+    let (tasks, changes) = (TaskManager::new(), broadcast::channel(100).0);
+    let fixture = move || Fixture {
+        tool_router: Fixture::tool_router(),
+        subscribed: Arc::default(),
+        tasks: tasks.clone(),
+        changes: changes.clone(),
+        promised: Arc::default(),
+    };
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["--stdio"] => {
             fixture().serve(rmcp::transport::stdio()).await?.waiting().await?;
