@@ -5,7 +5,7 @@ use pyo3::types::PyBytes;
 use tricorn::bridge;
 
 use crate::error::checked;
-use crate::host::Bridge;
+use crate::host::{Bridge, json};
 use crate::http::HttpEndpoint;
 use crate::local::{Local, guarded};
 
@@ -76,6 +76,18 @@ impl Server {
             self.inner.get()?.set_lifespan(start, stop);
             Ok(())
         })
+    }
+
+    /// Offers an extension of the protocol.
+    fn add_extension(&self, definition: &str) -> PyResult<()> {
+        guarded(|| checked(self.inner.get()?.add_extension(definition)))
+    }
+
+    /// Sends a notification of an extension to those who asked for it.
+    #[pyo3(signature = (method, params=None, key=None))]
+    fn notify(&self, method: &str, params: Option<&Bound<'_, PyAny>>, key: Option<&str>) -> PyResult<()> {
+        let params = params.map(json).transpose()?;
+        guarded(|| checked(self.inner.get()?.notify(method, params, key)))
     }
 
     /// Tells the client that was asked to let its user visit a page that this is done.

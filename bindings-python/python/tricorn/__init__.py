@@ -64,6 +64,7 @@ from .errors import (
     UrlElicitation,
     UrlElicitationRequiredError,
 )
+from .extension import Extension
 from .info import RequestInfo
 from .logs import LogHandler
 from .middleware import Next, Request
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
     from .listening import (
         AsyncListening,
         Change,
+        ExtensionNotification,
         Honoured,
         PromptsListChanged,
         ResourcesListChanged,
@@ -115,6 +117,8 @@ __all__ = [
     "Elicited",
     "EmbeddedResource",
     "Error",
+    "Extension",
+    "ExtensionNotification",
     "Form",
     "GetPromptResult",
     "GroupOptions",
@@ -193,6 +197,7 @@ _CLIENT = {
     "Handlers": "handlers",
     "AsyncListening": "listening",
     "Change": "listening",
+    "ExtensionNotification": "listening",
     "Honoured": "listening",
     "Listening": "sync",
     "PromptsListChanged": "listening",

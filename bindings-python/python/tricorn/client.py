@@ -31,7 +31,7 @@ from .handlers import (
     root_list,
 )
 from .host import Host, OnError
-from .listening import AsyncListening, wanted
+from .listening import AsyncListening, Wanted, wanted
 from .middleware import Around, Builtin, wrap_all
 from .requests import (
     CacheMode,
@@ -110,6 +110,8 @@ class ClientOptions(Identity, Handlers, total=False):
     are followed to their end. No."""
     cache: ClientCache | bool
     """What is kept of the server's answers: what they say may be. False: nothing."""
+    extensions: Mapping[str, Mapping[str, Any]]
+    """Extensions of the protocol that the server is told of, each with its settings: `{"com.example/search": {}}`; none."""
     capabilities: Mapping[str, Any]
     """What the server is told this client can do besides, such as `{"experimental": {}}`; nothing."""
     server: str
@@ -315,6 +317,7 @@ class AsyncClient(Connection, AsyncFeatures):
         prompts: bool = False,
         resources: bool = False,
         uris: Iterable[str | Resource] = (),
+        extensions: Mapping[str, Wanted] | None = None,
     ) -> AsyncListening:
         """Listens to changes at the server, in every revision, until the block is left.
 
@@ -328,10 +331,12 @@ class AsyncClient(Connection, AsyncFeatures):
 
         `tools`, `prompts`, `resources`: that their list has changed; templates belong to the resources. `uris`: that
         one of these resources has changed, or a part of one. `honoured` of what is entered says which of that the
-        server tells of. A client may listen 1,000 times at once. Entering raises `UnsupportedError`, naming what the
+        server tells of. A client may listen 1,000 times at once. `extensions`: members
+        of the filter that belong to extensions that this client declares, each True, or the keys of what is wanted;
+        older revisions cannot choose, and tell everything. Entering raises `UnsupportedError`, naming what the
         server does not declare to tell of, and `MisuseError` when nothing is asked for; nothing was sent then.
         """
-        return AsyncListening(self, wanted(tools, prompts, resources, uris))
+        return AsyncListening(self, wanted(tools, prompts, resources, uris, extensions))
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         """Sends a notification."""

@@ -98,6 +98,17 @@ class RequestContext:
             self._request = RequestInfo(msgspec.json.decode(text))
         return self._request
 
+    def extension(self, id: str) -> dict[str, Any] | None:  # noqa: A002 - its name
+        """The settings with which the client declares an extension of this server, such as `"com.example/search"`.
+
+        None when it does not, or the server does not offer it: nothing of it may be used then.
+        """
+        declared = self.request.client_capabilities.get("extensions")
+        if id not in self._host.extensions or not isinstance(declared, dict):
+            return None
+        settings: Any = cast("dict[str, Any]", declared).get(id)
+        return cast("dict[str, Any]", settings) if isinstance(settings, dict) else None
+
     @property
     def values(self) -> dict[Any, Any]:
         """Whatever the middleware and the handler of this one request want to tell each other; empty at first."""

@@ -89,6 +89,7 @@ class Host:
         self.running: dict[int, asyncio.Task[None] | ThreadCall] = {}
         self.cancelled: set[int] = set()
         self.asked: set[int] = set()
+        self.extensions: set[str] = set()
         self.steps: dict[int, set[futures.Future[None]]] = {}
         self.waiting: dict[int, Waiter] = {}
         self.progress: dict[int, Callable[[bytes], None]] = {}

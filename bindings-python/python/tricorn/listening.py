@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 W = TypeVar("W", bound=Waiter)
 
+Wanted = bool | list[str]
+"""What is wanted of an extension's notifications: all of them, or those about these keys."""
+
 
 class ToolsListChanged(msgspec.Struct, frozen=True):
     """The list of tools has changed."""
@@ -53,7 +56,19 @@ class ResourceUpdated(msgspec.Struct, frozen=True):
     uri: str
 
 
-Change = ToolsListChanged | PromptsListChanged | ResourcesListChanged | ResourceUpdated
+class ExtensionNotification(msgspec.Struct, frozen=True):
+    """A notification of an extension that the client declares.
+
+    After the stream broke off and was opened again, the server's acknowledgement is one, too
+    (`notifications/subscriptions/acknowledged`): others may have been missed.
+    """
+
+    method: str
+    """The notification's method."""
+    params: dict[str, Any]
+
+
+Change = ToolsListChanged | PromptsListChanged | ResourcesListChanged | ResourceUpdated | ExtensionNotification
 """A change at the server."""
 
 _LISTS: dict[str, Change] = {
@@ -72,9 +87,17 @@ class Honoured(msgspec.Struct, frozen=True):
     """Changes of the lists of resources and resource templates."""
     uris: tuple[str, ...] = msgspec.field(default=(), name="resourceSubscriptions")
     """Changes of the resources with these URIs, and of what is a part of them."""
+    extensions: dict[str, Wanted] = msgspec.field(default_factory=dict[str, Wanted])
+    """What extensions tell of: by the member of the filter True, or keys."""
 
 
-def wanted(tools: bool, prompts: bool, resources: bool, uris: Iterable[str | Resource]) -> str:
+def wanted(
+    tools: bool,
+    prompts: bool,
+    resources: bool,
+    uris: Iterable[str | Resource],
+    extensions: Mapping[str, Wanted] | None = None,
+) -> str:
     """What is to be listened to, as the engine takes it."""
     for name, value in (("tools", tools), ("prompts", prompts), ("resources", resources)):
         if not isinstance(cast(object, value), bool):
@@ -85,7 +108,25 @@ def wanted(tools: bool, prompts: bool, resources: bool, uris: Iterable[str | Res
     for one in of:
         if not isinstance(cast(object, one), str):
             raise MisuseError(f"listen: uris: expected a URI or a Resource, got {one!r}")
-    return encode(Honoured(tools, prompts, resources, of)).decode()
+    filter_: dict[str, Any] = msgspec.to_builtins(Honoured(tools, prompts, resources, of))
+    del filter_["extensions"]
+    for member, value in (extensions or {}).items():
+        if isinstance(value, bool):
+            filter_[member] = value
+        elif isinstance(value, (str, bytes)) or not all(isinstance(cast(object, key), str) for key in value):
+            raise MisuseError(f"listen: extensions: {member}: expected True or a list of keys, got {value!r}")
+        else:
+            filter_[member] = list(value)
+    return encode(filter_).decode()
+
+
+_OWN = frozenset(("toolsListChanged", "promptsListChanged", "resourcesListChanged", "resourceSubscriptions"))
+
+
+def _honoured(answer: bytes) -> Honoured:
+    told: dict[str, Any] = msgspec.json.decode(answer)
+    others = {member: told.pop(member) for member in list(told) if member not in _OWN}
+    return msgspec.convert({**told, "extensions": others}, Honoured)
 
 
 def late() -> TimeoutError:
@@ -141,7 +182,7 @@ class Listener(Generic[W]):
         self._client._core.listen(op, op, self._filter)
 
     def _opened(self, answer: bytes) -> None:
-        self._honoured = msgspec.json.decode(answer, type=Honoured)
+        self._honoured = _honoured(answer)
         if self._over:  # closed while it was opened
             self.close()
 
@@ -189,6 +230,8 @@ class Listener(Generic[W]):
         if told is None:
             self.close()
             return None
+        if "params" in told:
+            return ExtensionNotification(told["method"], told["params"])
         return _LISTS.get(told["method"]) or ResourceUpdated(told["uri"])
 
     def __repr__(self) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
 
 from . import _core, completion, sources
 from .context import Kind
-from .handler import Subject, hook, hook_handler
+from .extension import Extension, register
+from .handler import Subject, encode, hook, hook_handler
 from .host import Handler
 from .offering import Offering
 from .resources import CacheHints
@@ -63,6 +64,21 @@ class Offer(Offering):
 
     def _add_files(self, path: str | os.PathLike[str], uri: str, options: dict[str, Any]) -> None:
         self._core.add_files(msgspec.json.encode({"path": os.fspath(path), "uri": uri, **options}).decode())
+
+    def add_extension(self, extension: Extension) -> None:
+        """Offers an extension of the protocol; connections that are open do not learn of it.
+
+        `MisuseError` names what is wrong with it, or taken.
+        """
+        register(extension, self._host, self._threads, self._core.add_extension)
+
+    def notify(self, method: str, params: Mapping[str, Any] | None = None, key: str | None = None) -> None:
+        """Sends a notification of an extension to the clients that asked for it.
+
+        Those are the ones with `true` in its member of their filter, and those with `key` in that. Clients of older
+        revisions, which cannot ask, hear of it when they declare the extension. `MisuseError` when no extension has it.
+        """
+        self._core.notify(method, None if params is None else encode(params), key)
 
     def elicitation_complete(self, elicitation_id: str) -> None:
         """Tells the client that what its user did at a page is done (2025-11-25).

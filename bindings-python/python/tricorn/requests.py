@@ -47,6 +47,9 @@ class RequestOptions(TypedDict, total=False):
     task: float | bool
     """Runs it as a task of the peer, where it can, and waits for its result: the seconds that the peer keeps it, or
     True for as long as it likes; no. In 2026-07-28 the server decides."""
+    any_result: bool
+    """Takes a result of a type (`resultType`) that this library does not know, such as an extension's, as it is; no: it is a
+    `PeerMisbehavedError`."""
     cache: CacheMode
     """What it has to do with the answers that a client keeps. `"refresh"` asks the server and keeps its answer,
     `"bypass"` asks and leaves what is kept as it is; `"default"`."""
@@ -210,6 +213,7 @@ def request_options(
     task: float | bool = False,
     until_over: bool = False,
     cache: CacheMode | None = None,
+    any_result: bool = False,
 ) -> str:
     """The options of one request for the engine; empty when there are none."""
     options: dict[str, Any] = {}
@@ -229,6 +233,8 @@ def request_options(
         options["wait"] = True
     if cache is not None:
         options["cache"] = cache
+    if any_result:
+        options["any_result"] = True
     return json.dumps(options) if options else ""
 
 
@@ -246,6 +252,7 @@ def written(method: str, options: RequestOptions, until_over: bool = False) -> s
         options.get("task", False),
         until_over,
         options.get("cache"),
+        options.get("any_result", False),
     )
 
 

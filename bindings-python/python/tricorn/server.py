@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, overload
 
 import msgspec
@@ -17,6 +17,7 @@ from . import _core
 from .content import Icon
 from .context import Context
 from .errors import MisuseError
+from .extension import Extension
 from .handler import encode
 from .handlers import called
 from .host import Host, OnError
@@ -202,6 +203,8 @@ class Server(Offer):
             return await ctx.state.database.query(text)
 
     When it fails, serving or connecting raises that exception. `state` is a value that needs neither beginning nor end.
+
+    `extensions` of the protocol are off unless they are given here, or by `add_extension`.
     """
 
     def __init__(
@@ -213,6 +216,7 @@ class Server(Offer):
         on_error: OnError | None = None,
         lifespan: Lifespan | None = None,
         state: Any = None,
+        extensions: Iterable[Extension] = (),
         **options: Unpack[ServerOptions],
     ) -> None:
         super().__init__()
@@ -234,6 +238,8 @@ class Server(Offer):
             self._core.set_lifespan(*self._life.numbers())
         elif state is not None:
             self._host.state = state
+        for extension in extensions:
+            self.add_extension(extension)
         self._listening: list[Callable[[str], None]] = []
         self._exchanges: dict[int, Callable[[str, dict[str, Any]], None]] = {}
 

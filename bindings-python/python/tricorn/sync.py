@@ -24,7 +24,7 @@ from .content import CallToolResult, Implementation
 from .errors import MisuseError
 from .features import Features
 from .handlers import RootLike
-from .listening import Change, Listener, late, wanted
+from .listening import Change, Listener, Wanted, late, wanted
 from .requests import (
     CacheMode,
     OnProgress,
@@ -383,6 +383,7 @@ class Client(Features):
         prompts: bool = False,
         resources: bool = False,
         uris: Iterable[str | Resource] = (),
+        extensions: Mapping[str, Wanted] | None = None,
     ) -> Listening:
         """Listens to changes at the server, in every revision, until the block is left.
 
@@ -396,10 +397,12 @@ class Client(Features):
 
         `tools`, `prompts`, `resources`: that their list has changed; templates belong to the resources. `uris`: that
         one of these resources has changed, or a part of one. `honoured` of what is entered says which of that the
-        server tells of. A client may listen 1,000 times at once. Entering raises `UnsupportedError`, naming what the
+        server tells of. A client may listen 1,000 times at once. `extensions`: members
+        of the filter that belong to extensions that this client declares, each True, or the keys of what is wanted;
+        older revisions cannot choose, and tell everything. Entering raises `UnsupportedError`, naming what the
         server does not declare to tell of, and `MisuseError` when nothing is asked for; nothing was sent then.
         """
-        return Listening(self._async, wanted(tools, prompts, resources, uris))
+        return Listening(self._async, wanted(tools, prompts, resources, uris, extensions))
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         """Sends a notification."""
