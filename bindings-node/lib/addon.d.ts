@@ -65,6 +65,8 @@ export declare class Server {
   setLifespan(start: number, stop: number): void;
   addMiddleware(handler: number): void;
   addBuiltin(options: string): void;
+  addExtension(definition: string): void;
+  notify(method: string, params?: string | undefined | null, key?: string | undefined | null): void;
   elicitationComplete(elicitationId: string): void;
   resourceUpdated(uri: string): void;
   listChanged(kind: string): void;

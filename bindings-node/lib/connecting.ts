@@ -70,6 +70,11 @@ export interface ClientOptions extends Answers, Listeners {
   readonly tasks?: boolean | TaskOptions;
   /** What is kept of the server's answers. Default: what they say may be; false is nothing. */
   readonly cache?: boolean | ClientCache;
+  /**
+   * Extensions of the protocol to declare, each with its settings: `{ "com.example/search": {} }`. What belongs to them may
+   * be asked for and listened to. That for tasks is the option `tasks`. Default: none.
+   */
+  readonly extensions?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   /** Capabilities to declare, as in the protocol. */
   readonly capabilities?: ClientCapabilities;
   /** Which entry of an `mcp.json`; not needed when there is only one. */

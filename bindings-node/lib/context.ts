@@ -183,6 +183,17 @@ export class Context<State = unknown> extends RequestContext {
   }
 
   /**
+   * The settings with which the client declares an extension, such as `com.example/search`, in this request; undefined
+   * when it does not, or this server does not offer the extension: then nothing of it may be used.
+   *
+   * @throws {Error} when the call has finished and this is the first time anybody asks for its request
+   */
+  extension(id: string): Readonly<Record<string, unknown>> | undefined {
+    checkTypes("extension", ["id", id, "string"]);
+    return this.#home.extensions?.has(id) ? this.request.clientCapabilities.extensions?.[id] : undefined;
+  }
+
+  /**
    * Checks that the client has a capability, such as `sampling`, `elicitation` or `elicitation.url`.
    *
    * @throws {RpcError} when it has not. Let it pass: it is the answer the client understands.

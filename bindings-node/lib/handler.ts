@@ -38,6 +38,8 @@ export interface Home {
   ending?: Promise<void>;
   /** Whether a function of the user stands around requests. */
   around?: boolean;
+  /** The extensions of the protocol that the server offers, by their identifiers. */
+  extensions?: Set<string>;
   /** Hears of what handlers throw that is not for the peer. */
   readonly onError: (error: unknown, name: string, subject: string) => void;
 }
@@ -171,17 +173,19 @@ export function logError(error: unknown, _name: string, subject: string): void {
  * The engine has checked the JSON Schema.
  *
  * @param wrong makes the error of what does not fit
+ * @param part what a member of it is called
  */
 export function validated(
   schema: Schema | undefined,
   handler: AnyFunction,
   wrong: (message: string) => Error,
+  part = "argument",
 ): AnyFunction {
   if (schema === undefined || !isStandard(schema)) return handler;
   const standard = schema["~standard"];
   type Outcome = Awaited<ReturnType<typeof standard.validate>>;
   const checked = (outcome: Outcome, ctx: RequestContext): unknown => {
-    if (outcome.issues) throw wrong(describe(outcome.issues, "argument", "arguments"));
+    if (outcome.issues) throw wrong(describe(outcome.issues, part, `${part}s`));
     return handler(outcome.value, ctx);
   };
   return (args, ctx) => {

@@ -12,6 +12,7 @@ export type {
   Sampled,
   SamplingHandler,
 } from "./answering.js";
+export * as apps from "./apps.js";
 export { CreateMessageResult, type Elicited, type SampleMessage, type SampleOptions } from "./ask.js";
 export type { CacheHints, CacheUsage, ClientCache, ServerCache } from "./cache.js";
 export { Client, connect } from "./client.js";
@@ -48,6 +49,7 @@ export {
   type UrlElicitation,
   UrlElicitationRequiredError,
 } from "./errors.js";
+export { Extension, type MethodHandler, type MethodOptions } from "./extension.js";
 export { Form } from "./form.js";
 export {
   ClientGroup,
@@ -62,7 +64,15 @@ export type { HttpMount, HttpOptions, MountOptions, NodeListener } from "./http.
 export type { RequestInfo } from "./info.js";
 export type { Kind } from "./kind.js";
 export type { Lifespan } from "./lifespan.js";
-export type { Change, Honoured, ListChanged, Listening, ListenOptions, ResourceUpdated } from "./listening.js";
+export type {
+  Change,
+  ExtensionNotification,
+  Honoured,
+  ListChanged,
+  Listening,
+  ListenOptions,
+  ResourceUpdated,
+} from "./listening.js";
 export type { Log, Logger } from "./logger.js";
 export {
   type BuiltinMiddleware,

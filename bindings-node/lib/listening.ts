@@ -1,5 +1,6 @@
 /** Listening to changes at the server, in every revision. */
 
+import { inspect } from "node:util";
 import type * as Addon from "./addon.js";
 import { CancelledError, MisuseError, TricornError } from "./errors.js";
 import { wait } from "./host.js";
@@ -7,7 +8,7 @@ import { checkNames, checkTypes } from "./options.js";
 import type { SubscriptionFilter } from "./types.js";
 
 /** A change at the server. */
-export type Change = ListChanged | ResourceUpdated;
+export type Change = ListChanged | ResourceUpdated | ExtensionNotification;
 
 /** A list has changed; that of resource templates changes with that of resources. */
 export interface ListChanged {
@@ -21,6 +22,18 @@ export interface ResourceUpdated {
   readonly uri: string;
 }
 
+/**
+ * A notification of an extension that the client declares. After the stream broke off and was opened again, the server's
+ * acknowledgement is one, too (`notifications/subscriptions/acknowledged`): others may have been missed.
+ */
+export interface ExtensionNotification {
+  readonly type: "extensionNotification";
+  /** The notification's method. */
+  readonly method: string;
+  /** Its parameters; empty when it has none. */
+  readonly params: Readonly<Record<string, unknown>>;
+}
+
 /** What is listened to: at least one of these. */
 export interface ListenOptions {
   /** Changes of the list of tools. Default false. */
@@ -31,6 +44,12 @@ export interface ListenOptions {
   readonly resources?: boolean;
   /** Changes of the resources with these URIs, and of what is a part of them. Default: of none. */
   readonly uris?: readonly (string | URL)[];
+  /**
+   * Members of the filter that belong to extensions that the client declares, each true, or the keys of what is wanted:
+   * `{ "com.example/queries": ["a"] }`. Older revisions have no filters: there all notifications of these extensions come.
+   * Default: none.
+   */
+  readonly extensions?: Readonly<Record<string, boolean | readonly string[]>>;
   /** Aborting it ends the loop, with its reason, and the stream at the server. */
   readonly signal?: AbortSignal;
 }
@@ -45,12 +64,16 @@ export interface Honoured {
   readonly resources: boolean;
   /** Changes of these resources. */
   readonly uris: readonly string[];
+  /** What extensions tell of, by the member of the filter: true is everything, a list what is about these keys. */
+  readonly extensions: Readonly<Record<string, true | readonly string[]>>;
 }
 
 /** A change as the engine tells it. */
 interface Told {
   readonly method: string;
   readonly uri?: string;
+  /** Of an extension's notification. */
+  readonly params?: Readonly<Record<string, unknown>>;
 }
 
 const TYPES: Readonly<Record<string, ListChanged["type"]>> = {
@@ -73,7 +96,7 @@ class Listener {
   #done = false;
 
   /** @param asked is where it was asked for. */
-  constructor(engine: Addon.Client, filter: SubscriptionFilter, signal: AbortSignal | undefined, asked: Error) {
+  constructor(engine: Addon.Client, filter: object, signal: AbortSignal | undefined, asked: Error) {
     this.#engine = engine;
     this.#signal = signal;
     if (signal?.aborted) this.#over.abort(signal.reason);
@@ -87,12 +110,14 @@ class Listener {
     const start = (op: number): void => this.#engine.listen(op, this.#number, filter);
     try {
       const told = await wait<SubscriptionFilter>(start, this.#over.signal);
-      return {
-        tools: told.toolsListChanged ?? false,
-        prompts: told.promptsListChanged ?? false,
-        resources: told.resourcesListChanged ?? false,
-        uris: told.resourceSubscriptions ?? [],
-      };
+      const {
+        toolsListChanged: tools = false,
+        promptsListChanged: prompts = false,
+        resourcesListChanged: resources = false,
+        resourceSubscriptions: uris = [],
+        ...extensions
+      } = told;
+      return { tools, prompts, resources, uris, extensions };
     } catch (error) {
       // The error was made where the answer arrived; show where the question was asked.
       if (error instanceof TricornError) error.stack = `${asked.stack?.replace("Error", () => String(error))}`;
@@ -135,7 +160,8 @@ class Listener {
   }
 }
 
-function change({ method, uri }: Told): Change {
+function change({ method, uri, params }: Told): Change {
+  if (params) return { type: "extensionNotification", method, params };
   const type = TYPES[method];
   return type ? { type } : { type: "resourceUpdated", uri: uri ?? "" };
 }
@@ -145,7 +171,8 @@ const forgotten = new FinalizationRegistry<Listener>((listener) => listener.leav
 
 /**
  * The changes at a server, for `for await`, in the order in which they came; made by {@link Client.listen}. Of what was not
- * taken yet, each is there once. Leaving the loop, or {@link close}, ends it, at the server, too.
+ * taken yet, each is there once, but every notification of an extension: the loop fails with `ClosedError` rather than lose one
+ * when about a thousand wait. Leaving the loop, or {@link close}, ends it, at the server, too.
  *
  * The loop ends when the server ends the stream in order. When it broke off, the client listens again, and everything that is
  * listened to is said to have changed, once. The loop fails with `UnsupportedError` when the server does not declare to tell
@@ -216,12 +243,12 @@ export class Listening implements AsyncIterableIterator<Change>, AsyncDisposable
   }
 }
 
-const FILTER = { tools: true, prompts: true, resources: true, uris: true } as const;
+const FILTER = { tools: true, prompts: true, resources: true, uris: true, extensions: true } as const;
 
 /** What is asked for, as the protocol has it. */
-function filterOf(asked: Omit<ListenOptions, "signal">): SubscriptionFilter {
+function filterOf(asked: Omit<ListenOptions, "signal">): object {
   checkNames("listen", asked, FILTER);
-  const { tools = false, prompts = false, resources = false, uris = [] } = asked;
+  const { tools = false, prompts = false, resources = false, uris = [], extensions = {} } = asked;
   checkTypes(
     "listen",
     ["tools", tools, "boolean"],
@@ -230,10 +257,30 @@ function filterOf(asked: Omit<ListenOptions, "signal">): SubscriptionFilter {
   );
   if (!Array.isArray(uris)) throw new MisuseError("listen: uris: expected a list of URIs");
   for (const uri of uris) if (!(uri instanceof URL)) checkTypes("listen", ["uris", uri, "string"]);
-  return {
+  const own: SubscriptionFilter = {
     toolsListChanged: tools,
     promptsListChanged: prompts,
     resourcesListChanged: resources,
     resourceSubscriptions: uris.map(String),
   };
+  return { ...own, ...othersOf(extensions, own) };
+}
+
+/** The members of extensions of which anything is wanted. */
+function othersOf(extensions: NonNullable<ListenOptions["extensions"]>, own: object): object {
+  if (typeof extensions !== "object" || extensions === null || Array.isArray(extensions)) {
+    throw new MisuseError('listen: extensions: expected an object, such as { "com.example/queries": true }');
+  }
+  const others = Object.entries(extensions).filter(([member, wanted]) => {
+    if (Object.hasOwn(own, member)) {
+      throw new MisuseError(`listen: extensions: "${member}" is the protocol's: say tools, prompts, resources or uris`);
+    }
+    if (Array.isArray(wanted) && wanted.every((key) => typeof key === "string")) return wanted.length > 0;
+    if (typeof wanted === "boolean") return wanted;
+    const got = inspect(wanted, { depth: 0 });
+    throw new MisuseError(
+      `listen: extensions: "${member}": expected true or a list of keys, which are text, got ${got}`,
+    );
+  });
+  return Object.fromEntries(others);
 }

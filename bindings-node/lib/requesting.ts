@@ -40,6 +40,11 @@ export interface RequestOptions {
    * and leaves what is kept as it is. Default: `default`.
    */
   readonly cache?: "default" | "refresh" | "bypass";
+  /**
+   * Takes a result of a type (`resultType`) that this library does not know, such as an extension's, as it is. Default
+   * false: it is a `PeerMisbehavedError`.
+   */
+  readonly anyResult?: boolean;
   /** Aborting it rejects with its reason and cancels the request at the peer. */
   readonly signal?: AbortSignal;
   /** Hears of progress until the answer comes. What it throws is an uncaught exception. */
@@ -53,6 +58,7 @@ export const REQUEST_OPTIONS: Readonly<Record<keyof RequestOptions, true>> = {
   idempotent: true,
   task: true,
   cache: true,
+  anyResult: true,
   signal: true,
   onProgress: true,
 };
@@ -107,14 +113,15 @@ export function withMeta(params: Record<string, unknown>, options: CallOptions |
 
 /** The options of one request as the engine takes them; empty are the defaults. */
 export function engineRequest(
-  { onProgress, timeout, maxTimeout, idempotent, task, cache }: RequestOptions,
+  { onProgress, timeout, maxTimeout, idempotent, task, cache, anyResult }: RequestOptions,
   wait = false,
 ): string {
   const timed = timeout !== undefined || maxTimeout !== undefined;
-  if (!timed && !onProgress && !idempotent && !task && !wait && cache === undefined) return "";
+  if (!timed && !onProgress && !idempotent && !task && !wait && !anyResult && cache === undefined) return "";
   return toEngine({
     idempotent,
     cache,
+    anyResult: anyResult || undefined,
     wait: wait || undefined,
     task: task === true ? {} : task || undefined,
     timeout: timeout === undefined ? undefined : limit(timeout),

@@ -69,13 +69,19 @@ const converted = { input: new WeakMap<object, string>(), output: new WeakMap<ob
  * The JSON Schema of `schema` as JSON text.
  *
  * @param subject who it belongs to, for the error: `tool "add" input`
+ * @param option the option that the schema was given as
  * @internal
  */
-export function toJsonSchema(schema: Schema, direction: "input" | "output", subject: string): string {
+export function toJsonSchema(
+  schema: Schema,
+  direction: "input" | "output",
+  subject: string,
+  option: string = direction,
+): string {
   if (!isStandard(schema)) return JSON.stringify(schema);
   let text = converted[direction].get(schema);
   if (text === undefined) {
-    text = JSON.stringify(convert(schema, direction, subject));
+    text = JSON.stringify(convert(schema, direction, subject, option));
     converted[direction].set(schema, text);
   }
   return text;
@@ -86,7 +92,12 @@ interface ZodLike {
   readonly toJSONSchema?: (options: { io: "input" | "output"; target: "draft-2020-12" }) => Record<string, unknown>;
 }
 
-function convert(schema: StandardSchema, direction: "input" | "output", subject: string): Record<string, unknown> {
+function convert(
+  schema: StandardSchema,
+  direction: "input" | "output",
+  subject: string,
+  option: string,
+): Record<string, unknown> {
   const standard = schema["~standard"];
   const zod = schema as ZodLike;
   let json: Record<string, unknown>;
@@ -96,7 +107,7 @@ function convert(schema: StandardSchema, direction: "input" | "output", subject:
     else throw new Error(`this version of ${standard.vendor} cannot make a JSON Schema`);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new MisuseError(`${subject}: ${reason}; pass ${direction}Schema beside ${direction}`, { cause });
+    throw new MisuseError(`${subject}: ${reason}; pass ${direction}Schema beside ${option}`, { cause });
   }
   // 2020-12 is the protocol's default dialect: naming it again in every tool only costs bytes.
   if (json["$schema"] === "https://json-schema.org/draft/2020-12/schema") delete json["$schema"];

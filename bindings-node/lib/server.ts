@@ -6,19 +6,25 @@ import type { CacheHints } from "./cache.js";
 import type { Fallback } from "./completion.js";
 import type { AnyState, Context } from "./context.js";
 import { MisuseError, native } from "./errors.js";
-import { type AnyFunction, type Home, logError, type Runner, Values } from "./handler.js";
+import { Extension, registered } from "./extension.js";
+import { type AnyFunction, type Home, logError, type Runner, toJson, Values } from "./handler.js";
 import { addon, bridge, type Handler, keepReplaced, newSource, register, wait } from "./host.js";
 import { type HttpMount, type HttpOptions, type MountOptions, mount, type NodeListener } from "./http.js";
 import type { Kind } from "./kind.js";
 import { liveBy } from "./lifespan.js";
 import { type BuiltinMiddleware, type Middleware, wrap } from "./middleware.js";
 import { Offer } from "./offer.js";
-import { checkFunctions, toEngine, withOptions } from "./options.js";
+import { checkFunctions, checkTypes, toEngine, withOptions } from "./options.js";
 import { userPackage } from "./package.js";
 import { address, askedFor, closeOnSignal, guardStdout } from "./running.js";
 import { forgotten, type Heard, hear, type Metrics, type ServerOptions } from "./serving.js";
 import { Session } from "./session.js";
 import { type Source, sourceOf } from "./source.js";
+
+const TASKS = "io.modelcontextprotocol/tasks";
+
+/** The options that the engine does not see. */
+const OWN = ["onError", "lifespan", "state", "extensions"] as const;
 
 /** Servers that serve refer to themselves: nobody else need. */
 const serving = new Set<Server<AnyState>>();
@@ -58,14 +64,14 @@ export class Server<State = unknown> extends Offer<State> {
 
   /** @param name default: the name in your package.json */
   constructor(name?: string, options: ServerOptions<State> = {}) {
-    const { onError, lifespan, state, ...rest } = options;
+    const { onError, lifespan, state, extensions = [], ...rest } = options;
     checkFunctions(options, ["onError"]);
     const user = userPackage();
     const known = name ?? user.name ?? "server";
     const home: Home = { scope: undefined, running: 0, onError: onError ?? logError, state };
     const settings = toEngine({ version: user.version ?? "0.0.0", ...rest, name: known });
     const source = newSource();
-    const engine = withOptions(() => new addon.Server(bridge, source, settings), ["onError", "lifespan", "state"]);
+    const engine = withOptions(() => new addon.Server(bridge, source, settings), OWN);
     const kept = new Map<string, readonly object[]>();
     const offered = new Map<string, ReadonlyMap<number, Handler>>();
     const replaced = new Map<number, Handler>();
@@ -87,6 +93,7 @@ export class Server<State = unknown> extends Offer<State> {
       },
     });
     this.name = known;
+    home.extensions = declared(options);
     home.session = (key) => new Session<State>(key, home);
     this.#home = home;
     this.#source = source;
@@ -98,6 +105,8 @@ export class Server<State = unknown> extends Offer<State> {
     this.#heard = { logs: [], onListening: undefined, home: new WeakRef(home) };
     hear(this.#source, this.#heard);
     forgotten.register(this, this.#source);
+    if (!Array.isArray(extensions)) throw new MisuseError("extensions: expected a list of Extension");
+    for (const extension of extensions) this.addExtension(extension);
   }
 
   /**
@@ -184,6 +193,38 @@ export class Server<State = unknown> extends Offer<State> {
       await heard(ctx);
     };
     return this.#hook("roots_changed", new Values("roots_changed", "what hears of roots", call, this.#home));
+  }
+
+  /**
+   * Offers an extension of the protocol: its requests are answered, its notifications can be sent. Clients have to declare
+   * it, too. Connections that are open do not learn of it, and what is added to the extension later is not offered.
+   *
+   * @throws {MisuseError} naming what is wrong with it: an identifier without a prefix, a name that is the protocol's or
+   *   taken, settings that are no object
+   */
+  addExtension(extension: Extension<AnyState>): this {
+    if (!(extension instanceof Extension)) throw new MisuseError("extension: expected an Extension");
+    const { definition, runners } = registered(extension, this.#home);
+    native(() => this.#native.addExtension(definition));
+    this.#kept.set(`extension ${extension.id}`, runners);
+    this.#home.extensions?.add(extension.id);
+    return this;
+  }
+
+  /**
+   * Sends a notification of an extension to the clients that asked for it: those with `true` in its member of their filter,
+   * and those with `key` in that. Clients of older revisions, which cannot ask, hear of it when they declare the extension.
+   *
+   * ```ts
+   * app.notify("notifications/com.example/found", { query, title }, query);
+   * ```
+   *
+   * @param key what it is about. Without one it is for those with `true` alone
+   * @throws {MisuseError} when no extension of this server has the notification, and for parameters that are no object
+   */
+  notify(method: string, params?: Readonly<Record<string, unknown>>, key?: string): void {
+    checkTypes("notify", ["method", method, "string"], ["key", key, "string", "optional"]);
+    native(() => this.#native.notify(method, params && toJson(params), key));
   }
 
   /**
@@ -316,4 +357,12 @@ export class Server<State = unknown> extends Offer<State> {
   #capture(): void {
     this.#home.scope ??= new AsyncResource("tricorn.Server");
   }
+}
+
+/** The extensions that the options declare by themselves. */
+function declared({ tasks, capabilities }: ServerOptions<AnyState>): Set<string> {
+  const { extensions = {} } = (Array.isArray(capabilities) ? {} : (capabilities ?? {})) as {
+    readonly extensions?: object;
+  };
+  return new Set([...Object.keys(extensions), ...(tasks ? [TASKS] : [])]);
 }

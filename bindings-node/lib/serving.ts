@@ -1,7 +1,9 @@
 /** What can be said of a server, and what it says of itself. */
 
 import type { ServerCache } from "./cache.js";
+import type { AnyState } from "./context.js";
 import { MisuseError } from "./errors.js";
+import type { Extension } from "./extension.js";
 import type { Home } from "./handler.js";
 import { listen, warn } from "./host.js";
 import type { Lifespan } from "./lifespan.js";
@@ -59,6 +61,8 @@ export interface ServerOptions<State = unknown> {
    * function by {@link Context.runAsTask}. Default: no tasks.
    */
   readonly tasks?: boolean | TaskOptions;
+  /** Extensions of the protocol to offer; see {@link Server.addExtension}. Default: none. */
+  readonly extensions?: readonly Extension<AnyState>[];
   /**
    * Secrets of at least 32 bytes that seal what a request of revision 2026-07-28 has to remember between two rounds of
    * questions (`requestState`). The first one seals, all of them open, so that they can be changed one after the other.

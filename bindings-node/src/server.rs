@@ -3,7 +3,7 @@
 use napi_derive::napi;
 
 use crate::error::{Result, raise};
-use crate::host::Bridge;
+use crate::host::{Bridge, raw};
 use crate::http::HttpEndpoint;
 
 #[napi]
@@ -70,6 +70,18 @@ impl Server {
     #[napi(catch_unwind)]
     pub fn add_builtin(&self, options: String) -> Result<()> {
         self.inner.add_builtin(&options).map_err(raise)
+    }
+
+    /// Offers an extension of the protocol. `definition` is JSON; it has the numbers of functions of the host.
+    #[napi(catch_unwind)]
+    pub fn add_extension(&self, definition: String) -> Result<()> {
+        self.inner.add_extension(&definition).map_err(raise)
+    }
+
+    /// Sends a notification of an extension to those who asked for it; `params` is JSON.
+    #[napi(catch_unwind)]
+    pub fn notify(&self, method: String, params: Option<String>, key: Option<String>) -> Result<()> {
+        self.inner.notify(&method, params.map(raw), key.as_deref()).map_err(raise)
     }
 
     #[napi(catch_unwind)]
