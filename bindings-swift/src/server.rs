@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tricorn::bridge::Server;
 
+use crate::client::params;
 use crate::error::CoreError;
 use crate::host::{CoreBridge, CorePayload};
 use crate::http::CoreEndpoint;
@@ -54,6 +55,14 @@ impl CoreServer {
     pub fn set_lifespan(&self, start: u32, stop: u32) -> Result<(), CoreError> {
         self.0.set_lifespan(start, stop);
         Ok(())
+    }
+
+    pub fn add_extension(&self, definition: String) -> Result<(), CoreError> {
+        Ok(self.0.add_extension(&definition)?)
+    }
+
+    pub fn notify(&self, method: String, json: &[u8], key: Option<String>) -> Result<(), CoreError> {
+        Ok(self.0.notify(&method, params(json), key.as_deref())?)
     }
 
     pub fn elicitation_complete(&self, elicitation_id: String) -> Result<(), CoreError> {

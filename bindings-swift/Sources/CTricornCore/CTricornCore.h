@@ -649,6 +649,11 @@ void uniffi_tricorn_swift_fn_method_coreserver_add(uint64_t ptr, RustBuffer kind
 void uniffi_tricorn_swift_fn_method_coreserver_add_builtin(uint64_t ptr, RustBuffer options, RustCallStatus *_Nonnull out_status
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_ADD_EXTENSION
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_ADD_EXTENSION
+void uniffi_tricorn_swift_fn_method_coreserver_add_extension(uint64_t ptr, RustBuffer definition, RustCallStatus *_Nonnull out_status
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_ADD_FILES
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_ADD_FILES
 void uniffi_tricorn_swift_fn_method_coreserver_add_files(uint64_t ptr, RustBuffer options, RustCallStatus *_Nonnull out_status
@@ -682,6 +687,11 @@ void uniffi_tricorn_swift_fn_method_coreserver_list_changed(uint64_t ptr, RustBu
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_METRICS
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_METRICS
 uint64_t uniffi_tricorn_swift_fn_method_coreserver_metrics(uint64_t ptr, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_NOTIFY
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_NOTIFY
+void uniffi_tricorn_swift_fn_method_coreserver_notify(uint64_t ptr, RustBuffer method, ForeignBytes json, RustBuffer key, RustCallStatus *_Nonnull out_status
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_REMOVE
@@ -1388,6 +1398,12 @@ uint16_t uniffi_tricorn_swift_checksum_method_coreserver_add_builtin(void
 
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_ADD_EXTENSION
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_ADD_EXTENSION
+uint16_t uniffi_tricorn_swift_checksum_method_coreserver_add_extension(void
+
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_ADD_FILES
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_ADD_FILES
 uint16_t uniffi_tricorn_swift_checksum_method_coreserver_add_files(void
@@ -1427,6 +1443,12 @@ uint16_t uniffi_tricorn_swift_checksum_method_coreserver_list_changed(void
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_METRICS
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_METRICS
 uint16_t uniffi_tricorn_swift_checksum_method_coreserver_metrics(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_NOTIFY
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_NOTIFY
+uint16_t uniffi_tricorn_swift_checksum_method_coreserver_notify(void
 
 );
 #endif

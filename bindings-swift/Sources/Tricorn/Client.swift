@@ -169,7 +169,8 @@ public final class Client: Sendable {
         _ = try await perform("ping", JSONWriter(), options)
     }
 
-    /// Sends any request of the negotiated revision and returns its result.
+    /// Sends any request of the negotiated revision, or of an extension that both sides declare, and returns its result. A
+    /// result of an extension's own type (`resultType`) wants `RequestOptions.anyResult`.
     public func request(
         _ method: String, _ params: JSONValue? = nil, _ options: RequestOptions = .init()
     ) async throws -> JSONValue {

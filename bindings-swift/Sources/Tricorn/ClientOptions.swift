@@ -37,6 +37,9 @@ public struct ClientOptions: Sendable {
     public var pingTimeout: Duration?
     /// What is kept of the server's answers (2026-07-28): what they say may be. `.off`: nothing.
     public var cache: ClientCache?
+    /// Extensions of the protocol that the server is told of, by their identifiers, each with its settings:
+    /// `["com.example/search": [:]]`. That for tasks is `tasks`.
+    public var extensions: [String: JSONObject] = [:]
     /// The capabilities to declare, as the protocol has them.
     public var capabilities: JSONValue?
     /// Answers the server's requests for a message of the model: `{ request, _ in "text" }`, or a `CreateMessageResult`.
@@ -103,6 +106,10 @@ public struct ClientOptions: Sendable {
         options.set("ping_interval", duration: pingInterval)
         options.set("ping_timeout", duration: pingTimeout)
         options.set("cache", cache?.json)
+        if !extensions.isEmpty {
+            let declared = extensions.sorted { $0.key < $1.key }
+            options.set("extensions", .object(JSONObject(declared.map { (key: $0.key, value: .object($0.value)) })))
+        }
         options.set("capabilities", capabilities)
         options.set("tasks", tasks?.json)
         return options
@@ -127,6 +134,9 @@ public struct RequestOptions: Sendable {
     public var task: TaskRequest?
     /// What it has to do with the answers that the client keeps (2026-07-28).
     public var cache: CacheMode
+    /// Takes a result of a type (`resultType`, 2026-07-28) that this library does not know, such as an extension's, as it is;
+    /// otherwise that is `TricornError.peerMisbehaved`.
+    public var anyResult: Bool
     /// Called with progress reports, in order, before the request returns, in a thread of its own: it may block. The newest
     /// 1024 wait for a slow one; of a request that fails, what waits is dropped.
     public var onProgress: (@Sendable (Progress) -> Void)?
@@ -136,7 +146,7 @@ public struct RequestOptions: Sendable {
     /// Every option has its default.
     public init(
         timeout: Duration? = nil, maxTimeout: Duration? = nil, idempotent: Bool = false,
-        meta: JSONObject? = nil, task: TaskRequest? = nil, cache: CacheMode = .default,
+        meta: JSONObject? = nil, task: TaskRequest? = nil, cache: CacheMode = .default, anyResult: Bool = false,
         onProgress: (@Sendable (Progress) -> Void)? = nil
     ) {
         self.timeout = timeout
@@ -145,6 +155,7 @@ public struct RequestOptions: Sendable {
         self.meta = meta
         self.task = task
         self.cache = cache
+        self.anyResult = anyResult
         self.onProgress = onProgress
     }
 
@@ -161,7 +172,7 @@ public struct RequestOptions: Sendable {
     /// Empty when every option is the default.
     var json: String {
         if timeout == nil, maxTimeout == nil, onProgress == nil, task == nil, !idempotent, !untilOver,
-            cache == .default
+            !anyResult, cache == .default
         {
             return ""
         }
@@ -174,6 +185,7 @@ public struct RequestOptions: Sendable {
         if onProgress != nil { options.set("progress", true) }
         options.set("task", task?.json)
         if untilOver { options.set("wait", true) }
+        if anyResult { options.set("any_result", true) }
         if cache != .default { options.set("cache", text: cache.rawValue) }
         return options.json.description
     }

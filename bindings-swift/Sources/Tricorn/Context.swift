@@ -62,6 +62,13 @@ public struct Context: RequestContext {
 
     /// The request and its sender; nil when the call is over.
     public var request: RequestInfo? { call.info.map { RequestInfo(json: $0) } }
+
+    /// The settings with which the client declares an extension of this server, such as `com.example/search`. Nil when it
+    /// does not, or the server does not offer it: nothing of it may be used then.
+    public func `extension`(_ id: String) -> JSONObject? {
+        guard let state = call.subject.state, state.extensions.with({ $0.contains(id) }) else { return nil }
+        return request?.clientCapabilities["extensions"]?[id]?.objectValue
+    }
 }
 
 /// What a client's function knows of the request that it takes part in: one of the server's that it answers, or one of

@@ -36,6 +36,8 @@ final class ServerState: Sendable {
     }
 
     private let life: Locked<Life>
+    /// The identifiers of the extensions that the server offers.
+    let extensions = Locked(Set<String>())
 
     init(_ value: (any Sendable)?) { life = Locked(Life(value: value)) }
 

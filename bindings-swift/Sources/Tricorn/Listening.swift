@@ -10,9 +10,16 @@ public enum Change: Sendable, Hashable {
     case resourcesListChanged
     /// The resource with this URI, or a part of the one that was asked for, has changed.
     case resourceUpdated(uri: String)
+    /// A notification of an extension that the client declares. After the stream broke off and was opened again, the
+    /// server's acknowledgement is one, too (`notifications/subscriptions/acknowledged`): others may have been missed.
+    case extensionNotification(method: String, params: JSONObject)
 
     /// Nil for one that this version knows nothing of.
     init?(_ json: JSONValue) {
+        if let method = json["method"]?.stringValue, let params = json["params"]?.objectValue {
+            self = .extensionNotification(method: method, params: params)
+            return
+        }
         switch json["method"]?.stringValue {
         case "notifications/tools/list_changed": self = .toolsListChanged
         case "notifications/prompts/list_changed": self = .promptsListChanged
@@ -27,7 +34,7 @@ public enum Change: Sendable, Hashable {
 }
 
 /// The changes that a client listens to, in the order in which they came; see `Client.listen`. Of what is not taken, each
-/// is there once.
+/// is there once; notifications of extensions all are, and when 1,024 wait the listening ends with `TricornError.closed`.
 ///
 /// It is gone through once. It ends when the loop is left, when the task is cancelled (`CancellationError`), by `close`,
 /// and when nobody holds it any more: the server is told, and the client has no more of it.
@@ -44,6 +51,37 @@ public final class Listening: AsyncSequence, Sendable {
         weak var current: Iterator.Loop?
     }
 
+    /// What is wanted of the notifications of an extension: `true`, or `["key", …]`.
+    public enum Wanted: Sendable, Hashable, ExpressibleByBooleanLiteral, ExpressibleByArrayLiteral {
+        /// All of them.
+        case all
+        /// Those about these keys.
+        case keys([String])
+
+        /// `true` is all of them, `false` none.
+        public init(booleanLiteral all: Bool) { self = all ? .all : .keys([]) }
+
+        /// Those about these keys.
+        public init(arrayLiteral keys: String...) { self = .keys(keys) }
+
+        /// As the filter has it; nil for what is none.
+        fileprivate init?(_ json: JSONValue) {
+            switch json {
+            case .bool(true): self = .all
+            case .array(let keys): self = .keys(keys.compactMap(\.stringValue))
+            default: return nil
+            }
+        }
+
+        /// As the filter has it; nil when nothing is wanted.
+        fileprivate var json: JSONValue? {
+            switch self {
+            case .all: true
+            case .keys(let keys): keys.isEmpty ? nil : .array(keys.map { .string($0) })
+            }
+        }
+    }
+
     /// What a server tells of, of all that was asked for.
     public struct Honoured: Sendable, Hashable {
         /// Changes of the list of tools.
@@ -54,12 +92,15 @@ public final class Listening: AsyncSequence, Sendable {
         public let resources: Bool
         /// Changes of these resources.
         public let uris: [String]
+        /// Notifications of extensions, by the members of the filter that ask for them.
+        public let extensions: [String: Wanted]
 
         fileprivate init(_ filter: Types.SubscriptionFilter) {
             tools = filter.toolsListChanged ?? false
             prompts = filter.promptsListChanged ?? false
             resources = filter.resourcesListChanged ?? false
             uris = filter.resourceSubscriptions ?? []
+            extensions = filter.additional.reduce(into: [:]) { $0[$1.key] = Wanted($1.value) }
         }
     }
 
@@ -165,21 +206,28 @@ extension Client {
     ///   - prompts: changes of the list of prompts.
     ///   - resources: changes of the lists of resources and resource templates.
     ///   - uris: changes of the resources with these URIs, and of what is a part of them.
+    ///   - extensions: members of the filter that belong to extensions which the client declares, with what is wanted of
+    ///     each: `["com.example/queries": true]`, or `["a", "b"]` for keys. In older revisions nothing can be chosen: all
+    ///     notifications of these extensions come.
     ///
     /// Throws `TricornError.unsupported`, naming what the server does not declare to tell of, and `TricornError.misuse` when
     /// nothing is asked for; nothing was sent then. `TricornError.rpc` when the server refuses, such as more streams than
     /// its `maxListeners`.
     public func listen(
-        tools: Bool = false, prompts: Bool = false, resources: Bool = false, uris: [String] = []
+        tools: Bool = false, prompts: Bool = false, resources: Bool = false, uris: [String] = [],
+        extensions: [String: Listening.Wanted] = [:]
     ) async throws -> Listening {
         let filter = Types.SubscriptionFilter(
             promptsListChanged: prompts ? true : nil, resourceSubscriptions: uris.isEmpty ? nil : uris,
             resourcesListChanged: resources ? true : nil, toolsListChanged: tools ? true : nil)
+        var members = filter.json
+        for (member, wanted) in extensions { if let wanted = wanted.json { members[member] = wanted } }
+        let wanted = members.description
         let listener = Listener(self)
         do {
             let payload = try await Self.noting {
                 try await Host.shared.perform { op in
-                    try core.listen(op: op, listener: listener.number, filter: filter.json.description)
+                    try core.listen(op: op, listener: listener.number, filter: wanted)
                 }
             }
             let honoured = Types.SubscriptionFilter(checked: JSONValue(try JSONText(payload), 0))

@@ -41,6 +41,7 @@ public final class Server: Offering {
         case source(Kind)
         case hook(String)
         case middleware(UInt32)
+        case ofExtension(String)
     }
 
     /// What can be declared before there is any of it, or besides.
@@ -89,6 +90,8 @@ public final class Server: Offering {
     ///     the other. Servers that answer the same clients need the same (one of this process alone).
     ///   - requestStateTTL: for so long such a state holds: as long as a user may take to answer (10 min).
     ///   - maxRequestStateBytes: bytes of such a state, which holds the answers so far (16 KiB).
+    ///   - extensions: extensions of the protocol that are offered, such as `[.ui]`; they are off unless they are given here or
+    ///     by `addExtension`.
     ///   - cache: how long what is answered keeps, and for whom (2026-07-28); nothing is kept by default.
     ///   - lifespan: starts and stops what handlers share.
     ///   - state: what handlers share that needs neither, as `Context.state`.
@@ -105,7 +108,8 @@ public final class Server: Offering {
         maxQueuedNotifications: Int? = nil, maxListeners: Int? = nil, capabilities: Set<Capability> = [],
         pingInterval: Duration? = nil, pingTimeout: Duration? = nil, tasks: TaskOptions? = nil,
         requestStateKeys: [String] = [], requestStateTTL: Duration? = nil, maxRequestStateBytes: Int? = nil,
-        cache: ServerCache? = nil, lifespan: Lifespan? = nil, state: (any Sendable)? = nil,
+        extensions: [Extension] = [], cache: ServerCache? = nil, lifespan: Lifespan? = nil,
+        state: (any Sendable)? = nil,
         onError: (@Sendable (any Error, String) -> Void)? = nil,
         onWarning: @escaping @Sendable (String) -> Void = { StandardError.write("\($0)\n") }
     ) {
@@ -162,6 +166,9 @@ public final class Server: Offering {
         }
         if let failure { registered.with { $0.failure = failure } }
         Host.shared.replaceListener(source) { [weak self] name, params in self?.event(name, params) }
+        for one in extensions {
+            do { try addExtension(one) } catch { fail(error, "extension \"\(one.id)\"") }
+        }
     }
 
     deinit {

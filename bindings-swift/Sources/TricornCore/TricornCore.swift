@@ -2182,6 +2182,8 @@ public protocol CoreServerProtocol: AnyObject, Sendable {
 
     func addBuiltin(options: String) throws
 
+    func addExtension(definition: String) throws
+
     func addFiles(options: String) throws
 
     func addMiddleware(handler: UInt32) throws
@@ -2195,6 +2197,8 @@ public protocol CoreServerProtocol: AnyObject, Sendable {
     func listChanged(kind: String) throws
 
     func metrics() throws  -> CorePayload
+
+    func notify(method: String, json: Data, key: String?) throws
 
     func remove(kind: String, name: String) throws  -> Bool
 
@@ -2298,6 +2302,15 @@ open func addBuiltin(options: String)throws   {try rustCallWithError(FfiConverte
 }
 }
 
+open func addExtension(definition: String)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreserver_add_extension(
+            self.uniffiCloneHandle(),
+        FfiConverterString.lower(definition),uniffiCallStatus
+    )
+}
+}
+
 open func addFiles(options: String)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
         uniffiCallStatus in
     uniffi_tricorn_swift_fn_method_coreserver_add_files(
@@ -2359,6 +2372,19 @@ open func metrics()throws  -> CorePayload  {
             self.uniffiCloneHandle(),uniffiCallStatus
     )
 })
+}
+
+open func notify(method: String, json: Data, key: String?)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+        FfiConverterByRefBytes.lower(json) { jsonFb in
+    uniffi_tricorn_swift_fn_method_coreserver_notify(
+            self.uniffiCloneHandle(),
+        FfiConverterString.lower(method),
+        jsonFb,
+        FfiConverterOptionString.lower(key),uniffiCallStatus
+    )
+        }
+}
 }
 
 open func remove(kind: String, name: String)throws  -> Bool  {
@@ -3167,6 +3193,9 @@ private let initializationResult: InitializationResult = {
     if (uniffi_tricorn_swift_checksum_method_coreserver_add_builtin() != 29031) {
         return InitializationResult.apiChecksumMismatch
     }
+    if (uniffi_tricorn_swift_checksum_method_coreserver_add_extension() != 27586) {
+        return InitializationResult.apiChecksumMismatch
+    }
     if (uniffi_tricorn_swift_checksum_method_coreserver_add_files() != 65412) {
         return InitializationResult.apiChecksumMismatch
     }
@@ -3186,6 +3215,9 @@ private let initializationResult: InitializationResult = {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_coreserver_metrics() != 55972) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coreserver_notify() != 29254) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_coreserver_remove() != 13556) {

@@ -87,3 +87,21 @@ func expect<Value: Equatable>(
 ) {
     #expect(got == wanted, sourceLocation: sourceLocation)
 }
+
+/// How a client reaches a server of this process.
+enum Way: String, CaseIterable, Sendable { case memory, http }
+
+/// Runs `body` with a client of the server, through memory or over HTTP, and closes both afterwards.
+func serve(
+    _ app: Server, _ way: Way, _ options: ClientOptions, _ body: (Client) async throws -> Void
+) async throws {
+    defer { app.close() }
+    if way == .memory { return try await withClient(of: app, options, body) }
+    let listening = Event()
+    let serving = Task { try await app.serveHTTP(port: 0) { url in Task { await listening.set(url) } } }
+    let client = try await connect(try #require(await listening.value()), options)
+    try await body(client)
+    await client.close()
+    app.close()
+    try await bounded { try await serving.value }
+}
