@@ -4,6 +4,7 @@
     allow(dead_code, unused_imports, unused_variables, unfulfilled_lint_expectations)
 )]
 
+pub mod apps;
 #[cfg(feature = "runtime")]
 pub mod bridge;
 mod call;

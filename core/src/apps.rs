@@ -1,0 +1,261 @@
+//! MCP Apps, the extension `io.modelcontextprotocol/ui`: tools with a user interface of their own, which the host shows.
+//! What a tool answers has to make sense without it, too: not every client shows one.
+//!
+//! ```
+//! use tricorn::apps::{self, ResourceUi, ToolUi};
+//! use tricorn::prelude::*;
+//!
+//! # fn server() -> tricorn::Result<Server> {
+//! let tool = Tool::new("forecast", "The weather of the coming days").meta(ToolUi::new("ui://weather/map")?.meta());
+//! let app = Server::new("weather").extension(apps::extension()).tool_with(tool, async |cx: Context| {
+//!     Ok(if apps::is_supported(&cx) { "See the map." } else { "Sunny from Monday to Sunday, 21 to 25 degrees." })
+//! });
+//! apps::resource(app, "ui://weather/map", &ResourceUi::new(), || "<h1>Map</h1>")
+//! # }
+//! ```
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::call::Context;
+use crate::error::{Error, Result, shortened};
+use crate::model::{Resource, ResourceContents};
+use crate::server::{Extension, HandlerError, Server};
+
+/// The extension's identifier.
+pub const EXTENSION: &str = "io.modelcontextprotocol/ui";
+/// The MIME type of a user interface.
+pub const MIME_TYPE: &str = "text/html;profile=mcp-app";
+
+/// The extension, for a server.
+pub fn extension() -> Extension {
+    Extension::new(EXTENSION)
+}
+
+/// What a client declares that shows user interfaces of these MIME types, as a rule [`MIME_TYPE`].
+#[must_use]
+pub fn client_settings(mime_types: &[&str]) -> Value {
+    json!({"mimeTypes": mime_types})
+}
+
+/// Whether the client of this request shows user interfaces: it declares the extension with [`MIME_TYPE`].
+#[must_use]
+pub fn is_supported(cx: &Context) -> bool {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Settings {
+        #[serde(default)]
+        mime_types: Vec<String>,
+    }
+    let settings = cx.extension(EXTENSION).and_then(|settings| settings.to::<Settings>().ok());
+    settings.is_some_and(|settings| settings.mime_types.iter().any(|one| one == MIME_TYPE))
+}
+
+/// Who may call a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Visibility {
+    /// The model.
+    Model,
+    /// The user interface.
+    App,
+}
+
+/// The user interface of a tool: `_meta.ui` of its definition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ToolUi {
+    /// Where it is, a `ui://` URI; without one the tool has none, and only `visibility` counts.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub resource_uri: Option<String>,
+    /// Who may call the tool. Default: both.
+    #[serde(default = "everybody")]
+    pub visibility: Vec<Visibility>,
+}
+
+fn everybody() -> Vec<Visibility> {
+    vec![Visibility::Model, Visibility::App]
+}
+
+impl ToolUi {
+    /// The user interface at this `ui://` URI.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) for another URI.
+    pub fn new(resource_uri: impl Into<String>) -> Result<Self> {
+        let uri = resource_uri.into();
+        check("resource_uri", &uri)?;
+        Ok(Self { resource_uri: Some(uri), visibility: everybody() })
+    }
+
+    /// Only these may call the tool.
+    #[must_use]
+    pub fn visibility(mut self, visibility: impl Into<Vec<Visibility>>) -> Self {
+        self.visibility = visibility.into();
+        self
+    }
+
+    /// The `_meta` of the tool's definition.
+    #[must_use]
+    pub fn meta(&self) -> Value {
+        json!({"ui": self})
+    }
+
+    /// That of a listed tool; `None` for none, or for what is no such thing.
+    #[must_use]
+    pub fn of(tool: &Map<String, Value>) -> Option<Self> {
+        let meta = tool.get("_meta")?;
+        match meta.get("ui") {
+            Some(ui) => {
+                let ui: Self = serde_json::from_value(ui.clone()).ok()?;
+                ui.resource_uri.as_deref().is_none_or(is_ui).then_some(ui)
+            }
+            // As it was called before.
+            None => Self::new(meta.get("ui/resourceUri")?.as_str()?).ok(),
+        }
+    }
+
+    /// Whether a host may tell the model of a listed tool.
+    #[must_use]
+    pub fn is_visible_to_model(tool: &Map<String, Value>) -> bool {
+        names(tool, Visibility::Model)
+    }
+
+    /// Whether a host may let a user interface call a listed tool.
+    #[must_use]
+    pub fn is_callable_by_app(tool: &Map<String, Value>) -> bool {
+        names(tool, Visibility::App)
+    }
+}
+
+fn names(tool: &Map<String, Value>, whom: Visibility) -> bool {
+    let given = tool.get("_meta").and_then(|meta| meta.get("ui")?.get("visibility")?.as_array());
+    given.is_none_or(|given| given.contains(&json!(whom)))
+}
+
+/// How a host is to show a user interface: `_meta.ui` of a resource's contents.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ResourceUi {
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    csp: Map<String, Value>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    permissions: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    domain: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prefers_border: Option<bool>,
+}
+
+/// What a user interface would like to use; the host may refuse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum Permission {
+    /// The camera.
+    Camera,
+    /// The microphone.
+    Microphone,
+    /// Where the user is.
+    Geolocation,
+    /// Writing to the clipboard.
+    ClipboardWrite,
+}
+
+impl ResourceUi {
+    /// As the host likes: no origins, no permissions.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The origins that requests may go to.
+    #[must_use]
+    pub fn connect_domains<D: Into<String>>(self, domains: impl IntoIterator<Item = D>) -> Self {
+        self.csp("connectDomains", domains)
+    }
+
+    /// The origins of images, scripts, styles, fonts and media.
+    #[must_use]
+    pub fn resource_domains<D: Into<String>>(self, domains: impl IntoIterator<Item = D>) -> Self {
+        self.csp("resourceDomains", domains)
+    }
+
+    /// The origins of frames.
+    #[must_use]
+    pub fn frame_domains<D: Into<String>>(self, domains: impl IntoIterator<Item = D>) -> Self {
+        self.csp("frameDomains", domains)
+    }
+
+    /// The origins of base URIs.
+    #[must_use]
+    pub fn base_uri_domains<D: Into<String>>(self, domains: impl IntoIterator<Item = D>) -> Self {
+        self.csp("baseUriDomains", domains)
+    }
+
+    fn csp<D: Into<String>>(mut self, name: &str, domains: impl IntoIterator<Item = D>) -> Self {
+        self.csp.insert(name.into(), domains.into_iter().map(|domain| Value::String(domain.into())).collect());
+        self
+    }
+
+    /// Would like to use this, too.
+    #[must_use]
+    pub fn permission(mut self, permission: Permission) -> Self {
+        if let Value::String(name) = json!(permission) {
+            self.permissions.insert(name, json!({}));
+        }
+        self
+    }
+
+    /// The origin that it is to have, as the host names them.
+    #[must_use]
+    pub fn domain(mut self, domain: impl Into<String>) -> Self {
+        self.domain = Some(domain.into());
+        self
+    }
+
+    /// Whether a border around it is wanted.
+    #[must_use]
+    pub fn prefers_border(mut self, yes: bool) -> Self {
+        self.prefers_border = Some(yes);
+        self
+    }
+
+    /// The `_meta` of the resource's contents.
+    #[must_use]
+    pub fn meta(&self) -> Value {
+        json!({"ui": self})
+    }
+}
+
+/// Adds a user interface to a server: HTML that `html` makes when it is read.
+///
+/// # Errors
+/// [`Misuse`](crate::ErrorKind::Misuse) for a URI that is no `ui://` one.
+pub fn resource<H, T>(server: Server, uri: &str, ui: &ResourceUi, html: H) -> Result<Server>
+where
+    H: Fn() -> T + Send + Sync + 'static,
+    T: Into<String>,
+{
+    check("uri", uri)?;
+    let (of, meta) = (uri.to_owned(), ui.meta());
+    let resource = Resource::new(uri, uri.trim_start_matches("ui://")).mime_type(MIME_TYPE);
+    Ok(server.resource(resource, move || {
+        let contents = ResourceContents::text(html().into()).uri(&*of).mime_type(MIME_TYPE).with("_meta", meta.clone());
+        async { Ok::<_, HandlerError>(contents) }
+    }))
+}
+
+fn is_ui(uri: &str) -> bool {
+    uri.starts_with("ui://")
+}
+
+fn check(name: &str, uri: &str) -> Result<()> {
+    if is_ui(uri) {
+        return Ok(());
+    }
+    Err(Error::misuse(format!("{name}: expected a URI that begins with ui://, got {:?}", shortened(uri, 100))))
+}
