@@ -5,6 +5,7 @@ import { addContractTools } from "./contract.mjs";
 import { addPrompts, addQuestions, addResources } from "./handshake.mjs";
 import { addOfficialTools } from "./official.mjs";
 import { addStraightQuestions } from "./questions.mjs";
+import { addSearch } from "./extension.mjs";
 import { addTasks } from "./tasks.mjs";
 
 const setting = (name) => (process.env[name] ? Number(process.env[name]) : undefined);
@@ -39,6 +40,7 @@ const app = new Server("everything", {
   }),
 });
 
+if (process.env.EVERYTHING_EXTENSION) addSearch(app);
 if (taskTtl) addTasks(app);
 addOfficialTools(app);
 addResources(app, cacheSettings !== undefined);

@@ -7,6 +7,7 @@ from base64 import b64decode
 from typing import Any
 
 from by_hand import add_by_hand
+from extension import add_search
 from handshake import PNG, add_features
 from questions import add_questions
 from tasks import add_tasks
@@ -419,6 +420,8 @@ async def test_metrics() -> dict[str, Any]:
 
 
 http: dict[str, Any] = {**setting("max_sessions"), **setting("session_idle_timeout"), **setting("sse_retry")}
+if "EVERYTHING_EXTENSION" in os.environ:
+    add_search(app)
 if "EVERYTHING_ALLOWED_HOSTS" in os.environ:
     http["allowed_hosts"] = [os.environ["EVERYTHING_ALLOWED_HOSTS"]]
 app.run(sse="EVERYTHING_SSE" in os.environ, **http)

@@ -2,6 +2,7 @@
 //! `run --stdio | --http [HOST:PORT]`
 
 mod by_hand;
+mod extension;
 mod handshake;
 mod official;
 mod own;
@@ -44,6 +45,9 @@ fn server() -> tricorn::Result<Server> {
     }
     if let Some(key) = setting::<String>("REQUEST_STATE_KEY") {
         app = app.request_state_keys([key]);
+    }
+    if setting::<String>("EXTENSION").is_some() {
+        app = extension::search(app.clone(), &app);
     }
     let app = official::tools(app.clone(), &app)?;
     let app = questions::tools(by_hand::tools(app));

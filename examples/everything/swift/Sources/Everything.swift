@@ -22,6 +22,7 @@ import Foundation
             pageSize: setting("EVERYTHING_PAGE_SIZE"), maxInFlight: setting("EVERYTHING_MAX_IN_FLIGHT"),
             tasks: setting("EVERYTHING_TASKS").map { TaskOptions(maxTaskTTL: .seconds($0)) },
             requestStateKeys: text("EVERYTHING_REQUEST_STATE_KEY").map { [$0] } ?? [], cache: try cache())
+        if text("EVERYTHING_EXTENSION") != nil { try addSearch(to: app) }
         if text("EVERYTHING_TASKS") != nil { addTaskTools(to: app) }
         addOfficialTools(to: app)
         addResources(to: app, cached: text("EVERYTHING_CACHE") != nil)
