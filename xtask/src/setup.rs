@@ -1,5 +1,6 @@
 //! Everything a task needs, made once and kept under the target folder.
 
+mod nginx;
 mod node;
 mod python;
 mod rust;
@@ -11,6 +12,7 @@ use crate::{report, tool};
 use anyhow::{Result, bail};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub(crate) use nginx::nginx;
 pub(crate) use node::{checkers, newest as newest_node};
 pub(crate) use suite::{Peers, conformance, peers, pinned, servers};
 pub(crate) use swift::command as swift_command;
@@ -105,6 +107,7 @@ fn state(result: Result<State>) -> State {
 pub(crate) fn run(langs: &[Lang]) -> Result<()> {
     tool::need(langs)?;
     let made = languages(langs);
+    nginx();
     let mut failed = Vec::new();
     for (what, result) in [
         ("checkers", checkers()),

@@ -72,6 +72,9 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
         session.step(step);
     }
     let mut all = Vec::new();
+    if ready.iter().any(|lang| session.wants(&format!("{lang} contract stateless"))) {
+        setup::nginx();
+    }
     if !ready.is_empty() {
         // Building them takes all cores for minutes, which nothing that is measured should share.
         let mut missing = false;

@@ -18,7 +18,7 @@ const USAGE: &str =
   cases         tests/cases against a runner of the language [--against LANG]
   cuts          the cases with a proxy that breaks connections: the language's client with a server
                 in Rust, a client in Rust with the language's server
-  stateless     [--requests N] two processes with one secret, every request to the other of them
+  stateless     [--requests N --front nginx|own] two processes with one secret behind a round-robin proxy
 contract coverage [write]
   tests/requirements.yaml: every requirement proved in every language, or a reason; docs/parity.md says the same
 contract peer SCRIPT --stdio | --http HOST:PORT
@@ -42,7 +42,7 @@ fn dispatch(command: &str, arguments: impl Iterator<Item = String>) -> Outcome<E
     let own: &[&str] = match command {
         "leaks" => &["calls", "cancels", "sessions", "rounds", "kills", "streams", "tasks", "orphans"],
         "cases" => &["against"],
-        "stateless" => &["requests"],
+        "stateless" => &["requests", "front"],
         "peer" => return peer::main(arguments),
         "proxy" => return proxy::main(arguments),
         "victim" => return leaks::victim::main(arguments),

@@ -1,6 +1,7 @@
 //! The programs of the guides: `guides TOPIC`. Each module is a program of its own.
 #![allow(clippy::print_stdout, reason = "what the guides show")]
 
+mod caching;
 mod capabilities_and_versions;
 mod completion;
 mod dynamic_servers;
@@ -23,12 +24,14 @@ mod roots;
 mod sampling;
 mod stdio;
 mod streamable_http;
+mod subscriptions;
 mod tasks;
 mod testing;
 mod tools;
 
 fn main() -> tricorn::Result<()> {
     match std::env::args().nth(1).as_deref() {
+        Some("caching") => caching::main(),
         Some("capabilities-and-versions") => capabilities_and_versions::main(),
         Some("completion") => completion::main(),
         Some("dynamic-servers") => dynamic_servers::main(),
@@ -51,6 +54,7 @@ fn main() -> tricorn::Result<()> {
         Some("sampling") => sampling::main(),
         Some("stdio") => stdio::main(),
         Some("streamable-http") => streamable_http::main(),
+        Some("subscriptions") => subscriptions::main(),
         Some("tasks") => tasks::main(),
         Some("testing") => testing::main(),
         Some("tools") => tools::main(),

@@ -4,6 +4,7 @@ import Tricorn
 @main struct Guides {
     static func main() async throws {
         switch CommandLine.arguments.dropFirst().first {
+        case "caching": try await CachingExample.main()
         case "capabilities-and-versions": try await CapabilitiesAndVersionsExample.main()
         case "completion": try await CompletionExample.main()
         case "dynamic-servers": try await DynamicServersExample.main()
@@ -25,6 +26,7 @@ import Tricorn
         case "sampling": try await SamplingExample.main()
         case "stdio": try await StdioExample.main()
         case "streamable-http": try await StreamableHttpExample.main()
+        case "subscriptions": try await SubscriptionsExample.main()
         case "tasks": try await TasksExample.main()
         case "testing": try await TestingExample.main()
         case "tools": try await ToolsExample.main()

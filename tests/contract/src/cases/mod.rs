@@ -7,11 +7,12 @@ mod runner;
 
 use crate::launch::{self, Listening};
 use crate::options::Options;
-use crate::pattern::{self, Captures, Strictness, brief};
+use crate::pattern::{self, Captures, MODERN, Strictness, brief};
 use crate::peer::{self, over_http::Serving};
 use crate::proxy::Proxy;
 use crate::report::Report;
 use crate::script::Transport;
+use crate::wire::http::Endpoint;
 use crate::{Failure, Outcome};
 use file::{Case, Expected, Step};
 use runner::Runner;
@@ -44,6 +45,29 @@ pub fn run_cuts(options: &Options, report: &mut Report) -> Outcome {
     meet(options, &format!("{language} server"), ("rust", launch::fixture(language)?), is_cut, report)
 }
 
+/// What stands at a URL for as long as this is kept.
+pub(crate) trait Site {
+    fn url(&self) -> &str;
+}
+
+impl Site for Listening {
+    fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+/// Builds the site of an environment.
+type Build<'a> = &'a dyn Fn(&[(String, String)]) -> Outcome<Box<dyn Site>>;
+
+/// Run the cases of `rounds.json` in the stateless revision against sites of the caller's.
+pub(crate) fn run_rounds(options: &Options, build: Build<'_>, report: &mut Report) -> Outcome {
+    let language = options.language.as_str();
+    let is_meant = |case: &Case| {
+        case.file == "rounds" && case.peer.is_none() && case.options.get("revision").is_some_and(|name| name == MODERN)
+    };
+    meet_at(options, &format!("{language} two processes"), (language, Vec::new()), build, is_meant, report)
+}
+
 fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
 }
@@ -56,12 +80,27 @@ fn meet(
     is_meant: impl Fn(&Case) -> bool,
     report: &mut Report,
 ) -> Outcome {
+    let start =
+        |environment: &[(String, String)]| Ok(Box::new(Listening::start(&command, environment)?) as Box<dyn Site>);
+    meet_at(options, title, (client, command.clone()), &start, is_meant, report)
+}
+
+/// The same, with other servers over HTTP.
+fn meet_at(
+    options: &Options,
+    title: &str,
+    (client, command): (&str, Vec<String>),
+    build: Build<'_>,
+    is_meant: impl Fn(&Case) -> bool,
+    report: &mut Report,
+) -> Outcome {
     let folder = launch::root()?.join("tests/cases");
     let mut world = World {
         runner: None,
         client,
         title,
         command,
+        build,
         servers: BTreeMap::new(),
         folder: folder.clone(),
         scratch: std::env::temp_dir().join(format!("contract-cases-{}", std::process::id())),
@@ -96,9 +135,11 @@ struct World<'a> {
     client: &'a str,
     /// What the names in the report begin with.
     title: &'a str,
-    /// The fixture server.
+    /// The fixture server, over stdio.
     command: Vec<String>,
-    servers: BTreeMap<Vec<(String, String)>, Listening>,
+    /// The fixture server, over HTTP.
+    build: Build<'a>,
+    servers: BTreeMap<Vec<(String, String)>, Box<dyn Site>>,
     folder: PathBuf,
     scratch: PathBuf,
     clients: u64,
@@ -178,13 +219,13 @@ impl World<'_> {
                 return Ok((target, Peer::Fixture));
             }
             if !self.servers.contains_key(&case.environment) {
-                let server = Listening::start(&self.command, &case.environment)?;
+                let server = (self.build)(&case.environment)?;
                 self.servers.insert(case.environment.clone(), server);
             }
-            let server = &self.servers[&case.environment];
+            let url = self.servers[&case.environment].url();
             let url = match &case.path {
-                Some(path) => format!("http://{}{path}", server.endpoint.authority),
-                None => server.url.clone(),
+                Some(path) => format!("http://{}{path}", Endpoint::parse(url)?.authority),
+                None => url.to_owned(),
             };
             let Some(rules) = &case.proxy else {
                 return Ok((json!({"url": url}), Peer::Fixture));
