@@ -70,6 +70,11 @@ export interface ClientOptions extends Answers, Listeners {
   readonly tasks?: boolean | TaskOptions;
   /** What is kept of the server's answers. Default: what they say may be; false is nothing. */
   readonly cache?: boolean | ClientCache;
+  /**
+   * Whether a tool's structured content is checked against the output schema that this client has listed; what does not
+   * fit is a {@link PeerMisbehavedError}. Default true.
+   */
+  readonly validateOutput?: boolean;
   /** Capabilities to declare, as in the protocol. */
   readonly capabilities?: ClientCapabilities;
   /** Which entry of an `mcp.json`; not needed when there is only one. */

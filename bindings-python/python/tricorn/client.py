@@ -110,6 +110,9 @@ class ClientOptions(Identity, Handlers, total=False):
     are followed to their end. No."""
     cache: ClientCache | bool
     """What is kept of the server's answers: what they say may be. False: nothing."""
+    validate_output: bool
+    """Whether a tool's structured content is checked against the output schema that this client has listed; what does
+    not fit is a `PeerMisbehavedError`; True."""
     capabilities: Mapping[str, Any]
     """What the server is told this client can do besides, such as `{"experimental": {}}`; nothing."""
     server: str

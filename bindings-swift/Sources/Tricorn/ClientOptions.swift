@@ -37,6 +37,9 @@ public struct ClientOptions: Sendable {
     public var pingTimeout: Duration?
     /// What is kept of the server's answers (2026-07-28): what they say may be. `.off`: nothing.
     public var cache: ClientCache?
+    /// Whether a tool's structured content is checked against the output schema that this client has listed; what does not
+    /// fit is a `TricornError.peerMisbehaved` (true).
+    public var validateOutput: Bool?
     /// The capabilities to declare, as the protocol has them.
     public var capabilities: JSONValue?
     /// Answers the server's requests for a message of the model: `{ request, _ in "text" }`, or a `CreateMessageResult`.
@@ -103,6 +106,7 @@ public struct ClientOptions: Sendable {
         options.set("ping_interval", duration: pingInterval)
         options.set("ping_timeout", duration: pingTimeout)
         options.set("cache", cache?.json)
+        options.set("validate_output", flag: validateOutput)
         options.set("capabilities", capabilities)
         options.set("tasks", tasks?.json)
         return options

@@ -58,6 +58,9 @@ pub struct ClientOptions {
     pub tasks: Option<TaskOptions>,
     /// What is kept of the server's answers. Default: what they say may be.
     pub cache: CacheOptions,
+    /// Checks what a tool answers (`structuredContent`) against the `outputSchema` that it was listed with, if this client
+    /// has listed it; a result that does not fit is an error. Default: yes.
+    pub validate_output: bool,
 }
 
 impl Default for ClientOptions {
@@ -83,6 +86,7 @@ impl Default for ClientOptions {
             ping_timeout: 20.0,
             tasks: None,
             cache: CacheOptions::default(),
+            validate_output: true,
         }
     }
 }
@@ -119,6 +123,7 @@ impl ClientOptions {
         ping_timeout: f64;
         tasks: some TaskOptions;
         cache: CacheOptions;
+        validate_output: bool;
     }
 
     /// Adds one of the [`headers`](Self#structfield.headers).

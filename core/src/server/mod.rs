@@ -20,7 +20,6 @@ mod offer;
 mod options;
 mod prompts;
 mod question;
-mod quick;
 mod registry;
 mod resources;
 mod router;
@@ -29,8 +28,8 @@ mod serving_files;
 mod session;
 mod telling;
 mod tools;
+mod typed;
 mod usage;
-mod validate;
 
 pub use ask::{CreateMessageRequestParams, CreateMessageResult, ElicitAction, ElicitResult, ListRootsResult, Root};
 pub use builder::Server;

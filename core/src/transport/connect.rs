@@ -377,6 +377,7 @@ async fn negotiate(
                 transport,
                 middleware,
                 known: hub.known.clone(),
+                validate_output: options.validate_output,
                 cache: hub.cache.clone(),
                 handlers,
                 hub,
