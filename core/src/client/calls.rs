@@ -228,6 +228,9 @@ impl Client {
     /// # Errors
     /// [`Misuse`](ErrorKind::Misuse) when the client declared no `roots.listChanged`, and where the revision has no such
     /// notification.
+    #[deprecated(
+        note = "MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration"
+    )]
     pub fn roots_changed(&self) -> Result<()> {
         self.notify("notifications/roots/list_changed", None)
     }

@@ -219,6 +219,7 @@ pub enum Target {
     },
     /// An endpoint of the oldest HTTP transport, HTTP+SSE, without asking for a newer one first. A
     /// [`Url`](Self::Url) finds out by itself.
+    #[deprecated(note = "MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP")]
     Sse {
         /// Where the event stream is, `http://…` or `https://…`.
         url: String,
@@ -290,6 +291,7 @@ impl Target {
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) naming the member that is unknown or wrong.
+    #[expect(deprecated, reason = "configuration files name it")]
     pub fn parse(text: &str) -> Result<Self> {
         #[derive(Deserialize, Default)]
         #[serde(default)]
@@ -431,6 +433,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(deprecated, reason = "it is one of them")]
     fn targets_are_told_apart() {
         for url in ["https://a/mcp", "HTTPS://a/mcp", "Http://a/mcp.json"] {
             assert!(matches!(Target::from_text(url), Ok(Target::Url { .. })), "{url}");

@@ -1,4 +1,5 @@
 //! From a target to a connected client.
+#![expect(deprecated, reason = "targets may be of the oldest transport")]
 
 use std::collections::VecDeque;
 use std::future::Future;
