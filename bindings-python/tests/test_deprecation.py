@@ -113,6 +113,12 @@ def test_options_of_http_warn(option: dict[str, Any]) -> None:
     warned(lambda: Server("s").asgi(**option), HTTP_SSE)
 
 
+def test_what_is_switched_off_is_not_used() -> None:
+    # Warnings are errors here.
+    Server("s").asgi(sse=False)
+    AsyncClient(Server("s"), sampling_tools=False)
+
+
 def test_the_library_does_not_warn_of_itself() -> None:
     app = Server("s")
 

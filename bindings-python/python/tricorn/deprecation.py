@@ -9,7 +9,7 @@ import functools
 import inspect
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Mapping
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -42,10 +42,10 @@ def _warn(text: str) -> None:
     warnings.warn(text, DeprecationWarning, stacklevel=level)
 
 
-def warn_options(given: Iterable[str]) -> None:
-    """Warns of the options among these that are deprecated."""
-    for name in given:
-        if (note := _OPTIONS.get(name)) is not None:
+def warn_options(given: Mapping[str, object]) -> None:
+    """Warns of the options among these that are deprecated, and not just switched off."""
+    for name, value in given.items():
+        if (note := _OPTIONS.get(name)) is not None and value is not False:
             _warn(f"option {name!r}: {note}")
 
 
