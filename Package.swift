@@ -24,6 +24,17 @@ if let given {
     linkerSettings = [.unsafeFlags(["-L\(folder)/target/release"])]
 }
 
+// With TRICORN_STRICT, which `cargo xtask` sets, the library has no warnings. Programs and tests use what the specification
+// has deprecated; from 6.1 on, Swift can tell that from other warnings.
+let isStrict = Context.environment["TRICORN_STRICT"] != nil
+let librarySettings: [SwiftSetting] = isStrict ? [.unsafeFlags(["-warnings-as-errors"])] : []
+#if compiler(>=6.1)
+let userFlags = ["-warnings-as-errors", "-Wwarning", "DeprecatedDeclaration"]
+let userSettings: [SwiftSetting] = isStrict ? [.unsafeFlags(userFlags)] : []
+#else
+let userSettings: [SwiftSetting] = []
+#endif
+
 // In this package, not in ones of their own: one build makes them all.
 let programs = [
     ("quickstart-server", "examples/quickstart/swift/server"),
@@ -44,13 +55,17 @@ let package = Package(
         .systemLibrary(name: "CTricornCore", path: "bindings-swift/Sources/CTricornCore"),
         .target(
             name: "TricornCore", dependencies: ["CTricornCore"], path: "bindings-swift/Sources/TricornCore",
-            swiftSettings: coreSettings, linkerSettings: linkerSettings),
-        .target(name: "Tricorn", dependencies: ["TricornCore"], path: "bindings-swift/Sources/Tricorn"),
+            swiftSettings: coreSettings + librarySettings, linkerSettings: linkerSettings),
+        .target(
+            name: "Tricorn", dependencies: ["TricornCore"], path: "bindings-swift/Sources/Tricorn",
+            swiftSettings: librarySettings),
         .testTarget(
-            name: "TricornTests", dependencies: ["Tricorn", "TricornCore"], path: "bindings-swift/Tests/TricornTests"),
+            name: "TricornTests", dependencies: ["Tricorn", "TricornCore"], path: "bindings-swift/Tests/TricornTests",
+            swiftSettings: userSettings),
     ]
         + programs.map {
             .executableTarget(
-                name: $0.0, dependencies: ["Tricorn"], path: $0.1, exclude: $0.0 == "case-runner" ? ["run"] : [])
+                name: $0.0, dependencies: ["Tricorn"], path: $0.1, exclude: $0.0 == "case-runner" ? ["run"] : [],
+                swiftSettings: userSettings)
         }
 )

@@ -54,7 +54,11 @@ export type Rooted = readonly RootLike[] | ListRootsResult;
 
 /** What a client does for its server. What is there is declared; a request for what is not there is refused. */
 export interface Answers {
-  /** Lets a model answer. With `tools` or `context` the server may send those as well. */
+  /**
+   * Lets a model answer. With `tools` or `context` the server may send those as well.
+   *
+   * @deprecated MCP 2026-07-28 deprecates sampling (SEP-2577): call the API of a model's provider
+   */
   readonly sampling?:
     | SamplingHandler
     | { readonly answer: SamplingHandler; readonly tools?: boolean; readonly context?: boolean };
@@ -62,7 +66,11 @@ export interface Answers {
   readonly elicitation?:
     | ElicitationHandler
     | { readonly form?: ElicitationHandler; readonly url?: ElicitationHandler<ElicitRequestURLParams> };
-  /** The folders and files that the server may look at. {@link Client.setRoots} changes a list. */
+  /**
+   * The folders and files that the server may look at. {@link Client.setRoots} changes a list.
+   *
+   * @deprecated MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration
+   */
   readonly roots?: readonly RootLike[] | ((ctx: RequestContext) => Rooted | Promise<Rooted>);
 }
 
@@ -74,7 +82,11 @@ export interface Answers {
  * server that refuses that is warned of (`TricornWarning`).
  */
 export interface Listeners {
-  /** Hears the server's log, as far as {@link Client.setLogLevel} or a request asked for it. */
+  /**
+   * Hears the server's log, as far as {@link Client.setLogLevel} or a request asked for it.
+   *
+   * @deprecated MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry
+   */
   readonly onLog?: (message: LoggingMessageNotificationParams) => void;
   /** Hears that a resource has changed that was subscribed to, or a part of one. */
   readonly onResourceUpdated?: (uri: string) => void;

@@ -346,8 +346,8 @@ export class Client {
 
   /**
    * Asks for the server's log from this level on, by {@link ClientOptions.onLog}.
-   *
    * @throws {UnsupportedError} where each request asks by itself, with `io.modelcontextprotocol/logLevel` in its `_meta`
+   * @deprecated MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry
    */
   async setLogLevel(level: LoggingLevel, options?: RequestOptions): Promise<void> {
     await this.request("logging/setLevel", { level }, options);
@@ -355,8 +355,8 @@ export class Client {
 
   /**
    * Has these roots from now on, and tells the server.
-   *
    * @throws {MisuseError} when {@link ClientOptions.roots} was no list: give an empty one when there are none yet
+   * @deprecated MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration
    */
   setRoots(roots: readonly RootLike[]): void {
     if (!this.#listed) throw new MisuseError('setRoots: connect with the option "roots", a list, which may be empty');
@@ -365,8 +365,8 @@ export class Client {
 
   /**
    * What {@link ClientOptions.roots}, a function, gives has changed: tells the server. {@link setRoots} tells it by itself.
-   *
    * @throws {MisuseError} when the client was connected without roots
+   * @deprecated MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration
    */
   rootsChanged(): void {
     this.notify("notifications/roots/list_changed");

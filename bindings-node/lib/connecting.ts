@@ -75,6 +75,11 @@ export interface ClientOptions extends Answers, Listeners {
    * be asked for and listened to. That for tasks is the option `tasks`. Default: none.
    */
   readonly extensions?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+  /**
+   * Whether a tool's structured content is checked against the output schema that this client has listed; what does not
+   * fit is a {@link PeerMisbehavedError}. Default true.
+   */
+  readonly validateOutput?: boolean;
   /** Capabilities to declare, as in the protocol. */
   readonly capabilities?: ClientCapabilities;
   /** Which entry of an `mcp.json`; not needed when there is only one. */

@@ -170,13 +170,18 @@ export class Context<State = unknown> extends RequestContext {
    * @param data any JSON value, usually a string or an object; what is none is sent as the text that Node shows
    * @param logger the part of the program it comes from
    * @returns false when the client does not want it or the call is over
+   * @deprecated MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry
    */
   log(level: LoggingLevel, data: unknown, logger?: string): boolean {
     checkTypes("log", ["level", level, "string"], ["logger", logger, "string", "optional"]);
     return native(() => bridge.log(this.#key, level, logger, loggable(data)));
   }
 
-  /** {@link log} in the shape of `console` and of pino. */
+  /**
+   * {@link log} in the shape of `console` and of pino.
+   *
+   * @deprecated MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry
+   */
   get logger(): Logger {
     this.#logger ??= logger((level, data, name) => this.log(level, data, name));
     return this.#logger;
@@ -264,6 +269,7 @@ export class Context<State = unknown> extends RequestContext {
    *
    * @param messages text, which the user says, a message such as `user(…)`, or the conversation so far
    * @throws {InputRequired} when this run ends here; let it pass
+   * @deprecated MCP 2026-07-28 deprecates sampling (SEP-2577): call the API of a model's provider
    */
   sample(
     messages: SampleMessage | readonly SampleMessage[],
@@ -278,6 +284,7 @@ export class Context<State = unknown> extends RequestContext {
    * when its answer is here: {@link step} is for what must not.
    *
    * @throws {InputRequired} when this run ends here; let it pass
+   * @deprecated MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration
    */
   listRoots(options?: RequestOptions): Promise<Root[] & Whole> {
     return heardOf(this.#answer(() => Question.listRoots(), options));

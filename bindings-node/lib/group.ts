@@ -281,6 +281,7 @@ export class ClientGroup {
    * Asks all servers that log, now and later, for their log from this level on.
    *
    * @returns those whose answer was an error, by name
+   * @deprecated MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry
    */
   async setLogLevel(level: LoggingLevel, options: RequestOptions = {}): Promise<ReadonlyMap<string, TricornError>> {
     checkNames("logging/setLevel", options, REQUEST_OPTIONS);

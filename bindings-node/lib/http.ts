@@ -23,7 +23,11 @@ export interface MountOptions {
   readonly maxEventBytes?: number;
   /** Milliseconds after which a client that lost a stream asks for the rest. Default 1000. */
   readonly sseRetry?: number;
-  /** Whether the oldest transport, HTTP+SSE, is served, too. Default false. */
+  /**
+   * Whether the oldest transport, HTTP+SSE, is served, too. Default false.
+   *
+   * @deprecated MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP
+   */
   readonly sse?: boolean;
   /** Sockets at once, and stateless requests running at once. Default 4096. */
   readonly maxConnections?: number;
@@ -37,9 +41,17 @@ export interface HttpOptions extends MountOptions {
   readonly port?: number;
   /** Default `/mcp`. */
   readonly path?: string;
-  /** Where the stream of HTTP+SSE is. Default `/sse`. */
+  /**
+   * Where the stream of HTTP+SSE is. Default `/sse`.
+   *
+   * @deprecated MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP
+   */
   readonly ssePath?: string;
-  /** Where its messages are posted. Default `/messages`. */
+  /**
+   * Where its messages are posted. Default `/messages`.
+   *
+   * @deprecated MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP
+   */
   readonly sseMessagePath?: string;
   /** Hears the URL once connections are accepted. */
   readonly onListening?: (url: string) => void;

@@ -61,13 +61,21 @@ export class Question<out T = unknown> {
     );
   }
 
-  /** A message of the client's model: {@link Context.sample}. */
+  /**
+   * A message of the client's model: {@link Context.sample}.
+   *
+   * @deprecated MCP 2026-07-28 deprecates sampling (SEP-2577): call the API of a model's provider
+   */
   static sample(messages: SampleMessage | readonly SampleMessage[], how: SampleOptions): Question<CreateMessageResult> {
     const params = sampling(messages, how);
     return new Question("sampling/createMessage", params, (result) => new CreateMessageResult(result));
   }
 
-  /** The folders and files that the server may look at: {@link Context.listRoots}. */
+  /**
+   * The folders and files that the server may look at: {@link Context.listRoots}.
+   *
+   * @deprecated MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration
+   */
   static listRoots(): Question<Root[] & Whole> {
     return new Question("roots/list", undefined, (result) => {
       const { roots } = result as { readonly roots?: unknown };

@@ -187,7 +187,11 @@ export class Server<State = unknown> extends Offer<State> {
     return this.#hook("subscribe", new Values("subscription", "the subscription", call, this.#home));
   }
 
-  /** Hears that a client's roots have changed. The context belongs to no request, and can ask: `ctx.listRoots()`. */
+  /**
+   * Hears that a client's roots have changed. The context belongs to no request, and can ask: `ctx.listRoots()`.
+   *
+   * @deprecated MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration
+   */
   onRootsChanged(heard: (ctx: Context<State>) => unknown): this {
     const call: AnyFunction = async (_, ctx) => {
       await heard(ctx);

@@ -14,6 +14,8 @@ from tricorn import Context, Server, connect
 
 from .conftest import INITIALIZE
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*MCP .* deprecates:DeprecationWarning")
+
 ACCEPT = {"accept": "application/json, text/event-stream", "content-type": "application/json", "host": "localhost"}
 
 

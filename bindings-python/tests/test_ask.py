@@ -30,6 +30,8 @@ from tricorn import (
 
 from .conftest import LEGACY, Asking, Question
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*MCP .* deprecates:DeprecationWarning")
+
 # -- sampling
 
 

@@ -25,6 +25,8 @@ from tricorn import (
 
 from .conftest import LEGACY, Asking
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*MCP .* deprecates:DeprecationWarning")
+
 
 def talking(app: Server) -> Server:
     @app.tool

@@ -32,6 +32,8 @@ from tricorn import (
 
 from .conftest import Heard
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*MCP .* deprecates:DeprecationWarning")
+
 
 async def check(client: AsyncClient) -> None:
     async with client:

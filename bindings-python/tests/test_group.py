@@ -25,6 +25,8 @@ from tricorn import (
 
 from .conftest import LEGACY
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*MCP .* deprecates:DeprecationWarning")
+
 
 def named(name: str) -> Server:
     app = Server(name, tasks=True)

@@ -30,6 +30,8 @@ from tricorn.host import ThreadCall
 
 from .conftest import call
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*MCP .* deprecates:DeprecationWarning")
+
 
 @pytest.mark.parametrize("options", [{}, {"run_in_thread": False}])
 async def test_plain_functions(app: Server, options: dict[str, Any]) -> None:

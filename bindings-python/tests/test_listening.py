@@ -30,6 +30,8 @@ from tricorn import (
 
 from .conftest import MODERN, PATIENCE, full, gauges, idle, until
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*MCP .* deprecates:DeprecationWarning")
+
 OVER = pytest.mark.parametrize("over", ["memory", "http"])
 
 

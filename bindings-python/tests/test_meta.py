@@ -22,6 +22,8 @@ from tricorn import (
 
 from .conftest import LEGACY, Asking
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*MCP .* deprecates:DeprecationWarning")
+
 
 def meta(of: str) -> dict[str, Any]:
     return {"com.example/of": of}

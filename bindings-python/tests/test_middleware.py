@@ -29,6 +29,8 @@ from tricorn.middleware import logging as logged
 
 from .conftest import LEGACY
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*MCP .* deprecates:DeprecationWarning")
+
 ERAS = pytest.mark.parametrize("revision", [LEGACY, "2026-07-28"])
 
 

@@ -26,6 +26,8 @@ from tricorn import (
     testing,
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*MCP .* deprecates:DeprecationWarning")
+
 LEGACY = "2025-11-25"
 ERAS = pytest.mark.parametrize("revision", [LEGACY, "2026-07-28"])
 

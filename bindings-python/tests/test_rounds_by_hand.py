@@ -25,7 +25,10 @@ from tricorn import (
 from .conftest import MODERN, REVISIONS, User, called
 from .test_asgi import Exchange
 
-pytestmark = pytest.mark.usefixtures("quiet")
+pytestmark = [
+    pytest.mark.usefixtures("quiet"),
+    pytest.mark.filterwarnings("ignore:.*MCP .* deprecates:DeprecationWarning"),
+]
 
 
 # -- several questions as values

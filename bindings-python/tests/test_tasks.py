@@ -22,6 +22,8 @@ from tricorn import (
 
 from .conftest import LEGACY
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*MCP .* deprecates:DeprecationWarning")
+
 
 @pytest.fixture
 def app() -> Server:

@@ -232,5 +232,16 @@ def test_programs_are_typed_for_pyright(tmp_path: Path) -> None:
     pyright = shutil.which("pyright", path=os.pathsep.join(map(str, places)))
     if pyright is None:
         pytest.skip("pyright is not installed: cargo xtask setup gets it")
-    path = write(tmp_path, "# pyright: strict, reportUnnecessaryTypeIgnoreComment=true")
+    path = write(tmp_path, "# pyright: strict, reportUnnecessaryTypeIgnoreComment=true, reportDeprecated=false")
     check(pyright, "--pythonpath", sys.executable, path)
+
+
+def test_type_checkers_see_what_is_deprecated(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(
+        "from tricorn import LogHandler, Question\n\nLogHandler()\nQuestion.list_roots()\n", encoding="utf-8"
+    )
+    command = ["-m", "mypy", "--strict", "--enable-error-code", "deprecated", "--config-file", "pyproject.toml", path]
+    done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout.count("[deprecated]") == 2, done.stdout + done.stderr
+    assert "use tool arguments, resource URIs or configuration" in done.stdout

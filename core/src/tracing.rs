@@ -29,6 +29,7 @@ use crate::protocol::LogLevel;
 /// Inside a handler is what its future does, and what happens in a span that was made there, so a task that a handler
 /// spawns is to be given the current span. Anything else is let be, for other layers.
 #[must_use]
+#[deprecated(note = "MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry")]
 pub fn layer() -> LogLayer {
     LogLayer(())
 }
@@ -67,6 +68,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for LogLayer {
         }
     }
 
+    #[expect(deprecated, reason = "this is how it is sent")]
     fn on_event(&self, event: &Event<'_>, spans: Spans<'_, S>) {
         let made_in = || {
             let mut scope = spans.event_scope(event)?;

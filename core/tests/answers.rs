@@ -1,4 +1,5 @@
 //! What handlers answer, as each revision can carry it, and what of others' answers goes on to whom.
+#![expect(deprecated, reason = "what the specification has deprecated works on")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,6 @@
 //! Resources, prompts, completion, questions to the client and what changes while a server runs, through memory, in
 //! every revision that has them.
+#![expect(deprecated, reason = "what the specification has deprecated works on")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,5 @@
 //! Many servers as one.
+#![expect(deprecated, reason = "what the specification has deprecated works on")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::atomic::{AtomicBool, Ordering};

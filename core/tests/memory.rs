@@ -1,4 +1,5 @@
 //! A client and a server in one process.
+#![expect(deprecated, reason = "what the specification has deprecated works on")]
 #![cfg(feature = "runtime")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,5 @@
 //! Whatever a peer says besides what is known reaches the program, and what a program says besides goes out.
+#![expect(deprecated, reason = "what the specification has deprecated works on")]
 #![cfg(feature = "runtime")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 

@@ -1,4 +1,5 @@
 //! Middleware around the requests of both sides, through memory, in every revision.
+#![expect(deprecated, reason = "what the specification has deprecated works on")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::num::NonZeroU32;

@@ -1,4 +1,5 @@
 //! Pages that a client's user has to visit, and roots that change.
+#![expect(deprecated, reason = "what the specification has deprecated works on")]
 #![cfg(feature = "runtime")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 

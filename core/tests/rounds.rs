@@ -1,4 +1,5 @@
 //! Questions in every revision that has them: one handler, asked by requests or in rounds.
+#![expect(deprecated, reason = "what the specification has deprecated works on")]
 #![cfg(feature = "runtime")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 

@@ -1,4 +1,5 @@
 //! What a handler logs with `tracing` reaches the client of its call.
+#![expect(deprecated, reason = "what the specification has deprecated works on")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: the rules of the tree that no compiler checks. The lists are in `xtask/tidy.toml`.
 
+mod deprecated;
 mod layers;
 mod source;
 mod style;
@@ -54,7 +55,7 @@ impl Tree {
 
 type Rule = (&'static str, fn(&Tree) -> Vec<String>);
 
-const RULES: [Rule; 13] = [
+const RULES: [Rule; 14] = [
     ("core layers import only what is below them", layers::imports),
     ("revision dates stay in protocol/revision", layers::dates),
     ("no flatten or untagged where raw values are", layers::raw_values),
@@ -67,6 +68,7 @@ const RULES: [Rule; 13] = [
     ("no path or host of one machine", style::machines),
     ("the README shows the quickstart", style::readme),
     ("the guides show the examples", |_| guides::stale().unwrap_or_else(|error| vec![format!("{error:#}")])),
+    ("what is deprecated is marked in every language", deprecated::marks),
     ("launchers can be started", style::launchers),
 ];
 

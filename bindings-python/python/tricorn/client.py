@@ -14,6 +14,7 @@ from . import _core
 from .connection import Connection
 from .content import CallToolResult, Implementation, member
 from .context import RequestContext
+from .deprecation import deprecated, warn_options
 from .errors import ClosedError, MisuseError
 from .features import AsyncFeatures
 from .handler import encode
@@ -112,6 +113,9 @@ class ClientOptions(Identity, Handlers, total=False):
     """What is kept of the server's answers: what they say may be. False: nothing."""
     extensions: Mapping[str, Mapping[str, Any]]
     """Extensions of the protocol that the server is told of, each with its settings: `{"com.example/search": {}}`; none."""
+    validate_output: bool
+    """Whether a tool's structured content is checked against the output schema that this client has listed; what does
+    not fit is a `PeerMisbehavedError`; True."""
     capabilities: Mapping[str, Any]
     """What the server is told this client can do besides, such as `{"experimental": {}}`; nothing."""
     server: str
@@ -152,6 +156,7 @@ class Given:
         if (policy := take("policy", None)) is not None:
             self.settings = {**of_policy(policy), **self.settings}
             take = self.settings.pop
+        warn_options(self.settings)
         self.callbacks = {name: called(name, take(name)) for name in CALLBACKS if name in self.settings}
         self.questions = {name: take(name) for name in QUESTIONS if name in self.settings}
         self.middleware: object = take("middleware", ())
@@ -260,6 +265,7 @@ class AsyncClient(Connection, AsyncFeatures):
 
     # -- requests
 
+    @deprecated("MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration")
     def set_roots(self, roots: Iterable[RootLike]) -> None:
         """The folders and files that the server may work on from now on; it is told. Needs `roots=[...]` at first."""
         if not self._has_roots and self._info is not None:
@@ -267,6 +273,7 @@ class AsyncClient(Connection, AsyncFeatures):
         self._core.set_roots(root_list(roots).decode())
         self._has_roots = True
 
+    @deprecated("MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration")
     def roots_changed(self) -> None:
         """What `roots`, a function, gives has changed: tells the server. `set_roots` tells it by itself.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast, overload
 
 import msgspec
 
+from .deprecation import deprecated
 from .errors import CancelledError, ClosedError, Error, InputRequired, MisuseError
 from .host import NO_STATE
 from .info import RequestInfo
@@ -162,6 +163,7 @@ class Context(RequestContext, Generic[State]):
             raise MisuseError("the server has no state: give it one with Server(lifespan=...) or Server(state=...)")
         return cast(State, state)
 
+    @deprecated("MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry")
     def log(self, level: Level, data: Any, logger: str | None = None) -> bool:
         """Sends the client a log message; False when its level filters the message out.
 
@@ -312,6 +314,7 @@ class Context(RequestContext, Generic[State]):
         """
         return self.notify("notifications/elicitation/complete", {"elicitationId": elicitation_id})
 
+    @deprecated("MCP 2026-07-28 deprecates sampling (SEP-2577): call the API of a model's provider")
     async def sample(
         self,
         messages: Said | Message | Sequence[Said | Message | CreateMessageResult],
@@ -349,6 +352,7 @@ class Context(RequestContext, Generic[State]):
         )
         return await self._ask(question, options)
 
+    @deprecated("MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration")
     async def list_roots(self, **options: Unpack[RequestOptions]) -> ListRootsResult:
         """The roots that the client gives. Code before it runs again in revision 2026-07-28: see `elicit`, `step`.
 

@@ -9,6 +9,7 @@ from . import requests
 from .completion import Completion
 from .content import Page, Tool
 from .context import Level
+from .deprecation import deprecated
 from .prompts import GetPromptResult, Prompt
 from .requests import PROMPTS, RESOURCE_TEMPLATES, RESOURCES, TOOLS, Listing, Request, RequestOptions
 from .resources import ReadResourceResult, Resource, ResourceTemplate
@@ -125,6 +126,7 @@ class AsyncFeatures:
         """
         return await self._do(requests.complete(ref, argument, value, context), options)
 
+    @deprecated("MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry")
     async def set_log_level(self, level: Level, **options: Unpack[RequestOptions]) -> None:
         """Wants log messages of this level and more severe ones, for the session; legacy revisions only."""
         await self._do(requests.set_log_level(level), options)
@@ -267,6 +269,7 @@ class Features:
         """
         return self._do(requests.complete(ref, argument, value, context), options)
 
+    @deprecated("MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry")
     def set_log_level(self, level: Level, **options: Unpack[RequestOptions]) -> None:
         """Wants log messages of this level and more severe ones, for the session; legacy revisions only."""
         self._do(requests.set_log_level(level), options)

@@ -16,6 +16,7 @@ from .client import AsyncClient, ClientOptions, Given, Target, introduce, resolv
 from .connection import Connection
 from .content import CallToolResult, Definition, Page
 from .context import Kind, Level
+from .deprecation import deprecated
 from .errors import Error, MisuseError, error_of
 from .features import AsyncFeatures, Features
 from .handler import encode
@@ -208,6 +209,7 @@ class AsyncClientGroup(Connection, AsyncFeatures):
         client, own = await self._route("tool", name)
         return await client.call_tool_task(own, arguments, ttl, **options)
 
+    @deprecated("MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry")
     async def set_log_level(self, level: Level, **options: Unpack[RequestOptions]) -> None:
         """Wants log messages of this level and more severe ones of all servers that log, now and later."""
         written("logging/setLevel", options)
@@ -346,6 +348,7 @@ class ClientGroup(Features):
         client, own = the_background().run(self._async._route("tool", name))
         return Client.of(client).call_tool_task(own, arguments, ttl, **options)
 
+    @deprecated("MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry")
     def set_log_level(self, level: Level, **options: Unpack[RequestOptions]) -> None:
         """Wants log messages of this level and more severe ones of all servers that log, now and later."""
         the_background().run(self._async.set_log_level(level, **options))

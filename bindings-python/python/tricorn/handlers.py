@@ -38,9 +38,15 @@ class Handlers(TypedDict, total=False):
 
     sampling: Callable[..., Any]
     """`(params)`: has a model go on. Gets the schema's CreateMessageRequestParams, gives text or a
-    `CreateMessageResult`."""
+    `CreateMessageResult`.
+
+    Deprecated: MCP 2026-07-28 deprecates sampling (SEP-2577): call the API of a model's provider.
+    """
     sampling_tools: bool
-    """True declares that `sampling` knows what to do with `params["tools"]`."""
+    """True declares that `sampling` knows what to do with `params["tools"]`.
+
+    Deprecated: MCP 2026-07-28 deprecates sampling (SEP-2577): call the API of a model's provider.
+    """
     elicitation: Callable[..., Any]
     """`(message, schema)`: shows the user a form. Gives the content as a dictionary or object, `"decline"`, `"cancel"`
     or an `Elicited`; None declines."""
@@ -49,9 +55,15 @@ class Handlers(TypedDict, total=False):
     to go there, `"decline"` or `"cancel"` otherwise."""
     roots: Sequence[RootLike] | Callable[..., Any]
     """The folders and files that the server may work on, or a function that says which; it may give the schema's
-    ListRootsResult."""
+    ListRootsResult.
+
+    Deprecated: MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration.
+    """
     sampling_context: bool
-    """True declares that `sampling` knows what to do with `params["includeContext"]`."""
+    """True declares that `sampling` knows what to do with `params["includeContext"]`.
+
+    Deprecated: MCP 2026-07-28 deprecates sampling (SEP-2577): call the API of a model's provider.
+    """
     on_notification: Callable[[str, dict[str, Any]], object]
     """Called with method and parameters of every notification from the server.
 
@@ -66,7 +78,10 @@ class Handlers(TypedDict, total=False):
     on_close: Callable[[str], object]
     """Called with the reason when the connection ended, but not by `close`."""
     on_log: Callable[[str, str | None, Any], object]
-    """Called with level, logger and data of every log message."""
+    """Called with level, logger and data of every log message.
+
+    Deprecated: MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry.
+    """
     on_resource_updated: Callable[[str], object]
     """Called with the URI of a resource that was subscribed to and has changed."""
     on_list_changed: Callable[[str], object]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from .context import CURRENT, Context, Level
+from .deprecation import deprecated
 
 _LEVELS: tuple[tuple[int, Level], ...] = (
     (logging.CRITICAL, "critical"),
@@ -21,6 +22,7 @@ def _level(number: int) -> Level:
     return "debug"
 
 
+@deprecated("MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry")
 class LogHandler(logging.Handler):
     """Sends log records of a handler to its client: `logging.getLogger("myserver").addHandler(LogHandler())`.
 

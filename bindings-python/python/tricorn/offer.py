@@ -10,6 +10,7 @@ import msgspec
 
 from . import _core, completion, sources
 from .context import Kind
+from .deprecation import deprecated
 from .extension import Extension, register
 from .handler import Subject, encode, hook, hook_handler
 from .host import Handler
@@ -152,6 +153,7 @@ class Offer(Offering):
         self._hook("subscribe", entry)
         return function
 
+    @deprecated("MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration")
     def on_roots_changed(self, function: F, /) -> F:
         """Hears that a client's roots have changed: `@app.on_roots_changed`.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, overload
 
+from .deprecation import deprecated
+
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
@@ -100,6 +102,7 @@ class Question(Generic[Answer]):
         return Question("elicitation/create", params, Form.of(None).answer)
 
     @staticmethod
+    @deprecated("MCP 2026-07-28 deprecates sampling (SEP-2577): call the API of a model's provider")
     def sample(
         messages: Said | Message | Sequence[Said | Message | CreateMessageResult],
         max_tokens: int,
@@ -116,6 +119,7 @@ class Question(Generic[Answer]):
         return Question("sampling/createMessage", params, CreateMessageResult.from_wire)
 
     @staticmethod
+    @deprecated("MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration")
     def list_roots() -> Question[ListRootsResult]:
         """What the client lets the server work on, as `ctx.list_roots` gives it."""
         from .ask import ListRootsResult

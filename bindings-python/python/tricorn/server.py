@@ -16,6 +16,7 @@ import msgspec
 from . import _core
 from .content import Icon
 from .context import Context
+from .deprecation import warn_options
 from .errors import MisuseError
 from .extension import Extension
 from .handler import encode
@@ -161,11 +162,20 @@ class HttpOptions(TypedDict, total=False):
     sse_retry: float
     """After which a client that lost a stream asks for the rest; 1."""
     sse: bool
-    """Whether the oldest transport, HTTP+SSE, is served, too; no."""
+    """Whether the oldest transport, HTTP+SSE, is served, too; no.
+
+    Deprecated: MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP.
+    """
     sse_path: str
-    """Where its stream is when a port is listened on; `/sse`."""
+    """Where its stream is when a port is listened on; `/sse`.
+
+    Deprecated: MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP.
+    """
     sse_message_path: str
-    """Where its messages are posted when a port is listened on; `/messages`."""
+    """Where its messages are posted when a port is listened on; `/messages`.
+
+    Deprecated: MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP.
+    """
     max_connections: int
     """Sockets at once, and stateless requests at work at once; 4096."""
 
@@ -266,6 +276,12 @@ class Server(Offer):
         **options: Unpack[HttpOptions],
     ) -> None:
         """Serves HTTP until cancelled or closed. Port 0 takes any free one; `on_listening` is told the URL."""
+        warn_options(options)
+        await self._serve_http(host, port, on_listening, options)
+
+    async def _serve_http(
+        self, host: str, port: int, on_listening: Callable[[str], None] | None, options: HttpOptions
+    ) -> None:
         settings = encode({"host": host, "port": port, **options}).decode()
         user = self._host.attach()
         if on_listening is not None:
@@ -284,6 +300,7 @@ class Server(Offer):
         `ready <url>` then appears on standard error. Ctrl-C ends the process with status 130; SIGTERM closes and
         returns.
         """
+        warn_options(options)
         address = _address(http if http is not None else _asked(sys.argv[1:]))
         try:
             asyncio.run(self._run(address, options))
@@ -296,7 +313,7 @@ class Server(Offer):
         if address is None:
             await self.serve_stdio()
         else:
-            await self.serve_http(*address, on_listening=_ready, **options)
+            await self._serve_http(*address, _ready, options)
 
     def asgi(self, **options: Unpack[HttpOptions]) -> Application:
         """An ASGI application: mount it in any framework, at any path, with no lifespan needed.
@@ -305,6 +322,7 @@ class Server(Offer):
         """
         from .asgi import Application
 
+        warn_options(options)
         return Application(self, options)
 
     async def _release(self, user: object) -> None:

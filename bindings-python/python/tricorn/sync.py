@@ -21,6 +21,7 @@ from msgspec import UNSET, UnsetType
 
 from .client import AsyncClient, ClientOptions, Target, introduce
 from .content import CallToolResult, Implementation
+from .deprecation import deprecated
 from .errors import MisuseError
 from .features import Features
 from .handlers import RootLike
@@ -332,10 +333,12 @@ class Client(Features):
         """
         return self._async.session_id
 
+    @deprecated("MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration")
     def set_roots(self, roots: Iterable[RootLike]) -> None:
         """The folders and files that the server may work on from now on; it is told. Needs `roots=[...]` at first."""
         self._async.set_roots(roots)
 
+    @deprecated("MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration")
     def roots_changed(self) -> None:
         """What `roots`, a function, gives has changed: tells the server. `set_roots` tells it by itself.
 

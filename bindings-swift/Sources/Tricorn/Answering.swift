@@ -59,17 +59,17 @@ extension ClientOptions {
         get throws {
             guard let policy else { return self }
             var options = self
-            if options.sampling == nil, let sampling = policy as? any SamplingPolicy {
-                options.sampling = { try await sampling.sampling($0, $1) }
-                options.samplingTools = sampling.samplingTools
-                options.samplingContext = sampling.samplingContext
+            if options.kept.sampling == nil, let sampling = policy as? any SamplingPolicy {
+                options.kept.sampling = { try await sampling.sampling($0, $1) }
+                options.kept.samplingTools = sampling.samplingTools
+                options.kept.samplingContext = sampling.samplingContext
             }
             if options.elicitation == nil, let elicitation = policy as? any ElicitationPolicy {
                 options.elicitation = { try await elicitation.elicitation($0, $1) }
                 options.elicitationModes = elicitation.elicitationModes
             }
-            if options.roots == nil, let roots = policy as? any RootsPolicy {
-                options.roots = .asked { try await roots.roots($0) }
+            if options.kept.roots == nil, let roots = policy as? any RootsPolicy {
+                options.kept.roots = .asked { try await roots.roots($0) }
             }
             guard policy is any SamplingPolicy || policy is any ElicitationPolicy || policy is any RootsPolicy else {
                 throw TricornError.misuse("policy: expected a SamplingPolicy, ElicitationPolicy or RootsPolicy")
@@ -168,10 +168,10 @@ extension ClientOptions {
             }
             answers.append(AnswerTo(method: method, capability: capability, handler: handler))
         }
-        if let sampling {
+        if let sampling = kept.sampling {
             var capability = OptionsText()
-            if samplingTools { capability.set("tools", [:]) }
-            if samplingContext { capability.set("context", [:]) }
+            if kept.samplingTools { capability.set("tools", [:]) }
+            if kept.samplingContext { capability.set("context", [:]) }
             add("sampling/createMessage", capability.json) { params, context in
                 let request = try Self.sampled(JSONValue(try JSONText(params), 0))
                 return try .of(value: await sampling(request, context))
@@ -187,10 +187,10 @@ extension ClientOptions {
                 return try .of(result: await elicitation(question, context).json)
             }
         }
-        if case .asked(let list) = roots {
+        if case .asked(let list) = kept.roots {
             add("roots/list", ["listChanged": true]) { _, context in try .of(value: await list(context)) }
         }
-        if case .result(let whole) = roots {
+        if case .result(let whole) = kept.roots {
             add("roots/list", ["listChanged": true]) { _, context in try .of(result: await whole(context).json) }
         }
         return answers
@@ -210,7 +210,7 @@ extension ClientOptions {
     var hearsChanges: Bool { onNotification != nil || onListChanged != nil }
 
     var hearsNotifications: Bool {
-        onNotification != nil || onLog != nil || onResourceUpdated != nil || onListChanged != nil
+        onNotification != nil || kept.onLog != nil || onResourceUpdated != nil || onListChanged != nil
     }
 
     /// Calls back.
@@ -220,7 +220,7 @@ extension ClientOptions {
         switch notification.method {
         case "notifications/message":
             let level = params?["level"]?.stringValue.flatMap(Context.LogLevel.init) ?? .info
-            onLog?(level, params?["logger"]?.stringValue, params?["data"] ?? .null)
+            kept.onLog?(level, params?["logger"]?.stringValue, params?["data"] ?? .null)
         case "notifications/resources/updated": onResourceUpdated?(params?["uri"]?.stringValue ?? "")
         case "notifications/tools/list_changed": onListChanged?(.tool)
         case "notifications/resources/list_changed": onListChanged?(.resource)

@@ -108,6 +108,10 @@ extension Context {
 
     /// Has the client's model write a message: `try await context.sample("Summarize: …", maxTokens: 200).text`. Code before
     /// a question runs again in revision 2026-07-28; `step` is for what must not.
+    @available(
+        *, deprecated,
+        message: "MCP 2026-07-28 deprecates sampling (SEP-2577): call the API of a model's provider"
+    )
     public func sample(
         _ text: String, maxTokens: Int, systemPrompt: String? = nil, temperature: Double? = nil,
         stopSequences: [String]? = nil, modelPreferences: ModelPreferences? = nil,
@@ -123,6 +127,10 @@ extension Context {
     /// Has the client's model go on with a conversation. Code before a question runs again in revision 2026-07-28; `step` is
     /// for what must not. With `tools` the client has to declare `sampling.tools`, and with `includeContext` other than
     /// `none` `sampling.context`.
+    @available(
+        *, deprecated,
+        message: "MCP 2026-07-28 deprecates sampling (SEP-2577): call the API of a model's provider"
+    )
     public func sample(
         _ messages: [SamplingMessage], maxTokens: Int, systemPrompt: String? = nil, temperature: Double? = nil,
         stopSequences: [String]? = nil, modelPreferences: ModelPreferences? = nil,
@@ -140,6 +148,10 @@ extension Context {
 
     /// The folders and files that the client lets the server look at. Code before a question runs again in revision
     /// 2026-07-28; `step` is for what must not.
+    @available(
+        *, deprecated,
+        message: "MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration"
+    )
     public func listRoots(_ options: RequestOptions = .init()) async throws -> Types.ListRootsResult {
         try await ask(.listRoots(), options)
     }

@@ -21,7 +21,7 @@ public final class Client: Sendable {
         self.server = server
         let streams = Streams(options)
         self.streams = streams
-        roots = options.roots
+        roots = options.kept.roots
         source = Host.shared.listen { name, params in streams.event(name, params) }
         let answers = options.answers, middleware = options.middlewareEntries()
         handlers = answers.map(\.handler) + middleware
@@ -33,7 +33,7 @@ public final class Client: Sendable {
             }
             try options.addMiddleware(to: core, middleware)
             if options.hearsChanges { try core.hearChanges() }
-            if case .list(let roots) = options.roots { try core.setRoots(roots: roots.json.description) }
+            if case .list(let roots) = options.kept.roots { try core.setRoots(roots: roots.json.description) }
         } catch {
             Host.shared.removeHandlers(handlers)
             Host.shared.replaceListener(source, nil)

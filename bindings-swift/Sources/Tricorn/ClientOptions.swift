@@ -40,21 +40,52 @@ public struct ClientOptions: Sendable {
     /// Extensions of the protocol that the server is told of, by their identifiers, each with its settings:
     /// `["com.example/search": [:]]`. That for tasks is `tasks`.
     public var extensions: [String: JSONObject] = [:]
+    /// Whether a tool's structured content is checked against the output schema that this client has listed; what does not
+    /// fit is a `TricornError.peerMisbehaved` (true).
+    public var validateOutput: Bool?
     /// The capabilities to declare, as the protocol has them.
     public var capabilities: JSONValue?
     /// Answers the server's requests for a message of the model: `{ request, _ in "text" }`, or a `CreateMessageResult`.
     /// Declares `sampling`.
-    public var sampling: Sampler?
+    @available(
+        *, deprecated,
+        message: "MCP 2026-07-28 deprecates sampling (SEP-2577): call the API of a model's provider"
+    )
+    public var sampling: Sampler? {
+        get { kept.sampling }
+        set { kept.sampling = newValue }
+    }
     /// `sampling` knows what to do with tools. Declares `sampling.tools`.
-    public var samplingTools = false
+    @available(
+        *, deprecated,
+        message: "MCP 2026-07-28 deprecates sampling (SEP-2577): call the API of a model's provider"
+    )
+    public var samplingTools: Bool {
+        get { kept.samplingTools }
+        set { kept.samplingTools = newValue }
+    }
     /// `sampling` can give the model what servers tell it (`includeContext`). Declares `sampling.context`.
-    public var samplingContext = false
+    @available(
+        *, deprecated,
+        message: "MCP 2026-07-28 deprecates sampling (SEP-2577): call the API of a model's provider"
+    )
+    public var samplingContext: Bool {
+        get { kept.samplingContext }
+        set { kept.samplingContext = newValue }
+    }
     /// Answers the server's questions to the user: `{ question, _ in .accept(["name": "Ada"]) }`. Declares `elicitation`.
     public var elicitation: Elicitor?
     /// What `elicitation` can ask.
     public var elicitationModes: Set<ElicitationQuestion.Mode> = [.form]
     /// The folders and files that the server may look at: `["/srv/notes"]`. Declares `roots`.
-    public var roots: Roots?
+    @available(
+        *, deprecated,
+        message: "MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration"
+    )
+    public var roots: Roots? {
+        get { kept.roots }
+        set { kept.roots = newValue }
+    }
     /// An object that does all of this, for many clients: a `SamplingPolicy`, an `ElicitationPolicy`, a `RootsPolicy`, or
     /// several of these. What is given beside it counts more.
     public var policy: (any ClientPolicy)?
@@ -70,7 +101,14 @@ public struct ClientOptions: Sendable {
     /// tells of, too.
     public var onNotification: (@Sendable (PeerNotification) -> Void)?
     /// Hears the server's log messages.
-    public var onLog: (@Sendable (_ level: Context.LogLevel, _ logger: String?, _ data: JSONValue) -> Void)?
+    @available(
+        *, deprecated,
+        message: "MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry"
+    )
+    public var onLog: LogListener? {
+        get { kept.onLog }
+        set { kept.onLog = newValue }
+    }
     /// Hears that a resource that was subscribed to, or a part of it, has changed.
     public var onResourceUpdated: (@Sendable (_ uri: String) -> Void)?
     /// Hears that a list has changed, in every revision; templates are listed with resources.
@@ -81,6 +119,19 @@ public struct ClientOptions: Sendable {
     /// Hears what is wrong but no reason to fail, such as a tool that is left out for a bad `x-mcp-header`. To standard
     /// error by default.
     public var onWarning: @Sendable (_ message: String) -> Void = { StandardError.write("\($0)\n") }
+
+    /// Hears a log message of a server.
+    public typealias LogListener = @Sendable (_ level: Context.LogLevel, _ logger: String?, _ data: JSONValue) -> Void
+
+    /// What the deprecated options hold, for the library to use.
+    struct Kept: Sendable {
+        var sampling: Sampler?
+        var samplingTools = false
+        var samplingContext = false
+        var roots: Roots?
+        var onLog: LogListener?
+    }
+    var kept = Kept()
 
     /// The core's defaults, `revision` excepted.
     public init(revision: String? = nil) { self.revision = revision }
@@ -110,6 +161,7 @@ public struct ClientOptions: Sendable {
             let declared = extensions.sorted { $0.key < $1.key }
             options.set("extensions", .object(JSONObject(declared.map { (key: $0.key, value: .object($0.value)) })))
         }
+        options.set("validate_output", flag: validateOutput)
         options.set("capabilities", capabilities)
         options.set("tasks", tasks?.json)
         return options

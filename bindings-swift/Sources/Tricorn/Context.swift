@@ -45,10 +45,16 @@ public struct Context: RequestContext {
     }
 
     /// Sends the client a log message, when it wants messages of that level. `data` is anything that encodes to JSON.
+    @available(
+        *, deprecated,
+        message: "MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry"
+    )
     public func log(_ level: LogLevel = .info, _ data: some Encodable, logger: String? = nil) {
-        guard let writer = try? JSONWriter.encode(data) else {
-            return log(level, String(describing: data), logger: logger)
-        }
+        send(level, data, logger)
+    }
+
+    func send(_ level: LogLevel, _ data: some Encodable, _ logger: String?) {
+        guard let writer = try? JSONWriter.encode(data) else { return send(level, String(describing: data), logger) }
         _ = try? writer.withData {
             try Host.shared.bridge.log(key: key, level: level.rawValue, logger: logger, data: $0)
         }

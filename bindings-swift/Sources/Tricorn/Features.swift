@@ -123,6 +123,10 @@ extension Client {
 
     /// Asks for log messages of at least this level, for the whole session. Newer revisions have no such request:
     /// `TricornError.unsupported`.
+    @available(
+        *, deprecated,
+        message: "MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry"
+    )
     public func setLogLevel(_ level: Context.LogLevel, _ options: RequestOptions = .init()) async throws {
         _ = try await request("logging/setLevel", ["level": .string(level.rawValue)], options)
     }
@@ -131,6 +135,10 @@ extension Client {
 
     /// The server may look at these folders and files from now on, and is told so. Only of a client that was given a list of
     /// `ClientOptions.roots`, which may be empty.
+    @available(
+        *, deprecated,
+        message: "MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration"
+    )
     public func setRoots(_ roots: [Root]) throws {
         guard case .list = self.roots else {
             throw TricornError.misuse("the client has declared no list of roots: give ClientOptions.roots, such as []")
@@ -140,5 +148,9 @@ extension Client {
 
     /// What `ClientOptions.roots`, a function, gives has changed: tells the server. `setRoots` tells it by itself.
     /// `TricornError.misuse` for a client that was connected without roots.
+    @available(
+        *, deprecated,
+        message: "MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration"
+    )
     public func rootsChanged() throws { try notify("notifications/roots/list_changed") }
 }

@@ -308,12 +308,20 @@ public final class ClientGroup: Sendable {
 
     /// Asks all servers that log, now and later, for messages of at least this level. Says which have refused.
     @discardableResult
+    @available(
+        *, deprecated,
+        message: "MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry"
+    )
     public func setLogLevel(_ level: Context.LogLevel) async throws -> [String: TricornError] {
         let settled = try await perform { [core] op in try core.setLogLevel(op: op, level: level.rawValue) }
         return Self.failures(settled["failures"])
     }
 
     /// The servers may look at these folders and files from now on; see `Client.setRoots`.
+    @available(
+        *, deprecated,
+        message: "MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration"
+    )
     public func setRoots(_ roots: [Root]) throws {
         for client in members.with({ Array($0.values) }) { try client.setRoots(roots) }
     }

@@ -30,13 +30,33 @@ public struct HTTPOptions: Sendable, Hashable {
     /// After which a client that lost a stream asks for the rest (1 s).
     public var sseRetry: Duration?
     /// Whether the oldest transport, HTTP+SSE, is served, too (false).
-    public var sse: Bool?
+    @available(*, deprecated, message: "MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP")
+    public var sse: Bool? {
+        get { kept.sse }
+        set { kept.sse = newValue }
+    }
     /// Where its stream is where a port is listened on (`/sse`).
-    public var ssePath: String?
+    @available(*, deprecated, message: "MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP")
+    public var ssePath: String? {
+        get { kept.ssePath }
+        set { kept.ssePath = newValue }
+    }
     /// Where its messages are posted where a port is listened on (`/messages`).
-    public var sseMessagePath: String?
+    @available(*, deprecated, message: "MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP")
+    public var sseMessagePath: String? {
+        get { kept.sseMessagePath }
+        set { kept.sseMessagePath = newValue }
+    }
     /// Sockets at once, and stateless requests at work at once (4096).
     public var maxConnections: Int?
+
+    /// What the deprecated options hold, for the library to use.
+    struct Kept: Sendable, Hashable {
+        var sse: Bool?
+        var ssePath: String?
+        var sseMessagePath: String?
+    }
+    var kept = Kept()
 
     /// What is nil has the core's default.
     public init(
@@ -78,9 +98,9 @@ public struct HTTPOptions: Sendable, Hashable {
         options.set("max_events", number: maxEvents)
         options.set("max_event_bytes", number: maxEventBytes)
         options.set("sse_retry", duration: sseRetry)
-        options.set("sse", flag: sse)
-        options.set("sse_path", text: ssePath)
-        options.set("sse_message_path", text: sseMessagePath)
+        options.set("sse", flag: kept.sse)
+        options.set("sse_path", text: kept.ssePath)
+        options.set("sse_message_path", text: kept.sseMessagePath)
         options.set("max_connections", number: maxConnections)
         return options.json.description
     }

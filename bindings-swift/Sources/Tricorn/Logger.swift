@@ -38,10 +38,10 @@ public struct ContextLogger: Sendable {
     ) {
         guard level >= logLevel else { return }
         let all = self.metadata.merging(metadata ?? [:]) { $1 }
-        guard !all.isEmpty else { return context.log(level, message, logger: label) }
+        guard !all.isEmpty else { return context.send(level, message, label) }
         var data: JSONObject = ["message": .string(message)]
         for (name, value) in all.sorted(by: { $0.key < $1.key }) where name != "message" { data[name] = value }
-        context.log(level, data, logger: label)
+        context.send(level, data, label)
     }
 
     private func log(_ level: Context.LogLevel, _ message: () -> String, _ metadata: [String: JSONValue]?) {
@@ -76,6 +76,10 @@ public struct ContextLogger: Sendable {
 
 extension Context {
     /// Logs to the client of this call.
+    @available(
+        *, deprecated,
+        message: "MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry"
+    )
     public func logger(_ label: String? = nil) -> ContextLogger { ContextLogger(self, label: label) }
 }
 

@@ -156,6 +156,10 @@ extension Server {
     }
 
     /// Hears that a client's roots have changed. The context belongs to no request, and can ask: `context.listRoots()`.
+    @available(
+        *, deprecated,
+        message: "MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration"
+    )
     public func onRootsChanged(_ hear: @escaping @Sendable (_ context: Context) async throws -> Void) {
         setHook("roots_changed", "what hears of roots") { _, context in
             try await hear(context)

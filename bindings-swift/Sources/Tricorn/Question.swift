@@ -59,6 +59,10 @@ extension Question {
     }
 
     /// As `Context.sample`.
+    @available(
+        *, deprecated,
+        message: "MCP 2026-07-28 deprecates sampling (SEP-2577): call the API of a model's provider"
+    )
     public static func sample(
         _ text: String, maxTokens: Int, systemPrompt: String? = nil, temperature: Double? = nil,
         stopSequences: [String]? = nil, modelPreferences: ModelPreferences? = nil,
@@ -72,6 +76,10 @@ extension Question {
     }
 
     /// As `Context.sample`: a conversation to go on with.
+    @available(
+        *, deprecated,
+        message: "MCP 2026-07-28 deprecates sampling (SEP-2577): call the API of a model's provider"
+    )
     public static func sample(
         _ messages: [SamplingMessage], maxTokens: Int, systemPrompt: String? = nil, temperature: Double? = nil,
         stopSequences: [String]? = nil, modelPreferences: ModelPreferences? = nil,
@@ -88,6 +96,10 @@ extension Question {
     }
 
     /// As `Context.listRoots`.
+    @available(
+        *, deprecated,
+        message: "MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration"
+    )
     public static func listRoots() -> Question where Answer == Types.ListRootsResult {
         Question(method: "roots/list", params: nil) { .init(checked: $0) }
     }

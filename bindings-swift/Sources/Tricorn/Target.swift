@@ -3,6 +3,7 @@ public enum Target: Sendable, Hashable {
     /// A Streamable HTTP endpoint.
     case url(String, headers: [String: String] = [:])
     /// An endpoint of the oldest HTTP transport, HTTP+SSE, without asking for a newer one first. A `url` finds out by itself.
+    @available(*, deprecated, message: "MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP")
     case sse(String, headers: [String: String] = [:])
     /// A program, given its standard input and output. `environment` is merged into this process's own; nil removes.
     /// Its standard error is `.inherit` by default, `.event` when `ClientOptions.onStderr` is set.

@@ -222,6 +222,7 @@ impl Client {
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) for what is no `file://` URI.
+    #[expect(deprecated, reason = "hosts mark it in their languages")]
     pub fn set_roots(&self, roots: &str) -> Result<()> {
         let given: Vec<Value> = serde_json::from_str(roots).map_err(|e| Error::misuse(format!("roots: {e}")))?;
         let known = lock(&self.roots).clone();

@@ -166,6 +166,7 @@ impl ClientGroup {
 
     /// Asks all servers that log, now and later, for messages of at least this level; settles `{"failures": {name:
     /// error}}`.
+    #[expect(deprecated, reason = "hosts mark it in their languages")]
     pub fn set_log_level(&self, op: u64, level: &str) {
         let (level, group) = (level.parse(), self.group.clone());
         self.bridge.spawn(op, async move {

@@ -87,6 +87,7 @@ impl Bridge {
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) for an unknown level.
+    #[expect(deprecated, reason = "hosts mark it in their languages")]
     pub fn log(&self, key: u64, level: &str, logger: Option<&str>, data: &RawJson) -> Result<bool> {
         let level: LogLevel = level.parse().map_err(|error: Error| Error::misuse(error.message()))?;
         Ok(self.running(key).is_some_and(|context| context.log(level, logger, data)))

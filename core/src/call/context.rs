@@ -213,6 +213,7 @@ impl Context {
 
     /// Sends a log message, unless the peer wants only more severe ones or is a server, which takes none. Says whether it
     /// was sent.
+    #[deprecated(note = "MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry")]
     pub fn log(&self, level: LogLevel, logger: Option<&str>, data: &impl Serialize) -> bool {
         #[derive(Serialize)]
         struct Params<'a, T> {

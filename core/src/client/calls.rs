@@ -40,6 +40,8 @@ pub(crate) struct Connected {
     pub(crate) transport: &'static str,
     pub(crate) middleware: Chain,
     pub(crate) known: Arc<Known>,
+    /// Whether results are checked against the schemas that their tools were listed with.
+    pub(crate) validate_output: bool,
     pub(crate) handlers: Handlers,
     pub(crate) cache: Arc<Cache>,
     pub(crate) hub: Arc<Hub>,
@@ -132,6 +134,13 @@ impl Client {
 
     /// Sends a request and, where it becomes a task, follows that to its result.
     fn perform(&self, method: &str, params: Option<RawJson>, options: &CallOptions, done: Done) -> Guard {
+        let done = match self.checking(method, params.as_ref(), done) {
+            Ok(done) => done,
+            Err((error, done)) => {
+                done(Err(error));
+                return Box::new(());
+            }
+        };
         let done = match self.subscription(method, params.as_ref(), options, done) {
             Ok(guard) => return guard,
             Err(done) => done,
@@ -219,6 +228,9 @@ impl Client {
     /// # Errors
     /// [`Misuse`](ErrorKind::Misuse) when the client declared no `roots.listChanged`, and where the revision has no such
     /// notification.
+    #[deprecated(
+        note = "MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration"
+    )]
     pub fn roots_changed(&self) -> Result<()> {
         self.notify("notifications/roots/list_changed", None)
     }

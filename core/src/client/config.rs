@@ -323,6 +323,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(deprecated, reason = "it is one of them")]
     fn one_of_several_servers_is_named() {
         let config = |server: Value| {
             let servers = json!({"a": {"command": "x"}, "b": {"url": "http://h/mcp", "headers": {"k": "v"}}, "c": {}});

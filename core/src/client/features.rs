@@ -377,6 +377,7 @@ impl Client {
     ///
     /// # Errors
     /// As [`request`](Self::request); [`Unsupported`](ErrorKind::Unsupported) in revisions that ask with each request.
+    #[deprecated(note = "MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry")]
     pub async fn set_log_level(&self, level: LogLevel) -> Result<()> {
         self.set_log_level_with(level, &CallOptions::default()).await
     }

@@ -86,12 +86,14 @@ impl Handlers {
     /// Answers `sampling/createMessage`. The handler gets the request's parameters and answers with a
     /// `CreateMessageResult`, or with text.
     #[must_use]
+    #[deprecated(note = "MCP 2026-07-28 deprecates sampling (SEP-2577): call the API of a model's provider")]
     pub fn sampling<M: ?Sized>(self, handler: impl RequestHandler<M>) -> Self {
         self.answer(SAMPLING, handler.shared(), json!({}))
     }
 
     /// As [`sampling`](Self::sampling), for a handler that knows what to do with tools.
     #[must_use]
+    #[deprecated(note = "MCP 2026-07-28 deprecates sampling (SEP-2577): call the API of a model's provider")]
     pub fn sampling_with_tools<M: ?Sized>(self, handler: impl RequestHandler<M>) -> Self {
         self.answer(SAMPLING, handler.shared(), json!({"tools": {}}))
     }
@@ -164,6 +166,9 @@ impl Handlers {
 
     /// Answers `roots/list` with these.
     #[must_use]
+    #[deprecated(
+        note = "MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration"
+    )]
     pub fn roots(mut self, roots: &Roots) -> Self {
         self.capabilities.insert("roots".into(), json!({"listChanged": true}));
         self.roots = Some(roots.clone());

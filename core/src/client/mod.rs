@@ -15,6 +15,7 @@ mod group;
 mod handlers;
 mod listening;
 mod options;
+mod outputs;
 mod results;
 mod roots;
 #[cfg(feature = "runtime")]

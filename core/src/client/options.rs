@@ -61,6 +61,9 @@ pub struct ClientOptions {
     pub tasks: Option<TaskOptions>,
     /// What is kept of the server's answers. Default: what they say may be.
     pub cache: CacheOptions,
+    /// Checks what a tool answers (`structuredContent`) against the `outputSchema` that it was listed with, if this client
+    /// has listed it; a result that does not fit is an error. Default: yes.
+    pub validate_output: bool,
 }
 
 impl Default for ClientOptions {
@@ -87,6 +90,7 @@ impl Default for ClientOptions {
             ping_timeout: 20.0,
             tasks: None,
             cache: CacheOptions::default(),
+            validate_output: true,
         }
     }
 }
@@ -123,6 +127,7 @@ impl ClientOptions {
         ping_timeout: f64;
         tasks: some TaskOptions;
         cache: CacheOptions;
+        validate_output: bool;
     }
 
     /// Adds one of the [`headers`](Self#structfield.headers).
@@ -233,6 +238,7 @@ pub enum Target {
     },
     /// An endpoint of the oldest HTTP transport, HTTP+SSE, without asking for a newer one first. A
     /// [`Url`](Self::Url) finds out by itself.
+    #[deprecated(note = "MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP")]
     Sse {
         /// Where the event stream is, `http://…` or `https://…`.
         url: String,
@@ -304,6 +310,7 @@ impl Target {
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) naming the member that is unknown or wrong.
+    #[expect(deprecated, reason = "configuration files name it")]
     pub fn parse(text: &str) -> Result<Self> {
         #[derive(Deserialize, Default)]
         #[serde(default)]
@@ -445,6 +452,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(deprecated, reason = "it is one of them")]
     fn targets_are_told_apart() {
         for url in ["https://a/mcp", "HTTPS://a/mcp", "Http://a/mcp.json"] {
             assert!(matches!(Target::from_text(url), Ok(Target::Url { .. })), "{url}");

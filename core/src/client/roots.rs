@@ -24,6 +24,9 @@ impl Roots {
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) for what is no `file://` URI.
+    #[deprecated(
+        note = "MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration"
+    )]
     pub fn new(roots: impl IntoIterator<Item = Value>) -> Result<Self> {
         let all = Self::default();
         all.lock().list = checked(roots)?;
@@ -34,6 +37,9 @@ impl Roots {
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) for what is no `file://` URI.
+    #[deprecated(
+        note = "MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration"
+    )]
     pub fn set(&self, roots: impl IntoIterator<Item = Value>) -> Result<()> {
         let roots = checked(roots)?;
         let mut state = self.lock();

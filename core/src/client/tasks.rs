@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::Client;
+use super::outputs::Outputs;
 use crate::call::tasks::{self, Requestor, augmented, created};
 use crate::call::{Answer, CallOptions, Done, Guard};
 use crate::error::{Error, ErrorKind, Result};
@@ -25,6 +26,7 @@ pub(crate) struct Known {
     tools: Mutex<HashMap<String, TaskSupport>>,
     /// Who waits for news of which task.
     waiting: Mutex<Vec<(String, Weak<Signal>)>>,
+    pub(super) outputs: Outputs,
     #[cfg(feature = "runtime")]
     pub(super) extended: super::extended_tasks::Extended,
 }
@@ -79,6 +81,7 @@ impl Known {
             task_id: String,
         }
         if method == "notifications/tools/list_changed" {
+            self.outputs.forget();
             // What must not be a task may be one now; that something must be one is believed until it is listed anew.
             let mut known = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
             known.retain(|_, support| *support != TaskSupport::Forbidden);

@@ -15,6 +15,7 @@ pub mod meta;
 pub(crate) mod mirror;
 pub(crate) mod problem;
 pub(crate) mod sampling;
+pub(crate) mod schema;
 pub(crate) mod subscription;
 mod task;
 mod tool;

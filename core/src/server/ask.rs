@@ -248,6 +248,7 @@ impl Context {
     /// # Errors
     /// [`Unsupported`](ErrorKind::Unsupported) when the client does not declare `sampling`, or `sampling.tools` where
     /// there are tools; as [`ask`](Self::ask).
+    #[deprecated(note = "MCP 2026-07-28 deprecates sampling (SEP-2577): call the API of a model's provider")]
     pub async fn sample(&self, params: &CreateMessageRequestParams) -> Result<CreateMessageResult> {
         self.sample_with(params, &CallOptions::default()).await
     }
@@ -257,6 +258,7 @@ impl Context {
     /// # Errors
     /// As [`sample`](Self::sample); [`Unsupported`](ErrorKind::Unsupported) when it is to be a task and the client does
     /// not declare that.
+    #[deprecated(note = "MCP 2026-07-28 deprecates sampling (SEP-2577): call the API of a model's provider")]
     pub async fn sample_with(
         &self,
         params: &CreateMessageRequestParams,
@@ -269,6 +271,9 @@ impl Context {
     ///
     /// # Errors
     /// [`Unsupported`](ErrorKind::Unsupported) when the client does not declare `roots`; as [`ask`](Self::ask).
+    #[deprecated(
+        note = "MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration"
+    )]
     pub async fn list_roots(&self) -> Result<ListRootsResult> {
         self.asked("roots/list", &json!({}), &CallOptions::default()).await
     }

@@ -6,11 +6,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 use serde_json::{Map, Value, json};
 
 use super::listed::Common;
-use super::validate::Schema;
 use super::{IntoHandler, Router, Server};
 use crate::call::{Failures, Handler, Link, Shaper};
 use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{RawJson, code};
+use crate::model::schema::Schema;
 use crate::model::{SubscriptionFilter, TASKS_EXTENSION, check_extension};
 use crate::protocol::revision::{Method, Revision, modern::missing_extension, shape};
 use crate::protocol::{Announcement, Call, Input, Payload};

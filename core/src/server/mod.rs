@@ -21,7 +21,6 @@ mod offer;
 mod options;
 mod prompts;
 mod question;
-mod quick;
 mod registry;
 mod resources;
 mod router;
@@ -30,8 +29,8 @@ mod serving_files;
 mod session;
 mod telling;
 mod tools;
+mod typed;
 mod usage;
-mod validate;
 
 pub use ask::{CreateMessageRequestParams, CreateMessageResult, ElicitAction, ElicitResult, ListRootsResult, Root};
 pub use builder::Server;

@@ -197,6 +197,9 @@ impl Server {
     /// Hears that a client's roots have changed (`notifications/roots/list_changed`); its context belongs to no request,
     /// and can ask for them: [`Context::list_roots`](crate::Context::list_roots).
     #[must_use]
+    #[deprecated(
+        note = "MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration"
+    )]
     pub fn on_roots_changed<M, F: IntoHandler<M>>(self, function: F) -> Self {
         self.set_roots_changed(function.into_handler());
         self

@@ -4,11 +4,12 @@ use serde_json::{Map, Value, json};
 
 use super::listed::{Common, Entry, Kind, Listed};
 use super::resources::Completions;
-use super::validate::{Schema, typed};
+use super::typed::typed;
 use crate::call::{Failures, Handler, Shaper};
 use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{RawJson, code};
 use crate::model::Prompt;
+use crate::model::schema::Schema;
 use crate::protocol::Payload;
 use crate::protocol::revision::Revision;
 

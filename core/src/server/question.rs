@@ -35,12 +35,16 @@ impl Question {
 
     /// As [`Context::sample`]; its answer is a [`CreateMessageResult`](super::CreateMessageResult).
     #[must_use]
+    #[deprecated(note = "MCP 2026-07-28 deprecates sampling (SEP-2577): call the API of a model's provider")]
     pub fn sample(params: &CreateMessageRequestParams) -> Self {
         Self { method: "sampling/createMessage", params: RawJson::from_value(params) }
     }
 
     /// As [`Context::list_roots`]; its answer is a [`ListRootsResult`](super::ListRootsResult).
     #[must_use]
+    #[deprecated(
+        note = "MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration"
+    )]
     pub fn list_roots() -> Self {
         Self { method: "roots/list", params: RawJson::empty_object() }
     }

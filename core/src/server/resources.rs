@@ -4,10 +4,11 @@ use serde_json::{Map, Value, json};
 
 use super::cache::{CacheOptions, of_source};
 use super::listed::{Common, Entry, Kind, Listed};
-use super::validate::{Schema, typed};
+use super::typed::typed;
 use crate::call::{Failures, Handler, Shaper};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
+use crate::model::schema::Schema;
 use crate::model::{CacheHints, Resource, ResourceTemplate, UriTemplate};
 use crate::protocol::Payload;
 use crate::protocol::revision::{Revision, shape};

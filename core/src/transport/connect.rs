@@ -1,4 +1,5 @@
 //! From a target to a connected client.
+#![expect(deprecated, reason = "targets may be of the oldest transport")]
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -377,6 +378,7 @@ async fn negotiate(
                 transport,
                 middleware,
                 known: hub.known.clone(),
+                validate_output: options.validate_output,
                 cache: hub.cache.clone(),
                 handlers,
                 hub,

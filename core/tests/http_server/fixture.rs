@@ -1,4 +1,5 @@
 //! A server whose handlers can be watched, and requests in the shortest words.
+#![expect(deprecated, reason = "what the specification has deprecated works on")]
 
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,6 +1,7 @@
 """The benchmark server: `add`, `echo`, `sleep_ms`, what asks its client, and fillers up to a hundred tools."""
 
 import asyncio
+import warnings
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -8,6 +9,7 @@ from msgspec import Struct
 
 from tricorn import Context, Server
 
+warnings.filterwarnings("ignore", ".*MCP .* deprecates", DeprecationWarning)  # it works on, and is tested
 app = Server("bench", "1.0.0")
 
 

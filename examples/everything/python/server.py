@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import warnings
 from base64 import b64decode
 from typing import Any
 
@@ -26,6 +27,8 @@ from tricorn import (
     Text,
     ToolError,
 )
+
+warnings.filterwarnings("ignore", ".*MCP .* deprecates", DeprecationWarning)  # it works on, and is tested
 
 WAV = b64decode("UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAAAAA==")
 

@@ -11,16 +11,12 @@ const MINUTES: Duration = Duration::from_secs(60);
 /// What `with-swift.sh` answers when this machine cannot have Swift.
 const CANNOT: i32 = 77;
 
-/// With the same flags in every build: other ones would make everything anew.
-const STRICT: [&str; 2] = ["-Xswiftc", "-warnings-as-errors"];
-
-/// A command that runs with `swift` on its path. What it builds has no warnings.
+/// A command that runs with `swift` on its path. What it builds has no warnings, as far as Package.swift says: the same
+/// in every command, or everything would be made anew.
 pub(crate) fn command(args: &[&str]) -> Command {
     let mut command = tool::command(place::root().join("xtask/with-swift.sh"));
     command.args(args);
-    if matches!(args, ["swift", "build" | "test", ..]) {
-        command.args(STRICT);
-    }
+    command.env("TRICORN_STRICT", "1");
     command.env("SWIFT_CACHE", cache()).env("WITH_SWIFT_REPO", place::root());
     command.env("LIBRARY_PATH", place::target("release"));
     command

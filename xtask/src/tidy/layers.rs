@@ -126,7 +126,10 @@ pub(super) fn dates(tree: &Tree) -> Vec<String> {
     for file in files {
         let code = file.code();
         for date in DATES {
-            found.extend(code.match_indices(date).map(|(at, _)| format!("{}: {date}", file.at(at))));
+            // What a deprecation says is text for people.
+            let is_note = |at: usize| code[..at].trim_end().ends_with("note = \"MCP");
+            let places = code.match_indices(date).filter(|(at, _)| !is_note(*at));
+            found.extend(places.map(|(at, _)| format!("{}: {date}", file.at(at))));
         }
         let bare = file.bare();
         let variants = bare
@@ -261,6 +264,7 @@ mod tests {
         let found = tree(&[
             ("core/src/protocol/revision/rules.rs", both),
             ("core/src/server/mod.rs", both),
+            ("core/src/client/old.rs", "#[deprecated(note = \"MCP 2026-07-28 deprecates it\")]\nfn f() {}"),
             ("core/src/client/mod.rs", "#[cfg(test)]\nmod tests { const X: &str = \"2026-07-28\"; }"),
         ]);
         assert_eq!(

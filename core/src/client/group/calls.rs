@@ -114,6 +114,7 @@ impl ClientGroup {
 
     /// Asks all servers that log for messages of at least this level, and those that are connected later. Says whose
     /// answer was an error.
+    #[deprecated(note = "MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry")]
     pub async fn set_log_level(&self, level: LogLevel) -> BTreeMap<String, Error> {
         *lock(&self.0.log_level) = Some(level);
         let mut servers = lock(&self.0.members).joined();

@@ -88,10 +88,31 @@ impl HttpOptions {
         max_events: usize;
         max_event_bytes: usize;
         sse_retry: f64;
-        sse: bool;
-        sse_path: text;
-        sse_message_path: text;
         max_connections: usize;
+    }
+
+    /// Sets [`sse`](Self#structfield.sse).
+    #[must_use]
+    #[deprecated(note = "MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP")]
+    pub fn sse(mut self, value: bool) -> Self {
+        self.sse = value;
+        self
+    }
+
+    /// Sets [`sse_path`](Self#structfield.sse_path).
+    #[must_use]
+    #[deprecated(note = "MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP")]
+    pub fn sse_path(mut self, value: impl Into<String>) -> Self {
+        self.sse_path = value.into();
+        self
+    }
+
+    /// Sets [`sse_message_path`](Self#structfield.sse_message_path).
+    #[must_use]
+    #[deprecated(note = "MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP")]
+    pub fn sse_message_path(mut self, value: impl Into<String>) -> Self {
+        self.sse_message_path = value.into();
+        self
     }
 
     /// Sets [`allowed_hosts`](Self#structfield.allowed_hosts).

@@ -1,4 +1,5 @@
 //! The benchmark server: `run --stdio | --http [HOST:PORT]`.
+#![expect(deprecated, reason = "what the specification has deprecated works on")]
 
 use std::time::Duration;
 

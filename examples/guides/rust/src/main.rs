@@ -1,4 +1,5 @@
 //! The programs of the guides: `guides TOPIC`. Each module is a program of its own.
+#![expect(deprecated, reason = "what the specification has deprecated works on")]
 #![allow(clippy::print_stdout, reason = "what the guides show")]
 
 mod caching;

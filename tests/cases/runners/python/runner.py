@@ -6,10 +6,12 @@ import asyncio
 import json
 import sys
 import threading
+import warnings
 from typing import Any
 
 import tricorn
 
+warnings.filterwarnings("ignore", ".*MCP .* deprecates", DeprecationWarning)  # it works on, and is tested
 Json = dict[str, Any]
 
 

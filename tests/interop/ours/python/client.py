@@ -3,11 +3,13 @@
 import asyncio
 import json
 import sys
+import warnings
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from tricorn import AsyncClient, AsyncListening, Error, Progress, ResourceUpdated, ToolsListChanged, connect
 
+warnings.filterwarnings("ignore", ".*MCP .* deprecates", DeprecationWarning)  # it works on, and is tested
 Step = dict[str, Any]
 WAIT = 10
 """Seconds for what a server sends by itself."""

@@ -1,4 +1,5 @@
 //! The case runner of Rust: does what each line says, with the public client, and reports what came of it.
+#![expect(deprecated, reason = "what the specification has deprecated works on")]
 #![allow(clippy::print_stdout, reason = "reporting on standard output is the job")]
 
 use serde_json::{Map, Value, json};

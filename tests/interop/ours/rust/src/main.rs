@@ -1,4 +1,5 @@
 //! Our client in Rust: `interop-client PLAN`.
+#![expect(deprecated, reason = "what the specification has deprecated works on")]
 #![expect(clippy::print_stdout, reason = "the report is the standard output")]
 
 use serde_json::{Map, Value, json};

@@ -1,17 +1,18 @@
-//! JSON Schema: bounded at registration, checked at every call, errors in words that are the same in every language.
+//! JSON Schema: bounded when it is read, checked at every call, errors in words that are the same in every language.
+
+mod quick;
+mod work;
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use jsonschema::{Draft, Validator};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 
-use super::quick::Quick;
+use self::quick::Quick;
+use super::problem;
 use crate::error::{Error, Result, shortened};
-use crate::jsonrpc::RawJson;
-use crate::model::problem;
-use crate::protocol::revision::shape;
 
 /// The deepest nesting of a schema.
 const MAX_DEPTH: usize = 64;
@@ -33,7 +34,7 @@ impl Schema {
     /// [`Misuse`](crate::ErrorKind::Misuse) saying where and why.
     pub(crate) fn new(what: &str, source: &Value) -> Result<Self> {
         let mut subschemas = 0;
-        bounds(source, 0, &mut subschemas).map_err(|why| Error::misuse(format!("{what}: {why}")))?;
+        bounds(source, source, 0, &mut subschemas).map_err(|why| Error::misuse(format!("{what}: {why}")))?;
         if let Some(dialect) = source.get("$schema") {
             let name = dialect.as_str().unwrap_or_default();
             if draft(name).is_none() {
@@ -80,6 +81,27 @@ impl Schema {
         self.check(source(), noun, &value)
     }
 
+    /// As [`check_text`](Self::check_text), of what a peer has written on both sides: a check that would take more than
+    /// [`MAX_STEPS`](work::MAX_STEPS) steps is not begun.
+    ///
+    /// # Errors
+    /// The problems (ten at most) in one line, and the JSON Pointer of the first, which is empty for the value itself.
+    pub(crate) fn check_foreign(&self, source: &Value, noun: &str, text: &str) -> Result<(), (String, String)> {
+        if self.quick.as_ref().is_some_and(|quick| quick.accepts(text)) {
+            return Ok(());
+        }
+        let whole = |why: String| (why, String::new());
+        let value: Value = serde_json::from_str(text).map_err(|e| whole(unreadable(noun, text, &e)))?;
+        work::bounded(source, &value).map_err(|why| whole(why.to_owned()))?;
+        let validator = self.compiled(source).map_err(|e| whole(e.message().to_owned()))?;
+        if validator.is_valid(&value) {
+            return Ok(());
+        }
+        let first = validator.iter_errors(&value).next();
+        let at = first.map(|error| error.instance_path().as_str().to_owned()).unwrap_or_default();
+        Err((problem::all(noun, validator.iter_errors(&value)), at))
+    }
+
     fn check(&self, source: &Value, noun: &str, value: &Value) -> Result<(), String> {
         let validator = self.compiled(source).map_err(|e| e.message().to_owned())?;
         if validator.is_valid(value) {
@@ -122,7 +144,7 @@ fn draft(name: &str) -> Option<Draft> {
     }
 }
 
-fn bounds(value: &Value, depth: usize, subschemas: &mut usize) -> Result<(), String> {
+fn bounds(root: &Value, value: &Value, depth: usize, subschemas: &mut usize) -> Result<(), String> {
     if depth > MAX_DEPTH {
         return Err(format!("schema is nested deeper than {MAX_DEPTH} levels"));
     }
@@ -137,13 +159,26 @@ fn bounds(value: &Value, depth: usize, subschemas: &mut usize) -> Result<(), Str
                 && reference.contains("://")
                 && !reference.starts_with("https://json-schema.org/")
                 && !reference.starts_with("http://json-schema.org/")
+                && !has_id(root, reference.split('#').next().unwrap_or_default())
             {
                 return Err(format!("\"$ref\" to {reference}: references outside the schema are not followed"));
             }
-            members.values().try_for_each(|v| bounds(v, depth + 1, subschemas))
+            members.values().try_for_each(|v| bounds(root, v, depth + 1, subschemas))
         }
-        Value::Array(items) => items.iter().try_for_each(|v| bounds(v, depth + 1, subschemas)),
+        Value::Array(items) => items.iter().try_for_each(|v| bounds(root, v, depth + 1, subschemas)),
         _ => Ok(()),
+    }
+}
+
+/// Whether a part of the schema is called that.
+fn has_id(schema: &Value, id: &str) -> bool {
+    match schema {
+        Value::Object(members) => {
+            let own = members.get("$id").and_then(Value::as_str);
+            own.is_some_and(|own| own.trim_end_matches('#') == id) || members.values().any(|inner| has_id(inner, id))
+        }
+        Value::Array(items) => items.iter().any(|inner| has_id(inner, id)),
+        _ => false,
     }
 }
 
@@ -163,82 +198,6 @@ fn is_plain(schema: &Value) -> bool {
         "default" | "examples" => true,
         _ => false,
     })
-}
-
-/// Text arguments, such as a URI's variables or a prompt's arguments, as the types that their schema says: text that is
-/// a number, `true`, an array or an object becomes one where text is not wanted. What does not fit stays text, and the
-/// check says so.
-pub(crate) fn typed(schema: &Value, given: Map<String, Value>) -> RawJson {
-    let mut out = String::from("{");
-    for (name, value) in &given {
-        let property = schema.get("properties").and_then(|properties| properties.get(name));
-        let text = property.map_or_else(|| value.to_string(), |property| typed_text(schema, property, value));
-        shape::push_member(&mut out, name, &text);
-    }
-    out.push('}');
-    RawJson::written(out)
-}
-
-/// The JSON text of one argument. Numbers keep the digits that they came with.
-fn typed_text(root: &Value, schema: &Value, value: &Value) -> String {
-    match value {
-        Value::String(text) if !wants_text(root, schema, 0) && serde_json::from_str::<Value>(text).is_ok() => {
-            text.trim().to_owned()
-        }
-        Value::Array(items) => {
-            let each = items_of(root, schema, 0);
-            let texts: Vec<String> = items
-                .iter()
-                .map(|item| each.map_or_else(|| item.to_string(), |each| typed_text(root, each, item)))
-                .collect();
-            format!("[{}]", texts.join(","))
-        }
-        other => other.to_string(),
-    }
-}
-
-/// What the items of a list are.
-fn items_of<'a>(root: &'a Value, schema: &'a Value, depth: usize) -> Option<&'a Value> {
-    if depth > 8 {
-        return None;
-    }
-    if let Some(to) = schema.get("$ref").and_then(Value::as_str) {
-        return items_of(root, root.pointer(to.strip_prefix('#')?)?, depth + 1);
-    }
-    if let Some(items) = schema.get("items") {
-        return Some(items);
-    }
-    let any = ["anyOf", "oneOf"].iter().find_map(|key| schema.get(key)?.as_array())?;
-    any.iter().find_map(|one| items_of(root, one, depth + 1))
-}
-
-/// Whether a value of this schema may be text.
-fn wants_text(root: &Value, schema: &Value, depth: usize) -> bool {
-    if depth > 8 {
-        return true;
-    }
-    if let Some(to) = schema.get("$ref").and_then(Value::as_str) {
-        return to
-            .strip_prefix('#')
-            .and_then(|pointer| root.pointer(pointer))
-            .is_none_or(|found| wants_text(root, found, depth + 1));
-    }
-    if let Some(constant) = schema.get("const") {
-        return constant.is_string();
-    }
-    if let Some(Value::Array(values)) = schema.get("enum") {
-        return values.iter().any(Value::is_string);
-    }
-    for key in ["anyOf", "oneOf"] {
-        if let Some(Value::Array(any)) = schema.get(key) {
-            return any.iter().any(|one| wants_text(root, one, depth + 1));
-        }
-    }
-    match schema.get("type") {
-        Some(Value::String(name)) => name == "string",
-        Some(Value::Array(names)) => names.iter().any(|name| name == "string"),
-        _ => true,
-    }
 }
 
 #[cfg(test)]
@@ -328,10 +287,6 @@ mod tests {
         let schema = Schema::new("schema", &source).expect("schema");
         let wrong = schema.check_text(|| &source, "argument", r#"{"a": 1, "d": 1e400}"#).expect_err("too large");
         assert_eq!(wrong, r#"argument "d": number out of range, got 1e400"#);
-        let Value::Object(given) = json!({"d": "1e400"}) else { panic!("an object") };
-        let text = typed(&source, given);
-        let wrong = schema.check_text(|| &source, "argument", text.get()).expect_err("no number");
-        assert_eq!(wrong, r#"argument "d": expected number, got "1e400""#);
     }
 
     #[test]
@@ -362,21 +317,47 @@ mod tests {
         assert!(refuse(json!({"properties": wide})).contains("10000 subschemas"));
     }
 
+    /// The rows of the file: a keyword, a schema with it, a value that fits and one that does not.
+    fn keywords() -> Vec<(&'static str, Value, Value, Value)> {
+        let text: Value = serde_json::from_str(include_str!("../../../tests/schemas/2020-12.json")).expect("JSON");
+        let rows = text.as_array().expect("rows");
+        assert!(rows.len() > 35, "every keyword has a row");
+        rows.iter()
+            .map(|row| {
+                let name: &str = row["keyword"].as_str().expect("a name");
+                (&*Box::leak(name.into()), row["schema"].clone(), row["fits"].clone(), row["fails"].clone())
+            })
+            .collect()
+    }
+
     #[test]
-    fn text_becomes_what_its_schema_says() {
-        let schema = json!({"$defs": {"N": {"type": "integer"}}, "properties": {
-            "big": {"type": "integer"}, "text": {"type": "string"}, "flag": {"type": "boolean"},
-            "list": {"type": "array", "items": {"$ref": "#/$defs/N"}},
-            "words": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]},
-        }});
-        let given = json!({"big": "123456789012345678901234", "text": "1", "flag": " true ", "list": ["1", "x", "3"],
-            "words": ["1", "2"], "other": "1"});
-        let Value::Object(given) = given else { panic!("an object") };
-        let typed = typed(&schema, given);
-        assert_eq!(
-            typed.get(),
-            r#"{"big":123456789012345678901234,"text":"1","flag":true,"list":[1,"x",3],"words":["1","2"],"other":"1"}"#
-        );
+    fn every_keyword_of_2020_12_is_checked() {
+        for (keyword, source, fits, fails) in keywords() {
+            let schema = Schema::new(keyword, &source).expect(keyword);
+            let check = |value: &Value| schema.check_text(|| &source, "result", &value.to_string());
+            let foreign = |value: &Value| schema.check_foreign(&source, "result", &value.to_string());
+            assert_eq!(check(&fits), Ok(()), "{keyword}");
+            assert_eq!(foreign(&fits), Ok(()), "{keyword}");
+            // What is a note, and no assertion, fails nothing.
+            if !fails.is_null() {
+                assert!(check(&fails).is_err_and(|why| !why.is_empty()), "{keyword}: {fails}");
+                assert!(foreign(&fails).is_err_and(|(why, _)| !why.is_empty()), "{keyword}: {fails}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_peer_made_too_costly_is_not_begun() {
+        let source = json!({"allOf": [{"items": {"$ref": "#"}}, {"items": {"$ref": "#"}}]});
+        let schema = Schema::new("schema", &source).expect("schema");
+        let value = format!("{}{}", "[".repeat(60), "]".repeat(60));
+        let (why, at) = schema.check_foreign(&source, "result", &value).expect_err("too much");
+        assert!(why.contains("5000000 steps") && at.is_empty(), "{why}");
+        let (why, at) = Schema::new("schema", &json!({"items": {"minimum": 1}}))
+            .and_then(|schema| Ok(schema.check_foreign(&json!({"items": {"minimum": 1}}), "result", "[1, 0]")))
+            .expect("schema")
+            .expect_err("too small");
+        assert_eq!((&*why, &*at), (r#"result "[1]": expected at least 1, got 0"#, "/1"));
     }
 
     #[test]

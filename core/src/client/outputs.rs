@@ -1,0 +1,352 @@
+//! Whether what tools answer fits what they were listed with (`outputSchema`).
+
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::Client;
+use crate::call::Done;
+use crate::error::{Error, ErrorKind, Result, shortened};
+use crate::jsonrpc::RawJson;
+use crate::model::schema::Schema;
+use crate::protocol::revision::shape;
+
+/// The most tools whose schemas are remembered, and the bytes of these together. What further ones answer is not checked.
+const MAX_TOOLS: usize = 10_000;
+const MAX_BYTES: usize = 16 << 20;
+/// The most schemas that are kept ready for a check.
+const MAX_READY: usize = 128;
+/// The most tasks of which it is remembered whose call they are.
+const MAX_TASKS: usize = 1000;
+
+/// The schemas of what a server's tools answer, as they were listed last.
+#[derive(Default)]
+pub(super) struct Outputs(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// The text of each tool's schema.
+    schemas: HashMap<String, Box<str>>,
+    bytes: usize,
+    /// What was used longest ago is first.
+    ready: VecDeque<(String, Arc<Ready>)>,
+    /// Ids, with the tools that were called.
+    tasks: VecDeque<(String, String)>,
+    /// How often everything was forgotten.
+    age: u64,
+}
+
+/// A tool's schema, read once. One that nothing can be checked against says why.
+struct Ready(Result<(Value, Schema)>);
+
+impl Ready {
+    fn new(text: &str) -> Self {
+        let read = || {
+            let source: Value = serde_json::from_str(text).map_err(|e| Error::misuse(format!("outputSchema: {e}")))?;
+            let schema = Schema::new("outputSchema", &source)?;
+            Ok((source, schema))
+        };
+        Self(read())
+    }
+
+    /// Why the tool is not called.
+    fn usable(&self, tool: &str) -> Result<()> {
+        let Err(error) = &self.0 else { return Ok(()) };
+        let why = shortened(error.message(), 300);
+        let message = format!("tool {:?} was not called: {why} (option \"validate_output\")", shortened(tool, 100));
+        Err(Error::new(ErrorKind::PeerMisbehaved, message).received())
+    }
+
+    fn check(&self, tool: &str, result: &RawJson) -> Result<()> {
+        let Ok((source, schema)) = &self.0 else { return Ok(()) };
+        let members = shape::members(result.get());
+        let of = |name: &str| members.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.get());
+        // What failed, and what is of a type that nobody here knows, was promised nothing.
+        if of("isError") == Some("true") || of("resultType").is_some_and(|kind| kind != "\"complete\"") {
+            return Ok(());
+        }
+        let wrong = |why: &str| {
+            let message = format!("result of tools/call: tool {:?}: {why}", shortened(tool, 100));
+            Err(Error::new(ErrorKind::PeerMisbehaved, message).received())
+        };
+        let Some(value) = of("structuredContent") else {
+            return wrong("structuredContent is missing, and the tool has an outputSchema");
+        };
+        match schema.check_foreign(source, "result", value) {
+            Ok(()) => Ok(()),
+            Err((why, at)) if at.is_empty() => {
+                wrong(&format!("structuredContent does not fit its outputSchema: {why}"))
+            }
+            Err((why, at)) => {
+                wrong(&format!("structuredContent does not fit its outputSchema at {:?}: {why}", shortened(&at, 200)))
+            }
+        }
+    }
+}
+
+impl State {
+    fn remove(&mut self, tool: &str) {
+        if let Some(text) = self.schemas.remove(tool) {
+            self.bytes -= text.len();
+            self.ready.retain(|(name, _)| name != tool);
+        }
+    }
+
+    fn insert(&mut self, tool: &str, text: &str) {
+        if self.schemas.get(tool).is_some_and(|known| &**known == text) {
+            return;
+        }
+        self.remove(tool);
+        if self.schemas.len() < MAX_TOOLS && self.bytes + text.len() <= MAX_BYTES {
+            self.bytes += text.len();
+            self.schemas.insert(tool.to_owned(), text.into());
+        }
+    }
+}
+
+impl Outputs {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn age(&self) -> u64 {
+        self.state().age
+    }
+
+    /// The tools are others now.
+    pub(super) fn forget(&self) {
+        let mut state = self.state();
+        let (tasks, age) = (std::mem::take(&mut state.tasks), state.age + 1);
+        *state = State { tasks, age, ..State::default() };
+    }
+
+    /// A page of tools, asked for at that age.
+    fn learn(&self, result: &RawJson, age: u64) {
+        #[derive(Deserialize)]
+        struct Page<'a> {
+            #[serde(borrow)]
+            tools: Vec<&'a RawValue>,
+        }
+        #[derive(Deserialize)]
+        struct Head<'a> {
+            #[serde(borrow)]
+            name: Cow<'a, str>,
+            #[serde(borrow, default, rename = "outputSchema")]
+            output: Option<&'a RawValue>,
+        }
+        let mut state = self.state();
+        let has_schema = memchr::memmem::find(result.bytes(), b"\"outputSchema\"").is_some();
+        if state.age != age || (state.schemas.is_empty() && !has_schema) {
+            return;
+        }
+        let Ok(page) = result.borrow::<Page<'_>>() else { return };
+        for tool in page.tools {
+            let Ok(head) = serde_json::from_str::<Head<'_>>(tool.get()) else { continue };
+            match head.output {
+                Some(schema) => state.insert(&head.name, schema.get()),
+                None => state.remove(&head.name),
+            }
+        }
+    }
+
+    /// What this tool's answers are checked against; `None`: that is not known.
+    fn ready(&self, tool: &str) -> Option<Arc<Ready>> {
+        let mut state = self.state();
+        if let Some(at) = state.ready.iter().position(|(name, _)| name == tool) {
+            let found = state.ready.remove(at)?;
+            let ready = found.1.clone();
+            state.ready.push_back(found);
+            return Some(ready);
+        }
+        let (text, age) = (state.schemas.get(tool)?.clone(), state.age);
+        drop(state);
+        let ready = Arc::new(Ready::new(&text));
+        let mut state = self.state();
+        // Nobody may have listed the tools anew meanwhile.
+        if state.age == age && state.schemas.get(tool) == Some(&text) {
+            if state.ready.len() >= MAX_READY {
+                state.ready.pop_front();
+            }
+            state.ready.push_back((tool.to_owned(), ready.clone()));
+        }
+        Some(ready)
+    }
+
+    /// A call has become a task.
+    fn became(&self, id: &str, tool: &str) {
+        let mut state = self.state();
+        if state.tasks.len() >= MAX_TASKS {
+            state.tasks.pop_front();
+        }
+        state.tasks.push_back((id.to_owned(), tool.to_owned()));
+    }
+
+    fn called(&self, id: &str) -> Option<String> {
+        self.state().tasks.iter().rev().find(|(own, _)| own == id).map(|(_, tool)| tool.clone())
+    }
+}
+
+/// What is needed to know whose answer is checked.
+#[derive(Deserialize)]
+struct Named<'a> {
+    #[serde(borrow, default)]
+    name: Cow<'a, str>,
+    #[serde(borrow, default, rename = "taskId")]
+    task_id: Cow<'a, str>,
+    #[serde(default)]
+    task: Option<IgnoredAny>,
+}
+
+/// The id of the task that a call has become.
+fn task_id(result: &RawJson) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Created {
+        task: Task,
+    }
+    #[derive(Deserialize)]
+    struct Task {
+        #[serde(rename = "taskId")]
+        id: String,
+    }
+    result.to::<Created>().ok().map(|created| created.task.id)
+}
+
+/// A result of a revision in which structured content is an object: `null` stands for none.
+fn without_null(result: RawJson) -> RawJson {
+    const NAME: &str = "structuredContent";
+    if memchr::memmem::find(result.bytes(), NAME.as_bytes()).is_none() {
+        return result;
+    }
+    let members = shape::members(result.get());
+    if !members.iter().any(|(key, value)| key == NAME && value.get() == "null") {
+        return result;
+    }
+    let mut out = String::from("{");
+    for (key, value) in &members {
+        if key != NAME {
+            shape::push_member(&mut out, key, value.get());
+        }
+    }
+    out.push('}');
+    RawJson::written(out)
+}
+
+impl Client {
+    /// Has the answer checked, where it is a tool's, and learns from lists of tools.
+    ///
+    /// # Errors
+    /// [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) when the tool's schema is none that can be checked against: before the
+    /// tool does anything.
+    pub(super) fn checking(
+        &self,
+        method: &str,
+        params: Option<&RawJson>,
+        done: Done,
+    ) -> std::result::Result<Done, (Error, Done)> {
+        let connected = &self.connected;
+        let known = connected.known.clone();
+        if method == "tools/list" && connected.validate_output {
+            let age = known.outputs.age();
+            return Ok(Box::new(move |outcome| {
+                if let Ok(result) = &outcome {
+                    known.outputs.learn(result, age);
+                }
+                done(outcome);
+            }));
+        }
+        if !matches!(method, "tools/call" | "tasks/result") {
+            return Ok(done);
+        }
+        let any = self.revision().rules().any_structured;
+        let done: Done = match any {
+            true => done,
+            false => Box::new(move |outcome| done(outcome.map(without_null))),
+        };
+        let named = params.filter(|_| connected.validate_output).and_then(|params| params.borrow::<Named<'_>>().ok());
+        let Some(Named { name, task_id: of_task, task }) = named else { return Ok(done) };
+        let tool = match method {
+            "tools/call" => Some(name.into_owned()),
+            _ => known.outputs.called(&of_task),
+        };
+        let Some((tool, ready)) = tool.and_then(|tool| known.outputs.ready(&tool).map(|ready| (tool, ready))) else {
+            return Ok(done);
+        };
+        if method == "tools/call"
+            && let Err(error) = ready.usable(&tool)
+        {
+            return Err((error, done));
+        }
+        let becomes_task = method == "tools/call" && task.is_some();
+        Ok(Box::new(move |outcome| {
+            done(outcome.and_then(|result| {
+                match task_id(&result).filter(|_| becomes_task) {
+                    Some(id) => known.outputs.became(&id, &tool),
+                    None => ready.check(&tool, &result)?,
+                }
+                Ok(result)
+            }));
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn listed(outputs: &Outputs, tools: &Value) {
+        outputs.learn(&RawJson::from_value(&json!({"tools": tools})), outputs.age());
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let outputs = Outputs::default();
+        let tool = |n: usize, schema: Value| json!({"name": format!("t{n}"), "outputSchema": schema});
+        let all: Vec<Value> = (0..MAX_TOOLS + 5).map(|n| tool(n, json!({"type": "object"}))).collect();
+        listed(&outputs, &json!(all));
+        assert_eq!(outputs.state().schemas.len(), MAX_TOOLS);
+        assert!(outputs.ready("t0").is_some() && outputs.ready(&format!("t{MAX_TOOLS}")).is_none());
+        for n in 0..2 * MAX_READY {
+            assert!(outputs.ready(&format!("t{n}")).is_some());
+        }
+        assert_eq!(outputs.state().ready.len(), MAX_READY);
+        let long = "x".repeat(MAX_BYTES);
+        listed(&outputs, &json!([tool(0, json!({"description": long}))]));
+        assert!(outputs.ready("t0").is_none(), "more bytes than there is room for");
+        for n in 0..MAX_TASKS + 1 {
+            outputs.became(&n.to_string(), "t1");
+        }
+        assert_eq!((outputs.called("0"), outputs.called("1")), (None, Some("t1".to_owned())));
+        outputs.forget();
+        let state = outputs.state();
+        assert_eq!((state.schemas.len(), state.bytes, state.ready.len(), state.tasks.len()), (0, 0, 0, MAX_TASKS));
+    }
+
+    #[test]
+    fn a_list_that_was_asked_for_before_the_change_is_not_believed() {
+        let outputs = Outputs::default();
+        let age = outputs.age();
+        outputs.forget();
+        let list = json!({"tools": [{"name": "t", "outputSchema": {"type": "object"}}]});
+        outputs.learn(&RawJson::from_value(&list), age);
+        assert!(outputs.ready("t").is_none());
+        listed(&outputs, &list["tools"]);
+        assert!(outputs.ready("t").is_some());
+        listed(&outputs, &json!([{"name": "t"}]));
+        assert!(outputs.ready("t").is_none(), "it has none any more");
+    }
+
+    #[test]
+    fn null_stands_for_none_where_objects_are_wanted() {
+        let read = |text: &str| without_null(RawJson::parse(text.to_owned()).expect("JSON")).get().to_owned();
+        assert_eq!(read(r#"{"content":[], "structuredContent":null,"x":1}"#), r#"{"content":[],"x":1}"#);
+        for same in [r#"{"structuredContent":{}}"#, r#"{"content":["structuredContent"]}"#] {
+            assert_eq!(read(same), same);
+        }
+    }
+}
