@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
-use crate::model::TaskMetadata;
+use crate::model::{TaskMetadata, TraceContext};
 use crate::protocol::revision::shape;
 
 /// Keeps a request alive; dropped before the answer it cancels the request at the peer.
@@ -57,6 +57,10 @@ pub struct CallOptions {
     pub task: Option<TaskMetadata>,
     /// Whether an answer that the client has kept will do, and whether the new one is kept. For requests of clients.
     pub cache: CacheMode,
+    /// The trace that the request belongs to; of members that `_meta` has too, those count. `None` is what
+    /// [`ClientOptions::trace_context`](crate::client::ClientOptions::trace_context) says, and of what a handler asks the
+    /// trace of its request.
+    pub trace_context: Option<TraceContext>,
     /// Progress is heard after the answer, too, until what guards the request is dropped.
     pub(crate) lasting: bool,
     /// It opens a listen stream, of which this hears.
@@ -114,6 +118,13 @@ impl CallOptions {
         self
     }
 
+    /// Says which trace the request belongs to.
+    #[must_use]
+    pub fn trace_context(mut self, trace: TraceContext) -> Self {
+        self.trace_context = Some(trace);
+        self
+    }
+
     /// Has the request run as a task, which lives for this time or for as long as the peer likes.
     #[must_use]
     pub fn task(mut self, ttl: Option<Duration>) -> Self {
@@ -123,7 +134,8 @@ impl CallOptions {
     }
 
     /// Reads `{"timeout": seconds|null, "max_timeout": seconds, "progress": bool, "idempotent": bool, "task": {"ttl"?:
-    /// milliseconds}, "cache": "default"|"refresh"|"bypass", "wait": bool}`. The `bool` says whether progress is wanted; whoever reads this has the function to call.
+    /// milliseconds}, "cache": "default"|"refresh"|"bypass", "trace_context": {"traceparent"?, "tracestate"?, "baggage"?},
+    /// "wait": bool}`. The `bool` says whether progress is wanted; whoever reads this has the function to call.
     pub(crate) fn parse(text: &str) -> Result<(Self, bool)> {
         let mut options = Self::default();
         if text.is_empty() {
@@ -170,12 +182,14 @@ impl CallOptions {
                         }
                     };
                 }
+                "trace_context" if value.is_null() => {}
+                "trace_context" => options.trace_context = Some(TraceContext::of_value(&value)?),
                 "idempotent" => options.idempotent = value.as_bool().unwrap_or(false),
                 "wait" => options.wait = value.as_bool().unwrap_or(false),
                 _ => {
                     return Err(Error::misuse(format!(
                         "request option {name:?}: unknown, expected \"timeout\", \"max_timeout\", \"progress\", \
-                         \"idempotent\", \"task\", \"cache\" or \"wait\""
+                         \"idempotent\", \"task\", \"cache\", \"trace_context\" or \"wait\""
                     )));
                 }
             }
@@ -194,6 +208,7 @@ impl std::fmt::Debug for CallOptions {
             .field("idempotent", &self.idempotent)
             .field("task", &self.task)
             .field("cache", &self.cache)
+            .field("trace_context", &self.trace_context)
             .finish_non_exhaustive()
     }
 }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{CacheOptions, Stderr};
-use crate::call::TaskOptions;
+use crate::call::{TaskOptions, TraceSource};
 use crate::error::{Error, Result, shortened, shown_url};
 use crate::jsonrpc::{Limits, RawJson};
 use crate::model::{Capabilities, Implementation};
@@ -58,6 +58,8 @@ pub struct ClientOptions {
     pub tasks: Option<TaskOptions>,
     /// What is kept of the server's answers. Default: what they say may be.
     pub cache: CacheOptions,
+    #[serde(skip)]
+    pub(super) trace: TraceSource,
 }
 
 impl Default for ClientOptions {
@@ -83,6 +85,7 @@ impl Default for ClientOptions {
             ping_timeout: 20.0,
             tasks: None,
             cache: CacheOptions::default(),
+            trace: TraceSource::default(),
         }
     }
 }

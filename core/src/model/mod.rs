@@ -18,6 +18,7 @@ pub(crate) mod sampling;
 pub(crate) mod subscription;
 mod task;
 mod tool;
+mod trace;
 mod uri_template;
 
 pub use cache::{CacheHints, CacheScope};
@@ -34,4 +35,5 @@ pub use subscription::SubscriptionFilter;
 pub(crate) use task::TASKS_EXTENSION;
 pub use task::{Task, TaskMetadata, TaskStatus, TaskSupport};
 pub use tool::{Tool, ToolAnnotations};
+pub use trace::TraceContext;
 pub use uri_template::UriTemplate;

@@ -376,6 +376,7 @@ async fn negotiate(
                 timeout,
                 transport,
                 middleware,
+                trace: options.trace_source(),
                 known: hub.known.clone(),
                 cache: hub.cache.clone(),
                 handlers,
