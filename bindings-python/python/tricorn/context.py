@@ -14,6 +14,7 @@ import msgspec
 from .errors import CancelledError, ClosedError, Error, InputRequired, MisuseError
 from .host import NO_STATE
 from .info import RequestInfo
+from .trace import TraceContext, TraceLike, told
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -50,12 +51,13 @@ class RequestContext:
     What is no coroutine may be called from any thread. After the function has returned it does nothing.
     """
 
-    __slots__ = ("_host", "_key", "_request", "_values")
+    __slots__ = ("_host", "_key", "_request", "_trace", "_values")
 
     def __init__(self, host: Host, key: int) -> None:
         self._host = host
         self._key = key
         self._request: RequestInfo | None = None
+        self._trace: TraceLike | None = None
         self._values: dict[Any, Any] | None = None
 
     @classmethod
@@ -97,6 +99,20 @@ class RequestContext:
                 raise MisuseError("the call is over: read ctx.request while the handler still runs")
             self._request = RequestInfo(msgspec.json.decode(text))
         return self._request
+
+    @property
+    def trace_context(self) -> TraceContext | None:
+        """The trace that the request belongs to; what a handler asks belongs to it, too. None: nobody said.
+
+        Middleware may set it before `call_next`: a `TraceContext`, or a mapping.
+        """
+        if self._trace is not None:
+            return TraceContext(**told(self._trace))
+        return self.request.trace_context
+
+    @trace_context.setter
+    def trace_context(self, trace: TraceLike) -> None:
+        self._trace = trace
 
     @property
     def values(self) -> dict[Any, Any]:

@@ -17,6 +17,7 @@ from .handler import encode
 from .host import Host
 from .prompts import GetPromptResult, Prompt
 from .resources import ReadResourceResult, Resource, ResourceTemplate
+from .trace import TraceLike, told
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -50,6 +51,9 @@ class RequestOptions(TypedDict, total=False):
     cache: CacheMode
     """What it has to do with the answers that a client keeps. `"refresh"` asks the server and keeps its answer,
     `"bypass"` asks and leaves what is kept as it is; `"default"`."""
+    trace_context: TraceLike | None
+    """The trace that it belongs to; what the client's `trace_context` says, and of what a handler asks that of its
+    call. What `meta` says comes first."""
 
 
 _OPTIONS = frozenset(RequestOptions.__annotations__)
@@ -210,6 +214,7 @@ def request_options(
     task: float | bool = False,
     until_over: bool = False,
     cache: CacheMode | None = None,
+    trace_context: TraceLike | None = None,
 ) -> str:
     """The options of one request for the engine; empty when there are none."""
     options: dict[str, Any] = {}
@@ -229,6 +234,8 @@ def request_options(
         options["wait"] = True
     if cache is not None:
         options["cache"] = cache
+    if trace_context is not None:
+        options["trace_context"] = told(trace_context)
     return json.dumps(options) if options else ""
 
 
@@ -246,6 +253,7 @@ def written(method: str, options: RequestOptions, until_over: bool = False) -> s
         options.get("task", False),
         until_over,
         options.get("cache"),
+        options.get("trace_context"),
     )
 
 
