@@ -4,6 +4,7 @@ import { TricornError } from "./errors.js";
 import { toJson } from "./handler.js";
 import { wait } from "./host.js";
 import { checkNames, toEngine } from "./options.js";
+import type { TraceContext } from "./trace.js";
 import type { MetaObject } from "./types.js";
 
 /** How far a call is. */
@@ -40,6 +41,11 @@ export interface RequestOptions {
    * and leaves what is kept as it is. Default: `default`.
    */
   readonly cache?: "default" | "refresh" | "bypass";
+  /**
+   * The trace that it belongs to. Default: what the client's `traceContext` says, and of what a handler asks that of its
+   * call. What `_meta` says comes first.
+   */
+  readonly traceContext?: TraceContext;
   /** Aborting it rejects with its reason and cancels the request at the peer. */
   readonly signal?: AbortSignal;
   /** Hears of progress until the answer comes. What it throws is an uncaught exception. */
@@ -53,6 +59,7 @@ export const REQUEST_OPTIONS: Readonly<Record<keyof RequestOptions, true>> = {
   idempotent: true,
   task: true,
   cache: true,
+  traceContext: true,
   signal: true,
   onProgress: true,
 };
@@ -107,14 +114,15 @@ export function withMeta(params: Record<string, unknown>, options: CallOptions |
 
 /** The options of one request as the engine takes them; empty are the defaults. */
 export function engineRequest(
-  { onProgress, timeout, maxTimeout, idempotent, task, cache }: RequestOptions,
+  { onProgress, timeout, maxTimeout, idempotent, task, cache, traceContext }: RequestOptions,
   wait = false,
 ): string {
   const timed = timeout !== undefined || maxTimeout !== undefined;
-  if (!timed && !onProgress && !idempotent && !task && !wait && cache === undefined) return "";
+  if (!timed && !onProgress && !idempotent && !task && !wait && cache === undefined && !traceContext) return "";
   return toEngine({
     idempotent,
     cache,
+    traceContext,
     wait: wait || undefined,
     task: task === true ? {} : task || undefined,
     timeout: timeout === undefined ? undefined : limit(timeout),
