@@ -59,6 +59,9 @@ public struct ClientOptions: Sendable {
     /// declares the extension `io.modelcontextprotocol/tasks`: the server may answer calls of tools with tasks, which are
     /// followed to their end.
     public var tasks: TaskOptions?
+    /// Asked for the trace that a request belongs to, for each one, in the task that makes it; nil is no trace. What the
+    /// request's own options say comes first.
+    public var traceContext: (@Sendable () -> TraceContext?)?
     /// Stands around every request that the client sends: `[.timing, .init { request, context, next in … }]`.
     public var middleware: [Middleware<ClientContext>] = []
     /// Told why the connection ended, once, when that was not by `Client.close`.
@@ -127,6 +130,9 @@ public struct RequestOptions: Sendable {
     public var task: TaskRequest?
     /// What it has to do with the answers that the client keeps (2026-07-28).
     public var cache: CacheMode
+    /// The trace that it belongs to; what `ClientOptions.traceContext` says when nil, and of what a handler asks the trace of
+    /// its call. What `meta` says comes first.
+    public var traceContext: TraceContext?
     /// Called with progress reports, in order, before the request returns, in a thread of its own: it may block. The newest
     /// 1024 wait for a slow one; of a request that fails, what waits is dropped.
     public var onProgress: (@Sendable (Progress) -> Void)?
@@ -137,6 +143,7 @@ public struct RequestOptions: Sendable {
     public init(
         timeout: Duration? = nil, maxTimeout: Duration? = nil, idempotent: Bool = false,
         meta: JSONObject? = nil, task: TaskRequest? = nil, cache: CacheMode = .default,
+        traceContext: TraceContext? = nil,
         onProgress: (@Sendable (Progress) -> Void)? = nil
     ) {
         self.timeout = timeout
@@ -145,6 +152,7 @@ public struct RequestOptions: Sendable {
         self.meta = meta
         self.task = task
         self.cache = cache
+        self.traceContext = traceContext
         self.onProgress = onProgress
     }
 
@@ -161,7 +169,7 @@ public struct RequestOptions: Sendable {
     /// Empty when every option is the default.
     var json: String {
         if timeout == nil, maxTimeout == nil, onProgress == nil, task == nil, !idempotent, !untilOver,
-            cache == .default
+            cache == .default, traceContext == nil
         {
             return ""
         }
@@ -175,6 +183,7 @@ public struct RequestOptions: Sendable {
         options.set("task", task?.json)
         if untilOver { options.set("wait", true) }
         if cache != .default { options.set("cache", text: cache.rawValue) }
+        options.set("trace_context", traceContext?.json)
         return options.json.description
     }
 }
