@@ -26,6 +26,7 @@ mod streamable_http;
 mod tasks;
 mod testing;
 mod tools;
+mod tracing;
 
 fn main() -> tricorn::Result<()> {
     match std::env::args().nth(1).as_deref() {
@@ -54,6 +55,7 @@ fn main() -> tricorn::Result<()> {
         Some("tasks") => tasks::main(),
         Some("testing") => testing::main(),
         Some("tools") => tools::main(),
+        Some("tracing") => tracing::main(),
         other => Err(tricorn::Error::misuse(format!("no topic {other:?}"))),
     }
 }
