@@ -105,8 +105,8 @@ impl Middleware for Telemetry {
         let link = link.map(|_| Link::with_context(here));
         let parent = remote.map_or_else(|| ambient.clone(), |remote| ambient.with_remote_span_context(remote));
         let parent = match trace.as_ref().and_then(|trace| trace.baggage()) {
-            Some(baggage) if is_server => carried::with_baggage(&parent, baggage),
-            _ => parent,
+            Some(baggage) => carried::with_baggage(&parent, baggage),
+            None => parent,
         };
         let builder = SpanBuilder::from_name(facts.span_name())
             .with_kind(if is_server { SpanKind::Server } else { SpanKind::Client })
