@@ -28,7 +28,7 @@ export declare class Bridge {
   log(key: number, level: string, logger: string | undefined | null, json: string): boolean;
   require(key: number, capability: string): void;
   ask(key: number, op: number, method: string, params: string | undefined | null, options: string): void;
-  next(key: number, op: number, params?: string | undefined | null): void;
+  next(key: number, op: number, params?: string | undefined | null, trace?: string | undefined | null): void;
   notify(key: number, method: string, params?: string | undefined | null): boolean;
   closeStream(key: number): boolean;
   setEnabled(key: number, kind: string, name: string, enabled: boolean): boolean;

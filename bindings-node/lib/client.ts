@@ -27,6 +27,7 @@ import { CallToolResult, ReadResourceResult, whole } from "./result.js";
 import { Server } from "./server.js";
 import type { Target } from "./target.js";
 import { createdTask, News, type Send, TaskHandle } from "./tasks.js";
+import { type Traced, tracing } from "./trace.js";
 import type {
   CompleteResult,
   GetPromptResult,
@@ -59,11 +60,7 @@ export async function connect(target: Target, options: ClientOptions = {}): Prom
 
 let start: (client: Client, server: Server | undefined) => Promise<void>;
 
-/**
- * A client that its group connects.
- *
- * @internal
- */
+/** A client that its group connects. @internal */
 export function clientOf(make: (source: number) => Made, options: ClientOptions): Client {
   return new Client(make, options);
 }
@@ -86,6 +83,7 @@ export class Client {
   readonly #listed: boolean;
   readonly #news = new News();
   readonly #hear: (name: string, params: ClientEvent) => void;
+  readonly #traced: Traced;
   #connected: Connected | undefined;
   /** Whether the program is to go on for what is heard, and does. */
   #waits: boolean;
@@ -110,6 +108,7 @@ export class Client {
     const around = middleware.flatMap((one: Middleware) => wrap(engine, one, home, logs, true));
     this.#answers = [...answerWith(engine, options, home), ...around];
     this.#listed = Array.isArray(options.roots);
+    this.#traced = tracing(options.traceContext, middleware, home);
     this.#waits = LISTENERS.some((name) => options[name] !== undefined);
     const ended = (reason: string): void => {
       this.#forget();
@@ -445,7 +444,7 @@ export class Client {
     checkRequest(method, options);
     const send = (op: number, text: string | undefined, engine: string): void =>
       addon.request(this.#handle, op, method, text, engine);
-    return requested(options, params, send, untilOver);
+    return requested(this.#traced(options), params, send, untilOver);
   }
 
   #wait(waits: boolean): this {

@@ -13,6 +13,7 @@ import { limit } from "./requesting.js";
 import { nativeServer, Server } from "./server.js";
 import { resolve, type Target } from "./target.js";
 import type { TaskOptions } from "./tasks.js";
+import type { TraceSource } from "./trace.js";
 import type { ClientCapabilities, Icon, Implementation, ServerCapabilities } from "./types.js";
 
 /** What a client does for its server and hears of it, as one object: see {@link ClientOptions.policy}. */
@@ -60,6 +61,11 @@ export interface ClientOptions extends Answers, Listeners {
   readonly pingInterval?: number;
   /** Time after which a server that does not answer that is taken for lost, and the connection ends. Default 20 seconds. */
   readonly pingTimeout?: number;
+  /**
+   * Called where a request is made, for the trace that it belongs to. Default: what the first of `middleware` says that
+   * has a method `traceContext`, as that of `tricorn/otel` has; else nothing.
+   */
+  readonly traceContext?: TraceSource;
   /** What stands around every request that is sent: functions, or `logging()`, `rateLimit(5)`, …; outermost first. */
   readonly middleware?: readonly (Middleware<RequestContext> | BuiltinMiddleware)[];
   /**
@@ -98,7 +104,7 @@ export interface ClientOptions extends Answers, Listeners {
 }
 
 /** The options that have to be functions. */
-export const CALLBACKS = [...LISTENERS, "onClose", "onError", "onStderr"] as const;
+export const CALLBACKS = [...LISTENERS, "onClose", "onError", "onStderr", "traceContext"] as const;
 
 /** The options that a policy may have. */
 const POLICY = ["sampling", "elicitation", "roots", ...LISTENERS, "onClose", "onStderr"] as const;

@@ -16,6 +16,7 @@ import type { Whole } from "./result.js";
 import type { Schema } from "./schema.js";
 import type { Session } from "./session.js";
 import type { Arguments } from "./tool.js";
+import type { TraceContext } from "./trace.js";
 import type { ElicitResult, LoggingLevel, Root } from "./types.js";
 
 /** The state of any server: functions want what their own has, so that no other type stands for all of them. */
@@ -44,6 +45,12 @@ export class RequestContext {
    */
   around: RequestContext | undefined;
   #values: Map<unknown, unknown> | undefined;
+  /**
+   * What middleware put in the place of the request's trace.
+   *
+   * @internal
+   */
+  trace: TraceContext | undefined;
 
   static {
     keyOf = (context) => context.#key;
@@ -79,6 +86,18 @@ export class RequestContext {
   get request(): RequestInfo {
     this.#request ??= infoOf(this.#key);
     return this.#request;
+  }
+
+  /**
+   * The trace that the request belongs to; what a handler asks belongs to it, too. Undefined: nobody said. Middleware may
+   * set it before it calls `next`.
+   */
+  get traceContext(): TraceContext | undefined {
+    return this.trace ?? this.request.traceContext;
+  }
+
+  set traceContext(trace: TraceContext) {
+    this.trace = trace;
   }
 
   /** What middleware and the handler of one request share, by any key. */

@@ -118,6 +118,7 @@ export type { Source } from "./source.js";
 export type { CommandTarget, ConfigTarget, HttpTarget, Target } from "./target.js";
 export { TaskHandle, type TaskOptions, type TaskSupport } from "./tasks.js";
 export type { Arguments, Returns, ToolHandler, ToolOptions } from "./tool.js";
+export type { TraceContext, TraceSource } from "./trace.js";
 export type {
   Annotations,
   AudioContent,

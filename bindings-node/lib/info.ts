@@ -1,6 +1,7 @@
 /** What is known of the request behind a call. */
 
 import { bridge } from "./host.js";
+import type { TraceContext } from "./trace.js";
 import type {
   ClientCapabilities,
   Implementation,
@@ -26,6 +27,8 @@ export interface RequestInfo {
   readonly clientCapabilities: ClientCapabilities;
   /** The request's `_meta`; empty when it has none. */
   readonly meta: MetaObject;
+  /** The trace that the request belongs to, as its `_meta` says it, or middleware. */
+  readonly traceContext: TraceContext | undefined;
   /** Present when the client wants to hear of progress. */
   readonly progressToken: ProgressToken | undefined;
   /** The least severe level the client wants to hear of. */
@@ -62,6 +65,7 @@ export function infoOf(key: number): RequestInfo {
     clientInfo: wire.clientInfo,
     clientCapabilities: wire.clientCapabilities ?? {},
     meta: wire.meta ?? {},
+    traceContext: wire.traceContext,
     progressToken: wire.progressToken,
     logLevel: wire.logLevel,
     taskId: wire.taskId,

@@ -237,7 +237,7 @@ async function around<C extends RequestContext>(
       if (typeof request !== "object") throw new MisuseError("next: expected the request, and the context");
       const params = request.params && toJson(request.params);
       goOn(key);
-      bridge.next(key, op, params);
+      bridge.next(key, op, params, ctx.trace && toJson(ctx.trace));
     };
     const result = wait<Result>(start, AbortSignal.any(signals));
     // Who does not wait for it any more need not hear of it.

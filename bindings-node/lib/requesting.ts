@@ -4,6 +4,7 @@ import { TricornError } from "./errors.js";
 import { toJson } from "./handler.js";
 import { wait } from "./host.js";
 import { checkNames, toEngine } from "./options.js";
+import type { TraceContext } from "./trace.js";
 import type { MetaObject } from "./types.js";
 
 /** How far a call is. */
@@ -45,6 +46,11 @@ export interface RequestOptions {
    * false: it is a `PeerMisbehavedError`.
    */
   readonly anyResult?: boolean;
+  /**
+   * The trace that it belongs to. Default: what the client's `traceContext` says, and of what a handler asks that of its
+   * call. What `_meta` says comes first.
+   */
+  readonly traceContext?: TraceContext;
   /** Aborting it rejects with its reason and cancels the request at the peer. */
   readonly signal?: AbortSignal;
   /** Hears of progress until the answer comes. What it throws is an uncaught exception. */
@@ -59,6 +65,7 @@ export const REQUEST_OPTIONS: Readonly<Record<keyof RequestOptions, true>> = {
   task: true,
   cache: true,
   anyResult: true,
+  traceContext: true,
   signal: true,
   onProgress: true,
 };
@@ -113,15 +120,17 @@ export function withMeta(params: Record<string, unknown>, options: CallOptions |
 
 /** The options of one request as the engine takes them; empty are the defaults. */
 export function engineRequest(
-  { onProgress, timeout, maxTimeout, idempotent, task, cache, anyResult }: RequestOptions,
+  { onProgress, timeout, maxTimeout, idempotent, task, cache, anyResult, traceContext }: RequestOptions,
   wait = false,
 ): string {
   const timed = timeout !== undefined || maxTimeout !== undefined;
-  if (!timed && !onProgress && !idempotent && !task && !wait && !anyResult && cache === undefined) return "";
+  const plain = !timed && !onProgress && !idempotent && !task && !wait && !anyResult && !traceContext;
+  if (plain && cache === undefined) return "";
   return toEngine({
     idempotent,
     cache,
     anyResult: anyResult || undefined,
+    traceContext,
     wait: wait || undefined,
     task: task === true ? {} : task || undefined,
     timeout: timeout === undefined ? undefined : limit(timeout),

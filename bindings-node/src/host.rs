@@ -114,10 +114,11 @@ impl Bridge {
         self.inner.ask(key as u64, op as u64, &method, params.map(raw), &options);
     }
 
-    /// Goes on with the request that middleware's call `key` is about, with other parameters where some are given.
+    /// Goes on with the request that middleware's call `key` is about, with other parameters where some are given, as part
+    /// of another trace where one is given, as JSON.
     #[napi(catch_unwind)]
-    pub fn next(&self, key: i64, op: i64, params: Option<String>) {
-        self.inner.next(key as u64, op as u64, params.map(raw));
+    pub fn next(&self, key: i64, op: i64, params: Option<String>, trace: Option<String>) {
+        self.inner.next(key as u64, op as u64, params.map(raw), &trace.unwrap_or_default());
     }
 
     /// Sends a notification to the client of call `key`.

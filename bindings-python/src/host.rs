@@ -281,12 +281,12 @@ impl Bridge {
     }
 
     /// Goes on with the request that middleware was called about, with other parameters where some are given; `op`
-    /// settles with the result object.
-    #[pyo3(signature = (key, op, params=None))]
-    fn next(&self, key: u64, op: u64, params: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    /// settles with the result object. `trace` is the trace that it belongs to from here on, as JSON.
+    #[pyo3(signature = (key, op, params=None, trace=""))]
+    fn next(&self, key: u64, op: u64, params: Option<&Bound<'_, PyAny>>, trace: &str) -> PyResult<()> {
         let params = params.map(json).transpose()?;
         guarded(|| {
-            self.inner.get()?.next(key, op, params);
+            self.inner.get()?.next(key, op, params, trace);
             Ok(())
         })
     }

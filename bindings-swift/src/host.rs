@@ -191,7 +191,7 @@ impl CoreBridge {
     }
 
     pub fn next(&self, key: u64, op: u64, json: &[u8]) -> Result<(), CoreError> {
-        self.0.next(key, op, params(json));
+        self.0.next(key, op, params(json), "");
         Ok(())
     }
 

@@ -5,9 +5,14 @@
 //! use tricorn::apps::{self, ResourceUi, ToolUi};
 //! use tricorn::prelude::*;
 //!
+//! #[derive(Deserialize, JsonSchema)]
+//! struct City {
+//!     city: String,
+//! }
+//!
 //! # fn server() -> tricorn::Result<Server> {
 //! let tool = Tool::new("forecast", "The weather of the coming days").meta(ToolUi::new("ui://weather/map")?.meta());
-//! let app = Server::new("weather").extension(apps::extension()).tool_with(tool, async |cx: Context| {
+//! let app = Server::new("weather").extension(apps::extension()).tool_with(tool, async |_: City, cx: Context| {
 //!     Ok(if apps::is_supported(&cx) { "See the map." } else { "Sunny from Monday to Sunday, 21 to 25 degrees." })
 //! });
 //! apps::resource(app, "ui://weather/map", &ResourceUi::new(), || "<h1>Map</h1>")

@@ -14,6 +14,8 @@ mod error;
 pub mod jsonrpc;
 pub mod model;
 mod options;
+#[cfg(feature = "otel")]
+pub mod otel;
 pub mod protocol;
 mod random;
 mod report;
@@ -62,6 +64,7 @@ pub mod prelude {
 
 pub use call::{Answer, BoxFuture, CacheMode, CallOptions, Context, Handler, Reply, RequestHandler, TaskOptions};
 pub use client::{Client, Events, NoEvents};
+pub use model::TraceContext;
 pub use server::{HandlerError, Server};
 #[cfg(feature = "runtime")]
 pub use transport::connect::connect;

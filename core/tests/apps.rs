@@ -8,6 +8,9 @@ use tricorn::prelude::*;
 
 const MAP: &str = "ui://weather/map";
 
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
+
 fn weather() -> Server {
     let ui = ResourceUi::new()
         .connect_domains(["https://tiles.example.com"])
@@ -17,7 +20,7 @@ fn weather() -> Server {
     let own = ToolUi::new(MAP).unwrap().visibility([Visibility::App]);
     let app = Server::new("weather")
         .extension(apps::extension())
-        .tool_with(Tool::new("forecast", "").meta(own.meta()), async |cx: Context| {
+        .tool_with(Tool::new("forecast", "").meta(own.meta()), async |_: Nothing, cx: Context| {
             Ok(if apps::is_supported(&cx) { "a map" } else { "sunny" })
         })
         .tool_with(Tool::new("older", "").meta(json!({"ui/resourceUri": MAP})), async || Ok("x"))

@@ -73,6 +73,7 @@ from .question import Question
 from .resources import CacheHints, ReadResourceResult, Resource, ResourceOptions, ResourceTemplate
 from .server import HttpOptions, Server, ServerCache, ServerOptions, TaskOptions
 from .tool import ToolOptions
+from .trace import TraceContext
 
 if TYPE_CHECKING:
     from .client import AsyncClient, ClientCache, ClientOptions, connect
@@ -172,6 +173,7 @@ __all__ = [
     "ToolError",
     "ToolOptions",
     "ToolsListChanged",
+    "TraceContext",
     "TransportError",
     "UnsupportedError",
     "UrlElicitation",

@@ -48,6 +48,7 @@ from .requests import (
 )
 from .resources import Resource
 from .server import Identity, Server, TaskOptions, caller, switched
+from .trace import TraceLike, TraceSource, joined, source_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -120,6 +121,9 @@ class ClientOptions(Identity, Handlers, total=False):
     """What the server is told this client can do besides, such as `{"experimental": {}}`; nothing."""
     server: str
     """Which server of an `mcp.json` with several."""
+    trace_context: TraceSource
+    """Called where a request is made, for the trace that it belongs to; None is no trace. Default: what the first of
+    `middleware` says that has a method `trace_context`, such as `tricorn.otel.Telemetry`; else nothing."""
     middleware: Sequence[Around[RequestContext] | Builtin]
     """What stands around every request that is sent, the first outermost; nothing. See `Server.middleware`."""
     on_error: OnError
@@ -160,6 +164,7 @@ class Given:
         self.callbacks = {name: called(name, take(name)) for name in CALLBACKS if name in self.settings}
         self.questions = {name: take(name) for name in QUESTIONS if name in self.settings}
         self.middleware: object = take("middleware", ())
+        self.trace = source_of(called("trace_context", take("trace_context", None)), self.middleware)
         self.on_error: OnError | None = called("on_error", take("on_error", None))
 
     def plus(self, what: str, more: Mapping[str, Any]) -> Given:
@@ -168,7 +173,7 @@ class Given:
         both = Given(what, {}, Handlers)
         both.callbacks = {**self.callbacks, **added.callbacks}
         both.questions = {**self.questions, **added.questions}
-        both.middleware = self.middleware
+        both.middleware, both.trace = self.middleware, self.trace
         return both
 
 
@@ -192,6 +197,7 @@ class AsyncClient(Connection, AsyncFeatures):
     def _prepare(self, host: Host, peers: Iterable[Server], given: Given) -> None:
         self._begin(host, peers)
         self._callbacks = given.callbacks
+        self._trace = given.trace
         self._info: dict[str, Any] | None = None
 
     def _offer(self, core: _core.Client, given: Given) -> None:
@@ -293,6 +299,7 @@ class AsyncClient(Connection, AsyncFeatures):
         task: float | bool = False,
         meta: Mapping[str, Any] | None = None,
         cache: CacheMode | None = None,
+        trace_context: TraceLike | None = None,
     ) -> CallToolResult:
         """Calls a tool. A tool that fails is a result with `is_error`, not an exception.
 
@@ -300,12 +307,14 @@ class AsyncClient(Connection, AsyncFeatures):
         `max_timeout` with. `on_progress` is called on the event loop. Cancelling the task cancels the call.
         `idempotent`: after a lost session it may be sent again. `task` runs it as a task of the server, which keeps it
         for so many seconds (True: as long as it likes), and waits for the result. `cache` changes nothing: of calls
-        nothing is kept.
+        nothing is kept. `trace_context` is the trace that it belongs to.
         """
         start = self._start(
             "tools/call",
             call_params(name, arguments, meta),
-            request_options(timeout, max_timeout, on_progress, idempotent, task, cache=cache),
+            request_options(
+                timeout, max_timeout, on_progress, idempotent, task, cache=cache, trace_context=trace_context
+            ),
         )
         progress = None if on_progress is None else progress_of({"on_progress": on_progress}, self._host)
         return CallToolResult.from_wire(await self._host.wait(start, progress))
@@ -367,6 +376,8 @@ class AsyncClient(Connection, AsyncFeatures):
     def _start(self, method: str, params: bytes | None, options: str) -> Callable[[int], None]:
         self._check()
         core = self._core
+        if self._trace is not None:
+            options = joined(options, self._trace, self._host)
         return lambda op: core.request(op, method, params, options)
 
     def _check(self) -> None:

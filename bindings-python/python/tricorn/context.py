@@ -15,6 +15,7 @@ from .deprecation import deprecated
 from .errors import CancelledError, ClosedError, Error, InputRequired, MisuseError
 from .host import NO_STATE
 from .info import RequestInfo
+from .trace import TraceContext, TraceLike, told
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -51,12 +52,13 @@ class RequestContext:
     What is no coroutine may be called from any thread. After the function has returned it does nothing.
     """
 
-    __slots__ = ("_host", "_key", "_request", "_values")
+    __slots__ = ("_host", "_key", "_request", "_trace", "_values")
 
     def __init__(self, host: Host, key: int) -> None:
         self._host = host
         self._key = key
         self._request: RequestInfo | None = None
+        self._trace: TraceLike | None = None
         self._values: dict[Any, Any] | None = None
 
     @classmethod
@@ -109,6 +111,20 @@ class RequestContext:
             return None
         settings: Any = cast("dict[str, Any]", declared).get(id)
         return cast("dict[str, Any]", settings) if isinstance(settings, dict) else None
+
+    @property
+    def trace_context(self) -> TraceContext | None:
+        """The trace that the request belongs to; what a handler asks belongs to it, too. None: nobody said.
+
+        Middleware may set it before `call_next`: a `TraceContext`, or a mapping.
+        """
+        if self._trace is not None:
+            return TraceContext(**told(self._trace))
+        return self.request.trace_context
+
+    @trace_context.setter
+    def trace_context(self, trace: TraceLike) -> None:
+        self._trace = trace
 
     @property
     def values(self) -> dict[Any, Any]:

@@ -202,7 +202,10 @@ def handler(
             refuse(key, error)
             host.done(key)
         else:
-            host.spawn(key, wait(coroutine, key), name)
+            if key in host.contexts:
+                host.context_of(key).run(host.spawn, key, wait(coroutine, key), name)
+            else:
+                host.spawn(key, wait(coroutine, key), name)
 
     def plain(raw: bytes, key: int) -> None:
         try:
@@ -218,7 +221,7 @@ def handler(
     def inline(raw: bytes, key: int) -> None:
         if is_around or host.values:
             host.share(key)
-        contextvars.copy_context().run(plain, raw, key)
+        host.context_of(key).run(plain, raw, key)
 
     def threaded(raw: bytes, key: int) -> None:
         assert threads is not None
@@ -226,7 +229,7 @@ def handler(
         if is_around or host.values:
             host.share(key)
         host.running[key] = state
-        threads.submit(contextvars.copy_context(), lambda: host.done(key) if state.cancelled else plain(raw, key))
+        threads.submit(host.context_of(key), lambda: host.done(key) if state.cancelled else plain(raw, key))
 
     if signature.is_async:
         return asynchronous

@@ -7,6 +7,7 @@ everything here then happens on that loop's thread.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
 import itertools
 import json
@@ -86,6 +87,7 @@ class Host:
         self.threads: Threads | None = None
         self.kept: dict[int, None] = {}
         self.values: dict[int, dict[Any, Any]] = {}
+        self.contexts: dict[int, contextvars.Context] = {}
         self.running: dict[int, asyncio.Task[None] | ThreadCall] = {}
         self.cancelled: set[int] = set()
         self.asked: set[int] = set()
@@ -188,6 +190,7 @@ class Host:
         self.asked.clear()
         self.steps.clear()
         self.values.clear()
+        self.contexts.clear()
         self.cancel_tasks()
         for op in list(self.waiting):
             self._settle(op, None, ClosedError("the event loop ended before the answer came"))
@@ -337,6 +340,7 @@ class Host:
         self.running.pop(key, None)
         if self.values:
             self.values.pop(key, None)
+            self.contexts.pop(key, None)
         if self.cancelled:
             self.cancelled.discard(key)
         if self.asked:
@@ -351,8 +355,15 @@ class Host:
         if values is None and (text := self.bridge.context(key)) is not None:
             through = msgspec.json.decode(text, type=_Through).through
             outer = None if through is None else self.values.get(through)
+            if through in self.contexts:
+                self.contexts[key] = self.contexts[through]
             values = self.values.setdefault(key, {} if outer is None else outer)
         return values
+
+    def context_of(self, key: int) -> contextvars.Context:
+        """A copy of the context variables that a call's handler sees: those of the middleware that let it go on."""
+        around = self.contexts.get(key)
+        return contextvars.copy_context() if around is None else around.copy()
 
     def ends_at_question(self, key: int) -> None:
         """The running handler of `key` has come to a question that its client answers in another round.

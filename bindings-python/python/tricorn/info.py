@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from .content import Implementation, member
+from .trace import TraceContext, trace_of
 
 
 class RequestInfo:
@@ -60,6 +61,11 @@ class RequestInfo:
     def meta(self) -> dict[str, Any]:
         """The request's `_meta`."""
         return self.raw.get("meta") or {}
+
+    @property
+    def trace_context(self) -> TraceContext | None:
+        """The trace that the request belongs to, as its `_meta` says it, or middleware."""
+        return trace_of(self.raw)
 
     @property
     def task_id(self) -> str | None:

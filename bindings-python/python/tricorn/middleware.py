@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -15,6 +16,7 @@ from .errors import Error, MisuseError
 from .handler import Answer, Subject, encode, handler
 from .host import Handler, Host
 from .schema import Signature, unwrapped
+from .trace import told
 
 C = TypeVar("C", bound=RequestContext, contravariant=True)
 Result = dict[str, Any]
@@ -187,8 +189,11 @@ def _entry(host: Host, middleware: object) -> Handler:
 async def _go_on(request: Request, context: RequestContext, /) -> Result:
     host, key = context._host, context._key
     params = request.to_wire()
+    trace = "" if context._trace is None else json.dumps(told(context._trace))
     try:
-        answer = await host.wait(lambda op: host.bridge.next(key, op, params))
+        if key in host.values:  # until the call is over
+            host.contexts[key] = contextvars.copy_context()
+        answer = await host.wait(lambda op: host.bridge.next(key, op, params, trace))
     except Error as error:
         error.asked = (host, key)
         raise

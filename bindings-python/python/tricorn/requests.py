@@ -17,6 +17,7 @@ from .handler import encode
 from .host import Host
 from .prompts import GetPromptResult, Prompt
 from .resources import ReadResourceResult, Resource, ResourceTemplate
+from .trace import TraceLike, told
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -53,6 +54,9 @@ class RequestOptions(TypedDict, total=False):
     cache: CacheMode
     """What it has to do with the answers that a client keeps. `"refresh"` asks the server and keeps its answer,
     `"bypass"` asks and leaves what is kept as it is; `"default"`."""
+    trace_context: TraceLike | None
+    """The trace that it belongs to; what the client's `trace_context` says, and of what a handler asks that of its
+    call. What `meta` says comes first."""
 
 
 _OPTIONS = frozenset(RequestOptions.__annotations__)
@@ -214,6 +218,7 @@ def request_options(
     until_over: bool = False,
     cache: CacheMode | None = None,
     any_result: bool = False,
+    trace_context: TraceLike | None = None,
 ) -> str:
     """The options of one request for the engine; empty when there are none."""
     options: dict[str, Any] = {}
@@ -235,6 +240,8 @@ def request_options(
         options["cache"] = cache
     if any_result:
         options["any_result"] = True
+    if trace_context is not None:
+        options["trace_context"] = told(trace_context)
     return json.dumps(options) if options else ""
 
 
@@ -253,6 +260,7 @@ def written(method: str, options: RequestOptions, until_over: bool = False) -> s
         until_over,
         options.get("cache"),
         options.get("any_result", False),
+        options.get("trace_context"),
     )
 
 

@@ -39,6 +39,7 @@ from .requests import (
     written,
 )
 from .resources import Resource
+from .trace import TraceLike
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -358,6 +359,7 @@ class Client(Features):
         task: float | bool = False,
         meta: Mapping[str, Any] | None = None,
         cache: CacheMode | None = None,
+        trace_context: TraceLike | None = None,
     ) -> CallToolResult:
         """Calls a tool. A tool that fails is a result with `is_error`, not an exception.
 
@@ -365,9 +367,11 @@ class Client(Features):
         `max_timeout` with. `on_progress` is called in this thread. Ctrl-C cancels the call at the server.
         `idempotent`: after a lost session it may be sent again. `task` runs it as a task of the server, which keeps it
         for so many seconds (True: as long as it likes), and waits for the result. `cache` changes nothing: of calls
-        nothing is kept.
+        nothing is kept. `trace_context` is the trace that it belongs to.
         """
-        options = request_options(timeout, max_timeout, on_progress, idempotent, task, cache=cache)
+        options = request_options(
+            timeout, max_timeout, on_progress, idempotent, task, cache=cache, trace_context=trace_context
+        )
         answer = self._wait("tools/call", call_params(name, arguments, meta), options, on_progress)
         return CallToolResult.from_wire(answer)
 

@@ -12,6 +12,7 @@ public final class Client: Sendable {
     private let server: Server?
     private let opening = Locked(JSONValue.null)
     private let handlers: [UInt32]
+    private let trace: (@Sendable () -> TraceContext?)?
     let roots: Roots?
 
     private init(
@@ -22,6 +23,7 @@ public final class Client: Sendable {
         let streams = Streams(options)
         self.streams = streams
         roots = options.kept.roots
+        trace = options.traceContext
         source = Host.shared.listen { name, params in streams.event(name, params) }
         let answers = options.answers, middleware = options.middlewareEntries()
         handlers = answers.map(\.handler) + middleware
@@ -187,7 +189,9 @@ public final class Client: Sendable {
     }
 
     func perform(_ method: String, _ params: JSONWriter, _ options: RequestOptions) async throws -> JSONText {
-        try await Self.noting {
+        var options = options
+        if options.traceContext == nil { options.traceContext = trace?() }
+        return try await Self.noting { [options] in
             try await Host.shared.request(params, options) { [core] op, params, options in
                 try core.request(op: op, method: method, json: params, options: options)
             }

@@ -93,6 +93,9 @@ public struct ClientOptions: Sendable {
     /// declares the extension `io.modelcontextprotocol/tasks`: the server may answer calls of tools with tasks, which are
     /// followed to their end.
     public var tasks: TaskOptions?
+    /// Asked for the trace that a request belongs to, for each one, in the task that makes it; nil is no trace. What the
+    /// request's own options say comes first.
+    public var traceContext: (@Sendable () -> TraceContext?)?
     /// Stands around every request that the client sends: `[.timing, .init { request, context, next in … }]`.
     public var middleware: [Middleware<ClientContext>] = []
     /// Told why the connection ended, once, when that was not by `Client.close`.
@@ -189,6 +192,9 @@ public struct RequestOptions: Sendable {
     /// Takes a result of a type (`resultType`, 2026-07-28) that this library does not know, such as an extension's, as it is;
     /// otherwise that is `TricornError.peerMisbehaved`.
     public var anyResult: Bool
+    /// The trace that it belongs to; what `ClientOptions.traceContext` says when nil, and of what a handler asks the trace of
+    /// its call. What `meta` says comes first.
+    public var traceContext: TraceContext?
     /// Called with progress reports, in order, before the request returns, in a thread of its own: it may block. The newest
     /// 1024 wait for a slow one; of a request that fails, what waits is dropped.
     public var onProgress: (@Sendable (Progress) -> Void)?
@@ -199,6 +205,7 @@ public struct RequestOptions: Sendable {
     public init(
         timeout: Duration? = nil, maxTimeout: Duration? = nil, idempotent: Bool = false,
         meta: JSONObject? = nil, task: TaskRequest? = nil, cache: CacheMode = .default, anyResult: Bool = false,
+        traceContext: TraceContext? = nil,
         onProgress: (@Sendable (Progress) -> Void)? = nil
     ) {
         self.timeout = timeout
@@ -208,6 +215,7 @@ public struct RequestOptions: Sendable {
         self.task = task
         self.cache = cache
         self.anyResult = anyResult
+        self.traceContext = traceContext
         self.onProgress = onProgress
     }
 
@@ -224,7 +232,7 @@ public struct RequestOptions: Sendable {
     /// Empty when every option is the default.
     var json: String {
         if timeout == nil, maxTimeout == nil, onProgress == nil, task == nil, !idempotent, !untilOver,
-            !anyResult, cache == .default
+            !anyResult, cache == .default, traceContext == nil
         {
             return ""
         }
@@ -239,6 +247,7 @@ public struct RequestOptions: Sendable {
         if untilOver { options.set("wait", true) }
         if anyResult { options.set("any_result", true) }
         if cache != .default { options.set("cache", text: cache.rawValue) }
+        options.set("trace_context", traceContext?.json)
         return options.json.description
     }
 }

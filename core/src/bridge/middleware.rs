@@ -11,6 +11,7 @@ use crate::call::{BoxFuture, Context, Handler, Middleware, Next, Reply, Request,
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::middleware::{ConcurrencyLimit, Logging, RateLimit, Timing};
+use crate::model::TraceContext;
 
 /// A host's function that stands around requests. It is called with `{"method", "params"?}`, goes on with
 /// [`Bridge::next`] and answers with a result object.
@@ -49,8 +50,11 @@ pub(super) struct Through(pub(super) u64);
 
 impl Bridge {
     /// Goes on with the request that a call of middleware is about, with other parameters where some are given; settles
-    /// its result. Settling `op` early cancels what runs. It may be done again, to try once more.
-    pub fn next(&self, key: u64, op: u64, params: Option<RawJson>) {
+    /// its result. `trace` is the trace that it belongs to from here on, `{"traceparent"?, "tracestate"?, "baggage"?}` as
+    /// JSON, or "" for the one that it belonged to. Settling `op` early cancels what runs. It may be done again, to try once
+    /// more.
+    pub fn next(&self, key: u64, op: u64, params: Option<RawJson>, trace: &str) {
+        let trace = TraceContext::parse(trace);
         let found = lock(&self.0.calls).get(&key).and_then(|running| {
             let (request, next) = running.next.clone().filter(|_| !running.context.is_cancelled())?;
             Some((running.context.clone(), request, next))
@@ -61,7 +65,9 @@ impl Bridge {
             if params.is_some() {
                 request.params = params;
             }
-            next.run(request, &context.with_state(Through(key))).await
+            let context = context.with_state(Through(key));
+            let context = trace?.map_or(context.clone(), |trace| context.with_state(trace));
+            next.run(request, &context).await
         });
     }
 }

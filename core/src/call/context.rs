@@ -10,6 +10,7 @@ use super::request::{Answer, CallOptions, Done, Guard, prepared};
 #[cfg(feature = "runtime")]
 use super::rounds::ByHand;
 use super::tasks::{self, Requestor};
+use super::trace::traced;
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::protocol::revision::{Era, Method, modern};
@@ -249,10 +250,12 @@ impl Context {
             options.task.map_or(Ok(()), |_| tasks::check(request.revision, &request.peer.capabilities, method))?;
             Ok(params)
         });
+        let trace = || options.trace_context.clone().or_else(|| self.trace_context());
         match checked {
             #[cfg(feature = "runtime")]
-            Ok(params) if self.asks_by_rounds(method) => self.ask_by_rounds(method, params, done),
+            Ok(params) if self.asks_by_rounds(method) => self.ask_by_rounds(method, params, trace(), done),
             Ok(params) => {
+                let params = trace().map_or(params.clone(), |trace| Some(traced(params.as_ref(), &trace)));
                 let waiting = self.0.link.clone().waiting();
                 let done: Done = Box::new(move |outcome| {
                     drop(waiting);

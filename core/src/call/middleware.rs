@@ -15,9 +15,10 @@ pub use watching::{Logging, MethodTiming, RequestRecord, Timing};
 use self::links::{Caught, Outward};
 use super::handler::{BoxFuture, Ran, run};
 use super::request::{Done, Guard};
-use super::{Answer, Context, Handler, Link, Reply, tasks};
+use super::{Answer, Context, Handler, Link, Reply, tasks, traced};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
+use crate::model::TraceContext;
 use crate::protocol::revision::shape;
 use crate::protocol::{Call, CallId, RequestContext};
 
@@ -249,7 +250,12 @@ impl Around {
     ) -> Guard {
         let outward: Arc<dyn Link> = Arc::new(Outward(link.clone()));
         let context = Context::new(CallId::new(0), facts, outward, Arc::<Passing>::default());
-        let innermost: Innermost = Arc::new(move |request, _| Answer::of(|done| send(request, done)));
+        let innermost: Innermost = Arc::new(move |mut request, context| {
+            if let Some(trace) = context.state::<TraceContext>() {
+                request.params = Some(traced(request.params.as_ref(), &trace));
+            }
+            Answer::of(|done| send(request, done))
+        });
         let future = Next { rest: self.0, at: 0, innermost }.run(request, &context);
         run(context.clone(), future, |ran| match ran {
             Ran::Done(outcome) => done(outcome),

@@ -11,6 +11,7 @@ mod request;
 pub(crate) mod rounds;
 mod scope;
 pub(crate) mod tasks;
+mod trace;
 
 pub use context::Context;
 pub(crate) use context::{Clock, Link, SessionSlot};
@@ -26,8 +27,11 @@ pub(crate) use middleware::inside;
 pub use middleware::{Logging, MethodTiming, Middleware, Next, RateLimit, Request, RequestRecord, Timing};
 pub use request::{Answer, CacheMode, CallOptions};
 pub(crate) use request::{Done, Guard, Told, prepared};
+#[cfg(feature = "otel")]
+pub(crate) use scope::OtelScope;
 pub(crate) use scope::Scope;
 #[cfg(feature = "tracing")]
 pub(crate) use scope::current;
 pub use tasks::TaskOptions;
 pub(crate) use tasks::{Detachable, Listened, Tasks, may_be_task};
+pub(crate) use trace::{TraceSource, traced};

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
-use crate::model::TaskMetadata;
+use crate::model::{TaskMetadata, TraceContext};
 use crate::protocol::revision::shape::with_meta;
 
 /// Keeps a request alive; dropped before the answer it cancels the request at the peer.
@@ -60,6 +60,10 @@ pub struct CallOptions {
     /// A result of another type than this library knows (`resultType`, revision 2026-07-28) is given as it is: those of
     /// extensions. Default: no, it is [`PeerMisbehaved`](crate::ErrorKind::PeerMisbehaved).
     pub any_result: bool,
+    /// The trace that the request belongs to; of members that `_meta` has too, those count. `None` is what
+    /// [`ClientOptions::trace_context`](crate::client::ClientOptions::trace_context) says, and of what a handler asks the
+    /// trace of its request.
+    pub trace_context: Option<TraceContext>,
     /// Progress is heard after the answer, too, until what guards the request is dropped.
     pub(crate) lasting: bool,
     /// It opens a listen stream, of which this hears.
@@ -124,6 +128,13 @@ impl CallOptions {
         self
     }
 
+    /// Says which trace the request belongs to.
+    #[must_use]
+    pub fn trace_context(mut self, trace: TraceContext) -> Self {
+        self.trace_context = Some(trace);
+        self
+    }
+
     /// Has the request run as a task, which lives for this time or for as long as the peer likes.
     #[must_use]
     pub fn task(mut self, ttl: Option<Duration>) -> Self {
@@ -133,7 +144,9 @@ impl CallOptions {
     }
 
     /// Reads `{"timeout": seconds|null, "max_timeout": seconds, "progress": bool, "idempotent": bool, "task": {"ttl"?:
-    /// milliseconds}, "cache": "default"|"refresh"|"bypass", "any_result": bool, "wait": bool}`. The `bool` says whether progress is wanted; whoever reads this has the function to call.
+    /// milliseconds}, "cache": "default"|"refresh"|"bypass", "any_result": bool, "trace_context": {"traceparent"?,
+    /// "tracestate"?, "baggage"?}, "wait": bool}`. The `bool` says whether progress is wanted; whoever reads this has the
+    /// function to call.
     pub(crate) fn parse(text: &str) -> Result<(Self, bool)> {
         let mut options = Self::default();
         if text.is_empty() {
@@ -180,13 +193,15 @@ impl CallOptions {
                         }
                     };
                 }
+                "trace_context" if value.is_null() => {}
+                "trace_context" => options.trace_context = Some(TraceContext::of_value(&value)?),
                 "idempotent" => options.idempotent = value.as_bool().unwrap_or(false),
                 "any_result" => options.any_result = value.as_bool().unwrap_or(false),
                 "wait" => options.wait = value.as_bool().unwrap_or(false),
                 _ => {
                     return Err(Error::misuse(format!(
                         "request option {name:?}: unknown, expected \"timeout\", \"max_timeout\", \"progress\", \
-                         \"idempotent\", \"task\", \"cache\", \"any_result\" or \"wait\""
+                         \"idempotent\", \"task\", \"cache\", \"any_result\", \"trace_context\" or \"wait\""
                     )));
                 }
             }
@@ -205,6 +220,7 @@ impl std::fmt::Debug for CallOptions {
             .field("idempotent", &self.idempotent)
             .field("task", &self.task)
             .field("cache", &self.cache)
+            .field("trace_context", &self.trace_context)
             .finish_non_exhaustive()
     }
 }

@@ -10,22 +10,28 @@ thread_local! {
     static CURRENT: RefCell<Option<Context>> = const { RefCell::new(None) };
 }
 
-/// As long as this lives, the call is the thread's current one.
+/// As long as this lives, the call is the thread's current one, and its span that of OpenTelemetry.
 #[must_use]
 pub(crate) struct Scope {
     #[cfg(feature = "tracing")]
     before: Option<Context>,
+    #[cfg(feature = "otel")]
+    _spans: Option<opentelemetry::ContextGuard>,
 }
 
-impl Scope {
-    #[cfg(feature = "tracing")]
-    pub(crate) fn enter(context: &Context) -> Self {
-        Self { before: CURRENT.replace(Some(context.clone())) }
-    }
+/// The span in which a request's handler runs.
+#[cfg(feature = "otel")]
+pub(crate) struct OtelScope(pub(crate) opentelemetry::Context);
 
-    #[cfg(not(feature = "tracing"))]
-    pub(crate) fn enter(_context: &Context) -> Self {
-        Self {}
+impl Scope {
+    #[cfg_attr(not(any(feature = "tracing", feature = "otel")), expect(unused_variables, reason = "nobody asks"))]
+    pub(crate) fn enter(context: &Context) -> Self {
+        Self {
+            #[cfg(feature = "tracing")]
+            before: CURRENT.replace(Some(context.clone())),
+            #[cfg(feature = "otel")]
+            _spans: context.state::<OtelScope>().map(|scope| scope.0.clone().attach()),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use super::cache::{Cache, CacheUsage, Look};
 use super::handlers::Handlers;
 use super::listening::Hub;
 use super::tasks::Known;
-use crate::call::{Answer, CallOptions, Chain, Done, Guard, Link, Request, prepared};
+use crate::call::{Answer, CallOptions, Chain, Done, Guard, Link, Request, TraceSource, prepared, traced};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
 use crate::model::{CallToolResult, Capabilities};
@@ -39,6 +39,7 @@ pub(crate) struct Connected {
     pub(crate) timeout: Option<Duration>,
     pub(crate) transport: &'static str,
     pub(crate) middleware: Chain,
+    pub(crate) trace: TraceSource,
     pub(crate) known: Arc<Known>,
     /// Whether results are checked against the schemas that their tools were listed with.
     pub(crate) validate_output: bool,
@@ -119,13 +120,17 @@ impl Client {
                 return Box::new(());
             }
         };
-        let options = CallOptions { meta: None, ..options.clone() };
+        let mut options = CallOptions { meta: None, ..options.clone() };
+        options.trace_context = options.trace_context.or_else(|| self.connected.trace.current());
         let Some(around) = self.connected.middleware.all() else {
             return self.perform(method, params, &options, done);
         };
         let peer = self.connected.opening.peer.clone();
         let known = Method::find(method).map_or("", |row| row.name);
-        let facts = RequestContext::of_own(self.revision(), known, peer, self.transport());
+        let mut facts = RequestContext::of_own(self.revision(), known, peer, self.transport());
+        if let Some(trace) = &options.trace_context {
+            facts.states = facts.states.and(Arc::new(trace.clone()));
+        }
         let (name, client) = (method.to_owned(), self.clone());
         let send = move |request: Request, done: Done| client.perform(&name, request.params, &options, done);
         let request = Request { method: method.to_owned(), params };
@@ -197,6 +202,10 @@ impl Client {
         options.by_default |= options.timeout.is_none();
         options.timeout = options.timeout.or(self.connected.timeout).filter(|timeout| !timeout.is_zero());
         options.max_timeout = options.max_timeout.filter(|timeout| !timeout.is_zero());
+        let params = match &options.trace_context {
+            Some(trace) => Some(traced(params.as_ref(), trace)),
+            None => params,
+        };
         self.connected.link.clone().request(method, params, &options, None, done)
     }
 

@@ -22,6 +22,7 @@ mod roots;
 mod rounds;
 mod stderr;
 mod tasks;
+mod trace;
 
 pub use cache::CacheUsage;
 #[cfg(feature = "runtime")]

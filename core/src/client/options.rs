@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{CacheOptions, Stderr};
-use crate::call::TaskOptions;
+use crate::call::{TaskOptions, TraceSource};
 use crate::error::{Error, Result, shortened, shown_url};
 use crate::jsonrpc::{Limits, RawJson};
 use crate::model::{Capabilities, Implementation, TASKS_EXTENSION, check_extension};
@@ -64,6 +64,8 @@ pub struct ClientOptions {
     /// Checks what a tool answers (`structuredContent`) against the `outputSchema` that it was listed with, if this client
     /// has listed it; a result that does not fit is an error. Default: yes.
     pub validate_output: bool,
+    #[serde(skip)]
+    pub(super) trace: TraceSource,
 }
 
 impl Default for ClientOptions {
@@ -91,6 +93,7 @@ impl Default for ClientOptions {
             tasks: None,
             cache: CacheOptions::default(),
             validate_output: true,
+            trace: TraceSource::default(),
         }
     }
 }

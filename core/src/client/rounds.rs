@@ -180,7 +180,12 @@ impl Client {
     /// The answer of this client's own handler.
     fn answered(&self, row: &'static Method, params: Option<RawJson>) -> Answer {
         let connected = &self.connected;
-        let facts = RequestContext::of_own(self.revision(), row.name, connected.opening.peer.clone(), self.transport());
+        let mut facts =
+            RequestContext::of_own(self.revision(), row.name, connected.opening.peer.clone(), self.transport());
+        facts.meta = params.as_ref().and_then(|params| {
+            let meta = shape::members(params.get()).into_iter().find(|(key, _)| key == "_meta");
+            meta.map(|(_, value)| params.slice(value))
+        });
         Answer::of(|done| {
             inside(&connected.link, facts.clone(), done, |link| {
                 let call = Call {

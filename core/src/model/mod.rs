@@ -19,6 +19,7 @@ pub(crate) mod schema;
 pub(crate) mod subscription;
 mod task;
 mod tool;
+mod trace;
 mod uri_template;
 
 pub use cache::{CacheHints, CacheScope};
@@ -35,4 +36,5 @@ pub use subscription::SubscriptionFilter;
 pub(crate) use task::TASKS_EXTENSION;
 pub use task::{Task, TaskMetadata, TaskStatus, TaskSupport};
 pub use tool::{Tool, ToolAnnotations};
+pub use trace::TraceContext;
 pub use uri_template::UriTemplate;

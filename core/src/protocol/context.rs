@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::revision::Revision;
 use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{Id, RawJson};
-use crate::model::Capabilities;
+use crate::model::{Capabilities, TraceContext};
 
 /// Severity of a log message, as in RFC 5424.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -221,6 +221,12 @@ impl RequestContext {
         }
     }
 
+    /// What was put beside the request on its way, else what its `_meta` says.
+    pub(crate) fn trace_context_beside(&self, states: &States) -> Option<TraceContext> {
+        let stated = states.find::<TraceContext>().map(|trace| (*trace).clone());
+        stated.or_else(|| self.meta.as_ref().and_then(TraceContext::of_meta))
+    }
+
     /// As JSON, for other languages: see the bridge's `context`.
     #[must_use]
     pub fn to_json(&self) -> RawJson {
@@ -243,6 +249,8 @@ impl RequestContext {
             #[serde(skip_serializing_if = "Option::is_none")]
             meta: Option<&'a RawJson>,
             #[serde(skip_serializing_if = "Option::is_none")]
+            trace_context: Option<TraceContext>,
+            #[serde(skip_serializing_if = "Option::is_none")]
             task_id: Option<&'a str>,
             transport: &'static str,
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -261,6 +269,7 @@ impl RequestContext {
             log_level: self.log_level,
             name: self.name.as_ref(),
             meta: self.meta.as_ref(),
+            trace_context: self.trace_context_beside(&self.states),
             task_id: self.task_id.as_deref(),
             transport: self.transport.kind,
             session_id: self.transport.session_id.as_deref(),

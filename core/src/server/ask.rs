@@ -249,6 +249,7 @@ impl Context {
     /// [`Unsupported`](ErrorKind::Unsupported) when the client does not declare `sampling`, or `sampling.tools` where
     /// there are tools; as [`ask`](Self::ask).
     #[deprecated(note = "MCP 2026-07-28 deprecates sampling (SEP-2577): call the API of a model's provider")]
+    #[allow(deprecated, reason = "this is of it")]
     pub async fn sample(&self, params: &CreateMessageRequestParams) -> Result<CreateMessageResult> {
         self.sample_with(params, &CallOptions::default()).await
     }

@@ -377,6 +377,7 @@ async fn negotiate(
                 timeout,
                 transport,
                 middleware,
+                trace: options.trace_source(),
                 known: hub.known.clone(),
                 validate_output: options.validate_output,
                 cache: hub.cache.clone(),

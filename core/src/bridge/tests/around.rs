@@ -15,7 +15,7 @@ async fn a_request_goes_through_the_hosts_middleware() {
         }
         other => panic!("expected middleware's call, got {other:?}"),
     };
-    it.bridge.next(outer, 5, None);
+    it.bridge.next(outer, 5, None, "");
     let inner = it.next_call().await;
     let facts = text(&it.bridge.context(inner).expect("running"));
     assert_eq!((&facts["method"], &facts["through"]), (&json!("tools/call"), &json!(outer)));
@@ -27,7 +27,7 @@ async fn a_request_goes_through_the_hosts_middleware() {
     assert_eq!(text(&result), json!({"content": [{"type": "text", "text": "x"}]}));
     assert!(it.bridge.complete(outer, Answer::Result(RawJson::from_value(&json!({"content": [], "isError": true})))));
     assert!(outcome.await.expect("an answer").expect("a result").get().contains("\"isError\":true"));
-    it.bridge.next(outer, 6, None);
+    it.bridge.next(outer, 6, None, "");
     match &it.next().await[..] {
         [Delivery::Settle { op: 6, outcome: Err(error) }] => assert_eq!(error.kind(), ErrorKind::Cancelled),
         other => panic!("expected a settlement, got {other:?}"),
@@ -44,12 +44,12 @@ async fn cancelling_reaches_the_hosts_middleware_and_what_it_runs() {
         [Delivery::Call { key, handler: 8, .. }] => *key,
         other => panic!("expected middleware's call, got {other:?}"),
     };
-    it.bridge.next(outer, 5, None);
+    it.bridge.next(outer, 5, None, "");
     let inner = it.next_call().await;
     // What middleware no longer waits for is cancelled.
     it.bridge.settle(5);
     assert!(matches!(it.next().await[..], [Delivery::Cancel { key, .. }] if key == inner));
-    it.bridge.next(outer, 6, Some(RawJson::from_value(&json!({"name": "t", "arguments": {}}))));
+    it.bridge.next(outer, 6, Some(RawJson::from_value(&json!({"name": "t", "arguments": {}}))), "");
     let inner = it.next_call().await;
     drop(guard);
     assert!(matches!(it.next().await[..], [Delivery::Cancel { key, .. }] if key == outer));
@@ -70,7 +70,7 @@ async fn a_host_that_goes_on_too_late_is_told_that_nobody_waits() {
         other => panic!("expected middleware's call, got {other:?}"),
     };
     client.close().await;
-    it.bridge.next(outer, 5, None);
+    it.bridge.next(outer, 5, None, "");
     let mut all = it.next().await;
     while !all.iter().any(|delivery| matches!(delivery, Delivery::Settle { .. })) {
         all.extend(it.next().await);

@@ -11,6 +11,7 @@ use super::{Answer, Input, Rounds, is_retry, no_rounds, refused};
 use crate::call::{Context, Done, Guard};
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
+use crate::model::TraceContext;
 use crate::protocol::revision::{Era, Method};
 use crate::protocol::{Payload, Role};
 
@@ -71,7 +72,10 @@ impl Context {
             return Ok(Some(input));
         }
         match self.rounds()? {
-            Some(rounds) => rounds.own(input, &self.request().peer.capabilities).map(|()| None),
+            Some(rounds) => {
+                let trace = self.trace_context();
+                rounds.own(input, trace.as_ref(), &self.request().peer.capabilities).map(|()| None)
+            }
             None if self.request().revision.era() == Era::Legacy => Ok(Some(input)),
             None => Err(no_rounds(self.request())),
         }
@@ -120,9 +124,15 @@ impl Context {
         kept.and_then(|kept| kept.downcast_ref::<Rounds>()).is_some_and(Rounds::has_asked)
     }
 
-    pub(in crate::call) fn ask_by_rounds(&self, method: &str, params: Option<RawJson>, done: Done) -> Guard {
+    pub(in crate::call) fn ask_by_rounds(
+        &self,
+        method: &str,
+        params: Option<RawJson>,
+        trace: Option<TraceContext>,
+        done: Done,
+    ) -> Guard {
         let answer = match self.rounds() {
-            Ok(Some(rounds)) => rounds.ask(method, params.as_ref(), &self.request().peer.capabilities),
+            Ok(Some(rounds)) => rounds.ask(method, params.as_ref(), trace, &self.request().peer.capabilities),
             Ok(None) => Err(refused(method, self.request())),
             Err(error) => Err(error),
         };

@@ -26,10 +26,10 @@ pub(crate) use principal::Principal;
 pub use seal::fuzz::request_state;
 pub(crate) use seal::{SealOptions, Sealer};
 
-use super::{Context, Link};
+use super::{Context, Link, traced};
 use crate::error::{Error, ErrorKind, Result, shortened};
 use crate::jsonrpc::{RawJson, code};
-use crate::model::Capabilities;
+use crate::model::{Capabilities, TraceContext};
 use crate::protocol::revision::{Method, Rules, ask, modern, shape};
 use crate::protocol::{Payload, RequestContext};
 use crate::signal::Signal;
@@ -111,6 +111,8 @@ struct Pending {
     asked: Asked,
     method: &'static str,
     params: RawJson,
+    /// No part of what it is known by: it is another one in each round.
+    trace: Option<TraceContext>,
 }
 
 /// What becomes of a question.
@@ -192,7 +194,13 @@ impl Rounds {
     /// # Errors
     /// [`Misuse`](ErrorKind::Misuse) for what is no question; [`Unsupported`](ErrorKind::Unsupported) when the client does
     /// not declare what it needs.
-    pub(crate) fn ask(&self, method: &str, params: Option<&RawJson>, declared: &Capabilities) -> Result<Answer> {
+    pub(crate) fn ask(
+        &self,
+        method: &str,
+        params: Option<&RawJson>,
+        trace: Option<TraceContext>,
+        declared: &Capabilities,
+    ) -> Result<Answer> {
         let Some(row) = Method::find(method).filter(|row| row.is_question()) else {
             return Err(Error::misuse(format!("{method:?} is no question")));
         };
@@ -232,7 +240,7 @@ impl Rounds {
             kept.number += 1;
             Asked { key: format!("{}-{}", short(method), kept.number), digest, what: what(method, &read) }
         });
-        pending.push(Pending { asked, method, params });
+        pending.push(Pending { asked, method, params, trace });
         Ok(Answer::Later)
     }
 
@@ -291,9 +299,8 @@ impl Rounds {
         }
         let mut kept = state.kept.clone();
         kept.asked = state.pending.iter().map(|pending| pending.asked.clone()).collect();
-        let questions =
-            state.pending.iter().map(|pending| (pending.asked.key.clone(), question(pending.method, &pending.params)));
-        let questions = questions.collect();
+        let asked = |pending: &Pending| question(pending.method, &pending.params, pending.trace.as_ref());
+        let questions = state.pending.iter().map(|pending| (pending.asked.key.clone(), asked(pending))).collect();
         drop(state);
         Some(self.required(questions, &kept))
     }
@@ -302,7 +309,7 @@ impl Rounds {
     ///
     /// # Errors
     /// As [`ask`](Self::ask); −32603 for two questions of one key.
-    pub(crate) fn own(&self, input: Input, declared: &Capabilities) -> Result<()> {
+    pub(crate) fn own(&self, input: Input, trace: Option<&TraceContext>, declared: &Capabilities) -> Result<()> {
         let mut asked = Map::new();
         for (key, method, params) in input.questions {
             let (params, needed) = ask::prepared(self.rules, method, &params)?;
@@ -313,7 +320,7 @@ impl Rounds {
             if asked.contains_key(&key) {
                 return Err(by_hand::two_of(&key));
             }
-            asked.insert(key, question(method, &params));
+            asked.insert(key, question(method, &params, trace));
         }
         if asked.is_empty() && input.state.is_none() {
             return Err(by_hand::no_question());
@@ -391,9 +398,11 @@ fn what(method: &str, params: &Value) -> String {
 }
 
 /// A question as it goes into `inputRequests`.
-fn question(method: &str, params: &RawJson) -> Value {
+fn question(method: &str, params: &RawJson, trace: Option<&TraceContext>) -> Value {
     let mut question = json!({"method": method});
-    if method != "roots/list" || params.get() != "{}" {
+    if let Some(trace) = trace {
+        question["params"] = traced(Some(params), trace).to().unwrap_or_default();
+    } else if method != "roots/list" || params.get() != "{}" {
         question["params"] = params.to().unwrap_or_default();
     }
     question

@@ -119,6 +119,7 @@ impl ClientGroup {
         *lock(&self.0.log_level) = Some(level);
         let mut servers = lock(&self.0.members).joined();
         servers.retain(|(_, server)| server.client.capabilities().has("logging"));
+        #[allow(deprecated, reason = "this is of it")]
         let tell = |(name, server): (String, Joined)| async move {
             Some((name, server.client.set_log_level(level).await.err()?))
         };

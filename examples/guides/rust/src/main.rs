@@ -29,6 +29,7 @@ mod subscriptions;
 mod tasks;
 mod testing;
 mod tools;
+mod tracing;
 
 fn main() -> tricorn::Result<()> {
     match std::env::args().nth(1).as_deref() {
@@ -59,6 +60,7 @@ fn main() -> tricorn::Result<()> {
         Some("tasks") => tasks::main(),
         Some("testing") => testing::main(),
         Some("tools") => tools::main(),
+        Some("tracing") => tracing::main(),
         other => Err(tricorn::Error::misuse(format!("no topic {other:?}"))),
     }
 }

@@ -30,6 +30,7 @@ import Tricorn
         case "tasks": try await TasksExample.main()
         case "testing": try await TestingExample.main()
         case "tools": try await ToolsExample.main()
+        case "tracing": try await TracingExample.main()
         case let other: throw TricornError.misuse("no topic \(other ?? "")")
         }
     }

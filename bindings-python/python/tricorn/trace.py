@@ -1,0 +1,86 @@
+"""The trace that a request belongs to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from .errors import MisuseError
+
+if TYPE_CHECKING:
+    from .host import Host
+
+
+class TraceContext(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The trace that a request belongs to, each member as its W3C header has it.
+
+    In a request's `_meta` the members have the same names. What is malformed there is left out; what a program gives is
+    checked by the engine, which names the member (`MisuseError`).
+    """
+
+    traceparent: str | None = None
+    """`version-traceid-parentid-flags` of W3C Trace Context, such as
+    `"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"`."""
+    tracestate: str | None = None
+    """What tracing systems keep beside it, `key=value,...`; only with a `traceparent`."""
+    baggage: str | None = None
+    """What the program gave the trace on its way: W3C Baggage, `key=value,...`, percent-encoded, 8,192 bytes at
+    most."""
+
+    @property
+    def trace_id(self) -> str | None:
+        """The trace, 32 hex digits."""
+        return None if self.traceparent is None else self.traceparent[3:35]
+
+    @property
+    def parent_id(self) -> str | None:
+        """The span that the request was made in, 16 hex digits."""
+        return None if self.traceparent is None else self.traceparent[36:52]
+
+
+TraceLike = TraceContext | Mapping[str, str | None]
+"""A `TraceContext`, or an object with its members."""
+TraceSource = Callable[[], TraceLike | None]
+"""What says to which trace a request belongs that is made where it is called."""
+
+
+def trace_of(raw: Mapping[str, Any]) -> TraceContext | None:
+    """What the engine says of a request's trace."""
+    found = raw.get("traceContext")
+    return None if found is None else TraceContext(**found)
+
+
+def told(trace: object) -> dict[str, Any]:
+    """A trace as the engine takes it."""
+    if isinstance(trace, TraceContext):
+        members: dict[str, Any] = msgspec.to_builtins(trace)
+        return members
+    if isinstance(trace, Mapping):
+        return dict(trace)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    raise MisuseError(f"trace_context: expected a TraceContext or a mapping, got {trace!r}")
+
+
+def source_of(given: TraceSource | None, middleware: object) -> TraceSource | None:
+    """What says it for a client: its option, else the first of its middleware that knows."""
+    if given is not None or not isinstance(middleware, (list, tuple)):
+        return given
+    found = (getattr(one, "trace_context", None) for one in middleware)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return next((one for one in found if callable(one)), None)
+
+
+def joined(options: str, source: TraceSource, host: Host) -> str:
+    """A request's options with the trace that it belongs to, unless they say one."""
+    if '"trace_context"' in options:
+        return options
+    try:
+        trace = source()
+        added = None if trace is None else told(trace)
+    except Exception as error:  # noqa: BLE001 - a request does not fail for want of its trace
+        host.report(error, "trace_context")
+        return options
+    if not added:
+        return options
+    return json.dumps({**(json.loads(options) if options else {}), "trace_context": added})
