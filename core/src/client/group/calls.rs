@@ -120,7 +120,7 @@ impl ClientGroup {
         let mut servers = lock(&self.0.members).joined();
         servers.retain(|(_, server)| server.client.capabilities().has("logging"));
         let tell = |(name, server): (String, Joined)| async move {
-            Some((name, server.client.set_log_level(level).await.err()?))
+            Some((name, server.client.set_log_level_with(level, &CallOptions::default()).await.err()?))
         };
         let told = servers.into_iter().map(tell).collect();
         all(told, MAX_SERVERS).await.into_iter().flatten().collect()
