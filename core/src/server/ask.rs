@@ -251,7 +251,7 @@ impl Context {
     #[deprecated(note = "MCP 2026-07-28 deprecates sampling (SEP-2577): call the API of a model's provider")]
     #[allow(deprecated, reason = "this is of it")]
     pub async fn sample(&self, params: &CreateMessageRequestParams) -> Result<CreateMessageResult> {
-        self.sample_with(params, &CallOptions::default()).await
+        self.asked("sampling/createMessage", params, &CallOptions::default()).await
     }
 
     /// As [`sample`](Self::sample), with options: as a task of the client, for example.

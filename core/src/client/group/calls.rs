@@ -121,7 +121,7 @@ impl ClientGroup {
         servers.retain(|(_, server)| server.client.capabilities().has("logging"));
         #[allow(deprecated, reason = "this is of it")]
         let tell = |(name, server): (String, Joined)| async move {
-            Some((name, server.client.set_log_level(level).await.err()?))
+            Some((name, server.client.set_log_level_with(level, &CallOptions::default()).await.err()?))
         };
         let told = servers.into_iter().map(tell).collect();
         all(told, MAX_SERVERS).await.into_iter().flatten().collect()

@@ -67,16 +67,16 @@ impl<'a> Count<'a> {
         let base = if keywords.contains_key("$id") { schema } else { base };
         for (keyword, inner) in keywords {
             match (keyword.as_str(), inner) {
-                ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(to)) => {
-                    // A dialect's own schema is finite, and needs nothing of this one.
-                    if !to.contains("://json-schema.org/") {
-                        let targets = self.targets(base, to);
-                        if targets.is_empty() {
-                            return Err(CIRCLE);
-                        }
-                        for (base, target) in targets {
-                            self.visit(base, target, value, chain + 1)?;
-                        }
+                // A dialect's own schema is finite, and needs nothing of this one.
+                ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(to))
+                    if !to.contains("://json-schema.org/") =>
+                {
+                    let targets = self.targets(base, to);
+                    if targets.is_empty() {
+                        return Err(CIRCLE);
+                    }
+                    for (base, target) in targets {
+                        self.visit(base, target, value, chain + 1)?;
                     }
                 }
                 ("allOf" | "anyOf" | "oneOf", Value::Array(all)) => {
