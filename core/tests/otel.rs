@@ -129,7 +129,7 @@ async fn everywhere(test: impl AsyncFn(&Client, &Told, &Told)) {
         let client = Client::in_memory_with(&server(&theirs), &options, &handlers(&ours)).await.unwrap();
         test(&client, &ours, &theirs).await;
         let (ours, theirs) = (Told::new(), Told::new());
-        let serving = server(&theirs).serve_http(HttpOptions::default()).await.unwrap();
+        let serving = server(&theirs).serve_http(HttpOptions::new().port(0)).await.unwrap();
         let target = Target::from_text(serving.url()).unwrap();
         let client = Client::connect_with(&target, &options, &handlers(&ours)).await.unwrap();
         test(&client, &ours, &theirs).await;

@@ -104,7 +104,7 @@ async fn a_trace_goes_to_the_handler_and_back_with_its_questions() {
 #[tokio::test]
 async fn so_it_does_over_http() {
     for revision in ["2025-11-25", "2026-07-28"] {
-        let serving = server().serve_http(HttpOptions::default()).await.unwrap();
+        let serving = server().serve_http(HttpOptions::new().port(0)).await.unwrap();
         let (options, count) = counting();
         let target = Target::from_text(&serving.url()).unwrap();
         let client = Client::connect_with(&target, &options.revision(revision), &handlers()).await.unwrap();
