@@ -85,7 +85,8 @@ async fn one_after_the_other(
             }
             Change::ToolsListChanged => {
                 let tools = client.list_tools().await?;
-                println!("changed: tools: {}", tools.iter().map(|t| t.name.as_str()).collect::<Vec<_>>().join(", "));
+                let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
+                println!("changed: tools: {}", names.join(", "));
                 break;
             }
             _ => {}

@@ -23,7 +23,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Clients at once.
 const CLIENTS: usize = 4;
 
-const KEY: &str = "EVERYTHING_REQUEST_STATE_KEY";
+/// What both processes are given: the secret, and the name that clients call the proxy by.
+const SETTINGS: [(&str, &str); 2] = [
+    ("EVERYTHING_REQUEST_STATE_KEY", "a secret of two processes, of thirty-two bytes"),
+    ("EVERYTHING_ALLOWED_HOSTS", "127.0.0.1"),
+];
 
 /// Starts one process of the server.
 type Start<'a> = &'a dyn Fn() -> Outcome<Listening>;
@@ -38,8 +42,8 @@ pub fn run(options: &Options, report: &mut Report) -> Outcome {
     if let Some(why) = kind.why_not_nginx() {
         report.skip(&format!("{language} behind nginx"), why);
     }
-    let secret = (KEY.to_owned(), "a secret of two processes, of thirty-two bytes".to_owned());
-    let start = || Listening::start(&command, std::slice::from_ref(&secret));
+    let settings = SETTINGS.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let start = || Listening::start(&command, &settings);
 
     let tell = |seen: &Seen| {
         if options.verbose {
@@ -63,7 +67,7 @@ pub fn run(options: &Options, report: &mut Report) -> Outcome {
         report.record(&format!("{language} restarted between the rounds of {tool}"), outcome);
     }
     if options.server.is_none() {
-        rounds(&command, &kind, &secret, options, report)?;
+        rounds(&command, &kind, &settings, options, report)?;
     }
     Ok(())
 }
@@ -138,12 +142,12 @@ impl cases::Site for Pair {
 fn rounds(
     command: &[String],
     kind: &Kind,
-    secret: &(String, String),
+    settings: &[(String, String)],
     options: &Options,
     report: &mut Report,
 ) -> Outcome {
     let site = |environment: &[(String, String)]| {
-        let mut all = BTreeMap::from([secret.clone()]);
+        let mut all = BTreeMap::from_iter(settings.iter().cloned());
         all.extend(environment.iter().cloned());
         let all: Vec<(String, String)> = all.into_iter().collect();
         let servers = [Listening::start(command, &all)?, Listening::start(command, &all)?];
