@@ -37,6 +37,7 @@ fn facts(role: Role) -> Arc<Facts> {
         discovery: tricorn::model::CacheHints::new(),
         revisions: Revision::ALL.to_vec(),
         max_in_flight: 256,
+        methods: Vec::new(),
         max_listeners: 64,
         max_queued_notifications: 256,
         keep_alive: None,

@@ -72,7 +72,7 @@ private func misuse(containing text: String, _ body: () async throws -> Void) as
             let answer = try await client.request(search, ["query": "ü"])
             #expect((answer["resultType"] != nil) == (revision == modern), "\(answer)")
             #expect(try answer.decode() == Found(found: ["ü"], wanted: ["limit": 3], method: search))
-            #expect(try await client.callTool("which").text == "declared")
+            expect(try await client.callTool("which").text, "declared")
             let raw = try await client.request("com.example/raw", ["n": 1, "more": nil])
             #expect(raw["got"] == ["n": 1, "more": nil], "without what belongs to the protocol")
             for empty in ["com.example/nothing", "com.example/none"] {
@@ -114,7 +114,7 @@ private func misuse(containing text: String, _ body: () async throws -> Void) as
         try await serve(server(), way, ClientOptions(revision: revision)) { client in
             let code = revision == modern ? -32021 : -32601
             await expectCode(code, containing: search) { _ = try await client.request(search, ["query": "x"]) }
-            #expect(try await client.callTool("which").text == "nothing")
+            expect(try await client.callTool("which").text, "nothing")
             guard revision == modern else { return }
             await expectCode(-32021, containing: search) { _ = try await client.listen(extensions: [member: true]) }
         }
@@ -124,7 +124,7 @@ private func misuse(containing text: String, _ body: () async throws -> Void) as
         try await serve(plain, way, declaring(revision)) { client in
             #expect(client.capabilities["extensions"]?[search] == nil)
             await expectCode(-32601, containing: search) { _ = try await client.request(search, ["query": "x"]) }
-            #expect(try await client.callTool("which").text == "nothing")
+            expect(try await client.callTool("which").text, "nothing")
         }
     }
 
@@ -226,12 +226,12 @@ private func misuse(containing text: String, _ body: () async throws -> Void) as
         var options = declaring(revision)
         options.tasks = TaskOptions()
         try await withClient(of: app, options) { client in
-            #expect(try await client.callTool("which").text == "nothing")
+            expect(try await client.callTool("which").text, "nothing")
         }
         try app.addExtension(offered())
         try await withClient(of: app, options) { client in
-            #expect(try await client.callTool("which").text == "declared")
-            #expect(try await client.request(search, ["query": "x"])["found"] == ["x"])
+            expect(try await client.callTool("which").text, "declared")
+            expect(try await client.request(search, ["query": "x"])["found"], ["x"])
         }
     }
 }

@@ -66,7 +66,10 @@ impl Bridge {
                 request.params = params;
             }
             let context = context.with_state(Through(key));
-            let context = trace?.map_or(context.clone(), |trace| context.with_state(trace));
+            let context = match trace? {
+                Some(trace) => context.with_state(trace),
+                None => context,
+            };
             next.run(request, &context).await
         });
     }

@@ -255,7 +255,10 @@ impl Context {
             #[cfg(feature = "runtime")]
             Ok(params) if self.asks_by_rounds(method) => self.ask_by_rounds(method, params, trace(), done),
             Ok(params) => {
-                let params = trace().map_or(params.clone(), |trace| Some(traced(params.as_ref(), &trace)));
+                let params = match trace() {
+                    Some(trace) => Some(traced(params.as_ref(), &trace)),
+                    None => params,
+                };
                 let waiting = self.0.link.clone().waiting();
                 let done: Done = Box::new(move |outcome| {
                     drop(waiting);

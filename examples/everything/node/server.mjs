@@ -2,10 +2,10 @@
 import { Server } from "tricorn";
 import { addByHand } from "./by-hand.mjs";
 import { addContractTools } from "./contract.mjs";
+import { addSearch } from "./extension.mjs";
 import { addPrompts, addQuestions, addResources } from "./handshake.mjs";
 import { addOfficialTools } from "./official.mjs";
 import { addStraightQuestions } from "./questions.mjs";
-import { addSearch } from "./extension.mjs";
 import { addTasks } from "./tasks.mjs";
 
 const setting = (name) => (process.env[name] ? Number(process.env[name]) : undefined);

@@ -23,7 +23,9 @@ pub(crate) fn search(app: Server, server: &Server) -> Server {
             let wanted: Option<Value> = cx.extension(SEARCH).map(|settings| settings.to()).transpose()?;
             Ok::<_, HandlerError>(json!({"found": [asked.query], "wanted": wanted}))
         })
-        .method("com.example/later", async || Ok::<_, HandlerError>(json!({"resultType": "com.example/later", "at": 7})))
+        .method("com.example/later", async || {
+            Ok::<_, HandlerError>(json!({"resultType": "com.example/later", "at": 7}))
+        })
         .method("com.example/fails", async || Err::<Value, _>(Error::rpc(-32050, "no such index").into()))
         .method("com.example/announce", move |asked: Query| {
             let server = server.clone();
