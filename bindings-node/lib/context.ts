@@ -32,24 +32,12 @@ export class RequestContext {
   #request: RequestInfo | undefined;
   #controller: AbortController | undefined;
   #cancelled: DOMException | undefined;
-  /**
-   * A run of this handler has ended at a question, whatever it makes of that.
-   *
-   * @internal
-   */
+  /** @internal A run of this handler has ended at a question, whatever it makes of that. */
   stopped = false;
-  /**
-   * That of the innermost middleware around this call. It stays when the middleware is done, and the call a task.
-   *
-   * @internal
-   */
+  /** @internal That of the innermost middleware around this call. It stays when that is done, and the call a task. */
   around: RequestContext | undefined;
   #values: Map<unknown, unknown> | undefined;
-  /**
-   * What middleware put in the place of the request's trace.
-   *
-   * @internal
-   */
+  /** @internal What middleware put in the place of the request's trace. */
   trace: TraceContext | undefined;
 
   static {

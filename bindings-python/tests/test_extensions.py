@@ -63,7 +63,7 @@ def search() -> Extension:
 
     @extension.method("com.example/fails")
     async def fails() -> None:
-        raise RpcError("no such index", code=-32050, data={"index": 1})
+        raise RpcError(-32050, "no such index", {"index": 1})
 
     @extension.method("com.example/secret")
     async def secret() -> None:
@@ -120,7 +120,7 @@ async def test_requests_of_an_extension(app: Server, over: str, revision: str) -
         assert hidden.code == -32603
         assert "ValueError" in hidden.message
         assert "password" not in hidden.message
-        assert (await client.call_tool("which")).structured_content in (True, {"result": True}, None)
+        assert (await client.call_tool("which")).text == "true"
 
 
 @REVISIONS
@@ -134,7 +134,7 @@ async def test_who_does_not_declare_it_gets_nothing_of_it(app: Server, revision:
 
 async def test_a_result_of_another_type(app: Server) -> None:
     async with testing.connect(app, revision=MODERN, **DECLARED) as client:
-        with pytest.raises(PeerMisbehavedError, match="com.example/later"):
+        with pytest.raises(PeerMisbehavedError, match=r"com\.example/later"):
             await client.request("com.example/later")
         later = await client.request("com.example/later", any_result=True)
         assert (later["resultType"], later["at"]) == ("com.example/later", 7)
@@ -171,11 +171,10 @@ async def test_what_is_not_taken_is_not_lost_silently(app: Server) -> None:
     ):
         for number in range(1100):
             app.notify(FOUND, {"number": number})
-        taken = 0
+        for _ in range(1024):
+            assert await following(changes) is not None
         with pytest.raises(ClosedError, match="1024"):
-            while await following(changes) is not None:
-                taken += 1
-        assert taken == 1024
+            await following(changes)
 
 
 async def test_the_synchronous_client(app: Server) -> None:
@@ -192,7 +191,7 @@ async def test_the_synchronous_client(app: Server) -> None:
 def test_what_is_wrong_is_named() -> None:
     app = Server("library", extensions=[search()])
     taken = Extension("com.example/other")
-    taken.method(SEARCH)(lambda: {})
+    taken.method(SEARCH)(dict)
     for extension, named in (
         (Extension("search"), "identifier with a prefix"),
         (search(), "it is there already"),

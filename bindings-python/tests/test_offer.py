@@ -495,7 +495,6 @@ async def test_a_level_that_there_is_not_is_a_mistake_of_the_program(revision: s
         return ctx.log("bogus", "x")  # type: ignore[arg-type]
 
     async with testing.connect(app, revision=revision) as client:
-        result = await client.call_tool("log")
-        assert (result.is_error, result.text) == (True, 'tool "log" failed: MisuseError')
+        assert (await client.call_tool("log")).text == 'tool "log" failed: MisuseError'
     with pytest.raises(MisuseError, match=r'expected one of debug, .*got "bogus"'):
         raise errors[0]

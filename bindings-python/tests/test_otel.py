@@ -265,6 +265,8 @@ def test_without_the_package_it_says_what_is_missing() -> None:
 import sys
 sys.modules["opentelemetry"] = None
 import tricorn
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*MCP .* deprecates:DeprecationWarning")
 try:
     import tricorn.otel
 except ModuleNotFoundError as error:

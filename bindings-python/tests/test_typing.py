@@ -25,7 +25,7 @@ PROGRAM = """
     from tricorn import (
         CallToolResult, Change, Client, ClientGroup, Completion, Context, Elicited, Image, InputRequired,
         ListRootsResult, Message, Next, PromptsListChanged, Question, Request, RequestContext, ResourcesListChanged,
-        ResourceUpdated, Server, ToolsListChanged, assistant, connect, connect_many, user,
+        ExtensionNotification, ResourceUpdated, Server, ToolsListChanged, assistant, connect, connect_many, user,
     )
     from tricorn.middleware import Result, rate_limit, timing
     from tricorn.types import CreateMessageRequestParams
@@ -121,6 +121,8 @@ PROGRAM = """
                 return uri
             case ToolsListChanged() | PromptsListChanged() | ResourcesListChanged():
                 return change.method
+            case ExtensionNotification(method):
+                return method
 
 
     async def features() -> None:

@@ -45,7 +45,7 @@ def ui_extension() -> Extension:
 
 
 def ui_client_settings(mime_types: Sequence[str] = (UI_MIME_TYPE,)) -> dict[str, Any]:
-    """What a client that shows user interfaces declares: `connect(..., extensions={UI_EXTENSION: ui_client_settings()})`."""
+    """What a client that shows user interfaces declares: `extensions={UI_EXTENSION: ui_client_settings()}`."""
     return {"mimeTypes": list(mime_types)}
 
 

@@ -113,7 +113,7 @@ class ClientOptions(Identity, Handlers, total=False):
     cache: ClientCache | bool
     """What is kept of the server's answers: what they say may be. False: nothing."""
     extensions: Mapping[str, Mapping[str, Any]]
-    """Extensions of the protocol that the server is told of, each with its settings: `{"com.example/search": {}}`; none."""
+    """Extensions of the protocol to declare, each with its settings: `{"com.example/search": {}}`; none."""
     validate_output: bool
     """Whether a tool's structured content is checked against the output schema that this client has listed; what does
     not fit is a `PeerMisbehavedError`; True."""

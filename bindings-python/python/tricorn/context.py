@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import math
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent import futures
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast, overload
 
 import msgspec
 
+from . import checks
 from .deprecation import deprecated
 from .errors import CancelledError, ClosedError, Error, InputRequired, MisuseError
 from .host import NO_STATE
@@ -79,11 +79,11 @@ class RequestContext:
         `progress` must grow with every report; any unit will do, `total` in the same one. What is no number, such as
         NaN, is a `MisuseError`.
         """
-        _number("progress: progress", progress)
+        checks.number("progress: progress", progress)
         if total is not None:
-            _number("progress: total", total)
+            checks.number("progress: total", total)
         if message is not None:
-            _text("progress: message", message)
+            checks.text("progress: message", message)
         return self._host.bridge.progress(self._key, progress, total, message)
 
     @property
@@ -185,14 +185,14 @@ class Context(RequestContext, Generic[State]):
 
         `data` is any value that JSON has; of anything else its text is sent.
         """
-        _text("log: level", level)
+        checks.text("log: level", level)
         if logger is not None:
-            _text("log: logger", logger)
+            checks.text("log: logger", logger)
         return self._host.bridge.log(self._key, level, logger, _loggable(data))
 
     def set_status(self, message: str) -> bool:
         """Says what the call is doing, for who looks at its task; False when the call is over."""
-        _text("set_status: message", message)
+        checks.text("set_status: message", message)
         return self._host.bridge.set_status(self._key, message)
 
     def run_as_task(self) -> bool:
@@ -212,7 +212,7 @@ class Context(RequestContext, Generic[State]):
 
         The error (an `RpcError`) is the one the protocol prescribes; let it pass.
         """
-        _text("require: capability", capability)
+        checks.text("require: capability", capability)
         self._host.bridge.require(self._key, capability)
 
     @property
@@ -228,8 +228,8 @@ class Context(RequestContext, Generic[State]):
         `name` is the name, URI or URI template; of a directory its URI, as a resource. False: nothing changed.
         Revisions without sessions raise `UnsupportedError`.
         """
-        _text("set_enabled: kind", kind)
-        _text("set_enabled: name", name)
+        checks.text("set_enabled: kind", kind)
+        checks.text("set_enabled: name", name)
         try:
             return self._host.bridge.set_enabled(self._key, kind, name, enabled)
         except Error as error:
@@ -238,7 +238,7 @@ class Context(RequestContext, Generic[State]):
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> bool:
         """Sends the client a notification as part of this call; False when the call is over."""
-        _text("notify: method", method)
+        checks.text("notify: method", method)
         return self._host.bridge.notify(self._key, method, None if params is None else _encode(params))
 
     def close_stream(self) -> bool:
@@ -445,7 +445,7 @@ class Context(RequestContext, Generic[State]):
         """
         from .rounds import step
 
-        _text("step: name", name)
+        checks.text("step: name", name)
         return await step(self, name, function, type)
 
     @property
@@ -486,20 +486,6 @@ def _encode(value: Any) -> bytes:
     from .handler import encode
 
     return encode(value)
-
-
-def _number(name: str, value: object) -> None:
-    try:
-        if math.isfinite(cast("float", value)):
-            return
-    except (TypeError, OverflowError):
-        pass
-    raise MisuseError(f"{name}: expected a number, got {value!r}")
-
-
-def _text(name: str, value: object) -> None:
-    if not isinstance(value, str):
-        raise MisuseError(f"{name}: expected text, got {value!r}")
 
 
 def _loggable(data: Any) -> bytes:

@@ -110,13 +110,13 @@ def wanted(
             raise MisuseError(f"listen: uris: expected a URI or a Resource, got {one!r}")
     filter_: dict[str, Any] = msgspec.to_builtins(Honoured(tools, prompts, resources, of))
     del filter_["extensions"]
-    for member, value in (extensions or {}).items():
-        if isinstance(value, bool):
-            filter_[member] = value
-        elif isinstance(value, (str, bytes)) or not all(isinstance(cast(object, key), str) for key in value):
-            raise MisuseError(f"listen: extensions: {member}: expected True or a list of keys, got {value!r}")
+    for member, of_member in (extensions or {}).items():
+        if isinstance(of_member, bool) or (
+            isinstance(of_member, list) and all(isinstance(cast(object, key), str) for key in of_member)
+        ):
+            filter_[member] = of_member
         else:
-            filter_[member] = list(value)
+            raise MisuseError(f"listen: extensions: {member}: expected True or a list of keys, got {of_member!r}")
     return encode(filter_).decode()
 
 

@@ -49,8 +49,8 @@ class RequestOptions(TypedDict, total=False):
     """Runs it as a task of the peer, where it can, and waits for its result: the seconds that the peer keeps it, or
     True for as long as it likes; no. In 2026-07-28 the server decides."""
     any_result: bool
-    """Takes a result of a type (`resultType`) that this library does not know, such as an extension's, as it is; no: it is a
-    `PeerMisbehavedError`."""
+    """Takes a result of a type (`resultType`) that this library does not know, such as an extension's, as it is; no: it
+    is a `PeerMisbehavedError`."""
     cache: CacheMode
     """What it has to do with the answers that a client keeps. `"refresh"` asks the server and keeps its answer,
     `"bypass"` asks and leaves what is kept as it is; `"default"`."""

@@ -10,7 +10,7 @@ struct Nothing {}
 
 fn tell(who: &str, ctx: &Context) {
     let Some(trace) = ctx.trace_context() else { return println!("{who}: no trace") };
-    let baggage = trace.baggage().map_or("no baggage".to_owned(), |baggage| format!("baggage {baggage}"));
+    let baggage = trace.baggage().map_or_else(|| "no baggage".to_owned(), |baggage| format!("baggage {baggage}"));
     let (span, id) = (trace.parent_id().unwrap_or_default(), trace.trace_id().unwrap_or_default());
     println!("{who}: span {span} of trace {id}, {baggage}");
 }
