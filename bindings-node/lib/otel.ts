@@ -105,7 +105,7 @@ export function telemetry(options: TelemetryOptions = {}): Telemetry {
       if (request.method === "tools/call" && result["isError"] === true) failure = { type: "tool_error" };
       return result;
     } catch (error) {
-      failure = failed(error, context);
+      failure = failed(error, context, serves);
       throw error;
     } finally {
       const attributes: Attributes = {};
@@ -222,10 +222,12 @@ interface Failure {
 }
 
 /** How a request failed that ended with this; undefined when it goes on with the client's answer. */
-function failed(error: unknown, context: RequestContext): Failure | undefined {
+function failed(error: unknown, context: RequestContext, serves: boolean): Failure | undefined {
   if (error instanceof InputRequired) return undefined;
   if (error instanceof RpcError) {
-    const code = String(error.code);
+    // The engine answers modern clients with another code than middleware sees.
+    const isRenamed = serves && error.code === -32002 && context.request.era === "modern";
+    const code = String(isRenamed ? -32602 : error.code);
     return { type: code, code, message: error.message.slice(0, LONGEST) };
   }
   if (context.cancelled) return { type: "cancelled", message: "the request was cancelled" };

@@ -117,7 +117,7 @@ class Telemetry:
                 failed = {"error.type": "tool_error"}  # what the model is told stays out of it: it may hold anything
             return result
         except BaseException as error:
-            failed, message = _failed(error)
+            failed, message = _failed(error, serves and context.request.era == "modern")
             raise
         finally:
             otel.detach(token)
@@ -188,12 +188,13 @@ def _more(request: Request, context: RequestContext, serves: bool) -> dict[str, 
     return found
 
 
-def _failed(error: BaseException) -> tuple[dict[str, Any], str | None]:
+def _failed(error: BaseException, answers_modern: bool) -> tuple[dict[str, Any], str | None]:
     """How a request failed that ended with this."""
     if InputRequired.of(error) is not None:
         return {}, None  # it goes on with the client's answer
     if isinstance(error, RpcError):
-        code = str(error.code)
+        # The engine answers modern clients with another code than middleware sees.
+        code = str(-32602 if answers_modern and error.code == -32002 else error.code)
         return {"error.type": code, "rpc.response.status_code": code}, error.message[:LONGEST]
     if isinstance(error, (asyncio.CancelledError, CancelledError)):
         return {"error.type": "cancelled"}, "the request was cancelled"

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::call::{Context, Request};
-use crate::error::{Error, ErrorKind, Result, shortened};
+use crate::error::{Error, ErrorKind, RESOURCE_NOT_FOUND, Result, shortened};
 use crate::jsonrpc::{Id, RawJson, unquoted};
 
 /// The most characters of a name, a URI, an id or a message.
@@ -25,6 +25,8 @@ pub(super) struct Facts {
     uri: Option<String>,
     id: Option<String>,
     session: Option<String>,
+    /// The revision's code for a resource that there is not.
+    not_found: i64,
 }
 
 impl Facts {
@@ -56,6 +58,7 @@ impl Facts {
             uri,
             id,
             session: known.transport.session_id.as_deref().map(str::to_owned),
+            not_found: known.revision.rules().resource_not_found,
         }
     }
 
@@ -123,14 +126,16 @@ pub(super) fn failure(facts: &Facts, outcome: Option<&Result<RawJson>>) -> Optio
         None => Some(Failure { kind: "cancelled".into(), code: None, message: "the request was cancelled".into() }),
         // It goes on with the client's answer.
         Some(Err(error)) if error.kind() == ErrorKind::InputRequired => None,
-        Some(Err(error)) => Some(failed(error)),
+        Some(Err(error)) => Some(failed(facts, error)),
         Some(Ok(result)) if facts.method == "tools/call" => tool_error(result),
         Some(Ok(_)) => None,
     }
 }
 
-fn failed(error: &Error) -> Failure {
-    let code = error.code();
+fn failed(facts: &Facts, error: &Error) -> Failure {
+    // What the client is told comes after the middleware.
+    let told = |code| if facts.is_server && code == RESOURCE_NOT_FOUND { facts.not_found } else { code };
+    let code = error.code().map(told);
     let kind = code.map_or_else(|| error.kind().as_str().to_owned(), |code| code.to_string());
     Failure { kind, code, message: bounded(error.message()) }
 }
