@@ -191,7 +191,7 @@ async def test_the_synchronous_client(app: Server) -> None:
 def test_what_is_wrong_is_named() -> None:
     app = Server("library", extensions=[search()])
     taken = Extension("com.example/other")
-    taken.method(SEARCH)(dict)
+    taken.method(SEARCH)(weather)
     for extension, named in (
         (Extension("search"), "identifier with a prefix"),
         (search(), "it is there already"),

@@ -34,6 +34,8 @@ from tricorn.otel import Telemetry
 
 from .conftest import LEGACY, PATIENCE
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*MCP .* deprecates:DeprecationWarning")
+
 ERAS = pytest.mark.parametrize("revision", [LEGACY, "2026-07-28"])
 TRANSPORTS = pytest.mark.parametrize("transport", ["memory", "http"])
 
@@ -68,6 +70,12 @@ class Told:
         points = metric.data.data_points
         assert all(point.explicit_bounds[:3] == (0.01, 0.02, 0.05) for point in points)
         return [(dict(point.attributes), point.count) for point in points]
+
+
+def flags(span: ReadableSpan) -> str:
+    """Those of its trace: whether it is sampled, and in newer SDKs whether its id is random."""
+    assert span.context is not None
+    return f"{span.context.trace_flags:02x}"
 
 
 def ids(span: ReadableSpan) -> tuple[str, str]:
@@ -158,7 +166,7 @@ async def test_client_and_server_are_one_trace(revision: str, transport: str, to
     assert [parent(span) for span in (sent, served, inside)] == [ids(span)[1] for span in (root, sent, served)]
     assert [span.kind.name for span in (sent, served, inside)] == ["CLIENT", "SERVER", "INTERNAL"]
     assert {span.status.status_code for span in (sent, served)} == {trace.StatusCode.UNSET}
-    own = f"00-{ids(root)[0]}-{ids(served)[1]}-01"
+    own = f"00-{ids(root)[0]}-{ids(served)[1]}-{flags(served)}"
     assert result.structured == {"trace": [own, "tenant=a+b"], "tenant": "a b"}
     expected: dict[str, Any] = {
         "mcp.method.name": "tools/call",
@@ -265,8 +273,6 @@ def test_without_the_package_it_says_what_is_missing() -> None:
 import sys
 sys.modules["opentelemetry"] = None
 import tricorn
-
-pytestmark = pytest.mark.filterwarnings("ignore:.*MCP .* deprecates:DeprecationWarning")
 try:
     import tricorn.otel
 except ModuleNotFoundError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import itertools
 import json
@@ -67,9 +68,13 @@ async def test_a_trace_goes_to_the_handler_and_back_with_its_questions(app: Serv
         assert (await client.call_tool("asks")).text == f"{trace(2)!r} {trace(2)!r}"
         assert (await client.call_tool("seen")).text == repr(trace(3))
     async with testing.serving(app) as url:
-        with Client(url, **options) as blocking:
-            assert blocking.call_tool("seen").text == repr(trace(4))
-            assert blocking.call_tool("asks").text == f"{trace(5)!r} {trace(5)!r}"
+
+        def blocking() -> None:
+            with Client(url, **options) as client:
+                assert client.call_tool("seen").text == repr(trace(4))
+                assert client.call_tool("asks").text == f"{trace(5)!r} {trace(5)!r}"
+
+        await asyncio.to_thread(blocking)
 
 
 @ERAS

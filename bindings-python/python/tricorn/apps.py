@@ -144,7 +144,8 @@ def add_ui_resource(
         text = html() if callable(html) else html
         return ReadResourceResult([ResourceContents(uri, UI_MIME_TYPE, text=text, meta=meta)])
 
-    server.add_resource(uri, read, **{"name": uri.removeprefix("ui://"), **options, "mime_type": UI_MIME_TYPE})
+    given: Any = {"name": uri.removeprefix("ui://"), **options, "mime_type": UI_MIME_TYPE}
+    server.add_resource(uri, read, **given)
 
 
 def tool_ui(tool: Tool) -> ToolUi | None:
@@ -162,7 +163,8 @@ def tool_ui(tool: Tool) -> ToolUi | None:
 
 
 def _visibility(tool: Tool) -> tuple[str, ...]:
-    ui: Any = (tool.raw.get("_meta") or {}).get("ui")
+    meta: Mapping[str, Any] = tool.raw.get("_meta") or {}
+    ui: Any = meta.get("ui")
     given: Any = cast("dict[str, Any]", ui).get("visibility") if isinstance(ui, dict) else None
     return tuple(cast("list[str]", given)) if isinstance(given, list) else ("model", "app")
 

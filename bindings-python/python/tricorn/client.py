@@ -37,6 +37,7 @@ from .middleware import Around, Builtin, wrap_all
 from .requests import (
     CacheMode,
     OnProgress,
+    RawRequestOptions,
     Request,
     RequestOptions,
     call_params,
@@ -320,7 +321,7 @@ class AsyncClient(Connection, AsyncFeatures):
         return CallToolResult.from_wire(await self._host.wait(start, progress))
 
     async def request(
-        self, method: str, params: Mapping[str, Any] | None = None, **options: Unpack[RequestOptions]
+        self, method: str, params: Mapping[str, Any] | None = None, **options: Unpack[RawRequestOptions]
     ) -> dict[str, Any]:
         """Any request by name; the result object as it is on the wire."""
         answer = await self._wait(method, params, options)
@@ -368,7 +369,11 @@ class AsyncClient(Connection, AsyncFeatures):
         return request.read(await self._wait(request.method, request.params, options, request.until_over))
 
     async def _wait(
-        self, method: str, params: Mapping[str, Any] | None, options: RequestOptions, until_over: bool = False
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        options: RequestOptions | RawRequestOptions,
+        until_over: bool = False,
     ) -> bytes:
         start = self._start(method, with_meta(params, options), written(method, options, until_over))
         return await self._host.wait(start, progress_of(options, self._host))

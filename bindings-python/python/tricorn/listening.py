@@ -91,6 +91,11 @@ class Honoured(msgspec.Struct, frozen=True):
     """What extensions tell of: by the member of the filter True, or keys."""
 
 
+def _is_wanted(given: object) -> bool:
+    texts = cast("list[object]", given) if isinstance(given, list) else None
+    return isinstance(given, bool) or (texts is not None and all(isinstance(key, str) for key in texts))
+
+
 def wanted(
     tools: bool,
     prompts: bool,
@@ -111,9 +116,7 @@ def wanted(
     filter_: dict[str, Any] = msgspec.to_builtins(Honoured(tools, prompts, resources, of))
     del filter_["extensions"]
     for member, of_member in (extensions or {}).items():
-        if isinstance(of_member, bool) or (
-            isinstance(of_member, list) and all(isinstance(cast(object, key), str) for key in of_member)
-        ):
+        if _is_wanted(of_member):
             filter_[member] = of_member
         else:
             raise MisuseError(f"listen: extensions: {member}: expected True or a list of keys, got {of_member!r}")

@@ -48,9 +48,6 @@ class RequestOptions(TypedDict, total=False):
     task: float | bool
     """Runs it as a task of the peer, where it can, and waits for its result: the seconds that the peer keeps it, or
     True for as long as it likes; no. In 2026-07-28 the server decides."""
-    any_result: bool
-    """Takes a result of a type (`resultType`) that this library does not know, such as an extension's, as it is; no: it
-    is a `PeerMisbehavedError`."""
     cache: CacheMode
     """What it has to do with the answers that a client keeps. `"refresh"` asks the server and keeps its answer,
     `"bypass"` asks and leaves what is kept as it is; `"default"`."""
@@ -59,7 +56,15 @@ class RequestOptions(TypedDict, total=False):
     call. What `meta` says comes first."""
 
 
-_OPTIONS = frozenset(RequestOptions.__annotations__)
+class RawRequestOptions(RequestOptions, total=False):
+    """Options of a request by name."""
+
+    any_result: bool
+    """Takes a result of a type (`resultType`) that this library does not know, such as an extension's, as it is; no: it
+    is a `PeerMisbehavedError`."""
+
+
+_OPTIONS = frozenset((*RequestOptions.__annotations__, *RawRequestOptions.__annotations__))
 
 
 class Request(Generic[T]):
@@ -245,7 +250,7 @@ def request_options(
     return json.dumps(options) if options else ""
 
 
-def written(method: str, options: RequestOptions, until_over: bool = False) -> str:
+def written(method: str, options: RequestOptions | RawRequestOptions, until_over: bool = False) -> str:
     """The options of one request for the engine, as `request_options`; an unknown one is refused."""
     if not options and not until_over:
         return ""
@@ -259,7 +264,7 @@ def written(method: str, options: RequestOptions, until_over: bool = False) -> s
         options.get("task", False),
         until_over,
         options.get("cache"),
-        options.get("any_result", False),
+        cast("RawRequestOptions", options).get("any_result", False),
         options.get("trace_context"),
     )
 

@@ -29,6 +29,7 @@ from .listening import Change, Listener, Wanted, late, wanted
 from .requests import (
     CacheMode,
     OnProgress,
+    RawRequestOptions,
     Request,
     RequestOptions,
     call_params,
@@ -376,7 +377,7 @@ class Client(Features):
         return CallToolResult.from_wire(answer)
 
     def request(
-        self, method: str, params: Mapping[str, Any] | None = None, **options: Unpack[RequestOptions]
+        self, method: str, params: Mapping[str, Any] | None = None, **options: Unpack[RawRequestOptions]
     ) -> dict[str, Any]:
         """Any request by name; the result object as it is on the wire."""
         text = with_meta(params, options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -68,7 +68,7 @@ def source_of(given: TraceSource | None, middleware: object) -> TraceSource | No
     if given is not None or not isinstance(middleware, (list, tuple)):
         return given
     found = (getattr(one, "trace_context", None) for one in middleware)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    return next((one for one in found if callable(one)), None)
+    return cast("TraceSource | None", next((one for one in found if callable(one)), None))
 
 
 def joined(options: str, source: TraceSource, host: Host) -> str:

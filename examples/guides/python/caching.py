@@ -1,8 +1,9 @@
 """Caching: a server says how long its answers keep, and its client asks no sooner than that."""
 
 import asyncio
+from typing import Any
 
-from tricorn import Server, connect
+from tricorn import ResourceUpdated, Server, connect
 
 app = Server("prices", cache={"tools": {"ttl": 60, "scope": "public"}})
 looked_up = 0
@@ -27,7 +28,7 @@ async def main() -> None:
         tools = await client.request("tools/list")
         print(f"tools: {tools['ttlMs']} ms, {tools['cacheScope']}")
 
-        async def read(how: str, mode: str = "default") -> None:
+        async def read(how: str, mode: Any = "default") -> None:
             print(f"{how}:", (await client.read_resource("price://apple", cache=mode)).text)
 
         await read("first")
@@ -43,11 +44,13 @@ async def main() -> None:
         async with client.listen(uris=["price://apple"]) as changes:
             app.resource_updated("price://apple")
             async for change in changes:
-                print("changed:", change.uri)
-                break
+                if isinstance(change, ResourceUpdated):
+                    print("changed:", change.uri)
+                    break
         await read("again")
 
-    for how, options in (("no cache", {"cache": False}), ("2025-11-25", {"revision": "2025-11-25"})):
+    variants: dict[str, Any] = {"no cache": {"cache": False}, "2025-11-25": {"revision": "2025-11-25"}}
+    for how, options in variants.items():
         async with connect(app, **options) as client:
             texts = [(await client.read_resource("price://apple")).text for _ in range(2)]
             print(f"{how}:", ", ".join(texts))

@@ -49,6 +49,8 @@ async def one_after_the_other(client: AsyncClient) -> None:
                 case ToolsListChanged():
                     print("changed: tools:", ", ".join(tool.name for tool in await client.list_tools()))
                     break
+                case _:
+                    pass
     app.set_enabled("tool", "search", False)
 
 

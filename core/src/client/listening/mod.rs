@@ -299,7 +299,9 @@ impl Client {
             return Err(Error::misuse("listen: \"taskIds\": tasks are followed by their handles"));
         }
         if filter.is_empty() {
-            return Err(Error::misuse("listen: nothing is asked for: say tools, prompts, resources or uris"));
+            return Err(Error::misuse(
+                "listen: nothing is asked for: say tools, prompts, resources, uris or extensions",
+            ));
         }
         for (member, capability) in filter.needs() {
             if !self.capabilities().has(capability) {
