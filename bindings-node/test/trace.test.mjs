@@ -148,6 +148,6 @@ test("middleware may put another in its place", async () => {
 
 test("a group asks for each server", async () => {
   const group = await connectMany({ one: filled() }, { traceContext: () => trace(3) });
-  assert.deepEqual(JSON.parse((await group.callTool("one_seen")).text), trace(3));
+  assert.deepEqual(JSON.parse((await group.callTool("seen")).text), trace(3));
   await group.close();
 });

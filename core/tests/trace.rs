@@ -106,7 +106,7 @@ async fn so_it_does_over_http() {
     for revision in ["2025-11-25", "2026-07-28"] {
         let serving = server().serve_http(HttpOptions::new().port(0)).await.unwrap();
         let (options, count) = counting();
-        let target = Target::from_text(&serving.url()).unwrap();
+        let target = Target::from_text(serving.url()).unwrap();
         let client = Client::connect_with(&target, &options.revision(revision), &handlers()).await.unwrap();
         goes_around(&client, &count).await;
         client.close().await;
