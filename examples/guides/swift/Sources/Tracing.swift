@@ -11,7 +11,7 @@ private func tell(_ who: String, _ context: some RequestContext) {
 
 private func server() -> Server {
     let app = Server("tracing")
-    app.tool("work", "Does something for a trace") { context in
+    app.tool("work", "Does something for a trace") { (_: NoArguments, context) in
         tell("tool", context)
         return try await context.sample("And you?", maxTokens: 9).text
     }
