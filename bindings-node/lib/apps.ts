@@ -150,9 +150,9 @@ export function toolUi(
   tool: Pick<Tool, "_meta">,
 ): (ToolUi & { readonly visibility: readonly Visibility[] }) | undefined {
   const { [FLAT]: flat, ui = {} } = tool._meta ?? {};
-  if (!isObject(ui)) return undefined;
-  const { resourceUri = flat, visibility = EVERYBODY } = ui;
-  if (!isVisibility(visibility)) return undefined;
+  const visibility = visibilityOf(tool);
+  if (!isObject(ui) || visibility === undefined) return undefined;
+  const { resourceUri = flat } = ui;
   if (resourceUri === undefined) return tool._meta?.["ui"] === undefined ? undefined : { visibility };
   return isUiUri(resourceUri) ? { resourceUri, visibility } : undefined;
 }
@@ -168,9 +168,14 @@ export function callableByApp(tool: Pick<Tool, "_meta">): boolean {
 }
 
 function allows(tool: Pick<Tool, "_meta">, who: Visibility): boolean {
+  return visibilityOf(tool)?.includes(who) ?? false;
+}
+
+/** Who may call it, as far as we know them; undefined when what it says is no list. */
+function visibilityOf(tool: Pick<Tool, "_meta">): readonly Visibility[] | undefined {
   const ui = tool._meta?.["ui"];
   const { visibility = EVERYBODY } = isObject(ui) ? ui : {};
-  return Array.isArray(visibility) && visibility.includes(who);
+  return Array.isArray(visibility) ? visibility.filter((who) => isVisibility([who])) : undefined;
 }
 
 const RESOURCE_UI = { csp: true, permissions: true, domain: true, prefersBorder: true } as const;

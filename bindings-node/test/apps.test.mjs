@@ -1,5 +1,6 @@
 // MCP Apps: tools with a user interface of their own.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { apps, MisuseError, Server } from "tricorn";
 import { withClient } from "tricorn/testing";
@@ -77,22 +78,12 @@ test("a tool says where its user interface is, and who may call it", async () =>
 });
 
 test("what others list is read with care", () => {
-  const read = (_meta) => {
-    const tool = { name: "t", inputSchema: { type: "object" }, ...(_meta && { _meta }) };
-    return [apps.toolUi(tool), apps.visibleToModel(tool), apps.callableByApp(tool)];
-  };
-  const both = { resourceUri: MAP, visibility: ["model", "app"] };
-  assert.deepEqual(read(), [undefined, true, true]);
-  assert.deepEqual(read({ "ui/resourceUri": MAP }), [both, true, true]);
-  assert.deepEqual(read({ "ui/resourceUri": "ui://old", ui: { resourceUri: MAP } }), [both, true, true]);
-  assert.deepEqual(read({ "ui/resourceUri": MAP, ui: { visibility: ["app"] } })[0], { ...both, visibility: ["app"] });
-  assert.deepEqual(read({ "ui/resourceUri": "https://example.com" }), [undefined, true, true]);
-  assert.deepEqual(read({ ui: { resourceUri: 7, visibility: ["app"] } }), [undefined, false, true]);
-  assert.deepEqual(read({ ui: [] }), [undefined, true, true]);
-  assert.deepEqual(read({ ui: {} }), [{ visibility: ["model", "app"] }, true, true]);
-  // What is no list names nobody.
-  assert.deepEqual(read({ ui: { resourceUri: MAP, visibility: "app" } }), [undefined, false, false]);
-  assert.deepEqual(read({ ui: { resourceUri: MAP, visibility: ["app", "other"] } }), [undefined, false, true]);
+  assert.equal(apps.toolUi({ name: "t" }), undefined);
+  for (const { meta, ui, model, app } of JSON.parse(readFileSync(new URL("../../tests/apps.json", import.meta.url)))) {
+    const tool = { name: "t", inputSchema: { type: "object" }, _meta: meta };
+    assert.deepEqual(apps.toolUi(tool) ?? null, ui, JSON.stringify(meta));
+    assert.deepEqual([apps.visibleToModel(tool), apps.callableByApp(tool)], [model, app], JSON.stringify(meta));
+  }
 });
 
 test("a user interface is a resource that says how it is to be shown", async () => {

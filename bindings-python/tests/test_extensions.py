@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,6 +29,8 @@ from tricorn import (
     testing,
 )
 from tricorn.content import Tool
+
+ROOT = Path(__file__).parents[2]
 
 from .conftest import MODERN, PATIENCE
 
@@ -289,8 +293,14 @@ def test_what_is_wrong_about_an_app_is_named() -> None:
         apps.ToolUi(MAP, ("user",))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     with pytest.raises(MisuseError, match="ui://"):
         apps.add_ui_resource(Server("x"), "https://example.com", "")
-    odd = Tool({"name": "t", "_meta": {"ui": {"resourceUri": 7}}})
-    assert apps.tool_ui(odd) is None
-    only_app = Tool({"name": "t", "_meta": {"ui": {"visibility": ["model"]}}})
-    assert not apps.callable_by_app(only_app)
-    assert apps.tool_ui(only_app) == apps.ToolUi(None, ("model",))
+
+
+def test_what_others_list_is_read_with_care() -> None:
+    cases: list[dict[str, Any]] = json.loads((ROOT / "tests/apps.json").read_text(encoding="utf-8"))
+    for case in cases:
+        tool = Tool({"name": "t", "_meta": case["meta"]})
+        ui = apps.tool_ui(tool)
+        assert (ui and (ui.resource_uri, list(ui.visibility))) == (
+            case["ui"] and (case["ui"].get("resourceUri"), case["ui"]["visibility"])
+        ), case
+        assert (apps.visible_to_model(tool), apps.callable_by_app(tool)) == (case["model"], case["app"]), case

@@ -108,27 +108,29 @@ impl ToolUi {
         json!({"ui": self})
     }
 
-    /// That of a listed tool; `None` for none, or for what is no such thing.
+    /// That of a listed tool, also under its former name `ui/resourceUri`; `None` for none, or for what is no such thing.
     #[must_use]
     pub fn of(tool: &Map<String, Value>) -> Option<Self> {
         let meta = tool.get("_meta")?;
-        match meta.get("ui") {
-            Some(ui) => {
-                let ui: Self = serde_json::from_value(ui.clone()).ok()?;
-                ui.resource_uri.as_deref().is_none_or(is_ui).then_some(ui)
-            }
-            // As it was called before.
-            None => Self::new(meta.get("ui/resourceUri")?.as_str()?).ok(),
+        let ui = meta.get("ui").map(Value::as_object);
+        let own = Self { resource_uri: None, visibility: visibility(tool)? };
+        let uri = match ui {
+            Some(ui) => ui?.get("resourceUri"),
+            None => None,
+        };
+        match uri.or_else(|| meta.get("ui/resourceUri")) {
+            Some(uri) => Some(Self { visibility: own.visibility, ..Self::new(uri.as_str()?).ok()? }),
+            None => ui.map(|_| own),
         }
     }
 
-    /// Whether a host may tell the model of a listed tool.
+    /// Whether a host may tell the model of a listed tool. Not when its visibility is no list.
     #[must_use]
     pub fn is_visible_to_model(tool: &Map<String, Value>) -> bool {
         names(tool, Visibility::Model)
     }
 
-    /// Whether a host may let a user interface call a listed tool.
+    /// Whether a host may let a user interface call a listed tool. Not when its visibility is no list.
     #[must_use]
     pub fn is_callable_by_app(tool: &Map<String, Value>) -> bool {
         names(tool, Visibility::App)
@@ -136,8 +138,15 @@ impl ToolUi {
 }
 
 fn names(tool: &Map<String, Value>, whom: Visibility) -> bool {
-    let given = tool.get("_meta").and_then(|meta| meta.get("ui")?.get("visibility")?.as_array());
-    given.is_none_or(|given| given.contains(&json!(whom)))
+    visibility(tool).is_some_and(|given| given.contains(&whom))
+}
+
+/// Who may call a listed tool, as far as we know them; `None` when what it says is no list.
+fn visibility(tool: &Map<String, Value>) -> Option<Vec<Visibility>> {
+    let Some(given) = tool.get("_meta").and_then(|meta| meta.get("ui")?.get("visibility")) else {
+        return Some(everybody());
+    };
+    Some(given.as_array()?.iter().filter_map(|whom| Visibility::deserialize(whom).ok()).collect())
 }
 
 /// How a host is to show a user interface: `_meta.ui` of a resource's contents.

@@ -37,6 +37,7 @@ _RESOURCE_URI = "ui/resourceUri"
 
 Visibility = Literal["model", "app"]
 """Who may call a tool: the model, the user interface."""
+_EVERYBODY: tuple[Visibility, ...] = ("model", "app")
 
 
 def ui_extension() -> Extension:
@@ -61,7 +62,7 @@ class ToolUi(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     resource_uri: str | None = None
     """Where it is, a `ui://` URI; None: the tool has none, and only `visibility` counts."""
-    visibility: tuple[Visibility, ...] = ("model", "app")
+    visibility: tuple[Visibility, ...] = _EVERYBODY
     """Who may call the tool; both. Clients keep tools without `"model"` from the model."""
 
     def __post_init__(self) -> None:
@@ -149,31 +150,36 @@ def add_ui_resource(
 
 
 def tool_ui(tool: Tool) -> ToolUi | None:
-    """The user interface that a listed tool has; None for none, or for what is no such thing."""
+    """The user interface that a listed tool has, also under its former name `ui/resourceUri`.
+
+    None for none, or for what is no such thing.
+    """
     meta: Mapping[str, Any] = tool.raw.get("_meta") or {}
-    ui: Any = meta.get("ui")
-    if isinstance(ui, dict):
-        try:
-            return msgspec.convert(ui, ToolUi)
-        except (msgspec.ValidationError, MisuseError):
-            return None
-    # As it was called before.
-    flat: Any = meta.get(_RESOURCE_URI)
-    return ToolUi(flat) if isinstance(flat, str) and flat.startswith("ui://") else None
+    ui: Any = meta.get("ui", {})
+    visibility = _visibility(tool)
+    if not isinstance(ui, dict) or visibility is None:
+        return None
+    uri: Any = cast("dict[str, Any]", ui).get("resourceUri", meta.get(_RESOURCE_URI))
+    if uri is None:
+        return ToolUi(None, visibility) if "ui" in meta else None
+    return ToolUi(uri, visibility) if isinstance(uri, str) and uri.startswith("ui://") else None
 
 
-def _visibility(tool: Tool) -> tuple[str, ...]:
+def _visibility(tool: Tool) -> tuple[Visibility, ...] | None:
+    """Who may call it, as far as we know them; None when what it says is no list."""
     meta: Mapping[str, Any] = tool.raw.get("_meta") or {}
     ui: Any = meta.get("ui")
-    given: Any = cast("dict[str, Any]", ui).get("visibility") if isinstance(ui, dict) else None
-    return tuple(cast("list[str]", given)) if isinstance(given, list) else ("model", "app")
+    given: Any = cast("dict[str, Any]", ui).get("visibility", _EVERYBODY) if isinstance(ui, dict) else _EVERYBODY
+    if not isinstance(given, (list, tuple)):
+        return None
+    return tuple(one for one in cast("list[Visibility]", given) if one in _EVERYBODY)
 
 
 def visible_to_model(tool: Tool) -> bool:
-    """Whether a host may tell the model of this tool."""
-    return "model" in _visibility(tool)
+    """Whether a host may tell the model of this tool. Not when its visibility is no list."""
+    return "model" in (_visibility(tool) or ())
 
 
 def callable_by_app(tool: Tool) -> bool:
-    """Whether a host may let a user interface call this tool."""
-    return "app" in _visibility(tool)
+    """Whether a host may let a user interface call this tool. Not when its visibility is no list."""
+    return "app" in (_visibility(tool) or ())

@@ -195,26 +195,29 @@ extension Context {
 // MARK: - hosts
 
 extension Tool {
-    /// The user interface that a listed tool has; nil for none, and for one whose URI is not `ui://…`. It is found under
-    /// its former name, `ui/resourceUri`, too.
+    /// The user interface that a listed tool has, also under its former name `ui/resourceUri`; nil for none, or for what
+    /// is no such thing.
     public var ui: ToolUI? {
         let own = meta?["ui"]
+        if let own, own.objectValue == nil { return nil }
+        guard let visibility else { return nil }
         guard let uri = own?["resourceUri"] ?? meta?["ui/resourceUri"] else {
-            guard own?.objectValue != nil else { return nil }
-            return try? ToolUI(visibility: visibility)
+            return own == nil ? nil : try? ToolUI(visibility: visibility)
         }
         guard let uri = uri.stringValue else { return nil }
         return try? ToolUI(uri, visibility: visibility)
     }
 
-    /// Whether a host may tell the model of this tool.
-    public var isVisibleToModel: Bool { visibility.contains(.model) }
+    /// Whether a host may tell the model of this tool. Not when its visibility is no list.
+    public var isVisibleToModel: Bool { visibility?.contains(.model) ?? false }
 
-    /// Whether a host may let a user interface of the same server call this tool.
-    public var isCallableByApp: Bool { visibility.contains(.app) }
+    /// Whether a host may let a user interface of the same server call this tool. Not when its visibility is no list.
+    public var isCallableByApp: Bool { visibility?.contains(.app) ?? false }
 
-    private var visibility: Set<ToolUI.Visibility> {
-        guard let given = meta?["ui"]?["visibility"]?.arrayValue else { return [.model, .app] }
+    /// Who may call it, as far as we know them; nil when what it says is no list.
+    private var visibility: Set<ToolUI.Visibility>? {
+        guard let given = meta?["ui"]?["visibility"] else { return [.model, .app] }
+        guard let given = given.arrayValue else { return nil }
         return Set(given.compactMap { $0.stringValue.flatMap(ToolUI.Visibility.init) })
     }
 }

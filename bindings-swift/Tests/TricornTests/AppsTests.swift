@@ -54,6 +54,20 @@ private func showing(_ revision: String, _ settings: JSONObject = Apps.uiClientS
         }
     }
 
+    @Test func whatOthersListIsReadWithCare() throws {
+        let cases = try JSONValue(parsing: CorpusTests.read("tests/apps.json")).arrayValue ?? []
+        #expect(!cases.isEmpty)
+        for each in cases {
+            let tool = Tool(json: ["name": "t", "inputSchema": [:], "_meta": each["meta"] ?? [:]])
+            let visibility = Set((each["ui"]?["visibility"]?.arrayValue ?? []).compactMap { $0.stringValue })
+            #expect(tool.ui?.resourceURI == each["ui"]?["resourceUri"]?.stringValue, "\(each)")
+            #expect((tool.ui == nil) == (each["ui"] == .null), "\(each)")
+            #expect(Set((tool.ui?.visibility ?? []).map(\.rawValue)) == visibility, "\(each)")
+            #expect(.bool(tool.isVisibleToModel) == each["model"], "\(each)")
+            #expect(.bool(tool.isCallableByApp) == each["app"], "\(each)")
+        }
+    }
+
     @Test(arguments: revisions, Way.allCases)
     func userInterfacesAreResources(revision: String, way: Way) async throws {
         try await serve(try weather(), way, showing(revision)) { client in

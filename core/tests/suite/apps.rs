@@ -82,10 +82,16 @@ fn what_is_wrong_is_named() {
     assert!(error.message().contains("resource_uri: expected a URI that begins with ui://"), "{error}");
     let error = apps::resource(Server::new("x"), "x:y", &ResourceUi::new(), || "").unwrap_err();
     assert!(error.message().contains("uri: expected"), "{error}");
-    let tool = |ui: Value| json!({"name": "t", "_meta": {"ui": ui}}).as_object().unwrap().clone();
-    assert_eq!(ToolUi::of(&tool(json!({"resourceUri": 7}))), None);
-    assert_eq!(ToolUi::of(&tool(json!({"resourceUri": "x:y"}))), None);
-    let only_model = tool(json!({"visibility": ["model"]}));
-    assert!(!ToolUi::is_callable_by_app(&only_model));
-    assert_eq!(ToolUi::of(&only_model).unwrap().resource_uri, None);
+}
+
+#[test]
+fn what_others_list_is_read_with_care() {
+    let cases: Vec<Value> = serde_json::from_str(include_str!("../../../tests/apps.json")).unwrap();
+    for case in &cases {
+        let tool = json!({"name": "t", "_meta": case["meta"]}).as_object().unwrap().clone();
+        let ui = ToolUi::of(&tool).map_or(Value::Null, |ui| json!(ui));
+        assert_eq!(ui, case["ui"], "{case}");
+        assert_eq!(ToolUi::is_visible_to_model(&tool), case["model"] == true, "{case}");
+        assert_eq!(ToolUi::is_callable_by_app(&tool), case["app"] == true, "{case}");
+    }
 }
