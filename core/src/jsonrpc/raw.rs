@@ -95,7 +95,12 @@ impl RawJson {
 
     /// The part of this text that `raw` was borrowed from, sharing the buffer.
     pub(crate) fn slice(&self, raw: &RawValue) -> Self {
-        Self(self.0.slice_ref(raw.get()))
+        self.slice_text(raw.get())
+    }
+
+    /// The same of a part that is known to be a value.
+    pub(crate) fn slice_text(&self, value: &str) -> Self {
+        Self(self.0.slice_ref(value))
     }
 
     pub(crate) fn is_object(&self) -> bool {

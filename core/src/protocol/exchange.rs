@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use super::action::{Facts, Role};
 use super::context::{LogLevel, PeerFacts, Transport};
+use super::envelope;
 use super::pending::Route;
 use super::revision::{Era, Method, Revision, modern};
 use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{Id, RawJson, code};
 use crate::model::Capabilities;
-use crate::model::meta::{ParamsHead, RequestMeta};
+use crate::model::meta::ParamsHead;
 use crate::model::subscription::is_part;
 use serde_json::value::RawValue;
 
@@ -95,27 +96,22 @@ impl Head {
             return Ok(Self::default());
         };
         let read: ParamsHead<'_> = params.borrow().map_err(|e| Error::invalid_params(format!("\"params\": {e}")))?;
-        let meta = match read.meta {
-            Some(raw) if !raw.get().starts_with('{') => {
-                return Err(Error::invalid_params("params._meta: expected an object"));
-            }
-            Some(raw) => serde_json::from_str::<RequestMeta<'_>>(raw.get())
-                .map_err(|e| Error::invalid_params(format!("params._meta: {e}")))?,
-            None => RequestMeta::default(),
-        };
+        let mut head = Self { meta: read.meta.map(|raw| params.slice(raw)), ..Self::default() };
+        if let Some(raw) = read.meta {
+            let meta = envelope::read(raw.get())?;
+            let slice = |part: Option<&str>| part.map(|part| params.slice_text(part));
+            head.version = slice(meta.version);
+            head.capabilities = slice(meta.capabilities);
+            head.info = slice(meta.info);
+            head.log_level = slice(meta.log_level);
+            head.progress_token = slice(meta.progress_token);
+        }
         let slice = |raw: Option<&RawValue>| raw.map(|raw| params.slice(raw));
-        Ok(Self {
-            name: slice(read.name),
-            uri: slice(read.uri),
-            arguments: slice(read.arguments),
-            task: slice(read.task),
-            meta: slice(read.meta),
-            version: slice(meta.protocol_version),
-            capabilities: slice(meta.client_capabilities),
-            info: slice(meta.client_info),
-            log_level: slice(meta.log_level),
-            progress_token: slice(meta.progress_token),
-        })
+        head.name = slice(read.name);
+        head.uri = slice(read.uri);
+        head.arguments = slice(read.arguments);
+        head.task = slice(read.task);
+        Ok(head)
     }
 }
 

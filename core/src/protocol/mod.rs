@@ -5,6 +5,7 @@
 mod action;
 mod connection;
 mod context;
+mod envelope;
 mod exchange;
 mod kind;
 mod pending;

@@ -87,6 +87,14 @@ fn push_string(out: &mut String, text: &str) {
             Ok(())
         }
     }
+    // Most texts, and all keys of ours, go as they are; looking at all of it first is quick.
+    if text.bytes().all(|b| b >= b' ' && b != b'"' && b != b'\\') {
+        out.reserve(text.len() + 2);
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+        return;
+    }
     let _ = serde_json::to_writer(Text(out), text);
 }
 
