@@ -2,19 +2,12 @@
 #![cfg(feature = "http")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-#[path = "http_client/cut.rs"]
-mod cut;
-#[path = "http_client/server.rs"]
-#[allow(dead_code, reason = "shared with other tests")]
-mod server;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use server::*;
 use tricorn::CallOptions;
 use tricorn::Context;
 use tricorn::client::{Client, ClientOptions, Handlers, Target};
@@ -22,6 +15,9 @@ use tricorn::http::HttpOptions;
 use tricorn::jsonrpc::RawJson;
 use tricorn::server::HandlerError;
 use tricorn::{Error, ErrorKind, Events};
+
+use crate::http_client::cut;
+use crate::http_client::server::*;
 
 async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("{what} within {PATIENCE:?}"))

@@ -3,20 +3,15 @@
 #![cfg(feature = "http")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-#[path = "http_client/heard.rs"]
-mod heard;
-#[path = "http_client/server.rs"]
-#[allow(dead_code, reason = "shared with other tests")]
-mod server;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use heard::{Heard, listening};
 use serde_json::{Value, json};
-use server::*;
 use tricorn::client::{CacheOptions, CacheStore, Client, ClientOptions, Handlers, MemoryCache, Target};
 use tricorn::{CallOptions, Error, ErrorKind};
+
+use crate::http_client::heard::{Heard, listening};
+use crate::http_client::server::*;
 
 async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("{what} within {PATIENCE:?}"))

@@ -2,11 +2,9 @@
 #![cfg(feature = "http")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-#[path = "http_server/fixture.rs"]
-mod fixture;
-#[path = "http_server/sessions.rs"]
+pub(crate) mod fixture;
+pub(crate) mod reader;
 mod sessions;
-#[path = "http_server/socket.rs"]
 mod socket;
 
 use fixture::*;

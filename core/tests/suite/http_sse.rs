@@ -2,18 +2,12 @@
 #![cfg(feature = "http")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-#[path = "http_server/fixture.rs"]
-#[allow(dead_code, reason = "shared with other tests")]
-mod fixture;
-#[path = "http_server/reader.rs"]
-#[allow(dead_code, reason = "shared with other tests")]
-mod reader;
-
-use fixture::*;
-use reader::Reader;
 use serde_json::{Value, json};
 use tricorn::http::HttpOptions;
 use tricorn::server::Usage;
+
+use crate::http_server::fixture::*;
+use crate::http_server::reader::Reader;
 
 const GET: (&str, &str) = ("accept", "text/event-stream");
 const JSON: (&str, &str) = ("content-type", "application/json");

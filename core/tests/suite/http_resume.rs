@@ -2,16 +2,11 @@
 #![cfg(feature = "http")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-#[path = "http_server/fixture.rs"]
-#[allow(dead_code, reason = "shared with other tests")]
-mod fixture;
-#[path = "http_server/reader.rs"]
-mod reader;
-
-use fixture::*;
-use reader::{Event, Reader};
 use serde_json::{Value, json};
 use tricorn::server::Usage;
+
+use crate::http_server::fixture::*;
+use crate::http_server::reader::{Event, Reader};
 
 const GET: (&str, &str) = ("accept", "text/event-stream");
 const LATEST: &str = "2025-11-25";

@@ -3,13 +3,8 @@
 #![cfg(feature = "http")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-#[path = "tasks/client.rs"]
 mod client;
-#[path = "tasks/fixture.rs"]
 mod fixture;
-#[path = "tasks/http.rs"]
 mod http;
-#[path = "tasks/middleware.rs"]
 mod middleware;
-#[path = "tasks/server.rs"]
 mod server;

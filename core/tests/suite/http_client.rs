@@ -2,12 +2,10 @@
 #![cfg(feature = "http")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-#[path = "http_client/heard.rs"]
-mod heard;
-#[path = "http_client/negotiation.rs"]
+pub(crate) mod cut;
+pub(crate) mod heard;
 mod negotiation;
-#[path = "http_client/server.rs"]
-mod server;
+pub(crate) mod server;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

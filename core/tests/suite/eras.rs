@@ -2,17 +2,14 @@
 #![cfg(feature = "http")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-#[path = "http_client/server.rs"]
-#[allow(dead_code, reason = "shared with other tests")]
-mod server;
-
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use server::*;
 use tricorn::client::{Client, ClientOptions, Target};
 use tricorn::protocol::revision::Era;
 use tricorn::{Error, ErrorKind};
+
+use crate::http_client::server::*;
 
 /// Connects with headers of its own: tokens change, and the server is the same.
 async fn connect(server: &Server, token: u32) -> Result<Era, Error> {

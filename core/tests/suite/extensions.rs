@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tricorn::client::{Change, Client, ClientOptions, Handlers, Listening, Target};
 use tricorn::http::{HttpOptions, HttpServer};
 use tricorn::jsonrpc::RawJson;
+use tricorn::middleware::{Next, Request};
 use tricorn::model::SubscriptionFilter;
 use tricorn::prelude::*;
 use tricorn::server::{Extension, HandlerError};
@@ -258,4 +259,32 @@ async fn an_extension_may_come_later_and_beside_tasks() {
     let has = |id| client.capabilities().has_extension(id);
     assert!(has(SEARCH) && has("io.modelcontextprotocol/tasks"));
     ask(&client, SEARCH, &json!({"query": "x"}), &CallOptions::new()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_handler_knows_the_extension_wherever_it_runs() {
+    let server = server()
+        .tasks(TaskOptions::default())
+        .middleware(|request: Request, cx: Context, next: Next| async move {
+            assert!(request.method != "tools/call" || cx.extension(SEARCH).is_some(), "in middleware");
+            next.run(request, &cx).await
+        })
+        .tool_with(Tool::new("either", "").task_support(TaskSupport::Optional), async |_: Nothing, cx: Context| {
+            Ok::<_, HandlerError>(cx.extension(SEARCH).is_some())
+        })
+        .tool_with(Tool::new("task", "").task_support(TaskSupport::Required), async |_: Nothing, cx: Context| {
+            Ok::<_, HandlerError>(cx.extension(SEARCH).is_some())
+        });
+    let handlers = Handlers::new().tasks(TaskOptions::new().task_poll_interval(0.01)).unwrap();
+    for revision in ["2025-06-18", "2025-11-25", MODERN] {
+        let client = Client::in_memory_with(&server, &declaring(revision), &handlers).await.unwrap();
+        for tool in ["which", "either", "task"] {
+            if tool == "task" && revision == "2025-06-18" {
+                continue; // There are no tasks.
+            }
+            let result = within(tool, client.call_tool(tool, json!({}))).await.unwrap();
+            let said = serde_json::to_value(&result).unwrap()["content"][0]["text"].clone();
+            assert_eq!(said, "true", "{tool} in {revision}");
+        }
+    }
 }

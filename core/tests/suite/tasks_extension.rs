@@ -2,7 +2,6 @@
 #![cfg(feature = "http")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-#[path = "tasks_extension/client.rs"]
 mod client;
 
 use std::sync::Arc;

@@ -2,20 +2,17 @@
 #![cfg(feature = "http")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-#[path = "http_client/server.rs"]
-#[allow(dead_code, reason = "shared with other tests")]
-mod server;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use server::*;
 use tricorn::Context;
 use tricorn::client::{Client, ClientOptions, Target};
 use tricorn::http::HttpOptions;
 use tricorn::server::HandlerError;
 use tricorn::{Error, ErrorKind};
+
+use crate::http_client::server::*;
 
 async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("{what} within {PATIENCE:?}"))

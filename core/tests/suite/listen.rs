@@ -2,11 +2,8 @@
 #![cfg(all(feature = "runtime", feature = "http"))]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-#[path = "listen/over_http.rs"]
 mod over_http;
-#[path = "listen/turns.rs"]
 mod turns;
-#[path = "listen/wire.rs"]
 mod wire;
 
 use std::future::Future;

@@ -1,0 +1,33 @@
+//! The tests of the crate's outside, as one program: linking it thirty times took longer than running it.
+
+mod answers;
+mod apps;
+mod caching;
+mod caching_http;
+mod callbacks;
+mod child;
+mod corpus;
+mod dynamic;
+mod eras;
+mod extensions;
+mod features;
+mod group;
+mod http_client;
+mod http_client_resume;
+mod http_client_sse;
+mod http_resume;
+mod http_server;
+mod http_sse;
+mod lifespan;
+mod listen;
+mod memory;
+mod meta;
+mod middleware;
+mod outputs;
+mod questions;
+mod rounds;
+mod rounds_http;
+mod tasks;
+mod tasks_extension;
+mod trace;
+mod transcripts;
