@@ -4,6 +4,7 @@
 //! **Invariant**: no tasks, no sockets, nothing of what is served: [`Link`] is the way to the rest.
 
 mod context;
+mod forwards;
 mod handler;
 mod middleware;
 mod request;

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Passing;
-use crate::call::{BoxFuture, CallOptions, Clock, Context, Done, Guard, Link, SessionSlot};
+use crate::call::forwards::forwards;
+use crate::call::{CallOptions, Context, Done, Guard, Link};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
 use crate::protocol::revision::{Revision, shape};
@@ -75,6 +76,8 @@ impl Drop for Abandons {
 }
 
 impl Link for Caught {
+    forwards!(link);
+
     fn started(&self, context: &Context) -> bool {
         let mut state = self.lock();
         if self.outer.is_cancelled() {
@@ -116,18 +119,6 @@ impl Link for Caught {
         self.link.clone().input(input);
     }
 
-    fn spawn(&self, future: BoxFuture<()>) {
-        self.link.spawn(future);
-    }
-
-    fn block(&self, work: Box<dyn FnOnce() + Send>) {
-        self.link.block(work);
-    }
-
-    fn log_level(&self) -> Option<LogLevel> {
-        self.link.log_level()
-    }
-
     fn request(
         self: Arc<Self>,
         method: &str,
@@ -139,52 +130,8 @@ impl Link for Caught {
         self.link.clone().request(method, params, options, related, done)
     }
 
-    fn awaited(&self) -> usize {
-        self.link.awaited()
-    }
-
-    fn role(&self) -> Role {
-        self.link.role()
-    }
-
-    fn subscription(&self, uri: &str, begins: bool) -> Result<bool> {
-        self.link.subscription(uri, begins)
-    }
-
-    fn subscribe(&self, uri: &str, begins: bool) -> Result<()> {
-        self.link.subscribe(uri, begins)
-    }
-
-    fn declares(&self, capability: &str) -> bool {
-        self.link.declares(capability)
-    }
-
-    fn session(&self) -> &SessionSlot {
-        self.link.session()
-    }
-
     fn close_stream(&self, call: CallId) {
         self.link.close_stream(call);
-    }
-
-    fn clock(&self) -> Arc<dyn Clock> {
-        self.link.clock()
-    }
-
-    fn number(&self) -> u64 {
-        self.link.number()
-    }
-
-    fn is_heard(&self) -> bool {
-        self.link.is_heard()
-    }
-
-    fn is_read(&self, call: CallId) -> bool {
-        self.link.is_read(call)
-    }
-
-    fn take_up(&self, call: CallId) {
-        self.link.take_up(call);
     }
 
     fn created(&self, task: &Arc<str>, stop: Box<dyn FnOnce() + Send>) {
@@ -201,20 +148,14 @@ impl Link for Caught {
     fn set_status(&self, message: &str) {
         self.link.set_status(message);
     }
-
-    fn cork(&self) {
-        self.link.cork();
-    }
-
-    fn uncork(&self) {
-        self.link.uncork();
-    }
 }
 
 /// The way to the server of a request that this side sends: there is nobody to log or report progress to.
 pub(super) struct Outward(pub(super) Arc<dyn Link>);
 
 impl Link for Outward {
+    forwards!(0, for a client);
+
     fn started(&self, _: &Context) -> bool {
         true
     }
@@ -225,14 +166,6 @@ impl Link for Outward {
         if let Input::Notify { method, params, .. } = input {
             self.0.clone().input(Input::Notify { method, params, related: None });
         }
-    }
-
-    fn spawn(&self, future: BoxFuture<()>) {
-        self.0.spawn(future);
-    }
-
-    fn block(&self, work: Box<dyn FnOnce() + Send>) {
-        self.0.block(work);
     }
 
     fn log_level(&self) -> Option<LogLevel> {
@@ -250,47 +183,7 @@ impl Link for Outward {
         self.0.clone().request(method, params, options, None, done)
     }
 
-    fn awaited(&self) -> usize {
-        self.0.awaited()
-    }
-
     fn role(&self) -> Role {
         Role::Client
-    }
-
-    fn subscription(&self, uri: &str, begins: bool) -> Result<bool> {
-        self.0.subscription(uri, begins)
-    }
-
-    fn subscribe(&self, uri: &str, begins: bool) -> Result<()> {
-        self.0.subscribe(uri, begins)
-    }
-
-    fn declares(&self, capability: &str) -> bool {
-        self.0.declares(capability)
-    }
-
-    fn session(&self) -> &SessionSlot {
-        self.0.session()
-    }
-
-    fn clock(&self) -> Arc<dyn Clock> {
-        self.0.clock()
-    }
-
-    fn number(&self) -> u64 {
-        self.0.number()
-    }
-
-    fn is_heard(&self) -> bool {
-        self.0.is_heard()
-    }
-
-    fn is_read(&self, call: CallId) -> bool {
-        self.0.is_read(call)
-    }
-
-    fn take_up(&self, call: CallId) {
-        self.0.take_up(call);
     }
 }

@@ -2,14 +2,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Tasks, related};
 use crate::call::Context;
-use crate::call::context::{Clock, Link, SessionSlot};
-use crate::call::handler::BoxFuture;
+use crate::call::context::Link;
+use crate::call::forwards::forwards;
 use crate::call::request::{CallOptions, Done, Guard};
 use crate::error::Result;
 use crate::jsonrpc::{Id, RawJson};
 use crate::protocol::revision::shape::with_meta;
 use crate::protocol::revision::{Method, Revision, shape};
-use crate::protocol::{Call, CallId, Input, LogLevel, Pace, Payload, Role};
+use crate::protocol::{Call, CallId, Input, Pace, Payload};
 
 /// The way to the peer for a handler that runs as a task: its request is answered, so what it has to say belongs to
 /// no request, or to the one that waits for its result.
@@ -97,6 +97,8 @@ impl TaskLink {
 }
 
 impl Link for TaskLink {
+    forwards!(inner);
+
     fn started(&self, context: &Context) -> bool {
         !context.is_cancelled()
     }
@@ -156,71 +158,5 @@ impl Link for TaskLink {
         if let Some(call) = self.tasks.result_call(&*self.inner, &self.id) {
             self.inner.close_stream(call);
         }
-    }
-
-    // ---- as for any other request -----------------------------------------------------------------------------
-
-    fn spawn(&self, future: BoxFuture<()>) {
-        self.inner.spawn(future);
-    }
-
-    fn block(&self, work: Box<dyn FnOnce() + Send>) {
-        self.inner.block(work);
-    }
-
-    fn log_level(&self) -> Option<LogLevel> {
-        self.inner.log_level()
-    }
-
-    fn awaited(&self) -> usize {
-        self.inner.awaited()
-    }
-
-    fn role(&self) -> Role {
-        self.inner.role()
-    }
-
-    fn subscription(&self, uri: &str, begins: bool) -> Result<bool> {
-        self.inner.subscription(uri, begins)
-    }
-
-    fn subscribe(&self, uri: &str, begins: bool) -> Result<()> {
-        self.inner.subscribe(uri, begins)
-    }
-
-    fn declares(&self, capability: &str) -> bool {
-        self.inner.declares(capability)
-    }
-
-    fn session(&self) -> &SessionSlot {
-        self.inner.session()
-    }
-
-    fn clock(&self) -> Arc<dyn Clock> {
-        self.inner.clock()
-    }
-
-    fn number(&self) -> u64 {
-        self.inner.number()
-    }
-
-    fn is_heard(&self) -> bool {
-        self.inner.is_heard()
-    }
-
-    fn is_read(&self, call: CallId) -> bool {
-        self.inner.is_read(call)
-    }
-
-    fn take_up(&self, call: CallId) {
-        self.inner.take_up(call);
-    }
-
-    fn cork(&self) {
-        self.inner.cork();
-    }
-
-    fn uncork(&self) {
-        self.inner.uncork();
     }
 }

@@ -141,11 +141,13 @@ impl Negotiation {
             return self.discovered(facts, result);
         }
         match legacy::read_answer(facts, result) {
-            Ok(answer) if self.pinned.is_some_and(|pinned| pinned != answer.revision) => Step::Failed(Error::new(
-                ErrorKind::Unsupported,
-                format!("the server speaks revision {}, asked for was {:?}", answer.revision, self.pinned),
-            )),
-            Ok(answer) => Step::Opened(answer),
+            Ok(answer) => match self.pinned.filter(|pinned| *pinned != answer.revision) {
+                Some(pinned) => Step::Failed(Error::new(
+                    ErrorKind::Unsupported,
+                    format!("the server speaks revision {}, asked for was {pinned}", answer.revision),
+                )),
+                None => Step::Opened(answer),
+            },
             Err(error) => Step::Failed(error),
         }
     }

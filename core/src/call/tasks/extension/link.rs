@@ -3,14 +3,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{Context, Question, Tasks};
-use crate::call::context::{Clock, Link, SessionSlot};
-use crate::call::handler::BoxFuture;
+use crate::call::context::Link;
+use crate::call::forwards::forwards;
 use crate::call::request::{CallOptions, Done, Guard};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
 use crate::model::Capabilities;
 use crate::protocol::revision::{Method, Rules, ask};
-use crate::protocol::{Call, CallId, Input, LogLevel, Payload, PeerFacts, Role};
+use crate::protocol::{Call, CallId, Input, Payload, PeerFacts};
 use crate::random::new_id;
 
 /// The way to the client for a handler whose request may be answered with a task. Until it is, all goes the usual way;
@@ -106,6 +106,8 @@ impl Detachable {
 }
 
 impl Link for Detachable {
+    forwards!(inner);
+
     fn started(&self, context: &Context) -> bool {
         if !self.inner.started(context) {
             return false;
@@ -198,73 +200,7 @@ impl Link for Detachable {
         }
     }
 
-    // ---- as for any other request -----------------------------------------------------------------------------
-
     fn created(&self, task: &Arc<str>, stop: Box<dyn FnOnce() + Send>) {
         self.inner.created(task, stop);
-    }
-
-    fn spawn(&self, future: BoxFuture<()>) {
-        self.inner.spawn(future);
-    }
-
-    fn block(&self, work: Box<dyn FnOnce() + Send>) {
-        self.inner.block(work);
-    }
-
-    fn log_level(&self) -> Option<LogLevel> {
-        self.inner.log_level()
-    }
-
-    fn awaited(&self) -> usize {
-        self.inner.awaited()
-    }
-
-    fn role(&self) -> Role {
-        self.inner.role()
-    }
-
-    fn subscription(&self, uri: &str, begins: bool) -> Result<bool> {
-        self.inner.subscription(uri, begins)
-    }
-
-    fn subscribe(&self, uri: &str, begins: bool) -> Result<()> {
-        self.inner.subscribe(uri, begins)
-    }
-
-    fn declares(&self, capability: &str) -> bool {
-        self.inner.declares(capability)
-    }
-
-    fn session(&self) -> &SessionSlot {
-        self.inner.session()
-    }
-
-    fn clock(&self) -> Arc<dyn Clock> {
-        self.inner.clock()
-    }
-
-    fn number(&self) -> u64 {
-        self.inner.number()
-    }
-
-    fn is_heard(&self) -> bool {
-        self.inner.is_heard()
-    }
-
-    fn is_read(&self, call: CallId) -> bool {
-        self.inner.is_read(call)
-    }
-
-    fn take_up(&self, call: CallId) {
-        self.inner.take_up(call);
-    }
-
-    fn cork(&self) {
-        self.inner.cork();
-    }
-
-    fn uncork(&self) {
-        self.inner.uncork();
     }
 }
