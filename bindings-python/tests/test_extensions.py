@@ -30,10 +30,9 @@ from tricorn import (
 )
 from tricorn.content import Tool
 
-ROOT = Path(__file__).parents[2]
-
 from .conftest import MODERN, PATIENCE
 
+ROOT = Path(__file__).parents[2]
 SEARCH = "com.example/search"
 FOUND = "notifications/com.example/found"
 MEMBER = "com.example/queries"
