@@ -2,12 +2,14 @@
 #![expect(deprecated, reason = "what the specification has deprecated works on")]
 #![allow(clippy::print_stdout, reason = "what the guides show")]
 
+mod apps;
 mod caching;
 mod capabilities_and_versions;
 mod completion;
 mod dynamic_servers;
 mod elicitation;
 mod errors;
+mod extensions;
 mod http_sse;
 mod json_schema;
 mod lifespan;
@@ -33,12 +35,14 @@ mod tracing;
 
 fn main() -> tricorn::Result<()> {
     match std::env::args().nth(1).as_deref() {
+        Some("apps") => apps::main(),
         Some("caching") => caching::main(),
         Some("capabilities-and-versions") => capabilities_and_versions::main(),
         Some("completion") => completion::main(),
         Some("dynamic-servers") => dynamic_servers::main(),
         Some("elicitation") => elicitation::main(),
         Some("errors") => errors::main(),
+        Some("extensions") => extensions::main(),
         Some("http-sse") => http_sse::main(),
         Some("json-schema") => json_schema::main(),
         Some("lifespan") => lifespan::main(),

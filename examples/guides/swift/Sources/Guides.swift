@@ -4,12 +4,14 @@ import Tricorn
 @main struct Guides {
     static func main() async throws {
         switch CommandLine.arguments.dropFirst().first {
+        case "apps": try await AppsExample.main()
         case "caching": try await CachingExample.main()
         case "capabilities-and-versions": try await CapabilitiesAndVersionsExample.main()
         case "completion": try await CompletionExample.main()
         case "dynamic-servers": try await DynamicServersExample.main()
         case "elicitation": try await ElicitationExample.main()
         case "errors": try await ErrorsExample.main()
+        case "extensions": try await ExtensionsExample.main()
         case "http-sse": try await HttpSseExample.main()
         case "json-schema": try await JsonSchemaExample.main()
         case "lifespan": try await LifespanExample.main()
