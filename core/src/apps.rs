@@ -46,6 +46,12 @@ pub fn client_settings(mime_types: &[&str]) -> Value {
 /// Whether the client of this request shows user interfaces: it declares the extension with [`MIME_TYPE`].
 #[must_use]
 pub fn is_supported(cx: &Context) -> bool {
+    supports(cx, MIME_TYPE)
+}
+
+/// The same for user interfaces of this MIME type.
+#[must_use]
+pub fn supports(cx: &Context, mime_type: &str) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Settings {
@@ -53,7 +59,7 @@ pub fn is_supported(cx: &Context) -> bool {
         mime_types: Vec<String>,
     }
     let settings = cx.extension(EXTENSION).and_then(|settings| settings.to::<Settings>().ok());
-    settings.is_some_and(|settings| settings.mime_types.iter().any(|one| one == MIME_TYPE))
+    settings.is_some_and(|settings| settings.mime_types.iter().any(|one| one == mime_type))
 }
 
 /// Who may call a tool.
@@ -84,6 +90,13 @@ fn everybody() -> Vec<Visibility> {
     vec![Visibility::Model, Visibility::App]
 }
 
+impl Default for ToolUi {
+    /// No user interface, for everybody.
+    fn default() -> Self {
+        Self { resource_uri: None, visibility: everybody() }
+    }
+}
+
 impl ToolUi {
     /// The user interface at this `ui://` URI.
     ///
@@ -92,7 +105,7 @@ impl ToolUi {
     pub fn new(resource_uri: impl Into<String>) -> Result<Self> {
         let uri = resource_uri.into();
         check("resource_uri", &uri)?;
-        Ok(Self { resource_uri: Some(uri), visibility: everybody() })
+        Ok(Self { resource_uri: Some(uri), ..Self::default() })
     }
 
     /// Only these may call the tool.
@@ -254,11 +267,24 @@ where
     H: Fn() -> T + Send + Sync + 'static,
     T: Into<String>,
 {
-    check("uri", uri)?;
-    let (of, meta) = (uri.to_owned(), ui.meta());
-    let resource = Resource::new(uri, uri.trim_start_matches("ui://")).mime_type(MIME_TYPE);
-    Ok(server.resource(resource, move || {
-        let contents = ResourceContents::text(html().into()).uri(&*of).mime_type(MIME_TYPE).with("_meta", meta.clone());
+    resource_with(server, Resource::new(uri, uri.trim_start_matches("ui://")), ui, html)
+}
+
+/// The same with a title and whatever else a resource can say of itself. Its MIME type is [`MIME_TYPE`].
+///
+/// # Errors
+/// As [`resource`].
+pub fn resource_with<H, T>(server: Server, resource: Resource, ui: &ResourceUi, html: H) -> Result<Server>
+where
+    H: Fn() -> T + Send + Sync + 'static,
+    T: Into<String>,
+{
+    let uri = resource.members().get("uri").and_then(Value::as_str).unwrap_or_default().to_owned();
+    check("uri", &uri)?;
+    let meta = ui.meta();
+    Ok(server.resource(resource.mime_type(MIME_TYPE), move || {
+        let contents =
+            ResourceContents::text(html().into()).uri(&*uri).mime_type(MIME_TYPE).with("_meta", meta.clone());
         async { Ok::<_, HandlerError>(contents) }
     }))
 }

@@ -76,6 +76,19 @@ async fn who_shows_no_user_interface_gets_the_text() {
     assert_eq!(said(&plain).await, "sunny");
 }
 
+#[tokio::test]
+async fn a_user_interface_says_of_itself_what_resources_say() {
+    let of_itself = Resource::new("ui://a/b", "b").title("B").description("The page").mime_type("text/plain");
+    let server = apps::resource_with(Server::new("s"), of_itself, &ResourceUi::new(), || "<p>").unwrap();
+    let client = Client::in_memory(&server, &ClientOptions::new()).await.unwrap();
+    let listed = client.list_resources().await.unwrap();
+    let listed = serde_json::to_value(&listed[0]).unwrap();
+    let wanted =
+        json!({"uri": "ui://a/b", "name": "b", "title": "B", "description": "The page", "mimeType": apps::MIME_TYPE});
+    assert_eq!(listed, wanted);
+    assert_eq!(ToolUi::default().visibility([Visibility::Model]).meta(), json!({"ui": {"visibility": ["model"]}}));
+}
+
 #[test]
 fn what_is_wrong_is_named() {
     let error = ToolUi::new("https://example.com").unwrap_err();
