@@ -11,6 +11,7 @@ use super::request::{Answer, CallOptions, Done, Guard, prepared};
 use super::rounds::ByHand;
 use super::tasks::{self, Requestor};
 use super::trace::traced;
+use super::unasked::unasked;
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::protocol::revision::{Era, Method, modern};
@@ -306,12 +307,22 @@ impl Context {
         Requestor { ask: Arc::new(ask), link: self.0.link.clone(), revision: self.0.request.revision }
     }
 
-    /// Sends a notification to the peer, as part of this request.
+    /// Sends a notification to the peer, as part of this request. In 2026-07-28 what the client has not asked for is not
+    /// sent: log messages below its level, progress without its token, the end of a visit; changes go to its listen
+    /// streams.
     ///
     /// # Errors
-    /// [`Misuse`](crate::ErrorKind::Misuse) for what is no notification of this side in this revision.
+    /// [`Misuse`](crate::ErrorKind::Misuse) for what is no notification of this side in this revision, or not a handler's
+    /// to send.
     pub fn notify(&self, method: &str, params: Option<RawJson>) -> Result<()> {
         let revision = self.0.request.revision;
+        if revision.era() == Era::Modern
+            && self.0.link.role() == Role::Server
+            && let Some(instead) = unasked(&self.0.request, method, params.as_ref())?
+        {
+            instead.into_iter().for_each(|input| self.0.link.clone().input(input));
+            return Ok(());
+        }
         let role = self.0.link.role();
         let ours = |row: &&Method| match role {
             Role::Server => row.from_server(),

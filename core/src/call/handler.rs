@@ -83,6 +83,10 @@ impl Reply {
 
     /// A JSON-RPC error.
     pub fn error(self, error: Error) {
+        #[cfg(feature = "runtime")]
+        if let Some(pages) = self.context.as_ref().and_then(|context| rounds::pages(context, &error)) {
+            return self.input_required(pages);
+        }
         self.send(Err(error));
     }
 

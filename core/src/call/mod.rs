@@ -13,6 +13,7 @@ pub(crate) mod rounds;
 mod scope;
 pub(crate) mod tasks;
 mod trace;
+mod unasked;
 
 pub use context::Context;
 pub(crate) use context::{Clock, Link, SessionSlot};

@@ -380,3 +380,34 @@ async fn a_refusal_says_back_only_so_much() {
     let answer = it.post(&[("origin", &long)], &call).await;
     assert!(answer.status == 403 && answer.text.len() < 1000, "{} bytes", answer.text.len());
 }
+
+#[tokio::test]
+async fn a_server_without_sessions_says_nothing_of_them() {
+    let it = Fixture::with(|options| options.revision = Some("modern".into()), "{}");
+    let json = [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
+    let with = |name, value| [&json[..], &[(name, value)]].concat();
+    let refused = |answer: &Answer| (answer.status, answer.json["error"]["code"].clone());
+    for headers in [json.to_vec(), with("mcp-session-id", "s"), with("mcp-protocol-version", "2025-11-25")] {
+        let answer = it.post(&headers, &initialize("2025-11-25")).await;
+        assert_eq!(refused(&answer), (400, json!(-32022)), "{headers:?}: {}", answer.text);
+        assert_eq!(answer.json["error"]["data"]["supported"], json!(["2026-07-28"]));
+        for method in ["tools/list", "ping"] {
+            let answer = it.post(&headers, &legacy(1, method, &json!({}))).await;
+            assert_eq!(refused(&answer), (400, json!(-32602)), "{method} {headers:?}: {}", answer.text);
+        }
+    }
+    let array = it.post(&json, &json!([legacy(1, "ping", &json!({}))])).await;
+    assert_eq!(refused(&array), (400, json!(-32600)), "{}", array.text);
+    assert!(array.json.as_object().is_some_and(|error| !error.contains_key("id")), "{}", array.text);
+}
+
+#[tokio::test]
+async fn the_method_is_named_as_it_is() {
+    let it = Fixture::new();
+    let body = modern(1, "tools/list", json!({}));
+    for (said, status) in [("tools/list", 200), ("=?base64?dG9vbHMvbGlzdA==?=", 400), ("Tools/list", 400)] {
+        let answer = it.post(&correct(&[("mcp-method", said)], &body), &body).await;
+        assert_eq!(answer.status, status, "{said}: {}", answer.text);
+        assert!(status == 200 || answer.json["error"]["code"] == -32020, "{said}");
+    }
+}

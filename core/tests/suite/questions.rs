@@ -70,6 +70,37 @@ async fn a_page_is_visited_and_its_end_is_told() {
 }
 
 #[tokio::test]
+async fn the_same_handlers_lead_to_pages_in_the_newest_revision() {
+    let visitor = Arc::new(Visitor::default());
+    let seen = visitor.clone();
+    let pages = ["e-1", "e-2"].map(|id| json!({"mode": "url", "message": "Sign in", "url": PAGE, "elicitationId": id}));
+    let server = Server::new("pages")
+        .tool("visit", "", |_: Nothing, cx: Context| async move {
+            let agreed = cx.elicit_url("Sign in", PAGE, "e-1").await?.action == ElicitAction::Accept;
+            cx.elicitation_complete("e-1")?;
+            Ok(agreed)
+        })
+        .tool("late", "", move |_: Nothing| {
+            let visited = seen.0.lock().unwrap().len();
+            let error = (visited < 2).then(|| Error::url_elicitation_required(&pages));
+            async move { error.map_or(Ok(visited), |error| Err(HandlerError::from(error))) }
+        });
+    let options = ClientOptions::new().revision("2026-07-28");
+    let handlers = Handlers::new().elicitation_with_url(visitor.clone());
+    let client = Client::in_memory_with(&server, &options, &handlers).await.unwrap();
+    assert_eq!(client.call_tool("late", json!({})).await.unwrap().text(), "2");
+    let asked = json!({"mode": "url", "message": "Sign in", "url": PAGE});
+    assert_eq!(*visitor.0.lock().unwrap(), [asked.clone(), asked]);
+    assert_eq!(client.call_tool("visit", json!({})).await.unwrap().text(), "true");
+    // Who cannot visit pages is told what it would need.
+    visitor.0.lock().unwrap().clear();
+    let forms = Handlers::new().elicitation(visitor.clone());
+    let forms = Client::in_memory_with(&server, &options, &forms).await.unwrap();
+    let refused = forms.call_tool("late", json!({})).await.unwrap_err();
+    assert_eq!(refused.code(), Some(-32021), "{refused}");
+}
+
+#[tokio::test]
 async fn pages_that_have_to_be_visited_first_are_named() {
     let page = json!({"mode": "url", "message": "Sign in", "url": PAGE, "elicitationId": "e-1"});
     let pages = vec![page.clone()];

@@ -9,6 +9,7 @@
 
 mod by_hand;
 mod context;
+mod pages;
 mod principal;
 mod seal;
 
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 pub(crate) use by_hand::{ByHand, Input, ask_by_requests};
+pub(crate) use pages::pages;
 pub(crate) use principal::Principal;
 #[cfg(fuzzing)]
 pub use seal::fuzz::request_state;

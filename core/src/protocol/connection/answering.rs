@@ -64,7 +64,10 @@ impl Connection {
 
     pub(super) fn respond_error(&mut self, id: Option<&Id>, error: &ErrorObject, way: Way, out: &mut Vec<Action>) {
         // JSON-RPC says `"id": null` when it could not be read; newer revisions leave it out.
-        let without = self.revision().is_some_and(|r| r.rules().error_without_id);
+        let without = match self.revision() {
+            Some(revision) => revision.rules().error_without_id,
+            None => self.is_modern_only(),
+        };
         self.answer(jsonrpc::encode_error(id, error, !without), Some(error.code), way, out);
     }
 

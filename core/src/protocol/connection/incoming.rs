@@ -72,6 +72,11 @@ impl Connection {
         self.respond_error(error.id.as_ref(), &error.to_object(), self.way(batch), out);
     }
 
+    /// Whether no revision with sessions is spoken.
+    pub(super) fn is_modern_only(&self) -> bool {
+        self.facts.revisions.iter().all(|revision| revision.era() == Era::Modern)
+    }
+
     /// A client whose server is modern sends no responses.
     fn answers_nothing(&self) -> bool {
         self.facts.role == Role::Client && matches!(self.phase, Phase::Modern(_))
@@ -111,7 +116,14 @@ impl Connection {
             Ok(head) => head,
             Err(error) => return self.respond_error(Some(&id), &error.to_object(), self.way(batch), out),
         };
-        if self.facts.role == Role::Server && matches!(self.phase, Phase::Unopened) && head.version.is_none() {
+        if self.facts.role == Role::Server && batch.is_some() && head.version.is_some() {
+            let why = "a request with an envelope is not part of a batch: send one message at a time";
+            let error = Error::rpc(code::INVALID_REQUEST, why);
+            return self.respond_error(Some(&id), &error.to_object(), self.way(batch), out);
+        }
+        let unopened = self.facts.role == Role::Server && matches!(self.phase, Phase::Unopened);
+        // To a server without sessions all but `initialize`, which it refuses, is a request without its envelope.
+        if unopened && head.version.is_none() && (method == "initialize" || !self.is_modern_only()) {
             match self.first_request(&id, method, params.as_ref(), out) {
                 Ok(true) => return,
                 Ok(false) => {}

@@ -251,7 +251,7 @@ impl Inner {
     }
 
     /// Whether a revision is spoken that has sessions.
-    fn has_sessions(&self) -> bool {
+    pub(super) fn has_sessions(&self) -> bool {
         self.server.facts().revisions.iter().any(|r| r.era() == Era::Legacy)
     }
 
@@ -326,7 +326,8 @@ impl Inner {
             Ok(body) => body,
             Err(refusal) => return refusal.into(),
         };
-        let modern = names_modern(&headers);
+        // A server without sessions takes all for what it speaks.
+        let modern = names_modern(&headers) || !self.has_sessions();
         let decoded = match jsonrpc::decode(&body, &self.limits) {
             Ok(decoded) => decoded,
             Err(error) if !modern && error.answers.is_some() => {
@@ -334,6 +335,7 @@ impl Inner {
             }
             Err(error) => {
                 let revision = Single::of(&headers, &PROTOCOL_VERSION).text().and_then(Revision::parse);
+                let revision = revision.or(modern.then_some(Revision::NEWEST));
                 return Refusal::undecodable(&error, revision.map(Revision::rules)).into();
             }
         };
@@ -341,7 +343,9 @@ impl Inner {
         drop(body);
         match decoded {
             Decoded::One(Message::Request { id, method, params }) => match Head::read(params.as_ref()) {
-                Ok(head) if modern || head.version.is_some() => {
+                Ok(head)
+                    if head.version.is_some() || (modern && (method != "initialize" || names_modern(&headers))) =>
+                {
                     let request = modern::Request { id, method, params, head };
                     modern::post(self, headers, request, accepts).await
                 }

@@ -17,7 +17,7 @@ use crate::call::Link;
 use crate::driver::{Peer, Sink, now};
 use crate::error::Error;
 use crate::jsonrpc::{DecodeError, Decoded, Id, Message, code};
-use crate::protocol::revision::{Era, Revision};
+use crate::protocol::revision::{Era, Revision, modern};
 use crate::protocol::{Arrival, Connection, Head, Input, Route, Transport};
 use crate::random::new_id;
 use crate::store::EventId;
@@ -34,7 +34,10 @@ pub(super) async fn post(
         Decoded::One(Message::Request { id, .. }) => Some(id.clone()),
         _ => None,
     };
-    let session = match Single::of(&headers, &SESSION_ID) {
+    let named = Single::of(&headers, &SESSION_ID);
+    let session = match named {
+        // Where there are no sessions the header is nothing, and only `initialize` comes here, to be refused.
+        _ if !inner.has_sessions() => return open(inner, headers, decoded, head, accepts).await,
         Single::Absent => match &decoded {
             Decoded::One(Message::Request { method, .. }) if method == "initialize" => {
                 return open(inner, headers, decoded, head, accepts).await;
@@ -118,6 +121,7 @@ fn transport(session: &Arc<str>, headers: HeaderMap) -> Arc<Transport> {
 fn status(answer: &Answer) -> StatusCode {
     match answer.code {
         Some(code::PARSE_ERROR | code::INVALID_REQUEST) if answer.early => StatusCode::BAD_REQUEST,
+        Some(modern::UNSUPPORTED_VERSION) => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     }
 }

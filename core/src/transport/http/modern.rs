@@ -106,7 +106,13 @@ fn check(inner: &Inner, facts: &Facts, headers: &HeaderMap, request: &Request) -
     }
     modern::revision(&version, &facts.revisions)?;
     if Single::of(headers, &METHOD) != Single::Text(method) {
-        headers::mirrors(headers, &METHOD, "Mcp-Method", Some(method)).map_err(mismatch)?;
+        // Never encoded: who routes by it reads it as it is.
+        let said = match Single::of(headers, &METHOD) {
+            Single::Absent => "missing".to_owned(),
+            Single::Text(text) => format!("is {}", headers::quoted(text)),
+            Single::Unreadable => "expected one value of visible ASCII".to_owned(),
+        };
+        return Err(mismatch(format!("header Mcp-Method: {said}, the body says {}", headers::quoted(method))));
     }
     let Some(row) = row_of(method, head).filter(|row| row.header_member().is_some()) else { return Ok(()) };
     let named = row.name_of(head.name.clone(), head.uri.clone(), request.params.as_ref());

@@ -127,3 +127,26 @@ fn an_answer_in_a_batch_that_is_too_long_fails_its_request() {
     assert_eq!(one(&actions)["error"]["code"], code::INVALID_REQUEST);
     assert_eq!(c.awaited(), 0);
 }
+
+#[test]
+fn a_request_with_an_envelope_is_not_part_of_a_batch() {
+    let mut c = connection(Role::Server);
+    feed(&mut c, initialize("2025-03-26"));
+    feed(&mut c, json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    for method in ["tools/list", "subscriptions/listen"] {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let text = json!([
+            {"jsonrpc": "2.0", "id": 7, "method": method, "params": {"_meta": meta}},
+            {"jsonrpc": "2.0", "id": 8, "method": "ping"},
+        ]);
+        let decoded = jsonrpc::decode(&Bytes::from(text.to_string()), &jsonrpc::Limits::default());
+        let Ok(jsonrpc::Decoded::Batch(parts)) = decoded else { panic!("{decoded:?}") };
+        let answers = one(&c.handle(START, Input::Batch(parts)));
+        assert_eq!(answers[0]["error"]["code"], code::INVALID_REQUEST, "{method}");
+        assert_eq!((&answers[0]["id"], &answers[1]["id"]), (&json!(7), &json!(8)), "{method}");
+        assert_eq!(answers[1]["result"], json!({}), "{method}");
+    }
+}

@@ -1,0 +1,37 @@
+//! Pages that have to be visited first, where there is no error that says so.
+
+use serde::Deserialize;
+
+use super::{Input, may_ask};
+use crate::call::Context;
+use crate::error::{Error, URL_ELICITATION_REQUIRED};
+use crate::jsonrpc::RawJson;
+use crate::protocol::revision::Era;
+
+/// What an error that names pages asks in a revision that has no such error: a question for each page. The handler runs
+/// again when the user has agreed to them all.
+pub(crate) fn pages(context: &Context, error: &Error) -> Option<Input> {
+    #[derive(Deserialize)]
+    struct Data {
+        elicitations: Vec<RawJson>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Page {
+        elicitation_id: String,
+    }
+    let request = context.request();
+    if error.code() != Some(URL_ELICITATION_REQUIRED) || request.revision.era() == Era::Legacy || !may_ask(request) {
+        return None;
+    }
+    let Data { elicitations } = error.data()?.to().ok()?;
+    let mut questions: Vec<(String, &str, RawJson)> = Vec::with_capacity(elicitations.len());
+    for page in elicitations {
+        let key = page.to::<Page>().ok()?.elicitation_id;
+        // Two pages of one visit are two questions.
+        let place = questions.len();
+        let taken = questions.iter().any(|(other, ..)| *other == key);
+        questions.push((if taken { format!("{key} {place}") } else { key }, "elicitation/create", page));
+    }
+    Some(Input { questions, state: context.own_state().ok().flatten() })
+}
