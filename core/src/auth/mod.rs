@@ -5,3 +5,7 @@
 //! that the HTTP transport carries out; what depends on the time is given it.
 
 pub(crate) mod fetch;
+pub(crate) mod resource_metadata;
+pub(crate) mod url;
+
+pub use resource_metadata::ResourceMetadata;
