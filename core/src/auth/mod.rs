@@ -4,6 +4,7 @@
 //! **Invariant**: nothing here reads a socket, a file or a clock. What has to be fetched is a [`Fetch`](fetch::Fetch)
 //! that the HTTP transport carries out; what depends on the time is given it.
 
+pub(crate) mod challenge;
 pub(crate) mod fetch;
 pub(crate) mod resource_metadata;
 pub(crate) mod url;
