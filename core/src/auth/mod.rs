@@ -6,3 +6,7 @@
 
 pub(crate) mod challenge;
 pub(crate) mod fetch;
+pub(crate) mod resource_metadata;
+pub(crate) mod url;
+
+pub use resource_metadata::ResourceMetadata;

@@ -6,6 +6,8 @@ mod body;
 mod cors;
 mod endpoint;
 mod exchange;
+#[cfg(feature = "auth")]
+pub(crate) mod fetch;
 mod headers;
 mod incoming;
 mod lanes;

@@ -31,6 +31,8 @@ use tokio::task::{AbortHandle, JoinHandle};
 
 use self::exchange::Post;
 use self::mirror::Tools;
+#[cfg(feature = "auth")]
+pub(super) use self::pool::causes;
 use self::pool::{Answer, Pool};
 use self::target::Target;
 use crate::client::{ClientOptions, Closer};
