@@ -6,7 +6,11 @@
 
 pub(crate) mod challenge;
 pub(crate) mod fetch;
+pub(crate) mod resource;
 pub(crate) mod resource_metadata;
 pub(crate) mod url;
 
+pub use resource::Auth;
 pub use resource_metadata::ResourceMetadata;
+
+pub use crate::model::Principal;

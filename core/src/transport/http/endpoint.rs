@@ -12,6 +12,8 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Versio
 use http_body::Body as HttpBody;
 
 use super::body::Body;
+#[cfg(feature = "auth")]
+use super::guard::Guard;
 use super::headers::{self, Accepts, PROTOCOL_VERSION, SESSION_ID, Single};
 use super::incoming::collect;
 use super::lanes::Resumption;
@@ -20,8 +22,10 @@ use super::origin::Allowed;
 use super::outlet::{End, Outlet};
 use super::pair::Pairs;
 use super::reply::{self, Refusal};
+use super::sender::Sender;
 use super::sessions::Sessions;
 use super::{cors, legacy, modern, pair};
+use crate::call::Link;
 use crate::driver::{Peer, now, runtime};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{self, Decoded, Limits, Message, code};
@@ -52,6 +56,8 @@ pub(super) struct Inner {
     pub(super) sessions: Sessions,
     pub(super) pairs: Pairs,
     allowed: Allowed,
+    #[cfg(feature = "auth")]
+    pub(super) guard: Option<Arc<Guard>>,
     /// What is listened on has a path; what is mounted is reached wherever its host has put it.
     pub(super) mounted: bool,
     /// The stateless requests that wait for their handlers.
@@ -96,6 +102,8 @@ impl Endpoint {
             sessions: Sessions::new(options.max_sessions, options.idle_timeout()?),
             pairs: Pairs::default(),
             allowed: Allowed::new(&options, port),
+            #[cfg(feature = "auth")]
+            guard: Guard::of(server, &options, port)?,
             mounted: port.is_none(),
             options,
             open: Mutex::default(),
@@ -119,22 +127,24 @@ impl Endpoint {
         B: HttpBody<Data = Bytes>,
     {
         let (head, body) = request.into_parts();
+        #[cfg(feature = "auth")]
+        if let Some(response) = self.inner.metadata(&head) {
+            return response;
+        }
         let page = self.inner.page(&head.headers).cloned();
-        let admitted = match self.inner.admit(&head) {
-            Ok(verb) => self.inner.begin().await.map(|()| verb),
-            refused => refused,
-        };
-        let mut response = match admitted {
-            Ok(Verb::Post(accepts)) => self.inner.post(head.headers, body, accepts).await,
-            Ok(Verb::Get) => legacy::get(&self.inner, &head.headers),
-            Ok(Verb::Delete) => legacy::delete(&self.inner, &head.headers),
-            Ok(Verb::OpenPair) => pair::get(&self.inner, head.headers),
-            Ok(Verb::PostToPair(session)) => self.inner.post_to_pair(&session, head.headers, body).await,
-            Ok(Verb::Preflight) => cors::preflight(&head.headers),
+        let mut response = match self.inner.admit(head).await {
+            Ok((Verb::Post(accepts), sender)) => self.inner.post(sender, body, accepts).await,
+            Ok((Verb::Get, sender)) => legacy::get(&self.inner, &sender),
+            Ok((Verb::Delete, sender)) => legacy::delete(&self.inner, &sender),
+            Ok((Verb::OpenPair, sender)) => pair::get(&self.inner, sender),
+            Ok((Verb::PostToPair(session), sender)) => self.inner.post_to_pair(&session, sender, body).await,
+            Ok((Verb::Preflight, sender)) => cors::preflight(&sender.headers),
             Err(refusal) => refusal.into(),
         };
         if let Some(page) = page {
             cors::allow(&mut response, page);
+            #[cfg(feature = "auth")]
+            self.inner.expose_challenge(&mut response);
         }
         response
     }
@@ -187,11 +197,30 @@ impl Inner {
         headers.get(http::header::ORIGIN).filter(|origin| origin.to_str().is_ok_and(|o| self.allowed.names(o)))
     }
 
-    /// Checks all that stands before the body.
-    fn admit(&self, head: &Parts) -> Result<Verb, Refusal> {
-        let headers = &head.headers;
+    /// Checks all that stands before the body: whom the request is for, whose it is, and what it asks.
+    async fn admit(self: &Arc<Self>, #[cfg_attr(not(feature = "auth"), expect(unused_mut))] mut head: Parts) -> Result<(Verb, Sender), Refusal> {
+        let pair = self.addressed(&head)?;
+        let is_preflight = self.is_preflight(&head);
+        #[cfg(feature = "auth")]
+        let principal = if is_preflight { None } else { self.guarded(&mut head).await? };
+        #[cfg(not(feature = "auth"))]
+        let principal = None;
+        let verb = match pair {
+            Some(verb) => verb,
+            None => self.verb(&head),
+        }?;
+        let sender = Sender { headers: head.headers, principal };
+        if !matches!(verb, Verb::Post(_) | Verb::PostToPair(_) | Verb::Preflight) {
+            self.permit(&sender, Vec::new)?;
+        }
+        self.begin().await?;
+        Ok((verb, sender))
+    }
+
+    /// The host that a request is sent to.
+    pub(super) fn host<'a>(&self, head: &'a Parts) -> Result<Option<&'a str>, Refusal> {
         let refuse = |status: StatusCode, why: &str| Err(Refusal::new(status, why));
-        let host = match Single::of(headers, &http::header::HOST) {
+        let host = match Single::of(&head.headers, &http::header::HOST) {
             // HTTP/2 and absolute targets say it in the target.
             Single::Absent => head.uri.authority().map(http::uri::Authority::as_str),
             Single::Text(host) => Some(host),
@@ -202,6 +231,19 @@ impl Inner {
             return refuse(StatusCode::BAD_REQUEST, "header Host: missing");
         }
         self.allowed.host(host).map_err(|why| Refusal::new(StatusCode::FORBIDDEN, why))?;
+        Ok(host)
+    }
+
+    /// Whether a browser asks what a page that the options name may send.
+    fn is_preflight(&self, head: &Parts) -> bool {
+        head.method == Method::OPTIONS && cors::is_preflight(&head.headers) && self.page(&head.headers).is_some()
+    }
+
+    /// Checks that a request is for this endpoint. Gives what is asked of the oldest transport, if it is that.
+    fn addressed(&self, head: &Parts) -> Result<Option<Result<Verb, Refusal>>, Refusal> {
+        let headers = &head.headers;
+        let refuse = |status: StatusCode, why: &str| Err(Refusal::new(status, why));
+        self.host(head)?;
         let origin = match Single::of(headers, &http::header::ORIGIN) {
             Single::Unreadable => {
                 return refuse(StatusCode::FORBIDDEN, "header Origin: expected one value (allowed_origins)");
@@ -218,18 +260,20 @@ impl Inner {
         if self.is_closed() || self.server.shared.stop.is_set() {
             return refuse(StatusCode::SERVICE_UNAVAILABLE, "the server was closed");
         }
-        if let Some(verb) = pair {
-            return verb;
-        }
+        Ok(pair)
+    }
+
+    /// What is asked.
+    fn verb(&self, head: &Parts) -> Result<Verb, Refusal> {
+        let headers = &head.headers;
+        let refuse = |status: StatusCode, why: &str| Err(Refusal::new(status, why));
         match head.method {
             Method::POST => {}
             Method::GET | Method::DELETE if !names_modern(headers) && self.has_sessions() => {
                 return Ok(if head.method == Method::GET { Verb::Get } else { Verb::Delete });
             }
             // Only a browser asks, and only for pages that the options name.
-            Method::OPTIONS if cors::is_preflight(headers) && self.page(headers).is_some() => {
-                return Ok(Verb::Preflight);
-            }
+            Method::OPTIONS if self.is_preflight(head) => return Ok(Verb::Preflight),
             _ => {
                 let (era, allow) = if names_modern(headers) || !self.has_sessions() {
                     ("this revision has POST only", "POST")
@@ -305,35 +349,53 @@ impl Inner {
         }
     }
 
-    async fn post_to_pair<B>(&self, session: &str, headers: HeaderMap, body: B) -> Response<Body>
+    async fn post_to_pair<B>(&self, session: &str, sender: Sender, body: B) -> Response<Body>
     where
         B: HttpBody<Data = Bytes>,
     {
-        match collect(&headers, body, self.limits.max_message_bytes).await {
-            Ok(body) => match jsonrpc::decode(&body, &self.limits) {
-                Ok(decoded) => pair::post(self, session, headers, decoded),
-                Err(error) => pair::garbled(self, session, &error).into(),
-            },
-            Err(refusal) => refusal.into(),
-        }
-    }
-
-    async fn post<B>(self: &Arc<Self>, headers: HeaderMap, body: B, accepts: Accepts) -> Response<Body>
-    where
-        B: HttpBody<Data = Bytes>,
-    {
-        let body = match collect(&headers, body, self.limits.max_message_bytes).await {
+        let body = match collect(&sender.headers, body, self.limits.max_message_bytes).await {
             Ok(body) => body,
             Err(refusal) => return refusal.into(),
         };
-        let modern = names_modern(&headers);
-        let decoded = match jsonrpc::decode(&body, &self.limits) {
+        let decoded = jsonrpc::decode(&body, &self.limits);
+        let needed = || {
+            let pair = self.pairs.find(session, sender.principal.as_ref());
+            self.scopes_needed(pair.as_ref().map(|pair| &*pair.peer), decoded.as_ref().ok())
+        };
+        if let Err(refusal) = self.permit(&sender, needed) {
+            return refusal.into();
+        }
+        match decoded {
+            Ok(decoded) => pair::post(self, session, sender, decoded),
+            Err(error) => pair::garbled(self, session, &sender, &error).into(),
+        }
+    }
+
+    async fn post<B>(self: &Arc<Self>, sender: Sender, body: B, accepts: Accepts) -> Response<Body>
+    where
+        B: HttpBody<Data = Bytes>,
+    {
+        let body = match collect(&sender.headers, body, self.limits.max_message_bytes).await {
+            Ok(body) => body,
+            Err(refusal) => return refusal.into(),
+        };
+        let modern = names_modern(&sender.headers);
+        let decoded = jsonrpc::decode(&body, &self.limits);
+        let needed = || {
+            let id = Single::of(&sender.headers, &SESSION_ID).text().filter(|_| !modern);
+            let session = id.and_then(|id| self.sessions.find(id, sender.principal.as_ref(), now()));
+            self.scopes_needed(session.as_ref().map(|session| &*session.peer), decoded.as_ref().ok())
+        };
+        if let Err(refusal) = self.permit(&sender, needed) {
+            return refusal.with_id(decoded.as_ref().ok().and_then(id_of)).into();
+        }
+        let decoded = match decoded {
             Ok(decoded) => decoded,
             Err(error) if !modern && error.answers.is_some() => {
-                return legacy::garbled(self, headers, error, accepts).await;
+                return legacy::garbled(self, sender, error, accepts).await;
             }
             Err(error) => {
-                let revision = Single::of(&headers, &PROTOCOL_VERSION).text().and_then(Revision::parse);
+                let revision = Single::of(&sender.headers, &PROTOCOL_VERSION).text().and_then(Revision::parse);
                 return Refusal::undecodable(&error, revision.map(Revision::rules)).into();
             }
         };
@@ -343,12 +405,12 @@ impl Inner {
             Decoded::One(Message::Request { id, method, params }) => match Head::read(params.as_ref()) {
                 Ok(head) if modern || head.version.is_some() => {
                     let request = modern::Request { id, method, params, head };
-                    modern::post(self, headers, request, accepts).await
+                    modern::post(self, sender, request, accepts).await
                 }
                 Err(error) if modern => Refusal::bad(Some(&id), &error).into(),
                 head => {
                     let decoded = Decoded::One(Message::Request { id, method, params });
-                    legacy::post(self, headers, decoded, head.ok(), accepts).await
+                    legacy::post(self, sender, decoded, head.ok(), accepts).await
                 }
             },
             Decoded::One(Message::Notification { params, .. }) if modern || has_envelope(params.as_ref()) => {
@@ -359,7 +421,29 @@ impl Inner {
             Decoded::One(Message::Response { .. } | Message::Error { .. }) if modern => {
                 refuse("responses are not part of this revision: the server sends no requests")
             }
-            decoded => legacy::post(self, headers, decoded, None, accepts).await,
+            decoded => legacy::post(self, sender, decoded, None, accepts).await,
+        }
+    }
+
+    /// Checks that a request's access token has the scopes that it needs.
+    #[cfg(not(feature = "auth"))]
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with access tokens")]
+    fn permit(&self, _: &Sender, _: impl FnOnce() -> Vec<String>) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// The scopes that the requests in a body need, as the session sees what there is.
+    fn scopes_needed(&self, session: Option<&Peer>, decoded: Option<&Decoded>) -> Vec<String> {
+        let one = |message: &Message| match message {
+            Message::Request { method, params, .. } => {
+                self.server.shared.router.scopes_needed(session.map(Link::session), method, params.as_ref())
+            }
+            _ => Vec::new(),
+        };
+        match decoded {
+            Some(Decoded::One(message)) => one(message),
+            Some(Decoded::Batch(parts)) => parts.iter().flatten().flat_map(one).collect(),
+            None => Vec::new(),
         }
     }
 
@@ -432,6 +516,13 @@ impl Meter for Inner {
 fn names_modern(headers: &HeaderMap) -> bool {
     let version = Single::of(headers, &PROTOCOL_VERSION).text().and_then(Revision::parse);
     version.is_some_and(|r| r.era() == Era::Modern)
+}
+
+fn id_of(decoded: &Decoded) -> Option<&jsonrpc::Id> {
+    match decoded {
+        Decoded::One(Message::Request { id, .. }) => Some(id),
+        _ => None,
+    }
 }
 
 fn has_envelope(params: Option<&jsonrpc::RawJson>) -> bool {

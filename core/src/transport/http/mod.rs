@@ -8,6 +8,10 @@ mod endpoint;
 mod exchange;
 #[cfg(feature = "auth")]
 pub(crate) mod fetch;
+#[cfg(feature = "auth")]
+mod guard;
+#[cfg(feature = "auth")]
+mod guard_fetch;
 mod headers;
 mod incoming;
 mod lanes;
@@ -18,6 +22,9 @@ mod origin;
 mod outlet;
 mod pair;
 mod reply;
+#[cfg(feature = "auth")]
+mod resource;
+mod sender;
 mod serve;
 mod sessions;
 mod sse;
@@ -27,4 +34,6 @@ mod uses;
 pub use body::Body;
 pub use endpoint::Endpoint;
 pub use options::HttpOptions;
+#[cfg(feature = "auth")]
+pub use resource::MetadataDocument;
 pub use serve::HttpServer;
