@@ -5,3 +5,6 @@
 //! that the HTTP transport carries out; what depends on the time is given it.
 
 pub(crate) mod fetch;
+pub(crate) mod jose;
+
+pub use jose::Algorithm;
