@@ -23,4 +23,5 @@ pub(crate) mod token;
 pub(crate) mod url;
 
 pub use flow::Traced;
+pub use jose::Algorithm;
 pub use resource_metadata::ResourceMetadata;
