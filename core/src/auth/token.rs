@@ -82,12 +82,12 @@ impl Method {
 }
 
 /// A request for a token. `assertion`: what `private_key_jwt` signs; `proof`: DPoP's.
-pub(crate) fn request(
+pub(crate) fn request<'a>(
     endpoint: &str,
-    mut pairs: Vec<(&str, &str)>,
-    client: &Client,
+    mut pairs: Vec<(&'a str, &'a str)>,
+    client: &'a Client,
     method: Method,
-    assertion: Option<&str>,
+    assertion: Option<&'a str>,
     proof: Option<String>,
 ) -> Fetch {
     let mut basic = None;

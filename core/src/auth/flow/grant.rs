@@ -154,7 +154,7 @@ impl Flow {
     }
 
     /// The issuer as the authorization server writes it.
-    fn recorded_issuer(&self) -> String {
+    pub(super) fn recorded_issuer(&self) -> String {
         let own = self.metadata.as_ref().map(|metadata| &metadata.issuer).filter(|issuer| !issuer.is_empty());
         own.unwrap_or(&self.issuer).clone()
     }
