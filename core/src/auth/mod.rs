@@ -4,7 +4,11 @@
 //! **Invariant**: nothing here reads a socket, a file or a clock. What has to be fetched is a [`Fetch`](fetch::Fetch)
 //! that the HTTP transport carries out; what depends on the time is given it.
 
+pub(crate) mod assertion;
+pub(crate) mod dpop;
 pub(crate) mod fetch;
 pub(crate) mod jose;
+mod secret;
 
 pub use jose::Algorithm;
+pub use secret::Secret;
