@@ -25,3 +25,4 @@ pub(crate) mod url;
 pub use flow::Traced;
 pub use jose::Algorithm;
 pub use resource_metadata::ResourceMetadata;
+pub use secret::Secret;
