@@ -1,8 +1,9 @@
 //! What authorization has to know of a URL. A URL is only ever looked at: what is sent or compared is the text as it
 //! came.
 
+use std::net::IpAddr;
+
 use fluent_uri::Uri;
-use fluent_uri::component::Host;
 
 /// The parts of an absolute URL with a host, as they are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,14 +30,13 @@ impl<'a> Parts<'a> {
             _ => return None,
         };
         let host = authority.host();
-        let loopback = match authority.host_parsed() {
-            Host::Ipv4(address) => address.is_loopback(),
-            Host::Ipv6(address) => address.is_loopback(),
-            Host::RegName(name) => {
-                let name = name.as_str().trim_end_matches('.').to_ascii_lowercase();
+        let name = host.trim_start_matches('[').trim_end_matches(']');
+        let loopback = match name.parse::<IpAddr>() {
+            Ok(address) => address.is_loopback(),
+            Err(_) => {
+                let name = name.trim_end_matches('.').to_ascii_lowercase();
                 name == "localhost" || name.ends_with(".localhost")
             }
-            _ => false,
         };
         let written = authority.as_str();
         let place = written.rsplit_once('@').map_or(written, |(_, place)| place);

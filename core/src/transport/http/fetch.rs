@@ -111,7 +111,7 @@ impl Reach {
             [100, second, ..] if second & 0xc0 == 64 => Self::Private,
             _ if address.is_private() => Self::Private,
             [0, ..] | [192, 0, 0 | 2, _] | [198, 18 | 19, ..] | [198, 51, 100, _] | [203, 0, 113, _] => Self::Nowhere,
-            [224.., ..] => Self::Nowhere,
+            [224..=255, ..] => Self::Nowhere,
             _ => Self::Public,
         }
     }
