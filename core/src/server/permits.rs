@@ -43,11 +43,13 @@ fn entry_of(registry: &Registry, changes: Option<&Changes>, kind: Kind, name: &s
     let found = match kind {
         Kind::Tool => registry.find(|r| &r.tools, name, changes).map(|entry| scopes(entry.listed())),
         Kind::Prompt => registry.find(|r| &r.prompts, name, changes).map(|entry| scopes(entry.listed())),
-        Kind::Resource => registry.find(|r| &r.resources, name, changes).map(|entry| scopes(entry.listed())).or_else(|| {
-            let mut templates = registry.visible(|r| &r.templates, changes);
-            let entry = templates.find(|entry| entry.template.matches(name).is_some());
-            entry.map(|entry| scopes(entry.listed()))
-        }),
+        Kind::Resource => {
+            registry.find(|r| &r.resources, name, changes).map(|entry| scopes(entry.listed())).or_else(|| {
+                let mut templates = registry.visible(|r| &r.templates, changes);
+                let entry = templates.find(|entry| entry.template.matches(name).is_some());
+                entry.map(|entry| scopes(entry.listed()))
+            })
+        }
         Kind::ResourceTemplate => {
             let entry = registry.find(|r| &r.templates, name, changes).map(|entry| scopes(entry.listed()));
             entry.or_else(|| registry.find(|r| &r.resources, name, changes).map(|entry| scopes(entry.listed())))

@@ -54,7 +54,9 @@ mod tests {
         ] {
             assert_eq!(read(&[Some(header)], None), expected, "{header}");
         }
-        for header in ["Bearer", "Bearer ", "Bearer =", "Bearer a b", "Bearer a, Bearer b", "Bearer a=b", "Bearer \"a\""] {
+        for header in
+            ["Bearer", "Bearer ", "Bearer =", "Bearer a b", "Bearer a, Bearer b", "Bearer a=b", "Bearer \"a\""]
+        {
             malformed(&[Some(header)], None);
         }
         assert_eq!(read(&[], None), Brought::Nothing);

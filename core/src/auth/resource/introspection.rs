@@ -38,8 +38,8 @@ pub(crate) fn read(answer: &Fetched) -> Result<Option<Map<String, Value>>, Strin
         401 | 403 => return Err(format!("answered {}: it does not take the client's credentials", answer.status)),
         status => return Err(format!("answered {status}, expected 200")),
     }
-    let claims: Map<String, Value> =
-        serde_json::from_slice(&answer.body).map_err(|_| "answered with something that is no JSON object".to_owned())?;
+    let claims: Map<String, Value> = serde_json::from_slice(&answer.body)
+        .map_err(|_| "answered with something that is no JSON object".to_owned())?;
     match claims.get("active") {
         Some(Value::Bool(true)) => Ok(Some(claims)),
         Some(Value::Bool(false)) => Ok(None),
@@ -92,8 +92,7 @@ mod tests {
 
     #[test]
     fn only_what_is_active_counts() {
-        let answer =
-            |status, body: &str| read(&Fetched { status, headers: Vec::new(), body: body.to_owned().into() });
+        let answer = |status, body: &str| read(&Fetched { status, headers: Vec::new(), body: body.to_owned().into() });
         assert!(answer(200, r#"{"active":true,"sub":"ada"}"#).expect("an answer").is_some());
         assert!(answer(200, r#"{"active":false,"sub":"ada"}"#).expect("an answer").is_none());
         for (status, body, why) in [

@@ -8,7 +8,8 @@ use std::time::Duration;
 const OLD: Duration = Duration::from_secs(60 * 60);
 /// Keys that are older are not used: the issuer may have taken one back long ago.
 const TOO_OLD: Duration = Duration::from_secs(24 * 60 * 60);
-/// The least time between two fetches while there are keys, so that tokens with made-up names of keys cost nothing.
+/// The least time between two fetches of others while there are keys, and between two for keys that are not there, so
+/// that tokens with made-up names of keys cost nothing.
 const PAUSE: Duration = Duration::from_secs(30);
 /// The least time between two fetches while there are none.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
@@ -19,6 +20,8 @@ pub(crate) struct Keys<K> {
     known: Option<(Arc<K>, Duration)>,
     /// When the last fetch ended, whatever became of it.
     tried: Option<Duration>,
+    /// When the last one ended that was for a key that was not there.
+    missed: Option<Duration>,
     failed: bool,
     /// Where they are, once that is known.
     pub(crate) uri: Option<String>,
@@ -39,7 +42,7 @@ pub(crate) enum Look<K> {
 
 impl<K> Default for Keys<K> {
     fn default() -> Self {
-        Self { known: None, tried: None, failed: false, uri: None }
+        Self { known: None, tried: None, missed: None, failed: false, uri: None }
     }
 }
 
@@ -47,17 +50,19 @@ impl<K> Keys<K> {
     /// Which keys to use. `lacking` are those that do not have what a token needs.
     pub(crate) fn look(&self, now: Duration, lacking: Option<&Arc<K>>) -> Look<K> {
         let since = |time: Duration| now.saturating_sub(time);
-        let may = |pause: Duration| self.tried.is_none_or(|tried| since(tried) >= pause);
+        let may = |last: Option<Duration>, pause: Duration| last.is_none_or(|last| since(last) >= pause);
         match &self.known {
             Some((keys, fetched)) if since(*fetched) < TOO_OLD => {
                 let lacks = lacking.is_some_and(|lacking| Arc::ptr_eq(lacking, keys));
-                match may(PAUSE) {
-                    true if lacks => Look::Fetch,
-                    true if since(*fetched) >= OLD => Look::Renew(keys.clone()),
-                    _ => Look::Use(keys.clone()),
+                if lacks && may(self.missed, PAUSE) {
+                    Look::Fetch
+                } else if since(*fetched) >= OLD && may(self.tried, PAUSE) {
+                    Look::Renew(keys.clone())
+                } else {
+                    Look::Use(keys.clone())
                 }
             }
-            _ if may(FIRST_PAUSE) => Look::Fetch,
+            _ if may(self.tried, FIRST_PAUSE) => Look::Fetch,
             _ => Look::Down,
         }
     }
@@ -67,8 +72,11 @@ impl<K> Keys<K> {
         self.failed
     }
 
-    /// A fetch has ended.
-    pub(crate) fn fetched(&mut self, now: Duration, keys: Option<K>) {
+    /// A fetch has ended; `missed`: it was for a key that was not there.
+    pub(crate) fn fetched(&mut self, now: Duration, keys: Option<K>, missed: bool) {
+        if missed {
+            self.missed = Some(now);
+        }
         (self.tried, self.failed) = (Some(now), keys.is_none());
         match keys {
             Some(keys) => self.known = Some((Arc::new(keys), now)),
@@ -97,36 +105,37 @@ mod tests {
     fn keys_are_fetched_when_there_are_none() {
         let mut keys = Keys::default();
         assert!(matches!(keys.look(at(0), None), Look::Fetch));
-        keys.fetched(at(1), None);
-        assert!(matches!(keys.look(at(5), None), Look::Down));
+        keys.fetched(at(1), None, false);
+        assert!(matches!(keys.look(at(5), None), Look::Down) && keys.has_failed());
         assert!(matches!(keys.look(at(6), None), Look::Fetch));
-        keys.fetched(at(7), Some(1));
+        keys.fetched(at(7), Some(1), false);
         assert_eq!(used(&keys.look(at(7), None)), Some(1));
     }
 
     #[test]
     fn an_unknown_key_is_looked_for_now_and_then() {
         let mut keys = Keys::default();
-        keys.fetched(at(0), Some(1));
+        keys.fetched(at(0), Some(1), false);
         let Look::Use(first) = keys.look(at(1), None) else { panic!("there are keys") };
-        assert_eq!(used(&keys.look(at(29), Some(&first))), Some(1));
-        assert!(matches!(keys.look(at(30), Some(&first)), Look::Fetch));
-        keys.fetched(at(31), Some(2));
+        assert!(matches!(keys.look(at(1), Some(&first)), Look::Fetch));
+        keys.fetched(at(1), Some(2), true);
         // Those who waited for the same fetch see other keys than those that lack theirs.
-        assert_eq!(used(&keys.look(at(31), Some(&first))), Some(2));
-        let Look::Use(second) = keys.look(at(31), None) else { panic!("there are keys") };
-        assert_eq!(used(&keys.look(at(60), Some(&second))), Some(2));
-        assert!(matches!(keys.look(at(61), Some(&second)), Look::Fetch));
+        assert_eq!(used(&keys.look(at(1), Some(&first))), Some(2));
+        let Look::Use(second) = keys.look(at(1), None) else { panic!("there are keys") };
+        assert_eq!(used(&keys.look(at(30), Some(&second))), Some(2));
+        assert!(matches!(keys.look(at(31), Some(&second)), Look::Fetch));
+        keys.fetched(at(32), None, true);
+        assert_eq!(used(&keys.look(at(61), Some(&second))), Some(2));
     }
 
     #[test]
     fn old_keys_are_used_while_there_are_no_others() {
         let mut keys = Keys { uri: Some("https://as/jwks".into()), ..Keys::default() };
-        keys.fetched(at(0), Some(1));
+        keys.fetched(at(0), Some(1), false);
         assert!(keys.uri.is_some());
         assert_eq!(used(&keys.look(at(3599), None)), Some(1));
         assert!(matches!(keys.look(at(3600), None), Look::Renew(_)));
-        keys.fetched(at(3600), None);
+        keys.fetched(at(3600), None, false);
         assert!(keys.uri.is_none());
         assert_eq!(used(&keys.look(at(3629), None)), Some(1));
         assert!(matches!(keys.look(at(3630), None), Look::Renew(_)));

@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::scopes::is_scope;
 use crate::auth::resource_metadata::ResourceMetadata;
+use crate::auth::secret::Secret;
 use crate::auth::url::{Parts, is_safe};
 use crate::call::BoxFuture;
 use crate::error::{Error, Result, shown_url};
@@ -48,9 +49,16 @@ pub struct Auth {
 #[derive(Clone)]
 pub(crate) enum Source {
     /// Its signature, by the keys that its issuer publishes.
-    Issuer { issuer: String, jwks_uri: Option<String> },
+    Issuer {
+        issuer: String,
+        jwks_uri: Option<String>,
+    },
     /// RFC 7662.
-    Introspection { url: String, client_id: String, client_secret: String },
+    Introspection {
+        url: String,
+        client_id: String,
+        client_secret: Secret,
+    },
     Verifier(Arc<Verifier>),
 }
 
@@ -94,7 +102,7 @@ impl Auth {
     pub fn introspection(
         url: impl Into<String>,
         client_id: impl Into<String>,
-        client_secret: impl Into<String>,
+        client_secret: impl Into<Secret>,
     ) -> Self {
         let (url, client_id, client_secret) = (url.into(), client_id.into(), client_secret.into());
         Self::of(Source::Introspection { url, client_id, client_secret }, Vec::new())
@@ -231,9 +239,10 @@ impl Auth {
         let wrong = |name: &str, why: String| Err(Error::misuse(format!("Auth option {name:?}: {why}")));
         let url = |name: &str, url: &str| match is_safe(url) && !url.contains('#') {
             true => Ok(()),
-            false => {
-                wrong(name, format!("expected an https URL (http on this machine) without a fragment, got {}", shown_url(url)))
-            }
+            false => wrong(
+                name,
+                format!("expected an https URL (http on this machine) without a fragment, got {}", shown_url(url)),
+            ),
         };
         match &self.source {
             Source::Issuer { issuer, jwks_uri } => {
@@ -265,8 +274,7 @@ impl Auth {
             return wrong("authorization_servers", "missing; say the issuers that clients may get tokens from".into());
         }
         self.authorization_servers.iter().try_for_each(|issuer| url("authorization_servers", issuer))?;
-        for (name, scopes) in
-            [("required_scopes", &self.required_scopes), ("scopes_supported", &self.scopes_supported)]
+        for (name, scopes) in [("required_scopes", &self.required_scopes), ("scopes_supported", &self.scopes_supported)]
         {
             if let Some(scope) = scopes.iter().find(|scope| !is_scope(scope)) {
                 return wrong(name, format!("{scope:?} is no scope: expected visible ASCII without spaces, \" and \\"));

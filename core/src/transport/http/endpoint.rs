@@ -198,7 +198,10 @@ impl Inner {
     }
 
     /// Checks all that stands before the body: whom the request is for, whose it is, and what it asks.
-    async fn admit(self: &Arc<Self>, #[cfg_attr(not(feature = "auth"), expect(unused_mut))] mut head: Parts) -> Result<(Verb, Sender), Refusal> {
+    async fn admit(
+        self: &Arc<Self>,
+        #[cfg_attr(not(feature = "auth"), expect(unused_mut))] mut head: Parts,
+    ) -> Result<(Verb, Sender), Refusal> {
         let pair = self.addressed(&head)?;
         let is_preflight = self.is_preflight(&head);
         #[cfg(feature = "auth")]

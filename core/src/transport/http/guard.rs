@@ -14,8 +14,8 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::fetch::FetchPolicy;
-use super::headers::Single;
 use super::guard_fetch::carried_out;
+use super::headers::Single;
 use super::options::HttpOptions;
 use super::origin::is_local;
 use super::reply::Refusal;
@@ -130,7 +130,11 @@ impl Guard {
     ///
     /// # Errors
     /// 401 or 400 with a challenge, or 503.
-    pub(super) async fn admit(self: &Arc<Self>, head: &mut Parts, host: Option<&str>) -> Result<Arc<Principal>, Refusal> {
+    pub(super) async fn admit(
+        self: &Arc<Self>,
+        head: &mut Parts,
+        host: Option<&str>,
+    ) -> Result<Arc<Principal>, Refusal> {
         let resource = self.resource(host).unwrap_or_default();
         let authorization: Vec<_> = head.headers.get_all(AUTHORIZATION).iter().map(|v| v.to_str().ok()).collect();
         let token = match bearer::read(&authorization, head.uri.query()) {
@@ -187,7 +191,7 @@ impl Guard {
         let mut expected = Expected { issuer: None, audiences: &audiences, skew: self.auth.clock_skew, expires: false };
         match &self.auth.source {
             Source::Issuer { issuer, .. } => {
-                (expected.issuer, expected.expires) = (Some(issuer), true);
+                (expected.issuer, expected.expires) = (Some(issuer.as_str()), true);
                 let claims = self.verified(&token).await?;
                 let principal = claims::check(claims, &expected, seconds()).map_err(invalid)?;
                 Ok(Arc::new(self.completed(principal)))
@@ -195,7 +199,7 @@ impl Guard {
             Source::Introspection { url, client_id, client_secret } => {
                 // An answer is good for the resource that it was checked for.
                 let key = introspection::digest(&format!("{resource}\n{token}"));
-                let fetch = || introspection::request(url, client_id, client_secret, &token);
+                let fetch = || introspection::request(url, client_id, client_secret.expose(), &token);
                 let principal = self.introspected(key, fetch, &expected).await?;
                 self.in_time(&principal)?;
                 Ok(principal)
@@ -288,7 +292,7 @@ impl Guard {
         if !matches!(lock(&self.keys).look(now(), lacking), Look::Fetch | Look::Renew(_)) {
             return None;
         }
-        let guard = self.clone();
+        let (guard, missed) = (self.clone(), lacking.is_some());
         Some(runtime::spawn(async move {
             let looking = AssertUnwindSafe(guard.looked_for()).catch_unwind();
             let found = match timeout(guard.auth.timeout, looking).await {
@@ -299,7 +303,7 @@ impl Guard {
             if let Err(why) = &found {
                 guard.complain(&format!("the issuer's keys cannot be fetched: {why}"));
             }
-            lock(&guard.keys).fetched(now(), found.ok());
+            lock(&guard.keys).fetched(now(), found.ok(), missed);
             drop(turn);
         }))
     }
@@ -386,7 +390,7 @@ impl Guard {
 
     async fn fetched(&self, fetch: &Fetch) -> Result<Fetched, String> {
         match &self.auth.fetcher {
-            Some(fetcher) => carried_out(fetcher, fetch).await,
+            Some(fetcher) => carried_out(&**fetcher, fetch).await,
             None => super::fetch::fetch(fetch, &self.policy).await,
         }
     }

@@ -22,7 +22,7 @@ pub(super) struct Refusal {
     /// The methods that are served, for the answer to one that is not.
     allow: Option<&'static str>,
     /// How to authenticate.
-    challenge: Option<HeaderValue>,
+    challenge: Option<Box<HeaderValue>>,
     /// Seconds after which it may go better.
     retry_after: u32,
 }
@@ -54,7 +54,7 @@ impl Refusal {
     /// Says how to authenticate: the value of `WWW-Authenticate`.
     #[cfg(feature = "auth")]
     pub(super) fn challenge(mut self, challenge: &str) -> Self {
-        self.challenge = HeaderValue::from_str(challenge).ok();
+        self.challenge = HeaderValue::from_str(challenge).ok().map(Box::new);
         self
     }
 
@@ -79,7 +79,7 @@ impl From<Refusal> for Response<Body> {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
         }
         if let Some(challenge) = refusal.challenge {
-            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+            response.headers_mut().insert(WWW_AUTHENTICATE, *challenge);
         }
         if refusal.status == StatusCode::SERVICE_UNAVAILABLE {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(refusal.retry_after));

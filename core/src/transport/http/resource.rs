@@ -7,10 +7,10 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode};
 
 use super::body::Body;
+use super::cors;
 use super::endpoint::{Endpoint, Inner};
 use super::reply::{self, Refusal};
 use super::sender::Sender;
-use super::cors;
 use crate::auth::resource_metadata::well_known;
 use crate::auth::url::Parts as Url;
 use crate::model::Principal;
