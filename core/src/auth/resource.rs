@@ -10,4 +10,4 @@ mod options;
 pub(crate) mod scopes;
 
 pub use options::Auth;
-pub(crate) use options::{Fetcher, Source, Verifier};
+pub(crate) use options::{Fetcher, Source};

@@ -16,8 +16,9 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use serde_json::{Value, json};
 use tricorn::auth::Auth;
 use tricorn::http::{Endpoint, HttpOptions};
-use tricorn::model::TaskSupport;
+use tricorn::model::{CacheHints, CacheScope, TaskSupport};
 use tricorn::prelude::*;
+use tricorn::server::CacheOptions;
 
 pub(crate) const ISSUER: &str = "https://as.example.com/tenant";
 pub(crate) const RESOURCE: &str = "https://mcp.example.com/mcp";
@@ -170,7 +171,7 @@ impl Authority {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Nothing {}
+pub(crate) struct Nothing {}
 
 #[derive(Deserialize, JsonSchema)]
 struct Day {
@@ -187,6 +188,7 @@ fn server(ran: &Arc<AtomicUsize>) -> Server {
     let (one, two, three, four) = (read.clone(), read.clone(), read.clone(), read);
     Server::new("protected")
         .tasks(TaskOptions::default())
+        .cache(CacheOptions::of(CacheHints::new().scope(CacheScope::Public)))
         .tool("whoami", "", |_: Nothing, cx: Context| async move {
             let (json, headers) = (cx.request().to_json(), cx.request().transport.headers());
             let names: Vec<_> = headers.into_iter().map(|(name, _)| name).collect();

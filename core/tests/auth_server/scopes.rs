@@ -158,7 +158,7 @@ async fn a_listener_hears_of_what_it_may_read() {
 #[tokio::test]
 async fn without_tokens_scopes_are_nobodys_over_http() {
     let tool = || Tool::new("write", "").scopes(["files:write"]);
-    let server = Server::new("s").tool_with(tool(), |_: Value| async { Ok("done") });
+    let server = Server::new("s").tool_with(tool(), |_: Nothing| async { Ok("done") });
     let endpoint = server.endpoint(HttpOptions::default()).unwrap();
     let body = modern("tools/call", json!({"name": "write", "arguments": {}}));
     let request = http::Request::post("/mcp").header("host", "localhost").header("content-type", "application/json");
@@ -168,6 +168,6 @@ async fn without_tokens_scopes_are_nobodys_over_http() {
     let answer = Answer::of(endpoint.handle(request.body(body).unwrap()).await).await;
     assert_eq!(answer.json["error"]["code"], -32600, "{answer:?}");
     // In the same process there is nobody to keep out.
-    let client = tricorn::connect(&server).await.unwrap();
+    let client = Client::in_memory(&server, &ClientOptions::default()).await.unwrap();
     assert_eq!(client.call_tool("write", json!({})).await.unwrap().text(), "done");
 }

@@ -114,7 +114,7 @@ mod tests {
 
     const NOW: u64 = 1_000_000;
 
-    fn checked(change: Value) -> Result<Principal, &'static str> {
+    fn checked(change: &Value) -> Result<Principal, &'static str> {
         let mut claims = json!({"iss": "https://as", "aud": "https://h/mcp", "sub": "ada", "exp": NOW + 60});
         let all = claims.as_object_mut().expect("object");
         for (name, value) in change.as_object().expect("object") {
@@ -153,7 +153,7 @@ mod tests {
             (json!({"sub": null}), "neither a subject nor a client"),
             (json!({"sub": ""}), "neither a subject nor a client"),
         ] {
-            let error = checked(change.clone()).err();
+            let error = checked(&change).err();
             assert!(error.is_some_and(|error| error.contains(why)), "{change}: {error:?}");
         }
     }
@@ -169,15 +169,16 @@ mod tests {
             json!({"exp": u64::MAX}),
             json!({"nbf": NOW + 60, "iat": NOW + 60}),
         ] {
-            assert!(checked(change.clone()).is_ok(), "{change}: {:?}", checked(change));
+            let outcome = checked(&change);
+            assert!(outcome.is_ok(), "{change}: {outcome:?}");
         }
-        let principal = checked(json!({"client_id": "c", "scope": "a  b a", "scp": ["b", "c"]})).expect("a principal");
+        let principal = checked(&json!({"client_id": "c", "scope": "a  b a", "scp": ["b", "c"]})).expect("a principal");
         assert_eq!((principal.subject.as_str(), principal.client_id.as_deref()), ("ada", Some("c")));
         assert_eq!(principal.scopes, ["a", "b", "c"]);
         assert_eq!((principal.issuer.as_deref(), principal.expires_at), (Some("https://as"), Some(NOW + 60)));
-        let client = checked(json!({"sub": null, "azp": "c"})).expect("a client");
+        let client = checked(&json!({"sub": null, "azp": "c"})).expect("a client");
         assert_eq!((client.subject.as_str(), client.client_id.as_deref()), ("c", Some("c")));
-        assert!(!client.is(&checked(json!({"sub": "c"})).expect("a user")));
+        assert!(!client.is(&checked(&json!({"sub": "c"})).expect("a user")));
     }
 
     #[test]

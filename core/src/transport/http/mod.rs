@@ -2,6 +2,7 @@
 pub(crate) mod client;
 
 mod activity;
+mod admit;
 mod body;
 mod cors;
 mod endpoint;
@@ -10,8 +11,6 @@ mod exchange;
 pub(crate) mod fetch;
 #[cfg(feature = "auth")]
 mod guard;
-#[cfg(feature = "auth")]
-mod guard_fetch;
 mod headers;
 mod incoming;
 mod lanes;
