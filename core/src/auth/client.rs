@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Deserialize;
 
 use super::flow::Traced;
+use super::store::{MemoryStore, TokenStore};
 use super::registration::{is_document_url, is_redirect_uri};
 use super::url::is_safe;
 use crate::call::BoxFuture;
@@ -98,28 +99,28 @@ pub trait Redirect: Send + Sync + 'static {
     ///
     /// # Errors
     /// Why nothing can be waited for.
-    fn listen(&self) -> BoxFuture<Result<Listening>>;
+    fn listen(&self) -> BoxFuture<Result<Callback>>;
 }
 
 /// Somebody waits for the browser. Dropped, nobody does.
 #[non_exhaustive]
-pub struct Listening {
+pub struct Callback {
     /// The address that the browser is sent back to: https, or http on this machine.
     pub redirect_uri: String,
     /// The query that it comes back with, as it stands in the URL.
-    pub callback: BoxFuture<Result<String>>,
+    pub query: BoxFuture<Result<String>>,
 }
 
-impl Listening {
+impl Callback {
     /// Waits at this address.
-    pub fn new(redirect_uri: impl Into<String>, callback: BoxFuture<Result<String>>) -> Self {
-        Self { redirect_uri: redirect_uri.into(), callback }
+    pub fn new(redirect_uri: impl Into<String>, query: BoxFuture<Result<String>>) -> Self {
+        Self { redirect_uri: redirect_uri.into(), query }
     }
 }
 
-impl fmt::Debug for Listening {
+impl fmt::Debug for Callback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Listening").field("redirect_uri", &self.redirect_uri).finish_non_exhaustive()
+        f.debug_struct("Callback").field("redirect_uri", &self.redirect_uri).finish_non_exhaustive()
     }
 }
 
@@ -176,6 +177,8 @@ pub struct Auth {
     pub(crate) tokens: Option<Source>,
     #[serde(skip)]
     pub(crate) assertions: Option<Source>,
+    #[serde(skip, default = "in_memory")]
+    pub(crate) store: Arc<dyn TokenStore>,
     #[serde(skip)]
     traced: Arc<Mutex<VecDeque<Traced>>>,
 }
@@ -204,6 +207,7 @@ impl Default for Auth {
             redirect: None,
             tokens: None,
             assertions: None,
+            store: in_memory(),
             traced: Arc::default(),
         }
     }
@@ -287,6 +291,8 @@ impl Auth {
         client_uri: some text;
         application_type: some text;
         dpop: some bool;
+        identity: some Identity;
+        assertion: some text;
         token: some text;
         login_timeout: f64;
     }
@@ -319,6 +325,13 @@ impl Auth {
     #[must_use]
     pub fn redirect(mut self, redirect: impl Redirect) -> Self {
         self.redirect = Some(Arc::new(redirect));
+        self
+    }
+
+    /// Where logins are kept. Default: in memory, shared by the clones of these options.
+    #[must_use]
+    pub fn store(mut self, store: impl TokenStore) -> Self {
+        self.store = Arc::new(store);
         self
     }
 
@@ -391,6 +404,10 @@ impl Auth {
             _ => Ok(()),
         }
     }
+}
+
+fn in_memory() -> Arc<dyn TokenStore> {
+    Arc::new(MemoryStore::new())
 }
 
 /// # Errors

@@ -19,6 +19,7 @@ pub(crate) mod resource_metadata;
 pub(crate) mod secret;
 pub(crate) mod server_metadata;
 pub(crate) mod session;
+pub(crate) mod store;
 pub(crate) mod token;
 pub(crate) mod url;
 
