@@ -169,6 +169,11 @@ pub struct Auth {
     pub token: Option<String>,
     /// How long a user may take to log in, in seconds. Default 300.
     pub login_timeout: f64,
+    /// Says the login page's address on standard error instead of opening it, where no other browser is given.
+    pub no_browser: bool,
+    /// The port of this machine that the browser comes back to, at `/callback`, where nothing else is given. Default: one
+    /// that is free; a client that was registered by hand may need its own.
+    pub redirect_port: Option<u16>,
     #[serde(skip)]
     pub(crate) browser: Option<Arc<dyn Browser>>,
     #[serde(skip)]
@@ -203,6 +208,8 @@ impl Default for Auth {
             assertion: None,
             token: None,
             login_timeout: 300.0,
+            no_browser: false,
+            redirect_port: None,
             browser: None,
             redirect: None,
             tokens: None,
@@ -295,6 +302,8 @@ impl Auth {
         assertion: some text;
         token: some text;
         login_timeout: f64;
+        no_browser: bool;
+        redirect_port: some u16;
     }
 
     /// Sets [`scopes`](Self#structfield.scopes).
@@ -314,14 +323,14 @@ impl Auth {
         self
     }
 
-    /// How the user is shown the login.
+    /// How the user is shown the login. Default: the system's browser.
     #[must_use]
     pub fn browser(mut self, browser: impl Browser) -> Self {
         self.browser = Some(Arc::new(browser));
         self
     }
 
-    /// Where the browser comes back to after it.
+    /// Where the browser comes back to after it. Default: a port of this machine.
     #[must_use]
     pub fn redirect(mut self, redirect: impl Redirect) -> Self {
         self.redirect = Some(Arc::new(redirect));

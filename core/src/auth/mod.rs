@@ -2,7 +2,8 @@
 //! register, log in, refresh and step up by themselves. One file for each RFC.
 //!
 //! **Invariant**: nothing here reads a socket, a file or a clock. What has to be fetched is a [`Fetch`](fetch::Fetch)
-//! that the HTTP transport carries out; what depends on the time is given it.
+//! that the HTTP transport carries out; what depends on the time is given it. Only the token store, which is files, has
+//! files, and waits.
 
 pub(crate) mod assertion;
 pub(crate) mod authorization;
@@ -27,3 +28,4 @@ pub use flow::Traced;
 pub use jose::Algorithm;
 pub use resource_metadata::ResourceMetadata;
 pub use secret::Secret;
+pub use store::{FileStore, MemoryStore, Reservation, TokenKey, TokenStore};

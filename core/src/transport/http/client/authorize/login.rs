@@ -8,16 +8,29 @@ use crate::auth::client::{Source, Wanted};
 use crate::auth::flow::{Flow, Given, Step};
 use crate::auth::session::Session;
 use crate::auth::store::{Reservation, TokenKey};
-use crate::auth::url::is_safe;
 use crate::call::BoxFuture;
-use crate::error::{Error, ErrorKind, Result, shown_url};
+use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::revision::Revision;
+use crate::transport::http::browser;
+use crate::transport::http::callback::Callback as Own;
 use crate::transport::http::fetch::fetch;
 
 /// The longest that a login waits for another process that changes what is kept.
 const RESERVE: Duration = Duration::from_secs(60);
 /// So many steps no login has.
 const MAX_STEPS: usize = 64;
+
+/// Who waits for the browser.
+enum Waiting {
+    Own(Own),
+    Given(BoxFuture<Result<String>>),
+}
+
+/// The parameter `state` of a query.
+fn state_of(query: &str) -> Option<String> {
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    pairs.find(|(name, _)| name == "state").map(|(_, state)| state.into_owned())
+}
 
 impl Authorizer {
     /// Gets another token.
@@ -72,7 +85,7 @@ impl Authorizer {
 
     async fn carried_out(&self, flow: &mut Flow, mut step: Step) -> Result<()> {
         let mut reserved: Option<Box<dyn Reservation>> = None;
-        let mut callback: Option<BoxFuture<Result<String>>> = None;
+        let mut callback = None;
         for _ in 0..MAX_STEPS {
             step = match step {
                 Step::Fetch(wanted) => {
@@ -93,16 +106,10 @@ impl Authorizer {
                 Step::Listen => {
                     // People take their time: others may change what is kept meanwhile.
                     reserved = None;
-                    let waiting = match &self.auth.redirect {
-                        Some(redirect) => redirect.listen().await,
-                        None => Err(Error::new(
-                            ErrorKind::Auth,
-                            "the server wants a user to log in, and nobody waits for the browser (option \"redirect\")",
-                        )),
-                    };
-                    let redirect_uri = waiting.map(|waiting| {
-                        callback = Some(waiting.query);
-                        waiting.redirect_uri
+                    let listened = self.listened().await;
+                    let redirect_uri = listened.map(|(redirect_uri, waiting)| {
+                        callback = Some(waiting);
+                        redirect_uri
                     });
                     flow.listening(redirect_uri, now())
                 }
@@ -127,19 +134,37 @@ impl Authorizer {
         Ok(kept.and_then(|kept| Session::from_kept(&kept, issuer)))
     }
 
-    async fn opened(&self, url: &str, callback: Option<BoxFuture<Result<String>>>) -> Result<String> {
-        let auth = |message: String| Error::new(ErrorKind::Auth, message);
-        let (Some(browser), Some(callback)) = (&self.auth.browser, callback) else {
-            return Err(auth("there is no browser to show it (option \"browser\")".into()));
-        };
-        if !is_safe(url) {
-            return Err(auth(format!("{} is not opened", shown_url(url))));
+    async fn listened(&self) -> Result<(String, Waiting)> {
+        match &self.auth.redirect {
+            Some(redirect) => {
+                let callback = redirect.listen().await?;
+                Ok((callback.redirect_uri, Waiting::Given(callback.query)))
+            }
+            None => {
+                let own = Own::bind(self.auth.redirect_port, "/callback").await?;
+                Ok((own.redirect_uri(), Waiting::Own(own)))
+            }
         }
-        browser.open(url).await?;
+    }
+
+    async fn opened(&self, url: &str, waiting: Option<Waiting>) -> Result<String> {
+        let nobody = |why: String| Error::new(ErrorKind::Auth, why);
+        browser::check(url)?;
+        match &self.auth.browser {
+            Some(browser) => browser.open(url).await?,
+            None => browser::open(url, self.auth.no_browser).await?,
+        }
         let patience = crate::options::seconds("login_timeout", self.auth.login_timeout)?;
-        match tokio::time::timeout(patience, callback).await {
-            Ok(query) => query,
-            Err(_) => Err(auth(format!("nobody has logged in within {} s (login_timeout)", self.auth.login_timeout))),
+        match waiting {
+            // Others may knock, too.
+            Some(Waiting::Own(own)) => {
+                let state = url.split_once('?').and_then(|(_, query)| state_of(query));
+                own.query(patience, move |query| state.is_some() && state_of(query) == state).await
+            }
+            Some(Waiting::Given(query)) => tokio::time::timeout(patience, query).await.unwrap_or_else(|_| {
+                Err(nobody(format!("nobody has logged in within {} s (login_timeout)", self.auth.login_timeout)))
+            }),
+            None => Err(nobody("nobody waits for the browser".into())),
         }
     }
 
