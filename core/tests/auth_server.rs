@@ -15,8 +15,9 @@ use std::time::Duration;
 use fixture::*;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tricorn::auth::{Auth, Principal};
 use tricorn::http::HttpOptions;
+use tricorn::model::Principal;
+use tricorn::server::Auth;
 use tricorn::{Error, ErrorKind, Server};
 
 async fn listed(it: &Fixture, token: &str) -> Answer {

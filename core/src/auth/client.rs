@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Deserialize;
 
 use super::flow::Traced;
+use super::store::{MemoryStore, TokenStore};
 use super::registration::{is_document_url, is_redirect_uri};
 use super::url::is_safe;
 use crate::call::BoxFuture;
@@ -98,28 +99,28 @@ pub trait Redirect: Send + Sync + 'static {
     ///
     /// # Errors
     /// Why nothing can be waited for.
-    fn listen(&self) -> BoxFuture<Result<Listening>>;
+    fn listen(&self) -> BoxFuture<Result<Callback>>;
 }
 
 /// Somebody waits for the browser. Dropped, nobody does.
 #[non_exhaustive]
-pub struct Listening {
+pub struct Callback {
     /// The address that the browser is sent back to: https, or http on this machine.
     pub redirect_uri: String,
     /// The query that it comes back with, as it stands in the URL.
-    pub callback: BoxFuture<Result<String>>,
+    pub query: BoxFuture<Result<String>>,
 }
 
-impl Listening {
+impl Callback {
     /// Waits at this address.
-    pub fn new(redirect_uri: impl Into<String>, callback: BoxFuture<Result<String>>) -> Self {
-        Self { redirect_uri: redirect_uri.into(), callback }
+    pub fn new(redirect_uri: impl Into<String>, query: BoxFuture<Result<String>>) -> Self {
+        Self { redirect_uri: redirect_uri.into(), query }
     }
 }
 
-impl fmt::Debug for Listening {
+impl fmt::Debug for Callback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Listening").field("redirect_uri", &self.redirect_uri).finish_non_exhaustive()
+        f.debug_struct("Callback").field("redirect_uri", &self.redirect_uri).finish_non_exhaustive()
     }
 }
 
@@ -168,6 +169,11 @@ pub struct Auth {
     pub token: Option<String>,
     /// How long a user may take to log in, in seconds. Default 300.
     pub login_timeout: f64,
+    /// Says the login page's address on standard error instead of opening it, where no other browser is given.
+    pub no_browser: bool,
+    /// The port of this machine that the browser comes back to, at `/callback`, where nothing else is given. Default: one
+    /// that is free; a client that was registered by hand may need its own.
+    pub redirect_port: Option<u16>,
     #[serde(skip)]
     pub(crate) browser: Option<Arc<dyn Browser>>,
     #[serde(skip)]
@@ -176,6 +182,8 @@ pub struct Auth {
     pub(crate) tokens: Option<Source>,
     #[serde(skip)]
     pub(crate) assertions: Option<Source>,
+    #[serde(skip, default = "in_memory")]
+    pub(crate) store: Arc<dyn TokenStore>,
     #[serde(skip)]
     traced: Arc<Mutex<VecDeque<Traced>>>,
 }
@@ -200,10 +208,13 @@ impl Default for Auth {
             assertion: None,
             token: None,
             login_timeout: 300.0,
+            no_browser: false,
+            redirect_port: None,
             browser: None,
             redirect: None,
             tokens: None,
             assertions: None,
+            store: in_memory(),
             traced: Arc::default(),
         }
     }
@@ -287,8 +298,12 @@ impl Auth {
         client_uri: some text;
         application_type: some text;
         dpop: some bool;
+        identity: some Identity;
+        assertion: some text;
         token: some text;
         login_timeout: f64;
+        no_browser: bool;
+        redirect_port: some u16;
     }
 
     /// Sets [`scopes`](Self#structfield.scopes).
@@ -308,17 +323,24 @@ impl Auth {
         self
     }
 
-    /// How the user is shown the login.
+    /// How the user is shown the login. Default: the system's browser.
     #[must_use]
     pub fn browser(mut self, browser: impl Browser) -> Self {
         self.browser = Some(Arc::new(browser));
         self
     }
 
-    /// Where the browser comes back to after it.
+    /// Where the browser comes back to after it. Default: a port of this machine.
     #[must_use]
     pub fn redirect(mut self, redirect: impl Redirect) -> Self {
         self.redirect = Some(Arc::new(redirect));
+        self
+    }
+
+    /// Where logins are kept. Default: in memory, shared by the clones of these options.
+    #[must_use]
+    pub fn store(mut self, store: impl TokenStore) -> Self {
+        self.store = Arc::new(store);
         self
     }
 
@@ -391,6 +413,10 @@ impl Auth {
             _ => Ok(()),
         }
     }
+}
+
+fn in_memory() -> Arc<dyn TokenStore> {
+    Arc::new(MemoryStore::new())
 }
 
 /// # Errors

@@ -206,11 +206,6 @@ impl Flow {
         }
     }
 
-    /// Whether a refresh token is on its way, which may be used up when this program ends.
-    pub(crate) fn is_refreshing(&self) -> bool {
-        matches!(self.state, State::Refreshing)
-    }
-
     /// What has happened so far, with nothing secret in it. Taken out.
     pub(crate) fn take_trace(&mut self) -> Vec<Traced> {
         self.trace.take()

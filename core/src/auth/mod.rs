@@ -2,7 +2,8 @@
 //! register, log in, refresh and step up by themselves. One file for each RFC.
 //!
 //! **Invariant**: nothing here reads a socket, a file or a clock. What has to be fetched is a [`Fetch`](fetch::Fetch)
-//! that the HTTP transport carries out; what depends on the time is given it.
+//! that the HTTP transport carries out; what depends on the time is given it. Only the token store, which is files, has
+//! files, and waits.
 
 pub(crate) mod assertion;
 pub(crate) mod authorization;
@@ -20,13 +21,12 @@ pub(crate) mod resource_metadata;
 pub(crate) mod secret;
 pub(crate) mod server_metadata;
 pub(crate) mod session;
+pub(crate) mod store;
 pub(crate) mod token;
 pub(crate) mod url;
 
 pub use flow::Traced;
 pub use jose::Algorithm;
-pub use resource::Auth;
 pub use resource_metadata::ResourceMetadata;
 pub use secret::Secret;
-
-pub use crate::model::Principal;
+pub use store::{FileStore, MemoryStore, Reservation, TokenKey, TokenStore};

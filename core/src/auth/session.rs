@@ -24,6 +24,9 @@ pub(crate) struct Session {
     pub(crate) scopes: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) token: Option<Token>,
+    /// When it came, Unix seconds.
+    #[serde(default)]
+    pub(crate) since: u64,
     /// The key that the token is bound to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) dpop: Option<Secret>,
@@ -47,12 +50,13 @@ impl Session {
     ///
     /// # Errors
     /// Never, as all of it can be written.
-    pub(crate) fn to_text(&self) -> Result<String> {
-        serde_json::to_string(self).map_err(|e| Error::new(ErrorKind::Auth, format!("a login cannot be written: {e}")))
+    pub(crate) fn to_kept(&self) -> Result<Secret> {
+        serde_json::to_string(self).map(Secret::new).map_err(|e| Error::new(ErrorKind::Auth, format!("a login cannot be written: {e}")))
     }
 
-    /// What was kept; `None` when another version of this library has written it otherwise.
-    pub(crate) fn from_text(text: &str) -> Option<Self> {
-        serde_json::from_str(text).ok()
+    /// What was kept; `None` when it is another issuer's, or another version of this library has written it
+    /// otherwise.
+    pub(crate) fn from_kept(kept: &Secret, issuer: &str) -> Option<Self> {
+        serde_json::from_str::<Self>(kept.expose()).ok().filter(|session| session.issuer == issuer)
     }
 }

@@ -164,7 +164,7 @@ impl Token {
 pub(crate) struct Refusal {
     pub(crate) status: u16,
     pub(crate) error: Option<String>,
-    description: Option<String>,
+    pub(crate) description: Option<String>,
 }
 
 impl fmt::Display for Refusal {

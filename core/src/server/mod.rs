@@ -54,3 +54,6 @@ pub(crate) use usage::Meter;
 #[cfg(feature = "runtime")]
 pub(crate) use usage::Open;
 pub use usage::Usage;
+
+#[cfg(feature = "auth")]
+pub use crate::auth::resource::Auth;

@@ -287,6 +287,11 @@ fn place_of(target: &Target, options: &ClientOptions) -> Place {
         return own_place(options);
     };
     let own = options.cache.scope.as_deref();
+    // Who logs in is not known yet, so nobody else is taken for them.
+    #[cfg(feature = "auth")]
+    if options.auth.is_some() && own.is_none() {
+        return Place { target: digest("url", [endpoint(url).as_str()]), ..own_place(options) };
+    }
     let user = url.split_once("://").and_then(|(_, rest)| rest.split(['/', '?', '#']).next()?.rsplit_once('@'));
     let all = options.headers.iter().chain(headers).map(|(name, value)| (name.to_ascii_lowercase(), value.as_str()));
     let all: std::collections::BTreeMap<String, &str> = all.collect();

@@ -14,11 +14,10 @@ use ring::hmac;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use serde_json::{Value, json};
-use tricorn::auth::Auth;
 use tricorn::http::{Endpoint, HttpOptions};
 use tricorn::model::{CacheHints, CacheScope, TaskSupport};
 use tricorn::prelude::*;
-use tricorn::server::CacheOptions;
+use tricorn::server::{Auth, CacheOptions};
 
 pub(crate) const ISSUER: &str = "https://as.example.com/tenant";
 pub(crate) const RESOURCE: &str = "https://mcp.example.com/mcp";

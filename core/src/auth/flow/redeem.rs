@@ -135,7 +135,7 @@ impl Flow {
             Err(why) => Err(why),
         };
         match answer {
-            Ok(token) => self.finish(token, endpoint.as_deref()),
+            Ok(token) => self.finish(token, endpoint.as_deref(), now),
             Err(why) => self.failed("the token endpoint", endpoint.as_deref(), &why),
         }
     }
@@ -154,7 +154,7 @@ impl Flow {
                 // RFC 6749 §6: what is not said stays as it was.
                 token.refresh_token = token.refresh_token.or_else(|| before.as_ref()?.refresh_token.clone());
                 token.scope = token.scope.or_else(|| before?.scope);
-                return self.finish(token, endpoint.as_deref());
+                return self.finish(token, endpoint.as_deref(), now);
             }
             Some(Err(refusal)) => refusal,
         };
@@ -177,7 +177,7 @@ impl Flow {
         }
     }
 
-    fn finish(&mut self, token: Token, endpoint: Option<&str>) -> Step {
+    fn finish(&mut self, token: Token, endpoint: Option<&str>, now: u64) -> Step {
         if token.token_type == TokenType::Dpop && self.proofs.is_none() {
             return self.failed("the token endpoint", endpoint, "it gave a DPoP token that was not asked for");
         }
@@ -200,6 +200,7 @@ impl Flow {
             methods,
             client: request.client,
             scopes: request.scopes,
+            since: now,
             dpop: bound.map(Proofs::to_kept),
             token: Some(token),
         }))

@@ -17,7 +17,8 @@ use crate::model::Principal;
 /// a token in its `Authorization` header.
 ///
 /// ```
-/// use tricorn::{Server, auth::Auth};
+/// use tricorn::Server;
+/// use tricorn::server::Auth;
 ///
 /// let auth = Auth::issuer("https://login.example.com")
 ///     .resource("https://mcp.example.com/mcp")
@@ -114,7 +115,7 @@ impl Auth {
     /// client is told neither's message. Say [`authorization_servers`](Self::authorization_servers), too.
     ///
     /// ```
-    /// # use tricorn::{Error, ErrorKind, auth::{Auth, Principal}};
+    /// # use tricorn::{Error, ErrorKind, model::Principal, server::Auth};
     /// let auth = Auth::verifier(|token| async move {
     ///     match token.strip_prefix("user-") {
     ///         Some(name) => Ok(Principal::new(name).scopes(["mcp"])),

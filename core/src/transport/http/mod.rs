@@ -4,6 +4,10 @@ pub(crate) mod client;
 mod activity;
 mod admit;
 mod body;
+#[cfg(feature = "auth")]
+pub(crate) mod browser;
+#[cfg(feature = "auth")]
+pub(crate) mod callback;
 mod cors;
 mod endpoint;
 mod exchange;

@@ -29,8 +29,8 @@ pub struct MetadataDocument {
 }
 
 impl Endpoint {
-    /// The protected-resource metadata (RFC 9728) of a server with [`Auth`](crate::auth::Auth) and a
-    /// [`resource`](crate::auth::Auth::resource). The endpoint serves it itself where requests for that path reach it;
+    /// The protected-resource metadata (RFC 9728) of a server with [`Auth`](crate::server::Auth) and a
+    /// [`resource`](crate::server::Auth::resource). The endpoint serves it itself where requests for that path reach it;
     /// a host that mounts the endpoint elsewhere has to serve it. `None`: there is nothing to say.
     #[must_use]
     pub fn resource_metadata(&self) -> Option<MetadataDocument> {

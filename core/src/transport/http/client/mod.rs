@@ -5,6 +5,8 @@
 //! **Invariant**: decides nothing about the protocol; what a status or a broken stream means for a request goes to the
 //! connection as an input.
 
+#[cfg(feature = "auth")]
+mod authorize;
 mod exchange;
 mod head;
 mod headers;
@@ -71,11 +73,28 @@ pub(crate) fn connect(
     let transport = Transport { cancel_by_closing: true, ..Transport::new("http") };
     let connection = Connection::new(Arc::new(options.facts()), Arc::new(transport));
     let limits = options.limits();
+    #[cfg(feature = "auth")]
+    let wanted = options.auth.as_ref();
+    #[cfg(feature = "auth")]
+    if wanted.is_some() && target.headers(&Method::GET).contains_key(http::header::AUTHORIZATION) {
+        let message = "option \"auth\": the headers or the URL hold an Authorization already: give one of them";
+        return Err(Error::misuse(message));
+    }
+    #[cfg(feature = "auth")]
+    let mut wrong = None;
     let mut shared = None;
     let peer = Peer::new(connection, limits, service, |peer| {
+        let runtime = runtime::handle();
+        #[cfg(feature = "auth")]
+        let authorizer = wanted.and_then(|auth| {
+            let made = authorize::Authorizer::new(auth, url, &options.name, peer, runtime.clone());
+            made.map_err(|error| wrong = Some(error)).ok()
+        });
         let made = Arc::new(Shared {
             peer: peer.clone(),
-            runtime: runtime::handle(),
+            runtime,
+            #[cfg(feature = "auth")]
+            authorizer,
             state: Mutex::new(State { path: target.path.clone(), pair: pair.then_some(None), ..State::default() }),
             target,
             pool,
@@ -85,6 +104,10 @@ pub(crate) fn connect(
         shared = Some(made.clone());
         Arc::new(HttpSink(made))
     });
+    #[cfg(feature = "auth")]
+    if let Some(error) = wrong {
+        return Err(error);
+    }
     let shared = shared.ok_or_else(|| Error::misuse("the peer made no sink"))?;
     Ok((peer, Arc::new(HttpCloser { shared, grace })))
 }
@@ -132,6 +155,8 @@ struct Shared {
     pool: Arc<Pool>,
     limits: Limits,
     tools: Tools,
+    #[cfg(feature = "auth")]
+    authorizer: Option<Arc<authorize::Authorizer>>,
     state: Mutex<State>,
 }
 
@@ -254,7 +279,7 @@ impl Shared {
         self.exchange(Method::POST, headers, body, repeatable).await
     }
 
-    /// One exchange. Redirects are followed within the origin when they keep method and body.
+    /// One exchange, with a token where the server wants one.
     async fn exchange(
         &self,
         verb: Method,
@@ -262,9 +287,39 @@ impl Shared {
         body: &Bytes,
         repeatable: bool,
     ) -> Result<Answer> {
+        #[cfg(feature = "auth")]
+        if let Some(authorizer) = &self.authorizer {
+            let mut trial = authorize::Trial::default();
+            loop {
+                let access = Box::pin(authorizer.access()).await?;
+                let show = |out: &mut HeaderMap, path: &Uri| {
+                    headers(out);
+                    if let Some(access) = &access {
+                        access.put(out, &verb, &self.target.url_of(path));
+                    }
+                };
+                let answer = self.exchange_once(&verb, show, body, repeatable).await?;
+                if !Box::pin(authorizer.is_refused(&answer.head, access.as_ref(), &mut trial)).await? {
+                    return Ok(answer);
+                }
+                // Read, so that the connection can be used again.
+                let _ = answer.collect(self.limits.max_message_bytes).await;
+            }
+        }
+        self.exchange_once(&verb, |out, _| headers(out), body, repeatable).await
+    }
+
+    /// Redirects are followed within the origin when they keep method and body.
+    async fn exchange_once(
+        &self,
+        verb: &Method,
+        headers: impl Fn(&mut HeaderMap, &Uri),
+        body: &Bytes,
+        repeatable: bool,
+    ) -> Result<Answer> {
         let (mut path, pair) = {
             let state = self.lock();
-            let pair = state.pair.clone().flatten().filter(|_| verb == Method::POST);
+            let pair = state.pair.clone().flatten().filter(|_| *verb == Method::POST);
             (pair.clone().unwrap_or_else(|| state.path.clone()), pair.is_some())
         };
         for _ in 0..=MAX_REDIRECTS {
@@ -272,8 +327,8 @@ impl Shared {
                 let mut request = Request::new(Full::new(body.clone()));
                 *request.method_mut() = verb.clone();
                 *request.uri_mut() = path.clone();
-                *request.headers_mut() = self.target.headers(&verb).clone();
-                headers(request.headers_mut());
+                *request.headers_mut() = self.target.headers(verb).clone();
+                headers(request.headers_mut(), &path);
                 request
             };
             let answer = self.pool.send(request, repeatable).await?;
@@ -366,6 +421,10 @@ impl Shared {
 
     /// Ends everything but the sending of what is queued.
     fn stop(&self) {
+        #[cfg(feature = "auth")]
+        if let Some(authorizer) = &self.authorizer {
+            authorizer.stop();
+        }
         let mut state = self.lock();
         state.closed = true;
         let running = std::mem::take(&mut state.running);

@@ -1,4 +1,4 @@
-//! What the program itself carries out in place of this crate: [`Auth::fetch_with`](crate::auth::Auth::fetch_with).
+//! What the program itself carries out in place of this crate: [`Auth::fetch_with`](crate::server::Auth::fetch_with).
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
