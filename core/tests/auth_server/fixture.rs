@@ -174,6 +174,7 @@ pub(crate) struct Nothing {}
 
 #[derive(Deserialize, JsonSchema)]
 struct Day {
+    #[allow(dead_code, reason = "what the arguments are")]
     day: String,
 }
 
@@ -203,7 +204,7 @@ fn server(ran: &Arc<AtomicUsize>) -> Server {
         .tool_with(Tool::new("job", "").task_support(TaskSupport::Required), |_: Nothing| async { Ok("done") })
         .tool_with(Tool::new("write", "").scopes(["files:write", "files:list"]), move |_: Nothing| one())
         .resource(Resource::new("notes://open", "open"), || async { Ok("open") })
-        .resource(Resource::new("notes://secret", "secret").scopes(["notes"]), move || two())
+        .resource(Resource::new("notes://secret", "secret").scopes(["notes"]), two)
         .resource_template(ResourceTemplate::new("days://{day}", "days").scopes(["days"]), move |_: Day| three())
         .prompt(Prompt::new("plan").scopes(["plans"]), move |_: Day| four())
         .prompt(Prompt::new("greet"), || async { Ok("hello") })
