@@ -188,7 +188,11 @@ impl Flow {
 
     /// A grant without a user, for which nobody is registered on the way.
     fn as_itself(&mut self, pairs: Vec<(&'static str, String)>, now: u64) -> Step {
-        match registration::choose(&self.given.auth, self.metadata.as_ref().unwrap_or(&ServerMetadata::default()), &self.issuer) {
+        match registration::choose(
+            &self.given.auth,
+            self.metadata.as_ref().unwrap_or(&ServerMetadata::default()),
+            &self.issuer,
+        ) {
             Ok(Choice::Known(client)) => self.redeem(pairs, client, now),
             Ok(Choice::Register(_)) => self.failed("the client", None, "this grant needs a client_id"),
             Err(why) => self.failed("the client", None, &why),

@@ -232,7 +232,8 @@ async fn once(fetch: &Fetch, url: &str, policy: &FetchPolicy) -> Result<Response
         }
         None => Bytes::new(),
     };
-    let request = request.body(Full::new(body)).map_err(|_| "a header has characters that none can carry".to_owned())?;
+    let request =
+        request.body(Full::new(body)).map_err(|_| "a header has characters that none can carry".to_owned())?;
     let mut http = HttpConnector::new_with_resolver(Known(addresses.into()));
     http.set_nodelay(true);
     http.enforce_http(false);
