@@ -124,7 +124,7 @@ impl<'a> Reader<'a> {
     }
 
     /// What follows a scheme: nothing, one text, or the first of its parameters.
-    fn first(&mut self, found: &mut Vec<Challenge>) {
+    fn first(&mut self, found: &mut [Challenge]) {
         let before = self.rest;
         self.take(is_token68_byte);
         self.take(|byte| byte == b'=');
@@ -137,7 +137,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Parameters up to the next comma; some servers have none between them.
-    fn params(&mut self, found: &mut Vec<Challenge>) {
+    fn params(&mut self, found: &mut [Challenge]) {
         while !self.at_end() {
             let name = self.take(is_token_byte);
             self.take(is_space);
@@ -149,7 +149,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The value of a parameter, from its `=` on.
-    fn value(&mut self, name: &str, found: &mut Vec<Challenge>) {
+    fn value(&mut self, name: &str, found: &mut [Challenge]) {
         self.rest = &self.rest[1..];
         self.take(is_space);
         let value = if self.rest.starts_with('"') { self.quoted() } else { Some(self.unquoted()) };

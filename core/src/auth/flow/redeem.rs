@@ -120,7 +120,7 @@ impl Flow {
     /// The token that came, or `None` when it has to be asked for again with the server's nonce (RFC 9449 §8).
     fn token_of(&mut self, fetched: &Fetched, now: u64) -> Option<Result<Token, Refusal>> {
         self.trace.answered(fetched.status);
-        self.nonce = fetched.header("dpop-nonce").map(str::to_owned).or(self.nonce.take());
+        self.nonce = fetched.header("dpop-nonce").map(str::to_owned).or_else(|| self.nonce.take());
         let answer = token::answer(fetched, now);
         let again = answer.as_ref().err().is_some_and(|refusal| refusal.is("use_dpop_nonce"));
         if again && self.proofs.is_some() && self.nonce.is_some() && !std::mem::replace(&mut self.nonce_tried, true) {
