@@ -37,6 +37,8 @@ struct World {
     never_enough: bool,
     dpop: bool,
     proofs: Vec<Value>,
+    /// How many tokens end at once.
+    short: usize,
     extra: Value,
 }
 
@@ -133,9 +135,10 @@ fn token(world: &mut World, seen: &Seen) -> Reply {
     world.scopes.insert(token.clone(), scope);
     let kind = if world.dpop { "DPoP" } else { "Bearer" };
     let refresh = format!("refresh-{}", world.issued);
+    let life = if world.issued <= world.short { 0 } else { 3600 };
     json_answer(
         "200 OK",
-        &json!({"access_token": token, "token_type": kind, "expires_in": 3600, "refresh_token": refresh}),
+        &json!({"access_token": token, "token_type": kind, "expires_in": life, "refresh_token": refresh}),
     )
 }
 
@@ -151,7 +154,11 @@ fn protected(world: &mut World, seen: &Seen, metadata: &str) -> Reply {
         let proof = seen.header("dpop").map(claims_of).unwrap_or_default();
         world.proofs.push(proof.clone());
         if proof["nonce"] != "rs-nonce" {
-            return raw("401 Unauthorized", &["WWW-Authenticate: DPoP error=\"use_dpop_nonce\"", "DPoP-Nonce: rs-nonce"], "");
+            return raw(
+                "401 Unauthorized",
+                &["WWW-Authenticate: DPoP error=\"use_dpop_nonce\"", "DPoP-Nonce: rs-nonce"],
+                "",
+            );
         }
     }
     if seen.method() == "tools/call"
@@ -249,7 +256,9 @@ async fn a_user_logs_in_once() {
 
 #[tokio::test]
 async fn an_answer_of_somebody_else_is_not_used() {
-    for (issuer, why) in [("https://evil.example.com", "it names the issuer \"https://evil.example.com\""), ("/", "expected")] {
+    for (issuer, why) in
+        [("https://evil.example.com", "it names the issuer \"https://evil.example.com\""), ("/", "expected")]
+    {
         let servers = Servers::new(World::default()).await;
         let user = User { issuer: Some(issuer), ..User::default() };
         let error = servers.connect(&login(&user)).await.unwrap_err();
@@ -276,7 +285,8 @@ async fn scopes_grow_where_a_call_needs_more() {
     let client = servers.connect(&login(&user)).await.unwrap();
     assert_eq!(call(&client).await.unwrap(), "token-2");
     assert_eq!(call(&client).await.unwrap(), "token-2");
-    let asked: Vec<_> = user.opened.lock().unwrap().iter().map(|url| parameter(url, "scope").unwrap_or_default()).collect();
+    let asked: Vec<_> =
+        user.opened.lock().unwrap().iter().map(|url| parameter(url, "scope").unwrap_or_default()).collect();
     assert_eq!(asked, ["read", "read write"]);
 }
 
@@ -330,6 +340,30 @@ async fn many_calls_make_one_refresh() {
 }
 
 #[tokio::test]
+async fn a_token_is_renewed_before_it_ends() {
+    let servers = Servers::new(World { short: 1, ..World::default() }).await;
+    let user = User::default();
+    let client = servers.connect(&login(&user)).await.unwrap();
+    assert_eq!(call(&client).await.unwrap(), "token-2");
+    let shown =
+        servers.server.seen().iter().filter(|seen| seen.header("authorization") == Some("Bearer token-1")).count();
+    assert_eq!((shown, servers.count("/as1/token"), user.opened.lock().unwrap().len()), (0, 2, 1));
+}
+
+#[tokio::test]
+async fn clients_that_share_a_store_share_a_refresh() {
+    let servers = Servers::new(World::default()).await;
+    let user = User::default();
+    let auth = login(&user);
+    let (one, other) = (servers.connect(&auth).await.unwrap(), servers.connect(&auth).await.unwrap());
+    servers.world().tokens.clear();
+    let (first, second) = tokio::join!(call(&one), call(&other));
+    assert_eq!((first.unwrap(), second.unwrap()), ("token-2".to_owned(), "token-2".to_owned()));
+    let refreshes = servers.world().forms.iter().filter(|form| form.contains("grant_type=refresh_token")).count();
+    assert_eq!((refreshes, user.opened.lock().unwrap().len()), (1, 1));
+}
+
+#[tokio::test]
 async fn a_refresh_that_fails_loses_nothing() {
     let servers = Servers::new(World::default()).await;
     let user = User::default();
@@ -350,7 +384,8 @@ async fn a_refresh_that_fails_loses_nothing() {
     }
     assert_eq!(call(&client).await.unwrap(), "token-3");
     let world = servers.world();
-    let sent = |token: &str| world.forms.iter().filter(|form| form.contains(&format!("refresh_token={token}&"))).count();
+    let sent =
+        |token: &str| world.forms.iter().filter(|form| form.contains(&format!("refresh_token={token}&"))).count();
     assert_eq!((sent("refresh-1"), sent("refresh-2"), world.registered.len()), (2, 1, 1));
     assert_eq!(user.opened.lock().unwrap().len(), 2);
 }

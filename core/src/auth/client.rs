@@ -1,16 +1,20 @@
 //! What a client is given to get past a server that protects itself. With nothing given it finds out everything.
 
+mod asked;
+
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Deserialize;
 
+pub(crate) use asked::Source;
+pub use asked::{Browser, Callback, Redirect, Wanted};
+
 use super::flow::Traced;
-use super::store::{MemoryStore, TokenStore};
 use super::registration::{is_document_url, is_redirect_uri};
+use super::store::{MemoryStore, TokenStore};
 use super::url::is_safe;
-use crate::call::BoxFuture;
 use crate::error::{Error, Result, shown_url};
 use crate::options::setters;
 
@@ -54,11 +58,7 @@ pub struct Identity {
 
 impl Identity {
     /// The identity provider with this token endpoint, and the ID token that it gave to `client_id`.
-    pub fn new(
-        token_endpoint: impl Into<String>,
-        client_id: impl Into<String>,
-        token: impl Into<String>,
-    ) -> Self {
+    pub fn new(token_endpoint: impl Into<String>, client_id: impl Into<String>, token: impl Into<String>) -> Self {
         let (token_endpoint, client_id) = (token_endpoint.into(), client_id.into());
         Self { token_endpoint, client_id, client_secret: None, token: Some(token.into()), token_type: None }
     }
@@ -73,59 +73,6 @@ impl fmt::Debug for Identity {
         write!(f, "Identity({} at {})", self.client_id, shown_url(&self.token_endpoint))
     }
 }
-
-/// What an assertion or a token is wanted for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Wanted {
-    /// The authorization server's issuer, which is the assertion's audience. Empty where no server is asked.
-    pub issuer: String,
-    /// The resource that it is to open, as the server names itself.
-    pub resource: Option<String>,
-}
-
-/// Shows a page to the user. Called with https URLs, and http ones of this machine.
-pub trait Browser: Send + Sync + 'static {
-    /// Opens the page. What is returned need not wait for the user.
-    ///
-    /// # Errors
-    /// Why it cannot be shown.
-    fn open(&self, url: &str) -> BoxFuture<Result<()>>;
-}
-
-/// Where the browser comes back to.
-pub trait Redirect: Send + Sync + 'static {
-    /// Begins to wait, before the browser is opened.
-    ///
-    /// # Errors
-    /// Why nothing can be waited for.
-    fn listen(&self) -> BoxFuture<Result<Callback>>;
-}
-
-/// Somebody waits for the browser. Dropped, nobody does.
-#[non_exhaustive]
-pub struct Callback {
-    /// The address that the browser is sent back to: https, or http on this machine.
-    pub redirect_uri: String,
-    /// The query that it comes back with, as it stands in the URL.
-    pub query: BoxFuture<Result<String>>,
-}
-
-impl Callback {
-    /// Waits at this address.
-    pub fn new(redirect_uri: impl Into<String>, query: BoxFuture<Result<String>>) -> Self {
-        Self { redirect_uri: redirect_uri.into(), query }
-    }
-}
-
-impl fmt::Debug for Callback {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Callback").field("redirect_uri", &self.redirect_uri).finish_non_exhaustive()
-    }
-}
-
-/// Gives a text that must not be known to others.
-pub(crate) type Source = Arc<dyn Fn(Wanted) -> BoxFuture<Result<String>> + Send + Sync>;
 
 /// How a client gets past a server that protects itself. `Auth::new()` discovers everything. The same names in every
 /// language.
@@ -275,10 +222,7 @@ impl Auth {
     }
 
     /// A workload, whose platform gives it JWTs: the function is asked for one each time (RFC 7523 §2.1).
-    pub fn workload<F>(
-        client_id: impl Into<String>,
-        assertions: impl Fn(Wanted) -> F + Send + Sync + 'static,
-    ) -> Self
+    pub fn workload<F>(client_id: impl Into<String>, assertions: impl Fn(Wanted) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<String>> + Send + 'static,
     {
@@ -368,7 +312,10 @@ impl Auth {
 
     /// URLs that the program itself was given.
     pub(crate) fn named_urls(&self) -> impl Iterator<Item = &str> {
-        self.issuer.as_deref().into_iter().chain(self.identity.as_ref().map(|identity| identity.token_endpoint.as_str()))
+        self.issuer
+            .as_deref()
+            .into_iter()
+            .chain(self.identity.as_ref().map(|identity| identity.token_endpoint.as_str()))
     }
 
     /// # Errors
@@ -432,50 +379,4 @@ pub(crate) fn check_redirect(uri: &str) -> Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_missing_is_named() {
-        let jag = |token: Option<&str>| Identity { token: token.map(str::to_owned), ..Identity::new("https://idp/t", "i", "") };
-        for (auth, why) in [
-            (Auth::new(), None),
-            (Auth::client_credentials("c", "s"), None),
-            (Auth::private_key_jwt("c", "pem", "ES256"), None),
-            (Auth::bearer("t"), None),
-            (Auth::workload("c", |_| async { Ok("j".to_owned()) }), None),
-            (Auth::identity_assertion(jag(Some("t"))).client_id("c"), None),
-            (Auth::new().grant(Grant::ClientCredentials), Some("\"client_id\": this grant needs one")),
-            (Auth::new().grant(Grant::ClientCredentials).client_id("c"), Some("\"client_secret\"")),
-            (Auth::new().grant(Grant::JwtBearer).client_id("c"), Some("\"assertion\"")),
-            (Auth::new().grant(Grant::IdJag).client_id("c"), Some("\"identity\"")),
-            (Auth::identity_assertion(jag(None)).client_id("c"), Some("expected its token")),
-            (Auth::new().client_secret("s"), Some("belongs to a client_id")),
-            (Auth::new().client_metadata_url("https://h"), Some("with a path")),
-            (Auth::new().application_type("app"), Some("\"native\" or \"web\"")),
-            (Auth::new().issuer("http://as"), Some("\"issuer\"")),
-            (Auth::bearer("a b"), Some("\"token\"")),
-            (Auth::new().login_timeout(-1.0), Some("login_timeout")),
-        ] {
-            let error = auth.check().err().map(|error| error.message().to_owned());
-            assert_eq!(error.is_some(), why.is_some(), "{auth:?}: {error:?}");
-            assert!(error.unwrap_or_default().contains(why.unwrap_or_default()), "{auth:?}");
-        }
-    }
-
-    #[test]
-    fn secrets_are_not_shown() {
-        let identity = Identity { client_secret: Some("hidden".into()), ..Identity::new("https://idp/t", "i", "hidden") };
-        let auth = Auth::client_credentials("c", "hidden").private_key("hidden").token("hidden");
-        let auth = Auth { identity: Some(identity), assertion: Some("hidden".into()), ..auth };
-        assert!(!format!("{auth:?}").contains("hidden"));
-    }
-
-    #[test]
-    fn it_is_read_from_json() {
-        let text = r#"{"client_id":"c","scopes":["a"],"identity":{"token_endpoint":"https://idp/t","client_id":"i"}}"#;
-        let auth: Auth = serde_json::from_str(text).expect("options");
-        assert_eq!((auth.client_id.as_deref(), auth.granted()), (Some("c"), Grant::IdJag));
-        assert!(serde_json::from_str::<Auth>(r#"{"client":"c"}"#).is_err());
-    }
-}
+mod tests;

@@ -12,7 +12,13 @@ const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
 /// Asks the identity provider for an ID-JAG that is good at `audience`, an issuer, for `resource`.
-pub(crate) fn request(identity: &Identity, subject: &str, audience: &str, resource: Option<&str>, scope: &str) -> Fetch {
+pub(crate) fn request(
+    identity: &Identity,
+    subject: &str,
+    audience: &str,
+    resource: Option<&str>,
+    scope: &str,
+) -> Fetch {
     let mut pairs = vec![
         ("grant_type", TOKEN_EXCHANGE),
         ("requested_token_type", ID_JAG),
@@ -79,8 +85,16 @@ mod tests {
     #[test]
     fn only_an_id_jag_will_do() {
         for (status, body, expected) in [
-            (200, r#"{"access_token":"j","issued_token_type":"urn:ietf:params:oauth:token-type:id-jag","token_type":"N_A"}"#, Ok("j")),
-            (200, r#"{"access_token":"j","issued_token_type":"urn:ietf:params:oauth:token-type:access_token"}"#, Err("no ID-JAG")),
+            (
+                200,
+                r#"{"access_token":"j","issued_token_type":"urn:ietf:params:oauth:token-type:id-jag","token_type":"N_A"}"#,
+                Ok("j"),
+            ),
+            (
+                200,
+                r#"{"access_token":"j","issued_token_type":"urn:ietf:params:oauth:token-type:access_token"}"#,
+                Err("no ID-JAG"),
+            ),
             (200, "x", Err("no ID-JAG")),
             (400, r#"{"error":"invalid_grant"}"#, Err("invalid_grant")),
         ] {

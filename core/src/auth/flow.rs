@@ -22,8 +22,8 @@ use super::server_metadata::ServerMetadata;
 use super::session::Session;
 use crate::error::{Error, ErrorKind, shown_url};
 
-pub use trace::Traced;
 use trace::Trace;
+pub use trace::Traced;
 
 /// What a login begins with.
 #[derive(Debug)]
@@ -50,13 +50,17 @@ pub(crate) enum Step {
     /// → [`Flow::fetched`]
     Fetch(Fetch),
     /// What is kept for this issuer, which is going to change. → [`Flow::loaded`]
-    Load { issuer: String },
+    Load {
+        issuer: String,
+    },
     /// → [`Flow::asserted`]
     Assert(Wanted),
     /// Wait for the browser. → [`Flow::listening`]
     Listen,
     /// → [`Flow::called_back`]
-    Open { url: String },
+    Open {
+        url: String,
+    },
     /// There is a token in it.
     Done(Box<Session>),
     Failed(Error),
@@ -64,15 +68,26 @@ pub(crate) enum Step {
 
 enum State {
     /// Where the resource's metadata may be, and what is being asked.
-    Resource { asked: String, left: VecDeque<String> },
+    Resource {
+        asked: String,
+        left: VecDeque<String>,
+    },
     /// The same of the authorization server's.
-    Server { asked: String, left: VecDeque<String> },
+    Server {
+        asked: String,
+        left: VecDeque<String>,
+    },
     /// At the MCP server's own origin.
-    Origin { asked: String },
+    Origin {
+        asked: String,
+    },
     Loading,
     Refreshing,
     Listening,
-    Registering { endpoint: String, redirect_uri: String },
+    Registering {
+        endpoint: String,
+        redirect_uri: String,
+    },
     Opened(Box<Authorization>),
     Asserting,
     Exchanging,
@@ -118,7 +133,10 @@ pub(crate) struct Flow {
 
 impl std::fmt::Debug for Flow {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Flow").field("server_url", &self.given.server_url).field("issuer", &self.issuer).finish_non_exhaustive()
+        f.debug_struct("Flow")
+            .field("server_url", &self.given.server_url)
+            .field("issuer", &self.issuer)
+            .finish_non_exhaustive()
     }
 }
 

@@ -64,7 +64,8 @@ impl Client {
     /// address to come back to.
     pub(crate) fn is_usable(&self, now: u64, redirect_uri: Option<&str>) -> bool {
         let expired = self.client_secret_expires_at.is_some_and(|at| at != 0 && at <= now);
-        let moved = self.redirect_uri.is_some() && redirect_uri.is_some_and(|uri| self.redirect_uri.as_deref() != Some(uri));
+        let moved =
+            self.redirect_uri.is_some() && redirect_uri.is_some_and(|uri| self.redirect_uri.as_deref() != Some(uri));
         !expired && !moved
     }
 }
@@ -176,7 +177,10 @@ pub(crate) fn answer(fetched: &Fetched, redirect_uri: &str) -> Result<Client, St
         let refusal = refusal_of(fetched);
         let advice = match refusal.error.as_deref() {
             Some("invalid_redirect_uri") => {
-                format!(" (it was asked to send browsers back to {}: use another redirect_uri)", shown_url(redirect_uri))
+                format!(
+                    " (it was asked to send browsers back to {}: use another redirect_uri)",
+                    shown_url(redirect_uri)
+                )
             }
             Some("invalid_client_metadata") => " (application_type or redirect_uri may be at fault)".into(),
             _ => " (give a client_id that is registered there already)".into(),
@@ -226,7 +230,11 @@ mod tests {
         for (auth, metadata, expected) in [
             (known.clone(), metadata(true, true), Ok("me")),
             (known.clone().issuer("https://as"), metadata(true, true), Ok("me")),
-            (known.issuer("https://as/"), metadata(true, true), Err("belongs to the authorization server \"https://as/\"")),
+            (
+                known.issuer("https://as/"),
+                metadata(true, true),
+                Err("belongs to the authorization server \"https://as/\""),
+            ),
             (document(), metadata(true, true), Ok(DOCUMENT)),
             (document(), metadata(false, true), Ok("register")),
             (Auth::new(), metadata(true, true), Ok("register")),
@@ -271,9 +279,13 @@ mod tests {
     #[test]
     fn an_answer_is_a_client_or_a_reason() {
         let answer = |status, body: &'static str| {
-            answer(&Fetched { status, headers: Vec::new(), body: Bytes::from_static(body.as_bytes()) }, "http://localhost/c")
+            answer(
+                &Fetched { status, headers: Vec::new(), body: Bytes::from_static(body.as_bytes()) },
+                "http://localhost/c",
+            )
         };
-        let client = answer(201, r#"{"client_id":"c","client_secret":"s","client_secret_expires_at":10,"x":1}"#).expect("a client");
+        let client = answer(201, r#"{"client_id":"c","client_secret":"s","client_secret_expires_at":10,"x":1}"#)
+            .expect("a client");
         assert!(client.is_usable(9, Some("http://localhost/c")) && !client.is_usable(10, None));
         assert!(!client.is_usable(0, Some("http://localhost/d")));
         assert!(!format!("{client:?}").contains("\"s\""));

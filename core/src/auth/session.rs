@@ -51,7 +51,9 @@ impl Session {
     /// # Errors
     /// Never, as all of it can be written.
     pub(crate) fn to_kept(&self) -> Result<Secret> {
-        serde_json::to_string(self).map(Secret::new).map_err(|e| Error::new(ErrorKind::Auth, format!("a login cannot be written: {e}")))
+        serde_json::to_string(self)
+            .map(Secret::new)
+            .map_err(|e| Error::new(ErrorKind::Auth, format!("a login cannot be written: {e}")))
     }
 
     /// What was kept; `None` when it is another issuer's, or another version of this library has written it

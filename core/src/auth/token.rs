@@ -51,9 +51,8 @@ impl Method {
         {
             return Ok(agreed);
         }
-        let lists = |method: Self| {
-            listed.is_some_and(|listed| listed.iter().any(|own| Self::named(own) == Some(method)))
-        };
+        let lists =
+            |method: Self| listed.is_some_and(|listed| listed.iter().any(|own| Self::named(own) == Some(method)));
         if has_key {
             return match listed {
                 Some(all) if !lists(Self::PrivateKeyJwt) => Err(format!(

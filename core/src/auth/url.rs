@@ -125,7 +125,9 @@ mod tests {
             let parts = Parts::of(url).expect(url);
             assert_eq!((parts.origin().as_str(), parts.rest().as_str()), (origin, rest), "{url}");
         }
-        for bad in ["javascript:alert(1)", "h/x", "ftp://h/", "https://", "https:///x", "https://h:99999/", "http://a b/"] {
+        for bad in
+            ["javascript:alert(1)", "h/x", "ftp://h/", "https://", "https:///x", "https://h:99999/", "http://a b/"]
+        {
             assert_eq!(Parts::of(bad), None, "{bad}");
         }
     }

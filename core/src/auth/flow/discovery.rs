@@ -178,7 +178,11 @@ impl Flow {
         };
         self.trace.answered(fetched.status);
         if fetched.status >= 500 || fetched.status == 429 {
-            return self.failed("the authorization server's metadata", Some(asked), &format!("HTTP {}", fetched.status));
+            return self.failed(
+                "the authorization server's metadata",
+                Some(asked),
+                &format!("HTTP {}", fetched.status),
+            );
         }
         let found = (fetched.status == 200).then(|| ServerMetadata::parse(&fetched.body, None).ok()).flatten();
         let metadata = match found.filter(|metadata| metadata.token_endpoint.is_some()) {

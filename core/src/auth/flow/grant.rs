@@ -6,7 +6,6 @@ use crate::auth::client::{Grant, Wanted, check_redirect};
 use crate::auth::exchange;
 use crate::auth::fetch::Fetched;
 use crate::auth::registration::{self, Choice, Client, KnownBy};
-use crate::auth::server_metadata::ServerMetadata;
 use crate::auth::session::Session;
 use crate::auth::token::JWT_BEARER;
 use crate::error::shown_url;
@@ -188,7 +187,8 @@ impl Flow {
 
     /// A grant without a user, for which nobody is registered on the way.
     fn as_itself(&mut self, pairs: Vec<(&'static str, String)>, now: u64) -> Step {
-        match registration::choose(&self.given.auth, self.metadata.as_ref().unwrap_or(&ServerMetadata::default()), &self.issuer) {
+        let metadata = self.metadata.clone().unwrap_or_default();
+        match registration::choose(&self.given.auth, &metadata, &self.issuer) {
             Ok(Choice::Known(client)) => self.redeem(pairs, client, now),
             Ok(Choice::Register(_)) => self.failed("the client", None, "this grant needs a client_id"),
             Err(why) => self.failed("the client", None, &why),

@@ -61,7 +61,11 @@ impl Flow {
         let can = listed.is_some_and(|listed| listed.iter().any(|alg| alg == ALGORITHM.as_str()));
         match self.given.auth.dpop {
             Some(wanted) => wanted && can,
-            None => can && (self.needs_dpop() || self.given.challenges.iter().any(|challenge| challenge.is("DPoP"))),
+            None => {
+                let before = self.session.as_ref().is_some_and(|session| session.dpop.is_some());
+                let challenged = self.given.challenges.iter().any(|challenge| challenge.is("DPoP"));
+                can && (before || challenged || self.needs_dpop())
+            }
         }
     }
 
@@ -93,7 +97,8 @@ impl Flow {
         let assertion = match (&auth.private_key, method) {
             (Some(pem), Method::PrivateKeyJwt) => {
                 let name = auth.signing_algorithm.as_deref().unwrap_or("ES256");
-                let algorithm = Algorithm::parse(name).ok_or_else(|| format!("signing_algorithm {name:?} is not known"))?;
+                let algorithm =
+                    Algorithm::parse(name).ok_or_else(|| format!("signing_algorithm {name:?} is not known"))?;
                 let key = SigningKey::from_pem(pem, algorithm).map_err(said)?.with_kid(auth.key_id.as_deref());
                 let jti = crate::random::new_id().map_err(said)?;
                 Some(client_assertion(&key, &client.client_id, &self.recorded_issuer(), now, &jti).map_err(said)?)
@@ -115,7 +120,7 @@ impl Flow {
     /// The token that came, or `None` when it has to be asked for again with the server's nonce (RFC 9449 §8).
     fn token_of(&mut self, fetched: &Fetched, now: u64) -> Option<Result<Token, Refusal>> {
         self.trace.answered(fetched.status);
-        self.nonce = fetched.header("dpop-nonce").map(str::to_owned).or(self.nonce.take());
+        self.nonce = fetched.header("dpop-nonce").map(str::to_owned).or_else(|| self.nonce.take());
         let answer = token::answer(fetched, now);
         let again = answer.as_ref().err().is_some_and(|refusal| refusal.is("use_dpop_nonce"));
         if again && self.proofs.is_some() && self.nonce.is_some() && !std::mem::replace(&mut self.nonce_tried, true) {

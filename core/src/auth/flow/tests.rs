@@ -236,9 +236,11 @@ fn the_origin_is_the_authorization_server_of_2025_03_26() {
         "token_endpoint": "https://h/oauth/token", "registration_endpoint": "https://h/oauth/register",
     });
     for (published, prefix) in [(Some(oauth), "https://h/oauth"), (None, "https://h")] {
-        let mut world = World::new()
-            .with(&format!("{prefix}/register"), 200, json!({"client_id": "me"}))
-            .with(&format!("{prefix}/token"), 200, json!({"access_token": "t"}));
+        let mut world = World::new().with(&format!("{prefix}/register"), 200, json!({"client_id": "me"})).with(
+            &format!("{prefix}/token"),
+            200,
+            json!({"access_token": "t"}),
+        );
         if let Some(published) = published {
             world = world.with(known, 200, published);
         }
@@ -262,7 +264,11 @@ fn what_fails_says_where_and_why() {
     let named = format!("Bearer resource_metadata=\"{PRM}\"");
     for (world, callback, why) in [
         (
-            usual().with(PRM, 200, json!({"resource": "https://evil.example.com/mcp", "authorization_servers": ["https://as"]})),
+            usual().with(
+                PRM,
+                200,
+                json!({"resource": "https://evil.example.com/mcp", "authorization_servers": ["https://as"]}),
+            ),
             "",
             "it is about the resource \"https://evil.example.com/mcp\"",
         ),
@@ -323,7 +329,13 @@ fn scopes_are_what_the_challenge_wants_and_what_was_there() {
         document
     };
     for (world, auth, challenge, steps_up, expected) in [
-        (World::usual().with(PRM, 200, listed(json!(["x", "y"]))), Auth::new(), "Bearer scope=\"a b\"", false, Some("a b")),
+        (
+            World::usual().with(PRM, 200, listed(json!(["x", "y"]))),
+            Auth::new(),
+            "Bearer scope=\"a b\"",
+            false,
+            Some("a b"),
+        ),
         (World::usual().with(PRM, 200, listed(json!(["x", "y"]))), Auth::new(), "Bearer", false, Some("x y")),
         (World::usual(), Auth::new(), "Bearer", false, None),
         (World::usual(), Auth::new().scopes(["own"]), "Bearer scope=\"a\"", false, Some("own a")),
@@ -384,7 +396,10 @@ fn a_refresh_token_is_dropped_only_when_it_is_refused() {
                 assert_eq!((token_of(&session), session.client.client_id.as_str()), ("new", "old"));
                 assert_eq!(session.refresh_token(), None);
                 assert_eq!(world.opened.len(), 1);
-                assert!(notes[0].contains("the refresh token was refused at \"https://as/token\" (HTTP 400 \"invalid_grant\")"));
+                assert!(
+                    notes[0]
+                        .contains("the refresh token was refused at \"https://as/token\" (HTTP 400 \"invalid_grant\")")
+                );
                 let refreshes = world.asked.iter().filter(|line| line.contains("grant_type=refresh_token")).count();
                 assert_eq!(refreshes, 1, "{:?}", world.asked);
             }
@@ -397,10 +412,14 @@ fn a_forgotten_registration_is_made_anew() {
     let mut world = World::usual();
     world.kept = Some(session("https://as", Some("r1")));
     world.answers.insert("https://as/token".into(), VecDeque::new());
-    let mut world = world
-        .then("https://as/token", 401, &[], json!({"error": "invalid_client"}))
-        .then("https://as/token", 200, &[], json!({"access_token": "new"}));
-    let (outcome, _) = world.run(Given { stored: world.kept.clone(), used: Some("old-token".into()), ..given(Auth::new(), &[]) });
+    let mut world = world.then("https://as/token", 401, &[], json!({"error": "invalid_client"})).then(
+        "https://as/token",
+        200,
+        &[],
+        json!({"access_token": "new"}),
+    );
+    let (outcome, _) =
+        world.run(Given { stored: world.kept.clone(), used: Some("old-token".into()), ..given(Auth::new(), &[]) });
     assert_eq!(outcome.expect("a session").client.client_id, "registered");
 }
 
@@ -440,7 +459,10 @@ fn grants_without_a_user() {
     let jag = json!({"access_token": "jag", "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag", "token_type": "N_A"});
     let bearer = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=";
     for (auth, expected) in [
-        (Auth::client_credentials("c", "s"), "grant_type=client_credentials&scope=a&resource=https%3A%2F%2Fh%2Fmcp".to_owned()),
+        (
+            Auth::client_credentials("c", "s"),
+            "grant_type=client_credentials&scope=a&resource=https%3A%2F%2Fh%2Fmcp".to_owned(),
+        ),
         (
             Auth::workload("c", |_| async { Ok(String::new()) }),
             format!("{bearer}jwt+for+https%3A%2F%2Fas&scope=a&resource=https%3A%2F%2Fh%2Fmcp&client_id=c"),
@@ -497,7 +519,8 @@ fn tokens_are_bound_where_the_server_asks_for_it() {
         document
     };
     let dpop = json!({"access_token": "new", "token_type": "DPoP"});
-    let required = json!({"resource": SERVER, "authorization_servers": ["https://as"], "dpop_bound_access_tokens_required": true});
+    let required =
+        json!({"resource": SERVER, "authorization_servers": ["https://as"], "dpop_bound_access_tokens_required": true});
     for (prm, auth, challenge, bound) in [
         (None, Auth::new(), "DPoP", true),
         (None, Auth::new(), "Bearer", false),

@@ -14,7 +14,11 @@ const NAME: &str = "token store";
 pub(super) struct Keychain;
 
 fn said(error: keyring::v1::Error) -> String {
-    error.to_string()
+    // "There is no store" has a reason, which is elsewhere.
+    match keyring::v1::Entry::store_status() {
+        Err(why) => why.to_string(),
+        Ok(()) => error.to_string(),
+    }
 }
 
 impl Keys for Keychain {

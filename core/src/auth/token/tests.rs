@@ -79,7 +79,8 @@ fn tokens_are_read_as_servers_write_them() {
         assert_eq!((token.expires_at, token.renew_at), (expires_at, renew_at), "{body}");
         assert_eq!(token.token_type, TokenType::Bearer);
     }
-    let body = json!({"access_token": "t", "token_type": "DPoP", "refresh_token": "r", "scope": "a b", "expires_in": 60});
+    let body =
+        json!({"access_token": "t", "token_type": "DPoP", "refresh_token": "r", "scope": "a b", "expires_in": 60});
     let token = answer(&fetched(200, &body.to_string()), 0).expect("a token");
     assert_eq!((token.token_type, token.scope.as_deref()), (TokenType::Dpop, Some("a b")));
     assert!(!token.is_stale(53) && token.is_stale(54));
@@ -97,8 +98,18 @@ fn refusals_say_what_they_are() {
         (400, r#"{"error":"temporarily_unavailable"}"#, r#"HTTP 400 "temporarily_unavailable""#, true),
         (200, "access_token=x", r#"HTTP 200: "the answer is no JSON, and so no token""#, false),
         (200, r#"{"token_type":"Bearer"}"#, r#"HTTP 200: "the answer has no access_token""#, false),
-        (200, r#"{"access_token":"t","token_type":"mac"}"#, r#"HTTP 200: "the token_type is neither Bearer nor DPoP""#, false),
-        (200, "{\"access_token\":\"t\\r\\nx: y\"}", r#"HTTP 200: "the access_token has characters that no header can carry""#, false),
+        (
+            200,
+            r#"{"access_token":"t","token_type":"mac"}"#,
+            r#"HTTP 200: "the token_type is neither Bearer nor DPoP""#,
+            false,
+        ),
+        (
+            200,
+            "{\"access_token\":\"t\\r\\nx: y\"}",
+            r#"HTTP 200: "the access_token has characters that no header can carry""#,
+            false,
+        ),
     ] {
         let refusal = answer(&fetched(status, body), 0).expect_err(body);
         assert_eq!((refusal.to_string().as_str(), refusal.is_transient()), (shown, transient));

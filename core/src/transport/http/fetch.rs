@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -161,7 +160,7 @@ async fn resolved(parts: &Parts<'_>) -> Result<Vec<SocketAddr>, String> {
 
 /// Gives the addresses that were looked at, so that no second answer of the name server's can be another one.
 #[derive(Clone)]
-struct Known(Arc<[SocketAddr]>);
+struct Known(Vec<SocketAddr>);
 
 impl Service<Name> for Known {
     type Response = std::vec::IntoIter<SocketAddr>;
@@ -173,7 +172,7 @@ impl Service<Name> for Known {
     }
 
     fn call(&mut self, _: Name) -> Self::Future {
-        ready(Ok(self.0.to_vec().into_iter()))
+        ready(Ok(self.0.clone().into_iter()))
     }
 }
 
@@ -232,8 +231,9 @@ async fn once(fetch: &Fetch, url: &str, policy: &FetchPolicy) -> Result<Response
         }
         None => Bytes::new(),
     };
-    let request = request.body(Full::new(body)).map_err(|_| "a header has characters that none can carry".to_owned())?;
-    let mut http = HttpConnector::new_with_resolver(Known(addresses.into()));
+    let request =
+        request.body(Full::new(body)).map_err(|_| "a header has characters that none can carry".to_owned())?;
+    let mut http = HttpConnector::new_with_resolver(Known(addresses));
     http.set_nodelay(true);
     http.enforce_http(false);
     let tls = HttpsConnectorBuilder::new()

@@ -5,7 +5,6 @@
 
 mod login;
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,7 +12,6 @@ use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, WWW_AUTHEN
 use http::{Method, StatusCode};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
 
 use super::head::Head;
 use crate::auth::challenge::{self, Challenge};
@@ -22,9 +20,10 @@ use crate::auth::dpop::Proofs;
 use crate::auth::session::Session;
 use crate::auth::token::TokenType;
 use crate::auth::url::Parts;
-use crate::driver::Peer;
+use crate::driver::{Peer, runtime};
 use crate::error::{Error, ErrorKind, Result, shortened, shown_url};
 use crate::protocol::Input;
+use crate::signal::Signal;
 use crate::transport::http::fetch::FetchPolicy;
 
 /// So often the scopes of a token are widened for one request.
@@ -88,8 +87,8 @@ struct State {
     access: Option<Access>,
     nonce: Option<Arc<str>>,
     generation: u64,
-    /// The login that is on its way, and the task that it runs in.
-    flight: Option<(watch::Receiver<Option<Result<()>>>, AbortHandle)>,
+    /// The login that is on its way, and the token that it is to replace.
+    flight: Option<(u64, watch::Receiver<Option<Result<()>>>)>,
 }
 
 /// The tokens of one connection.
@@ -102,14 +101,20 @@ pub(super) struct Authorizer {
     state: Mutex<State>,
     /// What is kept has been looked at.
     looked: tokio::sync::OnceCell<()>,
-    over: AtomicBool,
+    over: Signal,
 }
 
 impl Authorizer {
+    /// For the server at `url`; `name` is the client's, and `shown`: its requests have an `Authorization` already.
+    ///
     /// # Errors
-    /// [`Misuse`](ErrorKind::Misuse) for wrong options, or a URL that no token should be sent to.
-    pub(super) fn new(auth: &Auth, url: &str, name: &str, peer: &Weak<Peer>, runtime: Handle) -> Result<Arc<Self>> {
+    /// [`Misuse`](ErrorKind::Misuse) for that, for wrong options, or a URL that no token should be sent to.
+    pub(super) fn new(auth: &Auth, url: &str, name: &str, shown: bool) -> Result<Self> {
         auth.check()?;
+        if shown {
+            let message = "option \"auth\": the headers or the URL hold an Authorization already: give one of them";
+            return Err(Error::misuse(message));
+        }
         let bad = || Error::misuse(format!("target \"url\": expected http:// or https://, got {}", shown_url(url)));
         let parts = Parts::of(url).ok_or_else(bad)?;
         if !parts.is_https() && !parts.is_loopback() {
@@ -122,16 +127,21 @@ impl Authorizer {
         let mut auth = auth.clone();
         auth.client_name.get_or_insert_with(|| name.to_owned());
         let policy = FetchPolicy::of_server(&server_url, auth.named_urls());
-        Ok(Arc::new(Self {
+        Ok(Self {
             auth,
             server_url,
-            peer: peer.clone(),
-            runtime,
+            peer: Weak::new(),
+            runtime: runtime::handle(),
             policy,
             state: Mutex::default(),
             looked: tokio::sync::OnceCell::new(),
-            over: AtomicBool::new(false),
-        }))
+            over: Signal::default(),
+        })
+    }
+
+    /// The same, of this connection.
+    pub(super) fn of(self, peer: &Weak<Peer>) -> Arc<Self> {
+        Arc::new(Self { peer: peer.clone(), ..self })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -154,7 +164,7 @@ impl Authorizer {
             let ended = token.and_then(|token| token.expires_at).is_none_or(|at| at <= now());
             (stale || first, ended, state.generation)
         };
-        if stale && !self.over.load(Ordering::Relaxed) {
+        if stale && !self.over.is_set() {
             let renewed = self.fly(Why::Ahead, generation).await;
             // It may still do for a while.
             if ended {
@@ -223,7 +233,7 @@ impl Authorizer {
         }
         if !matches!(head.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
             || self.auth.token.is_some()
-            || self.over.load(Ordering::Relaxed)
+            || self.over.is_set()
         {
             return Ok(false);
         }
@@ -249,7 +259,10 @@ impl Authorizer {
         }
         let wanted = challenges.iter().find_map(|challenge| challenge.get("scope")).unwrap_or_default();
         let newer = self.lock().generation != generation;
-        if !newer && self.lock().session.as_ref().is_some_and(|session| session.has_scopes(wanted)) {
+        if !newer
+            && !wanted.is_empty()
+            && self.lock().session.as_ref().is_some_and(|session| session.has_scopes(wanted))
+        {
             return Err(self.refused("a token that has all the scopes that it wants", &challenges));
         }
         if trial.step_ups >= MAX_STEP_UPS {
@@ -279,16 +292,19 @@ impl Authorizer {
                 return Ok(());
             }
             match &state.flight {
-                Some((told, _)) => told.clone(),
-                None => {
+                Some((replaces, told)) if *replaces == generation => told.clone(),
+                _ => {
                     let (tell, told) = watch::channel(None);
                     let this = self.clone();
-                    let task = self.runtime.spawn(async move {
+                    // To its end, whoever goes away: a refresh token that is used up has to be replaced in the store.
+                    self.runtime.spawn(async move {
                         let outcome = this.another(why).await;
-                        this.lock().flight = None;
+                        let mut state = this.lock();
+                        state.flight = state.flight.take().filter(|(replaces, _)| *replaces != generation);
+                        drop(state);
                         tell.send_replace(Some(outcome));
                     });
-                    state.flight = Some((told.clone(), task.abort_handle()));
+                    state.flight = Some((generation, told.clone()));
                     told
                 }
             }
@@ -298,13 +314,14 @@ impl Authorizer {
         outcome.unwrap_or_else(|| Err(Error::closed("authorization: the connection was closed during the login")))
     }
 
-    /// The connection ends: nobody waits for a login any more.
+    /// Whether a login is on its way.
+    pub(super) fn is_busy(&self) -> bool {
+        self.lock().flight.is_some()
+    }
+
+    /// The connection ends: nobody waits for a user any more.
     pub(super) fn stop(&self) {
-        self.over.store(true, Ordering::Relaxed);
-        let flight = self.lock().flight.take();
-        if let Some((_, task)) = flight {
-            task.abort();
-        }
+        self.over.set();
     }
 }
 

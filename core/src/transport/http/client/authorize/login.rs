@@ -114,7 +114,8 @@ impl Authorizer {
                     flow.listening(redirect_uri, now())
                 }
                 Step::Open { url } => {
-                    let query = self.opened(&url, callback.take()).await;
+                    let query = self.over.unless(self.opened(&url, callback.take())).await;
+                    let query = query.unwrap_or_else(|| Err(Error::closed("the connection was closed")));
                     flow.called_back(query, now())
                 }
                 Step::Done(session) => return self.keep(*session, reserved).await,
