@@ -5,6 +5,8 @@
 )]
 
 pub mod apps;
+#[cfg(feature = "auth")]
+pub mod auth;
 #[cfg(feature = "runtime")]
 pub mod bridge;
 mod call;

@@ -14,6 +14,7 @@ use super::trace::traced;
 use super::unasked::unasked;
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
+use crate::model::Principal;
 use crate::protocol::revision::{Era, Method, modern};
 use crate::protocol::{CallId, Input, LogLevel, Payload, RequestContext, Role, States};
 use crate::report;
@@ -185,6 +186,12 @@ impl Context {
     #[must_use]
     pub fn request(&self) -> &RequestContext {
         &self.0.request
+    }
+
+    /// Who sent the request, where the server checks access tokens: over HTTP with `Auth`. `None` elsewhere.
+    #[must_use]
+    pub fn principal(&self) -> Option<&Principal> {
+        self.0.request.transport.principal.as_deref()
     }
 
     /// Reports progress. Nothing is sent when the peer did not ask for it, `progress` did not grow or a number is

@@ -48,4 +48,6 @@ pub use roots::Roots;
 pub use stderr::Stderr;
 pub use tasks::{TaskChanges, TaskHandle};
 
+#[cfg(feature = "auth")]
+pub use crate::auth::client::{Auth, Browser, Callback, Grant, Identity, Redirect, Wanted};
 pub use crate::store::{CacheEntry, CacheKey, CacheStore, MemoryCache};

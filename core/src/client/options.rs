@@ -4,6 +4,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
+#[cfg(feature = "auth")]
+use super::Auth;
 use super::{CacheOptions, Stderr};
 use crate::call::{TaskOptions, TraceSource};
 use crate::error::{Error, Result, shortened, shown_url};
@@ -64,6 +66,9 @@ pub struct ClientOptions {
     /// Checks what a tool answers (`structuredContent`) against the `outputSchema` that it was listed with, if this client
     /// has listed it; a result that does not fit is an error. Default: yes.
     pub validate_output: bool,
+    /// How it gets past a server that protects itself. Default: not at all, other than by `headers`.
+    #[cfg(feature = "auth")]
+    pub auth: Option<Auth>,
     #[serde(skip)]
     pub(super) trace: TraceSource,
 }
@@ -93,6 +98,8 @@ impl Default for ClientOptions {
             tasks: None,
             cache: CacheOptions::default(),
             validate_output: true,
+            #[cfg(feature = "auth")]
+            auth: None,
             trace: TraceSource::default(),
         }
     }
@@ -133,6 +140,11 @@ impl ClientOptions {
         validate_output: bool;
     }
 
+    #[cfg(feature = "auth")]
+    setters! {
+        auth: some Auth;
+    }
+
     /// Adds one of the [`headers`](Self#structfield.headers).
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
@@ -169,6 +181,8 @@ impl ClientOptions {
             }
         }
         self.tasks.as_ref().map_or(Ok(()), TaskOptions::check)?;
+        #[cfg(feature = "auth")]
+        self.auth.as_ref().map_or(Ok(()), Auth::check)?;
         for (name, value) in [
             ("request_timeout", self.request_timeout),
             ("probe_timeout", self.probe_timeout),

@@ -14,6 +14,7 @@ macro_rules! definition {
         pub struct $name {
             members: Map<String, Value>,
             hints: CacheHints,
+            scopes: Vec<String>,
         }
 
         impl $name {
@@ -35,7 +36,25 @@ macro_rules! definition {
                         None => return Err(Error::misuse(format!(concat!($what, " {:?}: missing"), key))),
                     }
                 }
-                Ok(Self { members, hints: CacheHints::new() })
+                Ok(Self::of(members))
+            }
+
+            fn of(members: Map<String, Value>) -> Self {
+                Self { members, hints: CacheHints::new(), scopes: Vec::new() }
+            }
+
+            /// The scopes that the caller's access token needs besides the server's, all of them: without them it is
+            /// not listed, and asking for it is answered with 403 and a challenge. Over HTTP without
+            /// `Auth` nobody has any; on other transports they mean nothing.
+            #[must_use]
+            pub fn scopes(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> Self {
+                self.scopes = scopes.into_iter().map(Into::into).collect();
+                self
+            }
+
+            /// The scopes that it needs.
+            pub(crate) fn take_scopes(&mut self) -> Vec<String> {
+                std::mem::take(&mut self.scopes)
             }
 
             /// Name for people.
@@ -110,7 +129,7 @@ fn object(members: impl IntoIterator<Item = (&'static str, String)>) -> Map<Stri
 impl Resource {
     /// The resource at `uri`, an absolute URI, called `name`.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { members: object([("uri", uri.into()), ("name", name.into())]), hints: CacheHints::new() }
+        Self::of(object([("uri", uri.into()), ("name", name.into())]))
     }
 
     /// How long what is read keeps, and for whom, where the result does not say it itself.
@@ -142,8 +161,7 @@ impl Resource {
 impl ResourceTemplate {
     /// The resources whose URIs fit `uri_template` (RFC 6570), called `name`.
     pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
-        let members = object([("uriTemplate", uri_template.into()), ("name", name.into())]);
-        Self { members, hints: CacheHints::new() }
+        Self::of(object([("uriTemplate", uri_template.into()), ("name", name.into())]))
     }
 
     /// How long what is read of them keeps, and for whom, where the result does not say it itself.
@@ -169,7 +187,7 @@ impl ResourceTemplate {
 impl Prompt {
     /// The prompt called `name`, without arguments.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { members: object([("name", name.into())]), hints: CacheHints::new() }
+        Self::of(object([("name", name.into())]))
     }
 
     /// Adds an argument. Arguments that a function's type says need not be added.

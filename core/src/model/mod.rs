@@ -13,6 +13,7 @@ mod icon;
 mod implementation;
 pub mod meta;
 pub(crate) mod mirror;
+mod principal;
 pub(crate) mod problem;
 pub(crate) mod sampling;
 pub(crate) mod schema;
@@ -32,6 +33,7 @@ pub use definitions::{
 };
 pub use icon::is_safe_icon;
 pub use implementation::Implementation;
+pub use principal::Principal;
 pub use subscription::SubscriptionFilter;
 pub(crate) use task::TASKS_EXTENSION;
 pub use task::{Task, TaskMetadata, TaskStatus, TaskSupport};

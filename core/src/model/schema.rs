@@ -11,6 +11,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use self::quick::Quick;
+use self::work::Work;
 use super::problem;
 use crate::error::{Error, Result, shortened};
 
@@ -25,6 +26,8 @@ pub(crate) struct Schema {
     compiled: OnceLock<Result<Validator>>,
     /// The schema in a form that says yes quickly, when it is simple enough for that.
     quick: Option<Quick>,
+    /// A check takes no longer than the value is long.
+    plain: bool,
 }
 
 impl Schema {
@@ -43,8 +46,8 @@ impl Schema {
                 )));
             }
         }
-        let schema = Self { compiled: OnceLock::new(), quick: Quick::new(source) };
-        if !is_plain(source) {
+        let schema = Self { compiled: OnceLock::new(), quick: Quick::new(source), plain: is_plain(source) };
+        if !schema.plain {
             // Anything beyond the everyday keywords is compiled now, so that a mistake shows at registration.
             schema.compiled(source).map_err(|e| Error::misuse(format!("{what}: {}", e.message())))?;
         }
@@ -78,7 +81,7 @@ impl Schema {
             return Ok(());
         }
         let value: Value = serde_json::from_str(text).map_err(|e| unreadable(noun, text, &e))?;
-        self.check(source(), noun, &value)
+        self.check(source(), noun, &value, text.len())
     }
 
     /// As [`check_text`](Self::check_text), of what a peer has written on both sides: a check that would take more than
@@ -102,10 +105,18 @@ impl Schema {
         Err((problem::all(noun, validator.iter_errors(&value)), at))
     }
 
-    fn check(&self, source: &Value, noun: &str, value: &Value) -> Result<(), String> {
+    /// `length` of the value's text: a value that is short and takes long is not checked.
+    fn check(&self, source: &Value, noun: &str, value: &Value, length: usize) -> Result<(), String> {
         let validator = self.compiled(source).map_err(|e| e.message().to_owned())?;
+        let work = if self.plain { Work::Little } else { Work::of(source, value, length) };
+        if work == Work::TooMuch {
+            return Err(format!("{noun}s: checking them against the schema takes too many steps"));
+        }
         if validator.is_valid(value) {
             return Ok(());
+        }
+        if work == Work::Much {
+            return Err(format!("{noun}s: they do not fit the schema, and finding out where takes too many steps"));
         }
         Err(problem::all(noun, validator.iter_errors(value)))
     }
@@ -209,7 +220,11 @@ mod tests {
     fn check(source: Value, value: Value) -> String {
         let schema = Schema::new("schema", &source).expect("schema");
         let text = schema.check_text(|| &source, "argument", &value.to_string());
-        assert_eq!(text, schema.check(&source, "argument", &value), "the quick way says the same");
+        assert_eq!(
+            text,
+            schema.check(&source, "argument", &value, value.to_string().len()),
+            "the quick way says the same"
+        );
         text.err().unwrap_or_default()
     }
 
@@ -258,6 +273,29 @@ mod tests {
         assert_eq!(deep(json!({})), r#"argument "a": expected boolean or one of ["red","blue"], got {}"#);
         let many = property(json!({"anyOf": [{"const": "on"}, {"enum": ["off", 1]}, {"const": "on"}]}));
         assert_eq!(many(json!("x")), r#"argument "a": expected one of ["on","off",1], got "x""#);
+    }
+
+    #[test]
+    fn what_is_short_and_takes_long_is_not_checked() {
+        let operation =
+            |name: &str| json!({"type": "object", "properties": {"arg": {"$ref": "#/$defs/E"}, "op": {"const": name}}});
+        let source = json!({
+            "$defs": {"E": {"anyOf": [operation("not"), operation("neg"), {"type": "integer"}]}},
+            "properties": {"e": {"$ref": "#/$defs/E"}},
+        });
+        let nested = |depth: usize, leaf: Value| (0..depth).fold(leaf, |arg, _| json!({"arg": arg, "op": "not"}));
+        assert_eq!(check(source.clone(), json!({"e": nested(4, json!(1))})), "");
+        assert!(check(source.clone(), json!({"e": nested(2, json!("x"))})).contains("argument \"e"));
+        let much = check(source.clone(), json!({"e": nested(12, json!("x"))}));
+        assert!(much.contains("finding out where takes too many steps"), "{much}");
+        let too_much = check(source, json!({"e": nested(40, json!(1))}));
+        assert!(too_much.contains("takes too many steps"), "{too_much}");
+        // A long list is in proportion.
+        let list = json!({"properties": {"l": {"items": {"anyOf": [{"type": "integer"}, {"type": "null"}]}}}});
+        let mut items = vec![json!(1); 50_000];
+        assert_eq!(check(list.clone(), json!({"l": items})), "");
+        items[40_000] = json!("x");
+        assert!(check(list, json!({"l": items})).contains("l[40000]"));
     }
 
     #[test]

@@ -67,6 +67,7 @@ impl ToolAnnotations {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {
     members: Map<String, Value>,
+    scopes: Vec<String>,
 }
 
 impl Tool {
@@ -79,7 +80,7 @@ impl Tool {
             members.insert("description".into(), Value::String(description));
         }
         members.insert("inputSchema".into(), serde_json::json!({"type": "object", "additionalProperties": false}));
-        Self { members }
+        Self { members, scopes: Vec::new() }
     }
 
     /// Reads a whole definition.
@@ -96,7 +97,7 @@ impl Tool {
             }
             None => return Err(Error::misuse("tool \"name\": missing")),
         }
-        let tool = Self { members };
+        let tool = Self { members, scopes: Vec::new() };
         let name = tool.name();
         match tool.members.get("inputSchema") {
             Some(Value::Object(schema)) if schema.get("type").and_then(Value::as_str) == Some("object") => {}
@@ -166,6 +167,20 @@ impl Tool {
     #[must_use]
     pub fn meta(self, meta: Value) -> Self {
         self.with("_meta", meta)
+    }
+
+    /// The scopes that the caller's access token needs besides the server's, all of them: without them the tool is not
+    /// listed, and calling it is answered with 403 and a challenge. Over HTTP without `Auth` nobody
+    /// has any; on other transports they mean nothing.
+    #[must_use]
+    pub fn scopes(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.scopes = scopes.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The scopes that it needs.
+    pub(crate) fn take_scopes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.scopes)
     }
 
     /// The tool's name.

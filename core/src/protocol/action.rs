@@ -145,6 +145,8 @@ pub enum Input {
     SessionExpired,
     /// The user has finished what this URL elicitation was for.
     Visited(String),
+    /// Requests of ours wait for a login (`true`), or do not any more. Their time does not run meanwhile.
+    Authorizing(bool),
     /// Time has passed.
     Tick,
     /// The peer is gone.

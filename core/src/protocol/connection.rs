@@ -80,6 +80,8 @@ pub struct Connection {
     listening: listening::Listening,
     /// The newest calls of tools that were given up and may have become tasks by then.
     given_up: VecDeque<i64>,
+    /// Logins that requests of ours wait for.
+    logins: usize,
 }
 
 /// Who waits for what a connection asks on its own: nobody.
@@ -111,6 +113,7 @@ impl Connection {
             silence: keep_alive::Silence::default(),
             listening: listening::Listening::default(),
             given_up: VecDeque::new(),
+            logins: 0,
         }
     }
 
@@ -162,11 +165,12 @@ impl Connection {
     #[must_use]
     pub fn next_tick(&self) -> Option<Duration> {
         // A server may take its time while it waits for an answer of ours.
-        let answers = self.outgoing.next_due(self.is_asked());
+        let patient = self.is_patient();
+        let answers = self.outgoing.next_due(patient);
         let news = self.news_due();
         self.waiting
             .iter()
-            .filter_map(|waiting| waiting.due(false))
+            .filter_map(|waiting| waiting.due(patient))
             .chain(answers)
             .chain(self.incoming.next_due())
             .chain(news)
@@ -237,6 +241,7 @@ impl Connection {
             Input::SessionLost(id) => self.session_lost(now, &id, &mut out),
             Input::SessionExpired => self.session_expired(now, &mut out),
             Input::Visited(id) => self.visited(&id, &mut out),
+            Input::Authorizing(begins) => self.authorizing(now, begins),
             Input::Tick => self.tick(now, &mut out),
             Input::Closed(reason) => self.closed(&reason, &mut out),
         }

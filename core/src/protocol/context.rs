@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::revision::Revision;
 use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{Id, RawJson};
-use crate::model::{Capabilities, TraceContext};
+use crate::model::{Capabilities, Principal, TraceContext};
 
 /// Severity of a log message, as in RFC 5424.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -85,6 +85,8 @@ pub struct Transport {
     pub kind: &'static str,
     /// The legacy HTTP session's id.
     pub session_id: Option<Arc<str>>,
+    /// Who sent the request, where access tokens are checked.
+    pub principal: Option<Arc<Principal>>,
     pub(crate) header_list: Option<Arc<dyn HeaderList>>,
     /// Cancelling means closing the response stream and not a notification (modern HTTP).
     pub(crate) cancel_by_closing: bool,
@@ -110,6 +112,7 @@ impl fmt::Debug for Transport {
         f.debug_struct("Transport")
             .field("kind", &self.kind)
             .field("session_id", &self.session_id)
+            .field("principal", &self.principal)
             .finish_non_exhaustive()
     }
 }
@@ -255,6 +258,8 @@ impl RequestContext {
             transport: &'static str,
             #[serde(skip_serializing_if = "Option::is_none")]
             session_id: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            principal: Option<serde_json::Value>,
             #[serde(skip_serializing_if = "<[_]>::is_empty")]
             headers: &'a [(String, String)],
         }
@@ -273,6 +278,7 @@ impl RequestContext {
             task_id: self.task_id.as_deref(),
             transport: self.transport.kind,
             session_id: self.transport.session_id.as_deref(),
+            principal: self.transport.principal.as_deref().map(Principal::to_value),
             headers: &self.transport.headers(),
         })
     }

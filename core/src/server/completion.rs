@@ -20,8 +20,8 @@ const MAX_VALUES: usize = 100;
 /// What is to be completed.
 #[derive(Debug)]
 pub(super) struct Asked {
-    kind: Kind,
-    name: String,
+    pub(super) kind: Kind,
+    pub(super) name: String,
     argument: String,
     value: String,
 }

@@ -45,6 +45,8 @@ pub(crate) struct Listed {
     pub(crate) common: Arc<Common>,
     /// How long what is read of it keeps.
     pub(crate) hints: CacheHints,
+    /// What its caller's access token needs.
+    pub(crate) scopes: Vec<String>,
     /// The file that is listed, whose size is looked up each time.
     #[cfg(feature = "files")]
     pub(super) file: Option<Arc<super::files::File>>,
@@ -67,6 +69,7 @@ impl Listed {
             handler,
             common: common.clone(),
             hints: CacheHints::new(),
+            scopes: Vec::new(),
             #[cfg(feature = "files")]
             file: None,
             serial: AtomicU64::default(),

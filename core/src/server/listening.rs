@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::{Map, Value, json};
 
 use super::Router;
-use super::listed::Common;
+use super::listed::{Common, Kind};
+use super::permits::may_use;
 use super::router::fail;
 use super::telling::{knows, tell_ended};
 use crate::call::{Context, Handler, Link, Listened, Reply, Shaper, Tasks, may_be_task};
@@ -48,7 +49,8 @@ impl Router {
             filter.without(capability);
         }
         let hook = self.look(link, &call, |registry, changes| {
-            filter.resource_subscriptions.retain(|uri| knows(registry, uri, changes));
+            let may = |uri: &str| may_use(registry, changes, Kind::Resource, uri, &call.context.transport);
+            filter.resource_subscriptions.retain(|uri| knows(registry, uri, changes) && may(uri));
             registry.subscription.clone()
         });
         let uris = match hook {

@@ -19,6 +19,7 @@ mod listed;
 mod listening;
 mod offer;
 mod options;
+mod permits;
 mod prompts;
 mod question;
 mod registry;
@@ -53,3 +54,6 @@ pub(crate) use usage::Meter;
 #[cfg(feature = "runtime")]
 pub(crate) use usage::Open;
 pub use usage::Usage;
+
+#[cfg(feature = "auth")]
+pub use crate::auth::resource::Auth;

@@ -29,12 +29,13 @@ impl Entry for PromptEntry {
 
 impl PromptEntry {
     pub(super) fn new(
-        prompt: Prompt,
+        mut prompt: Prompt,
         handler: Arc<dyn Handler>,
         parameters: Option<Value>,
         completions: Completions,
         common: &Arc<Common>,
     ) -> Result<Self> {
+        let scopes = prompt.take_scopes();
         let mut members = prompt.into_members();
         if let Some(schema) = &parameters
             && !members.contains_key("arguments")
@@ -44,7 +45,8 @@ impl PromptEntry {
                 members.insert("arguments".into(), Value::Array(arguments));
             }
         }
-        let listed = Listed::new(Kind::Prompt, members, handler, common)?;
+        let mut listed = Listed::new(Kind::Prompt, members, handler, common)?;
+        listed.scopes = scopes;
         let subject = listed.subject();
         let names = names(&listed.members);
         if let Some(argument) = arguments(&listed.members).find(|a| a.get("name").and_then(Value::as_str).is_none()) {

@@ -277,6 +277,20 @@ impl Registry {
         self.sees(entry.listed().kind, name, own.is_some(), changes).then(|| entry.clone())
     }
 
+    /// Whether anything of this kind is only for those who have scopes, so that not all see the same list.
+    pub(crate) fn is_restricted(&self, kind: Kind, changes: Option<&Changes>) -> bool {
+        fn any<E: Entry>(all: &[Arc<E>]) -> bool {
+            all.iter().any(|entry| !entry.listed().scopes.is_empty())
+        }
+        let own = changes.map(|changes| &changes.own);
+        [Some(self), own].into_iter().flatten().any(|registry| match kind {
+            Kind::Tool => any(registry.tools.all()),
+            Kind::Resource => any(registry.resources.all()),
+            Kind::ResourceTemplate => any(registry.templates.all()),
+            Kind::Prompt => any(registry.prompts.all()),
+        })
+    }
+
     /// The entries of a table that one session sees: its own first.
     pub(crate) fn visible<'a, E: Entry + 'a>(
         &'a self,
@@ -301,10 +315,11 @@ impl Registry {
         cursor: Option<&str>,
         page_size: usize,
         changes: Option<&Changes>,
+        permitted: impl Fn(&Listed) -> bool,
     ) -> Result<(String, bool, Sizes)> {
         let nothing = Self::default();
         let own = changes.map_or(&nothing, |changes| &changes.own);
-        let shown = |listed: &Listed, own: bool| self.sees(kind, listed.name(), own, changes);
+        let shown = |listed: &Listed, own: bool| permitted(listed) && self.sees(kind, listed.name(), own, changes);
         match kind {
             Kind::Tool => page(kind, [&self.tools, &own.tools], shown, revision, cursor, page_size),
             Kind::Resource => page(kind, [&self.resources, &own.resources], shown, revision, cursor, page_size),

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::cache::{CacheOptions, of_source};
 use super::listed::{Common, Entry, Kind, Listed};
+use super::permits::restricted;
 use super::typed::typed;
 use crate::call::{Failures, Handler, Shaper};
 use crate::error::{Error, Result};
@@ -25,10 +26,10 @@ impl Entry for ResourceEntry {
 }
 
 impl ResourceEntry {
-    pub(super) fn new(resource: Resource, handler: Arc<dyn Handler>, common: &Arc<Common>) -> Result<Self> {
-        let hints = resource.hints();
+    pub(super) fn new(mut resource: Resource, handler: Arc<dyn Handler>, common: &Arc<Common>) -> Result<Self> {
+        let (hints, scopes) = (resource.hints(), resource.take_scopes());
         let mut listed = Listed::new(Kind::Resource, resource.into_members(), handler, common)?;
-        listed.hints = hints;
+        (listed.hints, listed.scopes) = (hints, scopes);
         if !is_uri(listed.name()) {
             let subject = listed.subject();
             return Err(Error::misuse(format!("{subject}: \"uri\": expected an absolute URI, such as \"notes://1\"")));
@@ -81,15 +82,15 @@ pub(crate) type Completions = Vec<(String, Arc<dyn Handler>)>;
 
 impl TemplateEntry {
     pub(super) fn new(
-        template: ResourceTemplate,
+        mut template: ResourceTemplate,
         handler: Arc<dyn Handler>,
         parameters: Option<Value>,
         completions: Completions,
         common: &Arc<Common>,
     ) -> Result<Self> {
-        let hints = template.hints();
+        let (hints, scopes) = (template.hints(), template.take_scopes());
         let mut listed = Listed::new(Kind::ResourceTemplate, template.into_members(), handler, common)?;
-        listed.hints = hints;
+        (listed.hints, listed.scopes) = (hints, scopes);
         let subject = listed.subject();
         let template = UriTemplate::parse(listed.name())
             .map_err(|error| Error::misuse(format!("{subject}: \"uriTemplate\": {}", error.message())))?;
@@ -172,7 +173,7 @@ impl Read {
             mime_type: entry.members.get("mimeType").and_then(Value::as_str).map(str::to_owned),
             subject: entry.subject(),
             common: entry.common.clone(),
-            hints: cache.map(|cache| cache.of_read(entry.hints)).unwrap_or_default(),
+            hints: restricted(cache.map(|cache| cache.of_read(entry.hints)).unwrap_or_default(), &entry.scopes),
         }
     }
 

@@ -11,17 +11,18 @@ use super::cache::CacheOptions;
 use super::completion;
 use super::extension::Extensions;
 use super::handler::{finished, panicked};
-use super::listed::{Common, Entry, Kind, bad_cursor};
+use super::listed::{Common, Entry, Kind, Listed, bad_cursor};
+use super::permits::{may, may_use, permit};
 use super::registry::{Changes, Overlay, Registry};
 use super::resources::{ListedBySource, Read, SOURCE, not_found};
 #[cfg(feature = "files")]
 use super::serving_files;
 use super::tools::ToolEntry;
 use super::{HandlerError, IntoAnswer};
-use crate::call::{self, BoxFuture, Chain, Context, Handler, Link, Ran, Reply, Scope, Shaper, Tasks};
+use crate::call::{self, BoxFuture, Chain, Context, Handler, Link, Ran, Reply, Scope, SessionSlot, Shaper, Tasks};
 use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{self, RawJson, code};
-use crate::model::{CacheHints, TaskSupport};
+use crate::model::{CacheHints, CacheScope, TaskSupport};
 use crate::protocol::revision::{Era, shape};
 use crate::protocol::{Call, Payload, States};
 
@@ -104,11 +105,21 @@ impl Router {
         call: &Call,
         look: impl FnOnce(&Registry, Option<&Changes>) -> T,
     ) -> T {
-        let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
-        let overlay = match call.context.revision.era() {
-            Era::Legacy => link.session().get().and_then(|slot| slot.downcast_ref::<Overlay>()),
+        let session = match call.context.revision.era() {
+            Era::Legacy => Some(link.session()),
             Era::Modern => None,
         };
+        self.see(session, look)
+    }
+
+    /// Looks at what is registered, as a session sees it.
+    pub(super) fn see<T>(
+        &self,
+        session: Option<&SessionSlot>,
+        look: impl FnOnce(&Registry, Option<&Changes>) -> T,
+    ) -> T {
+        let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
+        let overlay = session.and_then(SessionSlot::get).and_then(|slot| slot.downcast_ref::<Overlay>());
         match overlay.and_then(|overlay| overlay.changes.get()) {
             None => look(&registry, None),
             Some(changes) => look(&registry, Some(&changes.read().unwrap_or_else(PoisonError::into_inner))),
@@ -135,8 +146,13 @@ impl Router {
                 Err(_) => return fail(link, &call, Error::invalid_params("\"cursor\": expected a string")),
             },
         };
-        let source = self.look(link, &call, |registry, _| registry.source(kind).list.clone());
-        let hints = self.cache().of_list(kind, source.is_some());
+        let (source, restricted) = self.look(link, &call, |registry, changes| {
+            (registry.source(kind).list.clone(), registry.is_restricted(kind, changes))
+        });
+        let mut hints = self.cache().of_list(kind, source.is_some());
+        if restricted {
+            hints = hints.scope(CacheScope::Private);
+        }
         #[cfg(feature = "files")]
         if let Some((place, after)) = params.cursor.as_deref().and_then(serving_files::place_of) {
             return self.list_directory(link, call, kind, place, after, hints);
@@ -152,7 +168,8 @@ impl Router {
         let page_size = self.page_size.load(Ordering::Relaxed);
         let revision = call.context.revision;
         let page = self.look(link, &call, |registry, changes| {
-            registry.list(kind, revision, params.cursor.as_deref(), page_size, changes)
+            let permitted = |listed: &Listed| may(&listed.scopes, &call.context.transport);
+            registry.list(kind, revision, params.cursor.as_deref(), page_size, changes, permitted)
         });
         #[cfg_attr(not(feature = "files"), expect(unused_mut, unused_variables, reason = "of files"))]
         let (mut text, mut last, sizes) = match page {
@@ -271,6 +288,9 @@ impl Router {
         let has_tasks = || call.context.revision.rules().tasks && self.tasks().is_some();
         match entry {
             Ok(entry) => {
+                if let Err(error) = permit(entry.listed(), &call.context.transport) {
+                    return fail(link, &call, error);
+                }
                 if let Err(error) = entry.check_task(call.task.is_some(), has_tasks) {
                     return fail(link, &call, error);
                 }
@@ -313,11 +333,13 @@ impl Router {
         let found = self.look(link, &call, |registry, changes| -> Found {
             if let Some(entry) = registry.find(|r| &r.resources, &uri, changes) {
                 let params = RawJson::from_value(&json!({"uri": uri}));
-                return Some((entry.listed().handler.clone(), Read::of(entry.listed(), &uri, cache), Ok(params)));
+                let params = permit(entry.listed(), &call.context.transport).map(|()| params);
+                return Some((entry.listed().handler.clone(), Read::of(entry.listed(), &uri, cache), params));
             }
             for entry in registry.visible(|r| &r.templates, changes) {
                 if let Some(variables) = entry.template.matches(&uri) {
-                    let arguments = entry.arguments(variables);
+                    let permitted = permit(entry.listed(), &call.context.transport);
+                    let arguments = permitted.and_then(|()| entry.arguments(variables));
                     return Some((entry.listed().handler.clone(), Read::of(entry.listed(), &uri, cache), arguments));
                 }
             }
@@ -358,7 +380,9 @@ impl Router {
             entry.ok_or_else(|| registry.source(Kind::Prompt).get.clone())
         });
         match entry {
-            Ok(entry) => match entry.arguments(call.arguments.as_ref()) {
+            Ok(entry) => match permit(entry.listed(), &call.context.transport)
+                .and_then(|()| entry.arguments(call.arguments.as_ref()))
+            {
                 Ok(arguments) => {
                     let handler = entry.listed().handler.clone();
                     start(link, call, handler, Some(entry), arguments);
@@ -381,7 +405,14 @@ impl Router {
             Ok(asked) => asked,
             Err(error) => return fail(link, &call, error),
         };
-        let found = self.look(link, &call, |registry, changes| completion::find(registry, changes, &asked));
+        let found = self.look(link, &call, |registry, changes| {
+            if may_use(registry, changes, asked.kind, &asked.name, &call.context.transport) {
+                return completion::find(registry, changes, &asked);
+            }
+            let name = shortened(&asked.name, 100);
+            let message = format!("{} {name:?} needs scopes that the request does not have", asked.kind.word());
+            Err(Error::rpc(code::INVALID_REQUEST, message))
+        });
         match found {
             Ok(completion::Found::Handler(handler)) => {
                 let shaper = Arc::new(completion::Completed { common: self.common.clone() });

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::Router;
 use super::listed::{Common, Kind};
+use super::permits::may_use;
 use super::registry::{Changes, Overlay, Registry};
 use super::resources::not_found;
 use super::router::{covers, fail, named, run_with};
@@ -22,8 +23,11 @@ impl Router {
             Ok(uri) => uri.into_owned(),
             Err(error) => return fail(link, &call, error),
         };
-        let (known, hook) =
-            self.look(link, &call, |registry, changes| (knows(registry, &uri, changes), registry.subscription.clone()));
+        let (known, hook) = self.look(link, &call, |registry, changes| {
+            let known = knows(registry, &uri, changes)
+                && may_use(registry, changes, Kind::Resource, &uri, &call.context.transport);
+            (known, registry.subscription.clone())
+        });
         // What was there once may be unsubscribed from.
         if begins && !known {
             return fail(link, &call, not_found(&uri));

@@ -36,7 +36,8 @@ impl Entry for ToolEntry {
 }
 
 impl ToolEntry {
-    pub(super) fn new(tool: Tool, handler: Arc<dyn Handler>, common: &Arc<Common>) -> Result<Self> {
+    pub(super) fn new(mut tool: Tool, handler: Arc<dyn Handler>, common: &Arc<Common>) -> Result<Self> {
+        let scopes = tool.take_scopes();
         let name = tool.name().to_owned();
         let schema =
             |key: &str| tool.members().get(key).map(|s| Schema::new(&format!("tool {name:?}: {key}"), s)).transpose();
@@ -48,7 +49,8 @@ impl ToolEntry {
         let mirrors = mirrors.map_err(|why| Error::misuse(format!("tool {name:?}: inputSchema: {why}")))?;
         let task_support = TaskSupport::of(tool.members())
             .map_err(|error| Error::misuse(format!("tool {name:?}: {}", error.message())))?;
-        let listed = Listed::new(Kind::Tool, tool.into_members(), handler, common)?;
+        let mut listed = Listed::new(Kind::Tool, tool.into_members(), handler, common)?;
+        listed.scopes = scopes;
         Ok(Self { listed, input, output, fit, mirrors, task_support })
     }
 

@@ -272,7 +272,7 @@ async fn once(
     handlers: &Handlers,
     known: Option<Verdict>,
 ) -> Result<Client, (Error, bool)> {
-    let cache = Cache::new(&options.cache, handlers.store(), place_of(target, options));
+    let cache = Cache::new(&options.cache, handlers.store(), place_of(target, &with_capabilities(options, handlers)));
     let (service, opened) = answers(&handlers.declaring(options.capabilities.as_ref()), &cache);
     let attempt = attempt(target, options, service, handlers, known.is_some_and(|known| known.pair))?;
     negotiate(attempt, opened, options, handlers, known.map(|known| known.era)).await
@@ -287,12 +287,20 @@ fn place_of(target: &Target, options: &ClientOptions) -> Place {
         return own_place(options);
     };
     let own = options.cache.scope.as_deref();
+    // Who logs in is not known yet, so nobody else is taken for them.
+    #[cfg(feature = "auth")]
+    if options.auth.is_some() && own.is_none() {
+        return Place { target: digest("url", [endpoint(url).as_str()]), ..own_place(options) };
+    }
     let user = url.split_once("://").and_then(|(_, rest)| rest.split(['/', '?', '#']).next()?.rsplit_once('@'));
     let all = options.headers.iter().chain(headers).map(|(name, value)| (name.to_ascii_lowercase(), value.as_str()));
     let all: std::collections::BTreeMap<String, &str> = all.collect();
     let parts = all.iter().flat_map(|(name, value)| [name.as_str(), *value]).chain(user.map(|(user, _)| user));
+    // What a server answers may depend on what its client can do.
+    let facts = options.facts();
+    let parts = parts.chain([facts.capabilities.raw().get()]);
     let scope = match own {
-        Some(own) => digest("own scope", [own]),
+        Some(own) => digest("own scope", [own, facts.capabilities.raw().get()]),
         None => digest("headers", parts),
     };
     Place { target: digest("url", [endpoint(url).as_str()]), scope }

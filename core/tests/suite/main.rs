@@ -2,6 +2,8 @@
 
 mod answers;
 mod apps;
+mod auth_client;
+mod auth_server;
 mod caching;
 mod caching_http;
 mod callbacks;

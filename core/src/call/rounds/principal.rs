@@ -42,7 +42,10 @@ impl Drop for Asking {
 /// # Errors
 /// −32603 when the server's function panics or asks the client.
 pub(super) fn principal(context: &Context) -> Result<Value> {
-    let Some(given) = context.state::<Principal>() else { return Ok(authorized(context.request())) };
+    let Some(given) = context.state::<Principal>() else {
+        let checked = context.principal().map(|principal| json!({"principal": principal.identity()}));
+        return Ok(checked.unwrap_or_else(|| authorized(context.request())));
+    };
     let wrong = |why: &str| Error::rpc(code::INTERNAL_ERROR, format!("the server's principal: {why}"));
     let Some(_asking) = Asking::begin() else { return Err(wrong("it must not ask the client")) };
     let named =

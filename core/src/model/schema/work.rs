@@ -20,6 +20,37 @@ pub(super) fn bounded(schema: &Value, value: &Value) -> Result<(), &'static str>
     Count { names, left: MAX_STEPS }.visit(schema, schema, value, 0)
 }
 
+/// What a check of a peer's value against a schema of our own would take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Work {
+    Little,
+    /// It can be done, but finding all problems takes ten times as long.
+    Much,
+    /// Out of proportion.
+    TooMuch,
+}
+
+impl Work {
+    /// Steps that every check may take, some 100 ms, and those for each byte of the value's text.
+    const FREE: usize = 100_000;
+    const FOR_EACH_BYTE: usize = 20;
+    /// A check of so many of those at most finds all problems.
+    const PART: usize = 5;
+
+    pub(super) fn of(schema: &Value, value: &Value, length: usize) -> Self {
+        let most = Self::FREE.saturating_add(length.saturating_mul(Self::FOR_EACH_BYTE));
+        let mut names = HashMap::new();
+        collect(schema, &mut names);
+        let mut count = Count { names, left: most };
+        match count.visit(schema, schema, value, 0) {
+            Err(TOO_MUCH) => Self::TooMuch,
+            _ if most - count.left > most / Self::PART => Self::Much,
+            // What refers to itself at one place is for the validator to find.
+            _ => Self::Little,
+        }
+    }
+}
+
 const TOO_MUCH: &str = "checking it takes more than 5000000 steps";
 const CIRCLE: &str = "its schema refers to itself at one place of a value, or to what cannot be found";
 

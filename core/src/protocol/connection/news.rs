@@ -196,6 +196,20 @@ impl Connection {
     pub(super) fn is_asked(&self) -> bool {
         self.facts.role == Role::Client && self.incoming.len() > 0
     }
+
+    /// Whether the time of our requests does not run.
+    pub(super) fn is_patient(&self) -> bool {
+        self.logins > 0 || self.is_asked()
+    }
+
+    pub(super) fn authorizing(&mut self, now: Duration, begins: bool) {
+        self.logins = if begins { self.logins + 1 } else { self.logins.saturating_sub(1) };
+        if self.logins == 0 {
+            self.outgoing.restart_all(now);
+            self.waiting.iter_mut().for_each(|waiting| waiting.restart(now));
+            self.sooner = true;
+        }
+    }
 }
 
 /// The facts of what a handler is told without a request.

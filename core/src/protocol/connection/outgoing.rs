@@ -314,8 +314,9 @@ impl Connection {
         for (call, params) in self.incoming.ripe(now) {
             self.notify("notifications/progress", &params, Some(call), out);
         }
-        // A server may take its time while it waits for an answer of ours.
-        for id in self.outgoing.overdue(now, self.is_asked()) {
+        // A server may take its time while it waits for an answer of ours, and the user while logging in.
+        let patient = self.is_patient();
+        for id in self.outgoing.overdue(now, patient) {
             let name = Id::Number(id);
             if let Phase::Opening(negotiation) = &mut self.phase
                 && negotiation.owns(&name)
@@ -333,7 +334,7 @@ impl Connection {
             self.settle(&outgoing, Err(late(&outgoing)), out);
         }
         let (late, rest): (Vec<_>, _) =
-            std::mem::take(&mut self.waiting).into_iter().partition(|w| w.due(false).is_some_and(|due| due <= now));
+            std::mem::take(&mut self.waiting).into_iter().partition(|w| w.due(patient).is_some_and(|due| due <= now));
         self.waiting = rest.into();
         for outgoing in late {
             self.settle(&outgoing, Err(self::late(&outgoing)), out);
@@ -374,7 +375,12 @@ fn complete(facts: &Facts, outgoing: &Outgoing, result: RawJson) -> Result<RawJs
     let method = outgoing.method.as_str();
     match head.result_type.map(serde_json::value::RawValue::get) {
         None | Some("\"complete\"") => Ok(result),
-        Some("\"task\"") if method == "tools/call" && facts.capabilities.has_extension(TASKS_EXTENSION) => Ok(result),
+        // Of `tasks/get` the extension says "complete" in its words and "task" in its examples.
+        Some("\"task\"")
+            if matches!(method, "tools/call" | "tasks/get") && facts.capabilities.has_extension(TASKS_EXTENSION) =>
+        {
+            Ok(result)
+        }
         Some("\"input_required\"") if Method::find(method).is_some_and(|row| row.input_required) => Ok(result),
         Some(other) if outgoing.any_result && other.starts_with('"') => Ok(result),
         Some(other) => {

@@ -7,12 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body::Body as HttpBody;
 
+use super::admit::Verb;
 use super::body::Body;
-use super::headers::{self, Accepts, PROTOCOL_VERSION, SESSION_ID, Single};
+#[cfg(feature = "auth")]
+use super::guard::Guard;
+use super::headers::{Accepts, PROTOCOL_VERSION, SESSION_ID, Single};
 use super::incoming::collect;
 use super::lanes::Resumption;
 use super::options::HttpOptions;
@@ -20,8 +22,10 @@ use super::origin::Allowed;
 use super::outlet::{End, Outlet};
 use super::pair::Pairs;
 use super::reply::{self, Refusal};
+use super::sender::Sender;
 use super::sessions::Sessions;
 use super::{cors, legacy, modern, pair};
+use crate::call::Link;
 use crate::driver::{Peer, now, runtime};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{self, Decoded, Limits, Message, code};
@@ -51,7 +55,9 @@ pub(super) struct Inner {
     pub(super) resumption: Option<Resumption>,
     pub(super) sessions: Sessions,
     pub(super) pairs: Pairs,
-    allowed: Allowed,
+    pub(super) allowed: Allowed,
+    #[cfg(feature = "auth")]
+    pub(super) guard: Option<Arc<Guard>>,
     /// What is listened on has a path; what is mounted is reached wherever its host has put it.
     pub(super) mounted: bool,
     /// The stateless requests that wait for their handlers.
@@ -96,6 +102,8 @@ impl Endpoint {
             sessions: Sessions::new(options.max_sessions, options.idle_timeout()?),
             pairs: Pairs::default(),
             allowed: Allowed::new(&options, port),
+            #[cfg(feature = "auth")]
+            guard: Guard::of(server, &options, port)?,
             mounted: port.is_none(),
             options,
             open: Mutex::default(),
@@ -119,22 +127,24 @@ impl Endpoint {
         B: HttpBody<Data = Bytes>,
     {
         let (head, body) = request.into_parts();
+        #[cfg(feature = "auth")]
+        if let Some(response) = self.inner.metadata(&head) {
+            return response;
+        }
         let page = self.inner.page(&head.headers).cloned();
-        let admitted = match self.inner.admit(&head) {
-            Ok(verb) => self.inner.begin().await.map(|()| verb),
-            refused => refused,
-        };
-        let mut response = match admitted {
-            Ok(Verb::Post(accepts)) => self.inner.post(head.headers, body, accepts).await,
-            Ok(Verb::Get) => legacy::get(&self.inner, &head.headers),
-            Ok(Verb::Delete) => legacy::delete(&self.inner, &head.headers),
-            Ok(Verb::OpenPair) => pair::get(&self.inner, head.headers),
-            Ok(Verb::PostToPair(session)) => self.inner.post_to_pair(&session, head.headers, body).await,
-            Ok(Verb::Preflight) => cors::preflight(&head.headers),
+        let mut response = match self.inner.admit(head).await {
+            Ok((Verb::Post(accepts), sender)) => self.inner.post(sender, body, accepts).await,
+            Ok((Verb::Get, sender)) => legacy::get(&self.inner, &sender),
+            Ok((Verb::Delete, sender)) => legacy::delete(&self.inner, &sender),
+            Ok((Verb::OpenPair, sender)) => pair::get(&self.inner, sender),
+            Ok((Verb::PostToPair(session), sender)) => self.inner.post_to_pair(&session, sender, body).await,
+            Ok((Verb::Preflight, sender)) => cors::preflight(&sender.headers),
             Err(refusal) => refusal.into(),
         };
         if let Some(page) = page {
             cors::allow(&mut response, page);
+            #[cfg(feature = "auth")]
+            self.inner.expose_challenge(&mut response);
         }
         response
     }
@@ -170,172 +180,61 @@ impl std::fmt::Debug for Endpoint {
     }
 }
 
-/// What is asked of the endpoint.
-enum Verb {
-    Post(Accepts),
-    Get,
-    Delete,
-    /// Of the oldest transport.
-    OpenPair,
-    PostToPair(String),
-    Preflight,
-}
-
 impl Inner {
     /// The origin of the page that asks, if the options name it.
-    fn page<'a>(&self, headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
+    pub(super) fn page<'a>(&self, headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
         headers.get(http::header::ORIGIN).filter(|origin| origin.to_str().is_ok_and(|o| self.allowed.names(o)))
     }
 
-    /// Checks all that stands before the body.
-    fn admit(&self, head: &Parts) -> Result<Verb, Refusal> {
-        let headers = &head.headers;
-        let refuse = |status: StatusCode, why: &str| Err(Refusal::new(status, why));
-        let host = match Single::of(headers, &http::header::HOST) {
-            // HTTP/2 and absolute targets say it in the target.
-            Single::Absent => head.uri.authority().map(http::uri::Authority::as_str),
-            Single::Text(host) => Some(host),
-            Single::Unreadable => return refuse(StatusCode::BAD_REQUEST, "header Host: expected one value"),
-        };
-        // RFC 9112, 3.2. What is mounted may be called without a wire.
-        if host.is_none() && !self.mounted && head.version == Version::HTTP_11 {
-            return refuse(StatusCode::BAD_REQUEST, "header Host: missing");
-        }
-        self.allowed.host(host).map_err(|why| Refusal::new(StatusCode::FORBIDDEN, why))?;
-        let origin = match Single::of(headers, &http::header::ORIGIN) {
-            Single::Unreadable => {
-                return refuse(StatusCode::FORBIDDEN, "header Origin: expected one value (allowed_origins)");
-            }
-            origin => origin.text(),
-        };
-        self.allowed.origin(origin).map_err(|why| Refusal::new(StatusCode::FORBIDDEN, why))?;
-        let pair = if self.options.sse { self.admit_pair(head) } else { None };
-        if !self.is_at(head, &self.options.path) && pair.is_none() {
-            let why = format!("nothing here; the endpoint's path is {} (path)", self.options.path);
-            return refuse(StatusCode::NOT_FOUND, &why);
-        }
-        // Mounted, nobody tells the endpoint that its server was closed.
-        if self.is_closed() || self.server.shared.stop.is_set() {
-            return refuse(StatusCode::SERVICE_UNAVAILABLE, "the server was closed");
-        }
-        if let Some(verb) = pair {
-            return verb;
-        }
-        match head.method {
-            Method::POST => {}
-            Method::GET | Method::DELETE if !names_modern(headers) && self.has_sessions() => {
-                return Ok(if head.method == Method::GET { Verb::Get } else { Verb::Delete });
-            }
-            // Only a browser asks, and only for pages that the options name.
-            Method::OPTIONS if cors::is_preflight(headers) && self.page(headers).is_some() => {
-                return Ok(Verb::Preflight);
-            }
-            _ => {
-                let (era, allow) = if names_modern(headers) || !self.has_sessions() {
-                    ("this revision has POST only", "POST")
-                } else {
-                    ("expected GET, POST or DELETE", "GET, POST, DELETE")
-                };
-                return Err(Refusal::method(format!("method {} is not served here: {era}", head.method), allow));
-            }
-        }
-        if !headers::is_json(headers) {
-            return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "header Content-Type: expected application/json");
-        }
-        let accepts = Accepts::of(headers);
-        if !accepts.json && !accepts.events {
-            let why = "header Accept: expected application/json, text/event-stream";
-            return refuse(StatusCode::NOT_ACCEPTABLE, why);
-        }
-        Ok(Verb::Post(accepts))
-    }
-
-    /// Whether a revision is spoken that has sessions.
-    pub(super) fn has_sessions(&self) -> bool {
-        self.server.facts().revisions.iter().any(|r| r.era() == Era::Legacy)
-    }
-
-    /// Whether a request is for this path. What is mounted is reached wherever its host has put it.
-    fn is_at(&self, head: &Parts, own: &str) -> bool {
-        let path = head.uri.path();
-        self.mounted || path == own || path.trim_end_matches('/') == own.trim_end_matches('/')
-    }
-
-    /// What is asked of the oldest transport, if it is that which is asked: it knows no session header, and names its
-    /// sessions in the query.
-    fn admit_pair(&self, head: &Parts) -> Option<Result<Verb, Refusal>> {
-        let headers = &head.headers;
-        if headers.contains_key(SESSION_ID) || names_modern(headers) {
-            return None;
-        }
-        let at_stream = self.is_at(head, &self.options.sse_path);
-        let at_messages = at_stream || (!self.message_path().is_empty() && self.is_at(head, self.message_path()));
-        let refuse = |status, why: &str| Some(Err(Refusal::new(status, why)));
-        match head.method {
-            Method::GET if at_stream => Some(Ok(Verb::OpenPair)),
-            Method::POST if at_messages && pair::named(&head.uri).is_some() => {
-                if !headers::is_json(headers) {
-                    let why = "header Content-Type: expected application/json";
-                    return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
-                }
-                pair::named(&head.uri).map(|session| Ok(Verb::PostToPair(session.to_owned())))
-            }
-            _ if self.is_at(head, &self.options.path) => None,
-            Method::OPTIONS if at_messages && cors::is_preflight(headers) && self.page(headers).is_some() => {
-                Some(Ok(Verb::Preflight))
-            }
-            // What makes a client of both transports open the stream instead.
-            _ if at_stream => {
-                let why = format!("method {} is not served here: GET opens the stream", head.method);
-                Some(Err(Refusal::method(why, "GET")))
-            }
-            Method::POST if at_messages => refuse(StatusCode::BAD_REQUEST, "\"session_id\": missing in the query"),
-            _ if at_messages => {
-                Some(Err(Refusal::method(format!("method {} is not served here", head.method), "POST")))
-            }
-            _ => None,
-        }
-    }
-
-    /// What clients of the oldest transport are told to post to; empty for the URL of their stream.
-    pub(super) fn message_path(&self) -> &str {
-        match &*self.options.sse_message_path {
-            "" if !self.mounted => "/messages",
-            path => path,
-        }
-    }
-
-    async fn post_to_pair<B>(&self, session: &str, headers: HeaderMap, body: B) -> Response<Body>
+    async fn post_to_pair<B>(&self, session: &str, sender: Sender, body: B) -> Response<Body>
     where
         B: HttpBody<Data = Bytes>,
     {
-        match collect(&headers, body, self.limits.max_message_bytes).await {
-            Ok(body) => match jsonrpc::decode(&body, &self.limits) {
-                Ok(decoded) => pair::post(self, session, headers, decoded),
-                Err(error) => pair::garbled(self, session, &error).into(),
-            },
-            Err(refusal) => refusal.into(),
+        let body = match collect(&sender.headers, body, self.limits.max_message_bytes).await {
+            Ok(body) => body,
+            Err(refusal) => return refusal.into(),
+        };
+        let decoded = jsonrpc::decode(&body, &self.limits);
+        let needed = || {
+            let pair = self.pairs.find(session, sender.principal.as_ref());
+            self.scopes_needed(pair.as_ref().map(|pair| &*pair.peer), decoded.as_ref().ok())
+        };
+        if let Err(refusal) = self.permit(&sender, needed) {
+            return refusal.into();
+        }
+        match decoded {
+            Ok(decoded) => pair::post(self, session, sender, decoded),
+            Err(error) => pair::garbled(self, session, &sender, &error).into(),
         }
     }
 
-    async fn post<B>(self: &Arc<Self>, headers: HeaderMap, body: B, accepts: Accepts) -> Response<Body>
+    async fn post<B>(self: &Arc<Self>, sender: Sender, body: B, accepts: Accepts) -> Response<Body>
     where
         B: HttpBody<Data = Bytes>,
     {
-        let body = match collect(&headers, body, self.limits.max_message_bytes).await {
+        let body = match collect(&sender.headers, body, self.limits.max_message_bytes).await {
             Ok(body) => body,
             Err(refusal) => return refusal.into(),
         };
         // A server without sessions takes all for what it speaks.
-        let modern = names_modern(&headers) || !self.has_sessions();
-        let decoded = match jsonrpc::decode(&body, &self.limits) {
+        let modern = names_modern(&sender.headers) || !self.has_sessions();
+        let decoded = jsonrpc::decode(&body, &self.limits);
+        let needed = || {
+            let id = Single::of(&sender.headers, &SESSION_ID).text().filter(|_| !modern);
+            let session = id.and_then(|id| self.sessions.find(id, sender.principal.as_ref(), now()));
+            self.scopes_needed(session.as_ref().map(|session| &*session.peer), decoded.as_ref().ok())
+        };
+        if let Err(refusal) = self.permit(&sender, needed) {
+            return refusal.with_id(decoded.as_ref().ok().and_then(id_of)).into();
+        }
+        let decoded = match decoded {
             Ok(decoded) => decoded,
             Err(error) if !modern && error.answers.is_some() => {
-                return legacy::garbled(self, headers, error, accepts).await;
+                return legacy::garbled(self, sender, error, accepts).await;
             }
             Err(error) => {
-                let revision = Single::of(&headers, &PROTOCOL_VERSION).text().and_then(Revision::parse);
-                let revision = revision.or(modern.then_some(Revision::NEWEST));
+                let revision = Single::of(&sender.headers, &PROTOCOL_VERSION).text().and_then(Revision::parse);
+                let revision = revision.or_else(|| modern.then_some(Revision::NEWEST));
                 return Refusal::undecodable(&error, revision.map(Revision::rules)).into();
             }
         };
@@ -344,15 +243,16 @@ impl Inner {
         match decoded {
             Decoded::One(Message::Request { id, method, params }) => match Head::read(params.as_ref()) {
                 Ok(head)
-                    if head.version.is_some() || (modern && (method != "initialize" || names_modern(&headers))) =>
+                    if head.version.is_some()
+                        || (modern && (method != "initialize" || names_modern(&sender.headers))) =>
                 {
                     let request = modern::Request { id, method, params, head };
-                    modern::post(self, headers, request, accepts).await
+                    modern::post(self, sender, request, accepts).await
                 }
                 Err(error) if modern => Refusal::bad(Some(&id), &error).into(),
                 head => {
                     let decoded = Decoded::One(Message::Request { id, method, params });
-                    legacy::post(self, headers, decoded, head.ok(), accepts).await
+                    legacy::post(self, sender, decoded, head.ok(), accepts).await
                 }
             },
             Decoded::One(Message::Notification { params, .. }) if modern || has_envelope(params.as_ref()) => {
@@ -363,7 +263,29 @@ impl Inner {
             Decoded::One(Message::Response { .. } | Message::Error { .. }) if modern => {
                 refuse("responses are not part of this revision: the server sends no requests")
             }
-            decoded => legacy::post(self, headers, decoded, None, accepts).await,
+            decoded => legacy::post(self, sender, decoded, None, accepts).await,
+        }
+    }
+
+    /// Checks that a request's access token has the scopes that it needs.
+    #[cfg(not(feature = "auth"))]
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with access tokens")]
+    pub(super) fn permit(&self, _: &Sender, _: impl FnOnce() -> Vec<String>) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// The scopes that the requests in a body need, as the session sees what there is.
+    fn scopes_needed(&self, session: Option<&Peer>, decoded: Option<&Decoded>) -> Vec<String> {
+        let one = |message: &Message| match message {
+            Message::Request { method, params, .. } => {
+                self.server.shared.router.scopes_needed(session.map(Link::session), method, params.as_ref())
+            }
+            _ => Vec::new(),
+        };
+        match decoded {
+            Some(Decoded::One(message)) => one(message),
+            Some(Decoded::Batch(parts)) => parts.iter().flatten().flat_map(one).collect(),
+            None => Vec::new(),
         }
     }
 
@@ -433,9 +355,16 @@ impl Meter for Inner {
     }
 }
 
-fn names_modern(headers: &HeaderMap) -> bool {
+pub(super) fn names_modern(headers: &HeaderMap) -> bool {
     let version = Single::of(headers, &PROTOCOL_VERSION).text().and_then(Revision::parse);
     version.is_some_and(|r| r.era() == Era::Modern)
+}
+
+fn id_of(decoded: &Decoded) -> Option<&jsonrpc::Id> {
+    match decoded {
+        Decoded::One(Message::Request { id, .. }) => Some(id),
+        _ => None,
+    }
 }
 
 fn has_envelope(params: Option<&jsonrpc::RawJson>) -> bool {

@@ -8,15 +8,17 @@ use super::Body;
 use super::body::Events;
 use super::endpoint::Inner;
 use super::exchange::{Exchange, Owner};
-use super::headers::{self, Accepts, Kept, LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID, Single};
+use super::headers::{self, Accepts, LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID, Single};
 use super::lanes::{Lanes, Refused, Resumed};
 use super::outlet::{Answer, End, Next, Outlet};
 use super::reply::{self, Refusal};
+use super::sender::Sender;
 use super::sessions::Session;
 use crate::call::Link;
 use crate::driver::{Peer, Sink, now};
 use crate::error::Error;
 use crate::jsonrpc::{DecodeError, Decoded, Id, Message, code};
+use crate::model::Principal;
 use crate::protocol::revision::{Era, Revision, modern};
 use crate::protocol::{Arrival, Connection, Head, Input, Route, Transport};
 use crate::random::new_id;
@@ -25,7 +27,7 @@ use crate::store::EventId;
 /// Takes a message, or answers a request.
 pub(super) async fn post(
     inner: &Arc<Inner>,
-    headers: HeaderMap,
+    sender: Sender,
     decoded: Decoded,
     head: Option<Head>,
     accepts: Accepts,
@@ -34,13 +36,12 @@ pub(super) async fn post(
         Decoded::One(Message::Request { id, .. }) => Some(id.clone()),
         _ => None,
     };
-    let named = Single::of(&headers, &SESSION_ID);
-    let session = match named {
+    let session = match Single::of(&sender.headers, &SESSION_ID) {
         // Where there are no sessions the header is nothing, and only `initialize` comes here, to be refused.
-        _ if !inner.has_sessions() => return open(inner, headers, decoded, head, accepts).await,
+        _ if !inner.has_sessions() => return open(inner, sender, decoded, head, accepts).await,
         Single::Absent => match &decoded {
             Decoded::One(Message::Request { method, .. }) if method == "initialize" => {
-                return open(inner, headers, decoded, head, accepts).await;
+                return open(inner, sender, decoded, head, accepts).await;
             }
             Decoded::Batch(parts) if parts.iter().any(is_initialize) => {
                 let error = Error::rpc(code::INVALID_REQUEST, "\"initialize\" must not be part of a batch");
@@ -48,9 +49,9 @@ pub(super) async fn post(
             }
             _ => Err(missing()),
         },
-        header => session(inner, header),
+        header => session(inner, header, sender.principal.as_ref()),
     };
-    let session = match session.and_then(|s| check_version(&headers, &s).map(|()| s)) {
+    let session = match session.and_then(|s| check_version(&sender.headers, &s).map(|()| s)) {
         Ok(session) => session,
         Err(refusal) => return refusal.with_id(id.as_ref()).into(),
     };
@@ -72,19 +73,19 @@ pub(super) async fn post(
         let message = format!("more than {} requests in flight in this session (max_in_flight)", inner.max_in_flight);
         return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_id(id.as_ref()).into();
     }
-    ask(inner, session, headers, input, head, accepts).await
+    ask(inner, session, sender, input, head, accepts).await
 }
 
 /// What was meant to answer a question of the session's and is no message: it is refused, and the question has failed.
 pub(super) async fn garbled(
     inner: &Arc<Inner>,
-    headers: HeaderMap,
+    sender: Sender,
     error: DecodeError,
     accepts: Accepts,
 ) -> Response<Body> {
-    let session = session(inner, Single::of(&headers, &SESSION_ID));
-    match session.and_then(|s| check_version(&headers, &s).map(|()| s)) {
-        Ok(session) => ask(inner, session, headers, Input::Invalid(error), None, accepts).await,
+    let session = session(inner, Single::of(&sender.headers, &SESSION_ID), sender.principal.as_ref());
+    match session.and_then(|s| check_version(&sender.headers, &s).map(|()| s)) {
+        Ok(session) => ask(inner, session, sender, Input::Invalid(error), None, accepts).await,
         Err(_) => Refusal::undecodable(&error, None).into(),
     }
 }
@@ -96,25 +97,18 @@ fn is_initialize(part: &Result<Message, DecodeError>) -> bool {
 async fn ask(
     inner: &Arc<Inner>,
     session: Arc<Session>,
-    headers: HeaderMap,
+    sender: Sender,
     input: Input,
     head: Option<Head>,
     accepts: Accepts,
 ) -> Response<Body> {
     let outlet = Arc::new(Outlet::new(if accepts.events { inner.max_queued } else { 0 }));
     let route = session.lanes().open(outlet.clone(), accepts);
-    let transport = transport(&session.id, headers);
+    let transport = sender.into_transport(Some(&session.id));
     let exchange = Exchange::new(outlet, Owner::Request { session: session.clone(), route });
     session.peer.arrived(Arrival { route, transport, head }, input);
     drop(session);
     reply::answered(exchange, accepts, inner.keep_alive, status).await
-}
-
-fn transport(session: &Arc<str>, headers: HeaderMap) -> Arc<Transport> {
-    let mut transport = Transport::new("http");
-    transport.session_id = Some(session.clone());
-    transport.header_list = Some(Arc::new(Kept(headers)));
-    Arc::new(transport)
 }
 
 /// A message that is none is a bad request; an error in a method's own terms is an ordinary answer.
@@ -129,7 +123,7 @@ fn status(answer: &Answer) -> StatusCode {
 /// Answers `initialize`; when it succeeds there is a new session.
 async fn open(
     inner: &Arc<Inner>,
-    headers: HeaderMap,
+    sender: Sender,
     decoded: Decoded,
     head: Option<Head>,
     accepts: Accepts,
@@ -141,7 +135,7 @@ async fn open(
         Message::Request { id, .. } => Some(id.clone()),
         _ => None,
     };
-    if let Err(refusal) = named_version(&headers) {
+    if let Err(refusal) = named_version(&sender.headers) {
         return refusal.with_id(request_id.as_ref()).into();
     }
     let id = match new_id() {
@@ -152,13 +146,15 @@ async fn open(
     let sink: Arc<dyn Sink> = lanes.clone();
     let mut at_rest = Transport::new("http");
     at_rest.session_id = Some(id.clone());
+    at_rest.principal.clone_from(&sender.principal);
     let connection = Connection::new(inner.server.facts(), Arc::new(at_rest));
     let peer = Peer::new(connection, inner.limits, inner.server.shared.router.clone(), |_| sink);
     let link: Arc<dyn Link> = peer.clone();
     inner.server.shared.join(&link);
     let outlet = Arc::new(Outlet::new(0));
     let route: Route = lanes.open(outlet.clone(), Accepts { json: true, events: false });
-    let transport = transport(&id, headers);
+    let principal = sender.principal.clone();
+    let transport = sender.into_transport(Some(&id));
     peer.arrived(Arrival { route, transport, head }, Input::Received(message));
     let Some(Next::Answer(answer)) = outlet.next() else {
         return Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "\"initialize\" was not answered").into();
@@ -167,7 +163,7 @@ async fn open(
     let mut response = if accepts.json { reply::json(status(&answer), answer.text) } else { reply::event(answer.text) };
     let Some(revision) = opened else { return response };
     lanes.primes(revision.rules().priming_event);
-    let session = Arc::new(Session::new(id, revision, peer, lanes));
+    let session = Arc::new(Session::new(id, revision, peer, principal, lanes));
     let Ok(header) = HeaderValue::from_str(&session.id) else {
         return response;
     };
@@ -185,13 +181,13 @@ fn missing() -> Refusal {
     Refusal::new(StatusCode::BAD_REQUEST, message)
 }
 
-fn session(inner: &Inner, header: Single<'_>) -> Result<Arc<Session>, Refusal> {
+fn session(inner: &Inner, header: Single<'_>, who: Option<&Arc<Principal>>) -> Result<Arc<Session>, Refusal> {
     match header {
         Single::Absent => Err(missing()),
         Single::Unreadable => {
             Err(Refusal::new(StatusCode::BAD_REQUEST, "header Mcp-Session-Id: expected one value of visible ASCII"))
         }
-        Single::Text(id) => inner.sessions.find(id, now()).ok_or_else(|| {
+        Single::Text(id) => inner.sessions.find(id, who, now()).ok_or_else(|| {
             Refusal::new(
                 StatusCode::NOT_FOUND,
                 "session not found: it has ended or never was; send \"initialize\" again",
@@ -233,12 +229,14 @@ fn check_version(headers: &HeaderMap, session: &Session) -> Result<(), Refusal> 
 }
 
 /// Opens a standalone stream of a session.
-pub(super) fn get(inner: &Arc<Inner>, headers: &HeaderMap) -> Response<Body> {
+pub(super) fn get(inner: &Arc<Inner>, sender: &Sender) -> Response<Body> {
+    let headers = &sender.headers;
     if !Accepts::of(headers).events {
         let message = "header Accept: expected text/event-stream";
         return Refusal::new(StatusCode::NOT_ACCEPTABLE, message).into();
     }
-    let session = session(inner, Single::of(headers, &SESSION_ID)).and_then(|s| check_version(headers, &s).map(|()| s));
+    let session = session(inner, Single::of(headers, &SESSION_ID), sender.principal.as_ref())
+        .and_then(|s| check_version(headers, &s).map(|()| s));
     let session = match session {
         Ok(session) => session,
         Err(refusal) => return refusal.into(),
@@ -286,8 +284,10 @@ fn resume(inner: &Arc<Inner>, session: &Arc<Session>, last: Option<&str>) -> Res
 }
 
 /// Ends a session.
-pub(super) fn delete(inner: &Inner, headers: &HeaderMap) -> Response<Body> {
-    let session = session(inner, Single::of(headers, &SESSION_ID)).and_then(|s| check_version(headers, &s).map(|()| s));
+pub(super) fn delete(inner: &Inner, sender: &Sender) -> Response<Body> {
+    let headers = &sender.headers;
+    let session = session(inner, Single::of(headers, &SESSION_ID), sender.principal.as_ref())
+        .and_then(|s| check_version(headers, &s).map(|()| s));
     match session {
         Ok(session) => {
             inner.sessions.remove(&session.id);

@@ -2,10 +2,19 @@
 pub(crate) mod client;
 
 mod activity;
+mod admit;
 mod body;
+#[cfg(feature = "auth")]
+pub(crate) mod browser;
+#[cfg(feature = "auth")]
+pub(crate) mod callback;
 mod cors;
 mod endpoint;
 mod exchange;
+#[cfg(feature = "auth")]
+pub(crate) mod fetch;
+#[cfg(feature = "auth")]
+mod guard;
 mod headers;
 mod incoming;
 mod lanes;
@@ -16,6 +25,9 @@ mod origin;
 mod outlet;
 mod pair;
 mod reply;
+#[cfg(feature = "auth")]
+mod resource;
+mod sender;
 mod serve;
 mod sessions;
 mod sse;
@@ -25,4 +37,6 @@ mod uses;
 pub use body::Body;
 pub use endpoint::Endpoint;
 pub use options::HttpOptions;
+#[cfg(feature = "auth")]
+pub use resource::MetadataDocument;
 pub use serve::HttpServer;

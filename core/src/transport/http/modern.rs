@@ -7,15 +7,16 @@ use http::{HeaderMap, Response, StatusCode};
 use super::Body;
 use super::endpoint::Inner;
 use super::exchange::{Exchange, Owner};
-use super::headers::{self, Accepts, Kept, METHOD, NAME, PROTOCOL_VERSION, Single};
+use super::headers::{self, Accepts, METHOD, NAME, PROTOCOL_VERSION, Single};
 use super::outlet::{Answer, End, Outlet};
 use super::reply::{self, Refusal};
+use super::sender::Sender;
 use crate::call::Link;
 use crate::driver::{Peer, Sink};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{Id, Message, RawJson, code};
 use crate::protocol::revision::{Era, Method, Revision, modern};
-use crate::protocol::{Arrival, Connection, Facts, Head, Input, Route, Transport};
+use crate::protocol::{Arrival, Connection, Facts, Head, Input, Route};
 
 /// A request with its parameters' head.
 pub(super) struct Request {
@@ -26,9 +27,9 @@ pub(super) struct Request {
 }
 
 /// Runs a request and answers it.
-pub(super) async fn post(inner: &Arc<Inner>, headers: HeaderMap, request: Request, accepts: Accepts) -> Response<Body> {
+pub(super) async fn post(inner: &Arc<Inner>, sender: Sender, request: Request, accepts: Accepts) -> Response<Body> {
     let facts = inner.server.facts();
-    if let Err(error) = check(inner, &facts, &headers, &request) {
+    if let Err(error) = check(inner, &facts, &sender.headers, &request) {
         return Refusal::bad(Some(&request.id), &error).into();
     }
     let listens = request.method == "subscriptions/listen";
@@ -48,9 +49,7 @@ pub(super) async fn post(inner: &Arc<Inner>, headers: HeaderMap, request: Reques
     // What nobody's code answers is refused by HTTP too when it is unknown.
     let engine = row_of(&method, &head).is_none_or(|row| row.header_member().is_none());
     let outlet = Arc::new(Outlet::new(if accepts.events { inner.max_queued } else { 0 }));
-    let mut transport = Transport::new("http");
-    transport.header_list = Some(Arc::new(Kept(headers)));
-    let transport = Arc::new(transport);
+    let transport = sender.into_transport(None);
     let connection = Connection::new(facts, transport.clone());
     let sink: Arc<dyn Sink> = outlet.clone();
     let peer = Peer::new(connection, inner.limits, inner.server.shared.router.clone(), |_| sink);

@@ -112,6 +112,12 @@ impl Names {
     }
 }
 
+/// Whether a host to listen on is this machine's alone.
+#[cfg(feature = "auth")]
+pub(super) fn is_local(host: &str) -> bool {
+    is_loopback(bare(host))
+}
+
 fn is_loopback(host: &str) -> bool {
     ["127.0.0.1", "localhost", "::1"].iter().any(|own| own.eq_ignore_ascii_case(host))
 }

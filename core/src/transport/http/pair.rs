@@ -3,21 +3,23 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use http::{HeaderMap, Response, StatusCode, Uri};
+use http::{Response, StatusCode, Uri};
 
 use super::Body;
 use super::body::Events;
 use super::endpoint::Inner;
 use super::exchange::{Exchange, Owner};
-use super::headers::{Accepts, Kept};
+use super::headers::Accepts;
 use super::outlet::{End, Outlet};
 use super::reply::{self, Refusal};
+use super::sender::{Sender, is_same};
 use super::sse;
 use crate::call::Link;
 use crate::driver::{Peer, Sink};
 use crate::error::{Error, ErrorKind};
 use crate::jsonrpc::{DecodeError, Decoded, Message};
-use crate::protocol::{Arrival, Connection, Input, Outbound, Route, Sent, Transport};
+use crate::model::Principal;
+use crate::protocol::{Arrival, Connection, Input, Outbound, Route, Sent};
 use crate::random::new_id;
 use crate::store::Event;
 
@@ -27,7 +29,9 @@ const SESSION: &str = "session_id";
 /// One client: its stream, and what runs on it.
 pub(super) struct Pair {
     id: Arc<str>,
-    peer: Arc<Peer>,
+    pub(super) peer: Arc<Peer>,
+    /// Whose it is.
+    principal: Option<Arc<Principal>>,
     outlet: Arc<Outlet>,
 }
 
@@ -53,6 +57,11 @@ pub(super) struct Pairs(Mutex<HashMap<Arc<str>, Arc<Pair>>>);
 impl Pairs {
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Pair>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The session called so. Another's is as good as none.
+    pub(super) fn find(&self, id: &str, who: Option<&Arc<Principal>>) -> Option<Arc<Pair>> {
+        self.lock().get(id).filter(|pair| is_same(pair.principal.as_ref(), who)).cloned()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -106,8 +115,8 @@ pub(super) fn named(uri: &Uri) -> Option<&str> {
 }
 
 /// Opens a stream, and a session with it.
-pub(super) fn get(inner: &Arc<Inner>, headers: HeaderMap) -> Response<Body> {
-    if !Accepts::of(&headers).events {
+pub(super) fn get(inner: &Arc<Inner>, sender: Sender) -> Response<Body> {
+    if !Accepts::of(&sender.headers).events {
         return Refusal::new(StatusCode::NOT_ACCEPTABLE, "header Accept: expected text/event-stream").into();
     }
     let id = match new_id() {
@@ -116,11 +125,12 @@ pub(super) fn get(inner: &Arc<Inner>, headers: HeaderMap) -> Response<Body> {
     };
     let outlet = Arc::new(Outlet::new(inner.max_queued));
     let sink: Arc<dyn Sink> = Arc::new(OneWay(outlet.clone()));
-    let connection = Connection::new(inner.server.facts(), transport(&id, headers));
+    let principal = sender.principal.clone();
+    let connection = Connection::new(inner.server.facts(), sender.into_transport(Some(&id)));
     let peer = Peer::new(connection, inner.limits, inner.server.shared.router.clone(), |_| sink);
     let link: Arc<dyn Link> = peer.clone();
     inner.server.shared.join(&link);
-    let pair = Arc::new(Pair { id: id.clone(), peer, outlet: outlet.clone() });
+    let pair = Arc::new(Pair { id: id.clone(), peer, principal, outlet: outlet.clone() });
     let others = inner.sessions.len();
     let mut pairs = inner.pairs.lock();
     if pairs.len() + others >= inner.options.max_sessions {
@@ -139,20 +149,13 @@ pub(super) fn get(inner: &Arc<Inner>, headers: HeaderMap) -> Response<Body> {
     reply::events(Events::new(exchange, None, inner.keep_alive))
 }
 
-fn transport(session: &Arc<str>, headers: HeaderMap) -> Arc<Transport> {
-    let mut transport = Transport::new("http");
-    transport.session_id = Some(session.clone());
-    transport.header_list = Some(Arc::new(Kept(headers)));
-    Arc::new(transport)
-}
-
 /// Takes a message; what it is answered with goes out on the stream.
-pub(super) fn post(inner: &Inner, session: &str, headers: HeaderMap, decoded: Decoded) -> Response<Body> {
+pub(super) fn post(inner: &Inner, session: &str, sender: Sender, decoded: Decoded) -> Response<Body> {
     let id = match &decoded {
         Decoded::One(Message::Request { id, .. }) => Some(id.clone()),
         _ => None,
     };
-    let Some(pair) = inner.pairs.lock().get(session).cloned() else {
+    let Some(pair) = inner.pairs.find(session, sender.principal.as_ref()) else {
         return unknown().with_id(id.as_ref()).into();
     };
     let asks = !matches!(&decoded, Decoded::One(message) if !matches!(message, Message::Request { .. }));
@@ -165,14 +168,14 @@ pub(super) fn post(inner: &Inner, session: &str, headers: HeaderMap, decoded: De
         Decoded::One(message) => Input::Received(message),
         Decoded::Batch(parts) => Input::Batch(parts),
     };
-    let transport = transport(&pair.id, headers);
+    let transport = sender.into_transport(Some(&pair.id));
     pair.peer.arrived(Arrival { route: Route(0), transport, head: None }, input);
     reply::empty(StatusCode::ACCEPTED)
 }
 
 /// Refuses what is no message. Was it meant to answer a question of the session's, nothing else will come for that.
-pub(super) fn garbled(inner: &Inner, session: &str, error: &DecodeError) -> Refusal {
-    let Some(pair) = inner.pairs.lock().get(session).cloned() else { return unknown() };
+pub(super) fn garbled(inner: &Inner, session: &str, sender: &Sender, error: &DecodeError) -> Refusal {
+    let Some(pair) = inner.pairs.find(session, sender.principal.as_ref()) else { return unknown() };
     if let Some(question) = &error.answers {
         let why = format!("the answer is no message: {}", error.message);
         pair.peer.handle(Input::Undelivered(question.clone(), Error::new(ErrorKind::PeerMisbehaved, why)));

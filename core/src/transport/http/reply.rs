@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
 
 use super::Body;
@@ -21,6 +21,10 @@ pub(super) struct Refusal {
     null_id: bool,
     /// The methods that are served, for the answer to one that is not.
     allow: Option<&'static str>,
+    /// How to authenticate.
+    challenge: Option<Box<HeaderValue>>,
+    /// Seconds after which it may go better.
+    retry_after: u32,
 }
 
 impl Refusal {
@@ -28,7 +32,7 @@ impl Refusal {
     pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
         let code = if status.is_server_error() { code::INTERNAL_ERROR } else { code::INVALID_REQUEST };
         let error = ErrorObject { code, message: message.into(), data: None };
-        Self { status, id: None, error, null_id: false, allow: None }
+        Self { status, id: None, error, null_id: false, allow: None, challenge: None, retry_after: 1 }
     }
 
     /// A method that is not served, and those that are.
@@ -38,14 +42,27 @@ impl Refusal {
 
     /// A JSON-RPC error in the answer to a bad request.
     pub(super) fn bad(id: Option<&Id>, error: &Error) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, id: id.cloned(), error: error.to_object(), null_id: false, allow: None }
+        Self { id: id.cloned(), error: error.to_object(), ..Self::new(StatusCode::BAD_REQUEST, "") }
     }
 
     /// A body that is no message. `rules` of the revision that its sender says it speaks.
     pub(super) fn undecodable(error: &DecodeError, rules: Option<&Rules>) -> Self {
         let null_id = !rules.is_some_and(|r| r.error_without_id);
-        let error_object = error.to_object();
-        Self { status: StatusCode::BAD_REQUEST, id: error.id.clone(), error: error_object, null_id, allow: None }
+        Self { id: error.id.clone(), error: error.to_object(), null_id, ..Self::new(StatusCode::BAD_REQUEST, "") }
+    }
+
+    /// Says how to authenticate: the value of `WWW-Authenticate`.
+    #[cfg(feature = "auth")]
+    pub(super) fn challenge(mut self, challenge: &str) -> Self {
+        self.challenge = HeaderValue::from_str(challenge).ok().map(Box::new);
+        self
+    }
+
+    /// Says in how many seconds to come again, where it is 503.
+    #[cfg(feature = "auth")]
+    pub(super) fn retry_after(mut self, seconds: u32) -> Self {
+        self.retry_after = seconds;
+        self
     }
 
     pub(super) fn with_id(mut self, id: Option<&Id>) -> Self {
@@ -61,8 +78,11 @@ impl From<Refusal> for Response<Body> {
         if let Some(allow) = refusal.allow {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
         }
+        if let Some(challenge) = refusal.challenge {
+            response.headers_mut().insert(WWW_AUTHENTICATE, *challenge);
+        }
         if refusal.status == StatusCode::SERVICE_UNAVAILABLE {
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(refusal.retry_after));
         }
         response
     }

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use super::lanes::Lanes;
 use super::outlet::End;
+use super::sender::is_same;
 use crate::driver::Peer;
+use crate::model::Principal;
 use crate::protocol::revision::Revision;
 
 /// A legacy client's session.
@@ -13,6 +15,8 @@ pub(super) struct Session {
     pub(super) id: Arc<str>,
     pub(super) revision: Revision,
     pub(super) peer: Arc<Peer>,
+    /// Whose it is.
+    principal: Option<Arc<Principal>>,
     lanes: Arc<Lanes>,
     /// Its place in the order of last use, written under the table's lock.
     place: AtomicU64,
@@ -21,8 +25,14 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(id: Arc<str>, revision: Revision, peer: Arc<Peer>, lanes: Arc<Lanes>) -> Self {
-        Self { id, revision, peer, lanes, place: AtomicU64::new(0), used: AtomicU64::new(0) }
+    pub(super) fn new(
+        id: Arc<str>,
+        revision: Revision,
+        peer: Arc<Peer>,
+        principal: Option<Arc<Principal>>,
+        lanes: Arc<Lanes>,
+    ) -> Self {
+        Self { id, revision, peer, principal, lanes, place: AtomicU64::new(0), used: AtomicU64::new(0) }
     }
 
     pub(super) fn lanes(&self) -> &Lanes {
@@ -130,10 +140,10 @@ impl Sessions {
         self.idle
     }
 
-    /// The session called `id`, which is in use from now on.
-    pub(super) fn find(&self, id: &str, now: Duration) -> Option<Arc<Session>> {
+    /// The session called `id`, which is in use from now on. Another's is as good as none.
+    pub(super) fn find(&self, id: &str, who: Option<&Arc<Principal>>, now: Duration) -> Option<Arc<Session>> {
         let mut table = self.lock();
-        let session = table.by_id.get(id)?.clone();
+        let session = table.by_id.get(id).filter(|session| is_same(session.principal.as_ref(), who))?.clone();
         if !self.is_expired(&session, now) && !session.lanes.has_ended() {
             table.touch(&session, now);
             return Some(session);
@@ -209,13 +219,13 @@ mod tests {
         let connection = Connection::new(server.facts(), Arc::new(Transport::new("http")));
         let sink: Arc<dyn Sink> = lanes.clone();
         let peer = Peer::new(connection, server.limits(), server.shared.router.clone(), |_| sink);
-        let session = Arc::new(Session::new("id".into(), Revision::NEWEST_LEGACY, peer, lanes));
+        let session = Arc::new(Session::new("id".into(), Revision::NEWEST_LEGACY, peer, None, lanes));
         let sessions = Sessions::new(8, at(10));
         assert!(sessions.insert(session.clone(), at(0)).is_ok());
         session.left(at(9));
         sessions.sweep(at(18));
-        assert!(sessions.find("id", at(18)).is_some());
+        assert!(sessions.find("id", None, at(18)).is_some());
         sessions.sweep(at(28));
-        assert!(sessions.find("id", at(28)).is_none());
+        assert!(sessions.find("id", None, at(28)).is_none());
     }
 }

@@ -241,6 +241,11 @@ fn parse(buffer: &[u8], connection: usize) -> Option<(Seen, usize)> {
     let length = headers.iter().find(|(k, _)| k == "content-length").map_or(0, |(_, v)| v.parse().unwrap_or(0));
     let from = head.len() + 4;
     let body = buffer.get(from..from + length)?;
-    let body = serde_json::from_slice(body).unwrap_or_default();
+    let body = match serde_json::from_slice(body) {
+        Ok(body) => body,
+        Err(_) if body.is_empty() => Value::Null,
+        // A form.
+        Err(_) => String::from_utf8_lossy(body).into(),
+    };
     Some((Seen { verb, path, headers, body, connection }, from + length))
 }

@@ -56,6 +56,21 @@ fn any_other_answer_and_silence_mean_initialize() {
 }
 
 #[test]
+fn a_login_does_not_count_as_silence() {
+    let (mut c, _) = opening(None);
+    for begins in [true, true, false] {
+        assert!(c.handle(START, Input::Authorizing(begins)).is_empty());
+    }
+    assert_eq!(c.next_tick(), None);
+    assert!(c.handle(PROBE * 100, Input::Tick).is_empty());
+    // The second one is over, too: the question has all its time again.
+    assert!(c.handle(PROBE * 100, Input::Authorizing(false)).is_empty());
+    assert!(c.is_due_sooner());
+    assert_eq!(c.next_tick(), Some(PROBE * 101));
+    assert_eq!(one(&c.handle(PROBE * 101, Input::Tick))["method"], "initialize");
+}
+
+#[test]
 fn a_slow_modern_server_is_not_demoted() {
     let (mut c, asked) = opening(None);
     assert_eq!(one(&c.handle(PROBE, Input::Tick))["method"], "initialize");

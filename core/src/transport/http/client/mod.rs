@@ -5,11 +5,14 @@
 //! **Invariant**: decides nothing about the protocol; what a status or a broken stream means for a request goes to the
 //! connection as an input.
 
+#[cfg(feature = "auth")]
+mod authorize;
 mod exchange;
 mod head;
 mod headers;
 mod link;
 mod mirror;
+mod out;
 mod pair;
 mod pool;
 mod stream;
@@ -23,15 +26,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderValue};
-use http::{Method, Request, StatusCode, Uri};
-use http_body_util::Full;
+use http::{Method, StatusCode, Uri};
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 
 use self::exchange::Post;
 use self::mirror::Tools;
-use self::pool::{Answer, Pool};
+use self::pool::Pool;
+#[cfg(feature = "auth")]
+pub(super) use self::pool::causes;
 use self::target::Target;
 use crate::client::{ClientOptions, Closer};
 use crate::driver::{Peer, Service, Sink, runtime};
@@ -69,11 +73,20 @@ pub(crate) fn connect(
     let transport = Transport { cancel_by_closing: true, ..Transport::new("http") };
     let connection = Connection::new(Arc::new(options.facts()), Arc::new(transport));
     let limits = options.limits();
+    #[cfg(feature = "auth")]
+    let authorizer = options.auth.as_ref().map(|auth| {
+        let shown = target.headers(&Method::GET).contains_key(http::header::AUTHORIZATION);
+        authorize::Authorizer::new(auth, url, &options.name, shown)
+    });
+    #[cfg(feature = "auth")]
+    let authorizer = authorizer.transpose()?;
     let mut shared = None;
     let peer = Peer::new(connection, limits, service, |peer| {
         let made = Arc::new(Shared {
             peer: peer.clone(),
             runtime: runtime::handle(),
+            #[cfg(feature = "auth")]
+            authorizer: authorizer.map(|authorizer| authorizer.of(peer)),
             state: Mutex::new(State { path: target.path.clone(), pair: pair.then_some(None), ..State::default() }),
             target,
             pool,
@@ -130,6 +143,8 @@ struct Shared {
     pool: Arc<Pool>,
     limits: Limits,
     tools: Tools,
+    #[cfg(feature = "auth")]
+    authorizer: Option<Arc<authorize::Authorizer>>,
     state: Mutex<State>,
 }
 
@@ -247,50 +262,6 @@ impl Shared {
 
     // ---- out --------------------------------------------------------------------------------------------------
 
-    /// Posts one message.
-    async fn post(&self, headers: impl Fn(&mut HeaderMap), body: &Bytes, repeatable: bool) -> Result<Answer> {
-        self.exchange(Method::POST, headers, body, repeatable).await
-    }
-
-    /// One exchange. Redirects are followed within the origin when they keep method and body.
-    async fn exchange(
-        &self,
-        verb: Method,
-        headers: impl Fn(&mut HeaderMap),
-        body: &Bytes,
-        repeatable: bool,
-    ) -> Result<Answer> {
-        let (mut path, pair) = {
-            let state = self.lock();
-            let pair = state.pair.clone().flatten().filter(|_| verb == Method::POST);
-            (pair.clone().unwrap_or_else(|| state.path.clone()), pair.is_some())
-        };
-        for _ in 0..=MAX_REDIRECTS {
-            let request = || {
-                let mut request = Request::new(Full::new(body.clone()));
-                *request.method_mut() = verb.clone();
-                *request.uri_mut() = path.clone();
-                *request.headers_mut() = self.target.headers(&verb).clone();
-                headers(request.headers_mut());
-                request
-            };
-            let answer = self.pool.send(request, repeatable).await?;
-            let status = answer.head.status;
-            if !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
-                return Ok(answer);
-            }
-            let Some(to) = answer.head.location().and_then(|location| self.target.redirected(location)) else {
-                return Ok(answer);
-            };
-            let _ = answer.collect(self.limits.max_message_bytes).await;
-            if status == StatusCode::PERMANENT_REDIRECT && !pair {
-                self.lock().path = to.clone();
-            }
-            path = to;
-        }
-        Err(self.pool.failed("too many redirects"))
-    }
-
     /// Sends a request in a task of its own.
     fn start(self: &Arc<Self>, mut post: Post) {
         let mut state = self.lock();
@@ -362,8 +333,22 @@ impl Shared {
         }
     }
 
+    #[cfg(feature = "auth")]
+    fn is_logging_in(&self) -> bool {
+        self.authorizer.as_ref().is_some_and(|authorizer| authorizer.is_busy())
+    }
+
+    #[cfg(not(feature = "auth"))]
+    fn is_logging_in(&self) -> bool {
+        false
+    }
+
     /// Ends everything but the sending of what is queued.
     fn stop(&self) {
+        #[cfg(feature = "auth")]
+        if let Some(authorizer) = &self.authorizer {
+            authorizer.stop();
+        }
         let mut state = self.lock();
         state.closed = true;
         let running = std::mem::take(&mut state.running);
@@ -406,8 +391,14 @@ async fn send_queued(shared: Arc<Shared>) {
                 }
             }
         };
-        let sending = send_message(&shared, &frame, session, revision);
-        match tokio::time::timeout(MESSAGE_TIMEOUT, sending).await {
+        let mut sending = std::pin::pin!(send_message(&shared, &frame, session, revision));
+        let outcome = loop {
+            match tokio::time::timeout(MESSAGE_TIMEOUT, &mut sending).await {
+                Err(_) if shared.is_logging_in() => {}
+                outcome => break outcome,
+            }
+        };
+        match outcome {
             Ok(Err(error)) if notified(&shared, &frame).is_none() => {
                 // Somebody over there waits for it.
                 if let Some(peer) = shared.peer.upgrade() {

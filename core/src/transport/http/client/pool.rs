@@ -68,7 +68,7 @@ impl Connector {
 }
 
 /// An error and what caused it, as one text.
-fn causes(error: &dyn std::error::Error) -> String {
+pub(in crate::transport::http) fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

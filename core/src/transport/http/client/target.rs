@@ -71,6 +71,12 @@ impl Target {
         if verb == Method::POST { &self.posted } else { &self.headers }
     }
 
+    /// The URL of what is at `path`, without its query.
+    #[cfg(feature = "auth")]
+    pub(super) fn url_of(&self, path: &Uri) -> String {
+        format!("{}{}", self.origin.to_string().trim_end_matches('/'), path.path())
+    }
+
     /// The path that a reference leads to from `path`, when it stays at this origin.
     pub(super) fn resolved(&self, path: &Uri, reference: &str) -> Option<Uri> {
         let base = format!("{}{path}", self.origin.to_string().trim_end_matches('/'));

@@ -1,0 +1,264 @@
+//! One login from the server's challenge to its tokens, as a machine: it says what has to be fetched, opened or asked,
+//! and is told what came of it. MCP's authorization, every revision: RFC 9728, then RFC 8414 or OpenID Connect Discovery
+//! (2025-03-26: at the server's own origin), registration, the grant.
+//!
+//! **Invariant**: nothing here waits, and everything that is decided is written into the trace.
+
+mod discovery;
+mod grant;
+mod redeem;
+mod trace;
+
+use std::collections::VecDeque;
+
+use super::authorization::Authorization;
+use super::challenge::Challenge;
+use super::client::{Auth, Wanted};
+use super::dpop::Proofs;
+use super::fetch::{Fetch, Fetched};
+use super::registration::Client;
+use super::resource_metadata::ResourceMetadata;
+use super::server_metadata::ServerMetadata;
+use super::session::Session;
+use crate::error::{Error, ErrorKind, shown_url};
+
+use trace::Trace;
+pub use trace::Traced;
+
+/// What a login begins with.
+#[derive(Debug)]
+pub(crate) struct Given {
+    pub(crate) server_url: String,
+    /// Of the answer that made it necessary; none of a token that is renewed ahead of its end.
+    pub(crate) challenges: Vec<Challenge>,
+    /// The access token that will not do any more.
+    pub(crate) used: Option<String>,
+    /// The token is good, and its scopes are too few.
+    pub(crate) steps_up: bool,
+    pub(crate) auth: Auth,
+    /// What there was for this server until now, of whatever issuer.
+    pub(crate) stored: Option<Session>,
+    /// Said to servers of 2025-03-26.
+    pub(crate) protocol_version: Option<String>,
+}
+
+/// What is to be done next. What came of it goes to the method that is named.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// → [`Flow::fetched`]
+    Fetch(Fetch),
+    /// What is kept for this issuer, which is going to change. → [`Flow::loaded`]
+    Load {
+        issuer: String,
+    },
+    /// → [`Flow::asserted`]
+    Assert(Wanted),
+    /// Wait for the browser. → [`Flow::listening`]
+    Listen,
+    /// → [`Flow::called_back`]
+    Open {
+        url: String,
+    },
+    /// There is a token in it.
+    Done(Box<Session>),
+    Failed(Error),
+}
+
+enum State {
+    /// Where the resource's metadata may be, and what is being asked.
+    Resource {
+        asked: String,
+        left: VecDeque<String>,
+    },
+    /// The same of the authorization server's.
+    Server {
+        asked: String,
+        left: VecDeque<String>,
+    },
+    /// At the MCP server's own origin.
+    Origin {
+        asked: String,
+    },
+    Loading,
+    Refreshing,
+    Listening,
+    Registering {
+        endpoint: String,
+        redirect_uri: String,
+    },
+    Opened(Box<Authorization>),
+    Asserting,
+    Exchanging,
+    Redeeming,
+    Over,
+}
+
+/// A request for a token, to be sent again with a nonce.
+struct Request {
+    endpoint: String,
+    pairs: Vec<(&'static str, String)>,
+    client: Client,
+    scopes: Vec<String>,
+}
+
+/// A login on its way.
+pub(crate) struct Flow {
+    given: Given,
+    state: State,
+    /// What went wrong on the rungs so far.
+    missed: Vec<String>,
+    named_metadata: bool,
+    resource: Option<ResourceMetadata>,
+    /// What is asked for as `resource` (RFC 8707), byte by byte as the metadata has it.
+    identifier: Option<String>,
+    issuer: String,
+    metadata: Option<ServerMetadata>,
+    /// There is no issuer but the MCP server's origin.
+    at_origin: bool,
+    /// What is kept for this issuer.
+    session: Option<Session>,
+    scopes: Vec<String>,
+    proofs: Option<Proofs>,
+    nonce: Option<String>,
+    nonce_tried: bool,
+    /// What is kept has a refresh token that was refused.
+    refused_refresh: bool,
+    refused_client: bool,
+    request: Option<Request>,
+    trace: Trace,
+    notes: Vec<String>,
+}
+
+impl std::fmt::Debug for Flow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Flow")
+            .field("server_url", &self.given.server_url)
+            .field("issuer", &self.issuer)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Flow {
+    /// Begins: with the refresh token if that is enough, and by finding out where to log in otherwise.
+    pub(crate) fn start(given: Given) -> (Self, Step) {
+        let mut flow = Self {
+            given,
+            state: State::Over,
+            missed: Vec::new(),
+            named_metadata: false,
+            resource: None,
+            identifier: None,
+            issuer: String::new(),
+            metadata: None,
+            at_origin: false,
+            session: None,
+            scopes: Vec::new(),
+            proofs: None,
+            nonce: None,
+            nonce_tried: false,
+            refused_refresh: false,
+            refused_client: false,
+            request: None,
+            trace: Trace::default(),
+            notes: Vec::new(),
+        };
+        let step = match &flow.given.stored {
+            // Nobody has refused it yet, so its server is still the right one.
+            Some(stored) if flow.given.challenges.is_empty() && stored.refresh_token().is_some() => {
+                flow.issuer.clone_from(&stored.issuer);
+                flow.load()
+            }
+            _ => flow.discover(),
+        };
+        (flow, step)
+    }
+
+    /// What a [`Step::Fetch`] has brought, or why it brought nothing.
+    pub(crate) fn fetched(&mut self, outcome: Result<Fetched, String>, now: u64) -> Step {
+        match std::mem::replace(&mut self.state, State::Over) {
+            State::Resource { asked, left } => self.resource_fetched(asked, left, outcome),
+            State::Server { asked, left } => self.server_fetched(asked, left, outcome),
+            State::Origin { asked } => self.origin_fetched(&asked, outcome),
+            State::Refreshing => self.refreshed(outcome, now),
+            State::Registering { endpoint, redirect_uri } => self.registered(&endpoint, &redirect_uri, outcome),
+            State::Exchanging => self.exchanged(outcome, now),
+            State::Redeeming => self.redeemed(outcome, now),
+            state => self.unexpected(state),
+        }
+    }
+
+    /// What is kept for the issuer.
+    pub(crate) fn loaded(&mut self, session: Option<Session>, now: u64) -> Step {
+        match std::mem::replace(&mut self.state, State::Over) {
+            State::Loading => self.decide(session, now),
+            state => self.unexpected(state),
+        }
+    }
+
+    /// The assertion that was asked for.
+    pub(crate) fn asserted(&mut self, assertion: Result<String, Error>, now: u64) -> Step {
+        match (std::mem::replace(&mut self.state, State::Over), assertion) {
+            (State::Asserting, Ok(assertion)) => self.with_assertion(assertion, now),
+            (State::Asserting, Err(error)) => self.failed("the assertion", None, error.message()),
+            (state, _) => self.unexpected(state),
+        }
+    }
+
+    /// Where the browser will come back to.
+    pub(crate) fn listening(&mut self, redirect_uri: Result<String, Error>, now: u64) -> Step {
+        match (std::mem::replace(&mut self.state, State::Over), redirect_uri) {
+            (State::Listening, Ok(redirect_uri)) => self.with_redirect(redirect_uri, now),
+            (State::Listening, Err(error)) => self.failed("waiting for the browser", None, error.message()),
+            (state, _) => self.unexpected(state),
+        }
+    }
+
+    /// The query that the browser has come back with.
+    pub(crate) fn called_back(&mut self, query: Result<String, Error>, now: u64) -> Step {
+        match (std::mem::replace(&mut self.state, State::Over), query) {
+            (State::Opened(authorization), Ok(query)) => self.with_answer(&authorization, &query, now),
+            (State::Opened(_), Err(error)) => self.failed("the login in the browser", None, error.message()),
+            (state, _) => self.unexpected(state),
+        }
+    }
+
+    /// What has happened so far, with nothing secret in it. Taken out.
+    pub(crate) fn take_trace(&mut self) -> Vec<Traced> {
+        self.trace.take()
+    }
+
+    /// What the user should hear of: a login that was lost, and why. Taken out.
+    pub(crate) fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+
+    fn fetch(&mut self, step: &'static str, fetch: Fetch, state: State) -> Step {
+        self.trace.asked(step, &fetch.url);
+        self.state = state;
+        Step::Fetch(fetch)
+    }
+
+    fn load(&mut self) -> Step {
+        self.state = State::Loading;
+        Step::Load { issuer: self.issuer.clone() }
+    }
+
+    /// The end: which step, at which URL, and why.
+    fn failed(&mut self, step: &str, url: Option<&str>, why: &str) -> Step {
+        self.state = State::Over;
+        self.trace.decided(&format!("given up: {why}"));
+        let place = url.map(|url| format!(" at {}", shown_url(url))).unwrap_or_default();
+        Step::Failed(Error::new(ErrorKind::Auth, format!("authorization: {step}{place}: {why}")))
+    }
+
+    fn unexpected(&mut self, state: State) -> Step {
+        let name = match state {
+            State::Over => "it is over",
+            _ => "something else is waited for",
+        };
+        self.failed("the login was told something that it did not ask for", None, name)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! Where to log in.
+
+use std::collections::VecDeque;
+
+use super::{Flow, State, Step};
+use crate::auth::fetch::{Fetch, Fetched};
+use crate::auth::resource_metadata::{self, ResourceMetadata};
+use crate::auth::server_metadata::{self, ServerMetadata};
+use crate::auth::url::{Parts, covers, is_safe};
+use crate::error::shown_url;
+
+const RESOURCE: &str = "resource metadata";
+const SERVER: &str = "authorization server metadata";
+
+impl Flow {
+    /// The value of a parameter of the first challenge that has it.
+    pub(super) fn challenged(&self, name: &str) -> Option<&str> {
+        let own = |challenge: &&crate::auth::challenge::Challenge| challenge.is("Bearer") || challenge.is("DPoP");
+        self.given.challenges.iter().filter(own).find_map(|challenge| challenge.get(name)).filter(|v| !v.is_empty())
+    }
+
+    pub(super) fn discover(&mut self) -> Step {
+        let named = self.challenged("resource_metadata").map(str::to_owned);
+        self.named_metadata = named.is_some();
+        let mut ladder: VecDeque<String> = VecDeque::new();
+        ladder.extend(named);
+        for url in resource_metadata::well_known(&self.given.server_url) {
+            if !ladder.contains(&url) {
+                ladder.push_back(url);
+            }
+        }
+        self.missed.clear();
+        self.next_resource(ladder)
+    }
+
+    fn next_resource(&mut self, mut left: VecDeque<String>) -> Step {
+        if let Some(asked) = left.pop_front() {
+            return self.fetch(RESOURCE, Fetch::get(&asked), State::Resource { asked, left });
+        }
+        if let Some(issuer) = self.given.auth.issuer.clone() {
+            self.trace.decided("no metadata: the given issuer is asked");
+            let url = self.given.server_url.split('#').next().unwrap_or_default();
+            self.identifier = Some(url.to_owned());
+            return self.ask_server(issuer);
+        }
+        if self.named_metadata {
+            let why = format!("the server names its metadata, but there is none: {}", self.missed.join("; "));
+            let url = self.given.server_url.clone();
+            return self.failed("finding the authorization server", Some(&url), &why);
+        }
+        self.ask_origin()
+    }
+
+    pub(super) fn resource_fetched(
+        &mut self,
+        asked: String,
+        left: VecDeque<String>,
+        outcome: Result<Fetched, String>,
+    ) -> Step {
+        let fetched = match outcome {
+            Ok(fetched) => fetched,
+            Err(why) => return self.failed("the resource's metadata", Some(&asked), &why),
+        };
+        self.trace.answered(fetched.status);
+        if fetched.status >= 500 || fetched.status == 429 {
+            // It may be there the next time, and say something else than what would be tried instead.
+            return self.failed("the resource's metadata", Some(&asked), &format!("HTTP {}", fetched.status));
+        }
+        let found = match fetched.status {
+            200 => serde_json::from_slice::<ResourceMetadata>(&fetched.body).map_err(|e| format!("no metadata ({e})")),
+            status => Err(format!("HTTP {status}")),
+        };
+        match found {
+            Ok(metadata) => self.with_resource(&asked, metadata),
+            Err(why) => {
+                self.trace.decided(&why);
+                self.missed.push(format!("{}: {why}", shown_url(&asked)));
+                self.next_resource(left)
+            }
+        }
+    }
+
+    fn with_resource(&mut self, asked: &str, metadata: ResourceMetadata) -> Step {
+        let server = self.given.server_url.clone();
+        // RFC 9728 §3.3: otherwise somebody could get tokens for another's resource.
+        if !covers(&metadata.resource, &server) {
+            let why = format!(
+                "it is about the resource {}, which {} does not belong to: the server has to name itself",
+                shown_url(&metadata.resource),
+                shown_url(&server)
+            );
+            return self.failed("the resource's metadata", Some(asked), &why);
+        }
+        self.identifier = Some(metadata.resource.clone());
+        let listed = &metadata.authorization_servers;
+        // The one that is known already, where there is a choice.
+        let known = [self.given.auth.issuer.as_ref(), self.given.stored.as_ref().map(|stored| &stored.issuer)];
+        let issuer = known.into_iter().flatten().find(|own| listed.contains(own)).or_else(|| listed.first()).cloned();
+        self.resource = Some(metadata);
+        match issuer.or_else(|| self.given.auth.issuer.clone()) {
+            Some(issuer) if !is_safe(&issuer) => {
+                let why = format!("its authorization server is {}, expected an https URL", shown_url(&issuer));
+                self.failed("the resource's metadata", Some(asked), &why)
+            }
+            Some(issuer) => {
+                self.trace.decided(&format!("the authorization server is {}", shown_url(&issuer)));
+                self.ask_server(issuer)
+            }
+            None => {
+                self.trace.decided("no authorization server in it: the server's own origin is asked");
+                self.ask_origin()
+            }
+        }
+    }
+
+    fn ask_server(&mut self, issuer: String) -> Step {
+        let ladder = server_metadata::well_known(&issuer).into();
+        self.issuer = issuer;
+        self.missed.clear();
+        self.next_server(ladder)
+    }
+
+    fn next_server(&mut self, mut left: VecDeque<String>) -> Step {
+        if let Some(asked) = left.pop_front() {
+            return self.fetch(SERVER, Fetch::get(&asked), State::Server { asked, left });
+        }
+        let (issuer, why) = (self.issuer.clone(), format!("there is none to be used: {}", self.missed.join("; ")));
+        self.failed("the metadata of the authorization server", Some(&issuer), &why)
+    }
+
+    pub(super) fn server_fetched(
+        &mut self,
+        asked: String,
+        left: VecDeque<String>,
+        outcome: Result<Fetched, String>,
+    ) -> Step {
+        let fetched = match outcome {
+            Ok(fetched) => fetched,
+            Err(why) => return self.failed("the authorization server's metadata", Some(&asked), &why),
+        };
+        self.trace.answered(fetched.status);
+        let found = match fetched.status {
+            200 => ServerMetadata::parse(&fetched.body, Some(&self.issuer)),
+            status => Err(format!("HTTP {status}")),
+        };
+        match found {
+            Ok(metadata) => {
+                self.trace.decided("used");
+                self.metadata = Some(metadata);
+                self.known_server()
+            }
+            Err(why) => {
+                self.trace.decided(&why);
+                self.missed.push(format!("{}: {why}", shown_url(&asked)));
+                self.next_server(left)
+            }
+        }
+    }
+
+    /// 2025-03-26: the MCP server is the authorization server, and its base URL is its origin.
+    fn ask_origin(&mut self) -> Step {
+        let Some(origin) = Parts::of(&self.given.server_url).map(|parts| parts.origin()) else {
+            let url = self.given.server_url.clone();
+            return self.failed("finding the authorization server", Some(&url), "it is no http or https URL");
+        };
+        self.at_origin = true;
+        self.issuer.clone_from(&origin);
+        let asked = format!("{origin}/.well-known/oauth-authorization-server");
+        let mut fetch = Fetch::get(&asked);
+        fetch.headers.extend(self.given.protocol_version.clone().map(|version| ("mcp-protocol-version", version)));
+        self.fetch(SERVER, fetch, State::Origin { asked })
+    }
+
+    pub(super) fn origin_fetched(&mut self, asked: &str, outcome: Result<Fetched, String>) -> Step {
+        let fetched = match outcome {
+            Ok(fetched) => fetched,
+            Err(why) => return self.failed("the authorization server's metadata", Some(asked), &why),
+        };
+        self.trace.answered(fetched.status);
+        if fetched.status >= 500 || fetched.status == 429 {
+            return self.failed(
+                "the authorization server's metadata",
+                Some(asked),
+                &format!("HTTP {}", fetched.status),
+            );
+        }
+        let found = (fetched.status == 200).then(|| ServerMetadata::parse(&fetched.body, None).ok()).flatten();
+        let metadata = match found.filter(|metadata| metadata.token_endpoint.is_some()) {
+            Some(metadata) => {
+                self.trace.decided("used");
+                metadata
+            }
+            None => {
+                self.trace.decided("no metadata: /authorize, /token and /register at the server's origin");
+                ServerMetadata::assumed(&self.issuer)
+            }
+        };
+        self.metadata = Some(metadata);
+        self.known_server()
+    }
+}

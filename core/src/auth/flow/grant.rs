@@ -1,0 +1,276 @@
+//! How to be let in, once it is known where.
+
+use super::{Flow, Request, State, Step};
+use crate::auth::authorization::{Asked, Authorization, scopes};
+use crate::auth::client::{Grant, Wanted, check_redirect};
+use crate::auth::exchange;
+use crate::auth::fetch::Fetched;
+use crate::auth::registration::{self, Choice, Client, KnownBy};
+use crate::auth::session::Session;
+use crate::auth::token::JWT_BEARER;
+use crate::error::shown_url;
+
+/// The scope of OpenID Connect that makes refresh tokens outlive the user's presence.
+const OFFLINE_ACCESS: &str = "offline_access";
+
+impl Flow {
+    /// The authorization server and what it can do are known.
+    pub(super) fn known_server(&mut self) -> Step {
+        let metadata = self.metadata.clone().unwrap_or_default();
+        if metadata.token_endpoint.is_none() {
+            let issuer = self.issuer.clone();
+            return self.failed("the authorization server's metadata", Some(&issuer), "it lists no token_endpoint");
+        }
+        if let Some(stored) = self.given.stored.as_ref().filter(|stored| stored.issuer != self.issuer) {
+            let same = stored.client.known_by == KnownBy::Preregistration
+                && self.given.auth.client_id.as_ref() == Some(&stored.client.client_id);
+            if same && self.given.auth.issuer.is_none() {
+                let why = format!(
+                    "the server has changed its authorization server from {} to {}, and client_id {:?} belongs to the \
+                     former: give the client_id that the latter knows, and its issuer",
+                    shown_url(&stored.issuer),
+                    shown_url(&self.issuer),
+                    stored.client.client_id
+                );
+                let issuer = self.issuer.clone();
+                return self.failed("the client", Some(&issuer), &why);
+            }
+            let note = format!(
+                "the server has changed its authorization server from {} to {}: what the former gave is not used there",
+                shown_url(&stored.issuer),
+                shown_url(&self.issuer)
+            );
+            self.trace.decided(&note);
+            self.notes.push(note);
+        }
+        self.load()
+    }
+
+    /// What is kept for the issuer is known, too: is there anything left to do?
+    pub(super) fn decide(&mut self, session: Option<Session>, now: u64) -> Step {
+        let mut session = session.filter(|session| session.issuer == self.issuer);
+        if self.refused_refresh {
+            // What is kept holds the refused token still.
+            session.iter_mut().for_each(|session| session.token = None);
+            // A server that does not know its own registration has forgotten it.
+            session = session.filter(|own| !(self.refused_client && own.client.known_by == KnownBy::Registration));
+        }
+        self.trace.step("what is kept");
+        self.scopes = self.wanted_scopes(session.as_ref());
+        let challenged = self.challenged("scope").unwrap_or_default().to_owned();
+        if let Some(session) = &session
+            && let Some(token) = &session.token
+            && !token.is_stale(now)
+            && self.given.used.as_ref() != Some(&token.access_token)
+            && (!self.given.steps_up || session.has_scopes(&challenged))
+        {
+            self.trace.decided("there is a newer token already: it is used");
+            return Step::Done(Box::new(session.clone()));
+        }
+        let may_refresh = !self.given.steps_up
+            && session.as_ref().is_some_and(|session| {
+                let same = self.metadata.is_none() || session.resource == self.identifier;
+                same && session.refresh_token().is_some() && self.is_own(&session.client)
+            });
+        self.session = session;
+        match may_refresh {
+            true => self.refresh(now),
+            false if self.metadata.is_none() => {
+                self.trace.decided("no refresh token");
+                self.discover()
+            }
+            false => {
+                self.trace.decided("a new login");
+                self.grant(now)
+            }
+        }
+    }
+
+    /// Whether a kept client is still the one that the options mean.
+    fn is_own(&self, client: &Client) -> bool {
+        let auth = &self.given.auth;
+        match client.known_by {
+            KnownBy::Preregistration => auth.client_id.as_ref() == Some(&client.client_id),
+            KnownBy::MetadataDocument => auth.client_metadata_url.as_ref() == Some(&client.client_id),
+            KnownBy::Registration => auth.client_id.is_none(),
+        }
+    }
+
+    /// 2026-07-28, scope selection and step-up.
+    fn wanted_scopes(&self, session: Option<&Session>) -> Vec<String> {
+        let mut before = session.map(|session| session.scopes.clone()).unwrap_or_default();
+        before.extend(self.given.auth.scopes.iter().cloned());
+        let listed = self.resource.as_ref().and_then(|resource| resource.scopes_supported.as_deref());
+        let mut wanted = scopes(self.challenged("scope"), listed, &before);
+        let Some(metadata) = &self.metadata else { return wanted };
+        let own = self.given.auth.scopes.iter().any(|scope| scope == OFFLINE_ACCESS);
+        let offline = metadata.has_scope(OFFLINE_ACCESS) && self.given.auth.granted() == Grant::AuthorizationCode;
+        wanted.retain(|scope| scope != OFFLINE_ACCESS);
+        // Alone it would stand for no other scope at all, instead of for the server's own choice.
+        if own || (offline && !wanted.is_empty()) {
+            wanted.push(OFFLINE_ACCESS.to_owned());
+        }
+        wanted
+    }
+
+    fn grant(&mut self, now: u64) -> Step {
+        let auth = &self.given.auth;
+        match auth.granted() {
+            Grant::AuthorizationCode => {
+                let metadata = self.metadata.clone().unwrap_or_default();
+                let problem = match &metadata.authorization_endpoint {
+                    None => Err("lists no authorization_endpoint, which a login in the browser needs".to_owned()),
+                    Some(_) => metadata.check_pkce(self.at_origin),
+                };
+                if let Err(why) = problem {
+                    let issuer = self.issuer.clone();
+                    let why = format!("the authorization server at {} {why}", shown_url(&issuer));
+                    return self.failed("the login in the browser", Some(&issuer), &why);
+                }
+                self.state = State::Listening;
+                Step::Listen
+            }
+            Grant::ClientCredentials => {
+                let (mut pairs, scope) = (vec![("grant_type", "client_credentials".to_owned())], self.scopes.join(" "));
+                pairs.extend((!scope.is_empty()).then_some(("scope", scope)));
+                self.as_itself(pairs, now)
+            }
+            Grant::JwtBearer => match (auth.assertion.clone(), auth.assertions.is_some()) {
+                (Some(assertion), false) => self.with_assertion(assertion, now),
+                _ => self.assert(),
+            },
+            Grant::IdJag => match auth.identity.as_ref().and_then(|identity| identity.token.clone()) {
+                Some(token) if auth.assertions.is_none() => self.with_assertion(token, now),
+                _ => self.assert(),
+            },
+        }
+    }
+
+    fn assert(&mut self) -> Step {
+        self.trace.step("assertion");
+        self.state = State::Asserting;
+        Step::Assert(Wanted { issuer: self.recorded_issuer(), resource: self.identifier.clone() })
+    }
+
+    /// The issuer as the authorization server writes it.
+    pub(super) fn recorded_issuer(&self) -> String {
+        let own = self.metadata.as_ref().map(|metadata| &metadata.issuer).filter(|issuer| !issuer.is_empty());
+        own.unwrap_or(&self.issuer).clone()
+    }
+
+    pub(super) fn with_assertion(&mut self, assertion: String, now: u64) -> Step {
+        let scope = self.scopes.join(" ");
+        if let (Grant::IdJag, Some(identity)) = (self.given.auth.granted(), &self.given.auth.identity) {
+            let audience = self.recorded_issuer();
+            let fetch = exchange::request(identity, &assertion, &audience, self.identifier.as_deref(), &scope);
+            return self.fetch("token exchange", fetch, State::Exchanging);
+        }
+        let mut pairs = vec![("grant_type", JWT_BEARER.to_owned()), ("assertion", assertion)];
+        pairs.extend((!scope.is_empty()).then_some(("scope", scope)));
+        self.as_itself(pairs, now)
+    }
+
+    pub(super) fn exchanged(&mut self, outcome: Result<Fetched, String>, now: u64) -> Step {
+        let endpoint = self.given.auth.identity.as_ref().map(|identity| identity.token_endpoint.clone());
+        let answer = outcome.and_then(|fetched| {
+            self.trace.answered(fetched.status);
+            exchange::answer(&fetched).map_err(|refusal| refusal.to_string())
+        });
+        match answer {
+            Ok(assertion) => {
+                self.trace.decided("an assertion for the authorization server");
+                self.as_itself(vec![("grant_type", JWT_BEARER.to_owned()), ("assertion", assertion)], now)
+            }
+            Err(why) => self.failed("the token exchange", endpoint.as_deref(), &why),
+        }
+    }
+
+    /// A grant without a user, for which nobody is registered on the way.
+    fn as_itself(&mut self, pairs: Vec<(&'static str, String)>, now: u64) -> Step {
+        let metadata = self.metadata.clone().unwrap_or_default();
+        match registration::choose(&self.given.auth, &metadata, &self.issuer) {
+            Ok(Choice::Known(client)) => self.redeem(pairs, client, now),
+            Ok(Choice::Register(_)) => self.failed("the client", None, "this grant needs a client_id"),
+            Err(why) => self.failed("the client", None, &why),
+        }
+    }
+
+    pub(super) fn with_redirect(&mut self, redirect_uri: String, now: u64) -> Step {
+        if let Err(error) = check_redirect(&redirect_uri) {
+            return Step::Failed(error);
+        }
+        let metadata = self.metadata.clone().unwrap_or_default();
+        match registration::choose(&self.given.auth, &metadata, &self.issuer) {
+            Ok(Choice::Known(client)) => self.open(client, redirect_uri),
+            Ok(Choice::Register(endpoint)) => {
+                let kept = self.session.as_ref().map(|session| &session.client);
+                let kept = kept.filter(|client| client.known_by == KnownBy::Registration);
+                if let Some(client) = kept.filter(|client| client.is_usable(now, Some(&redirect_uri))).cloned() {
+                    return self.open(client, redirect_uri);
+                }
+                let fetch = registration::request(&endpoint, &self.given.auth, &metadata, &redirect_uri);
+                self.fetch("registration", fetch, State::Registering { endpoint, redirect_uri })
+            }
+            Err(why) => self.failed("the client", None, &why),
+        }
+    }
+
+    pub(super) fn registered(&mut self, endpoint: &str, redirect_uri: &str, outcome: Result<Fetched, String>) -> Step {
+        let answer = outcome.and_then(|fetched| {
+            self.trace.answered(fetched.status);
+            registration::answer(&fetched, redirect_uri)
+        });
+        match answer {
+            Ok(client) => {
+                self.trace.decided("registered");
+                self.open(client, redirect_uri.to_owned())
+            }
+            Err(why) => self.failed("the registration", Some(endpoint), &why),
+        }
+    }
+
+    fn open(&mut self, client: Client, redirect_uri: String) -> Step {
+        let metadata = self.metadata.clone().unwrap_or_default();
+        let begun = Authorization::begin(Asked {
+            endpoint: metadata.authorization_endpoint.as_deref().unwrap_or_default(),
+            issuer: &self.recorded_issuer(),
+            names_itself: metadata.authorization_response_iss_parameter_supported == Some(true),
+            client_id: &client.client_id,
+            redirect_uri: &redirect_uri,
+            resource: self.identifier.as_deref(),
+            scopes: self.scopes.clone(),
+        });
+        match begun {
+            Ok((authorization, url)) => {
+                self.trace.asked("login in the browser", &url);
+                self.trace.decided(&format!("known by {:?}, scopes {:?}", client.known_by, self.scopes.join(" ")));
+                let scopes = authorization.scopes.clone();
+                self.request = Some(Request { endpoint: String::new(), pairs: Vec::new(), client, scopes });
+                self.state = State::Opened(Box::new(authorization));
+                Step::Open { url }
+            }
+            Err(error) => Step::Failed(error),
+        }
+    }
+
+    pub(super) fn with_answer(&mut self, authorization: &Authorization, query: &str, now: u64) -> Step {
+        let client = self.request.take().map(|request| request.client);
+        match (authorization.finish(query), client) {
+            (Ok(code), Some(client)) => {
+                self.trace.decided("a code");
+                let pairs = vec![
+                    ("grant_type", "authorization_code".to_owned()),
+                    ("code", code),
+                    ("redirect_uri", authorization.redirect_uri.clone()),
+                    ("code_verifier", authorization.pkce.verifier().to_owned()),
+                ];
+                self.redeem(pairs, client, now)
+            }
+            (Err(why), _) => {
+                let endpoint = self.metadata.as_ref().and_then(|metadata| metadata.authorization_endpoint.clone());
+                self.failed("the answer of the authorization server", endpoint.as_deref(), &why)
+            }
+            (Ok(_), None) => self.failed("the answer of the authorization server", None, "nobody waits for it"),
+        }
+    }
+}

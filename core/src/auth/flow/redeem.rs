@@ -1,0 +1,213 @@
+//! The token endpoint, at the end of every grant and at each refresh.
+
+use super::{Flow, Request, State, Step};
+use crate::auth::assertion::client_assertion;
+use crate::auth::dpop::{ALGORITHM, Proofs};
+use crate::auth::fetch::{Fetch, Fetched};
+use crate::auth::jose::{Algorithm, SigningKey};
+use crate::auth::registration::{Client, KnownBy};
+use crate::auth::session::Session;
+use crate::auth::token::{self, Method, Refusal, Token, TokenType};
+use crate::error::{Error, ErrorKind, Result, shown_url};
+
+impl Flow {
+    pub(super) fn refresh(&mut self, now: u64) -> Step {
+        let Some(session) = &self.session else { return self.discover() };
+        let refresh_token = session.refresh_token().unwrap_or_default().to_owned();
+        let pairs = vec![("grant_type", "refresh_token".to_owned()), ("refresh_token", refresh_token)];
+        let endpoint = self.metadata.as_ref().and_then(|metadata| metadata.token_endpoint.clone());
+        let request = Request {
+            endpoint: endpoint.unwrap_or_else(|| session.token_endpoint.clone()),
+            pairs,
+            client: session.client.clone(),
+            scopes: session.scopes.clone(),
+        };
+        if self.metadata.is_none() {
+            self.identifier.clone_from(&session.resource);
+        }
+        if let Some(kept) = &session.dpop {
+            match Proofs::restore(kept) {
+                Ok(proofs) => self.proofs = Some(proofs),
+                Err(error) => {
+                    self.notes.push(error.message().to_owned());
+                    self.session = None;
+                    return self.discover();
+                }
+            }
+        }
+        self.request = Some(request);
+        self.nonce_tried = false;
+        self.ask("refresh", State::Refreshing, now)
+    }
+
+    /// Asks for the token at the end of a grant.
+    pub(super) fn redeem(&mut self, pairs: Vec<(&'static str, String)>, client: Client, now: u64) -> Step {
+        let endpoint = self.metadata.as_ref().and_then(|metadata| metadata.token_endpoint.clone()).unwrap_or_default();
+        if self.wants_dpop() {
+            match Proofs::new() {
+                Ok(proofs) => self.proofs = Some(proofs),
+                Err(error) => return Step::Failed(error),
+            }
+        } else {
+            self.proofs = None;
+        }
+        self.request = Some(Request { endpoint, pairs, client, scopes: self.scopes.clone() });
+        self.nonce_tried = false;
+        self.ask("token", State::Redeeming, now)
+    }
+
+    fn wants_dpop(&self) -> bool {
+        let listed = self.metadata.as_ref().and_then(|metadata| metadata.dpop_signing_alg_values_supported.as_deref());
+        let can = listed.is_some_and(|listed| listed.iter().any(|alg| alg == ALGORITHM.as_str()));
+        match self.given.auth.dpop {
+            Some(wanted) => wanted && can,
+            None => {
+                let before = self.session.as_ref().is_some_and(|session| session.dpop.is_some());
+                let challenged = self.given.challenges.iter().any(|challenge| challenge.is("DPoP"));
+                can && (before || challenged || self.needs_dpop())
+            }
+        }
+    }
+
+    /// The resource takes nothing else.
+    fn needs_dpop(&self) -> bool {
+        self.resource.as_ref().is_some_and(|resource| resource.dpop_bound_access_tokens_required == Some(true))
+    }
+
+    fn ask(&mut self, step: &'static str, state: State, now: u64) -> Step {
+        match self.token_request(now) {
+            Ok(fetch) => self.fetch(step, fetch, state),
+            Err(why) => {
+                let endpoint = self.request.as_ref().map(|request| request.endpoint.clone());
+                self.failed("the token endpoint", endpoint.as_deref(), &why)
+            }
+        }
+    }
+
+    fn token_request(&self, now: u64) -> Result<Fetch, String> {
+        let Some(Request { endpoint, pairs, client, .. }) = &self.request else { return Err("nothing to ask".into()) };
+        let said = |error: Error| error.message().to_owned();
+        let auth = &self.given.auth;
+        let listed = match &self.metadata {
+            Some(metadata) => metadata.token_endpoint_auth_methods_supported.as_deref(),
+            None => self.session.as_ref().and_then(|session| session.methods.as_deref()),
+        };
+        let has_key = auth.private_key.is_some() && client.known_by != KnownBy::Registration;
+        let method = Method::choose(client, has_key, listed)?;
+        let assertion = match (&auth.private_key, method) {
+            (Some(pem), Method::PrivateKeyJwt) => {
+                let name = auth.signing_algorithm.as_deref().unwrap_or("ES256");
+                let algorithm =
+                    Algorithm::parse(name).ok_or_else(|| format!("signing_algorithm {name:?} is not known"))?;
+                let key = SigningKey::from_pem(pem, algorithm).map_err(said)?.with_kid(auth.key_id.as_deref());
+                let jti = crate::random::new_id().map_err(said)?;
+                Some(client_assertion(&key, &client.client_id, &self.recorded_issuer(), now, &jti).map_err(said)?)
+            }
+            _ => None,
+        };
+        let proof = match &self.proofs {
+            Some(proofs) => {
+                let jti = crate::random::new_id().map_err(said)?;
+                Some(proofs.proof("POST", endpoint, None, self.nonce.as_deref(), now, &jti).map_err(said)?)
+            }
+            None => None,
+        };
+        let mut all: Vec<(&str, &str)> = pairs.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        all.extend(self.identifier.as_deref().map(|resource| ("resource", resource)));
+        Ok(token::request(endpoint, all, client, method, assertion.as_deref(), proof))
+    }
+
+    /// The token that came, or `None` when it has to be asked for again with the server's nonce (RFC 9449 §8).
+    fn token_of(&mut self, fetched: &Fetched, now: u64) -> Option<Result<Token, Refusal>> {
+        self.trace.answered(fetched.status);
+        self.nonce = fetched.header("dpop-nonce").map(str::to_owned).or_else(|| self.nonce.take());
+        let answer = token::answer(fetched, now);
+        let again = answer.as_ref().err().is_some_and(|refusal| refusal.is("use_dpop_nonce"));
+        if again && self.proofs.is_some() && self.nonce.is_some() && !std::mem::replace(&mut self.nonce_tried, true) {
+            self.trace.decided("once more, with the server's nonce");
+            return None;
+        }
+        Some(answer)
+    }
+
+    pub(super) fn redeemed(&mut self, outcome: Result<Fetched, String>, now: u64) -> Step {
+        let endpoint = self.request.as_ref().map(|request| request.endpoint.clone());
+        let answer = match outcome {
+            Ok(fetched) => match self.token_of(&fetched, now) {
+                Some(answer) => answer.map_err(|refusal| refusal.to_string()),
+                None => return self.ask("token", State::Redeeming, now),
+            },
+            Err(why) => Err(why),
+        };
+        match answer {
+            Ok(token) => self.finish(token, endpoint.as_deref(), now),
+            Err(why) => self.failed("the token endpoint", endpoint.as_deref(), &why),
+        }
+    }
+
+    pub(super) fn refreshed(&mut self, outcome: Result<Fetched, String>, now: u64) -> Step {
+        let endpoint = self.request.as_ref().map(|request| request.endpoint.clone());
+        let kept = "the refresh token is kept";
+        let fetched = match outcome {
+            Ok(fetched) => fetched,
+            Err(why) => return self.failed("the refresh", endpoint.as_deref(), &format!("{why}; {kept}")),
+        };
+        let refusal = match self.token_of(&fetched, now) {
+            None => return self.ask("refresh", State::Refreshing, now),
+            Some(Ok(mut token)) => {
+                let before = self.session.as_ref().and_then(|session| session.token.clone());
+                // RFC 6749 §6: what is not said stays as it was.
+                token.refresh_token = token.refresh_token.or_else(|| before.as_ref()?.refresh_token.clone());
+                token.scope = token.scope.or_else(|| before?.scope);
+                return self.finish(token, endpoint.as_deref(), now);
+            }
+            Some(Err(refusal)) => refusal,
+        };
+        if refusal.is_transient() {
+            return self.failed("the refresh", endpoint.as_deref(), &format!("{refusal}; {kept}"));
+        }
+        let note = format!(
+            "the refresh token was refused at {} ({refusal}) and is not used any more: a new login is needed",
+            shown_url(endpoint.as_deref().unwrap_or_default())
+        );
+        self.trace.decided(&note);
+        self.notes.push(note);
+        self.request = None;
+        self.refused_refresh = true;
+        self.refused_client = refusal.is("invalid_client") || refusal.is("unauthorized_client");
+        let session = self.session.take();
+        match self.metadata {
+            Some(_) => self.decide(session, now),
+            None => self.discover(),
+        }
+    }
+
+    fn finish(&mut self, token: Token, endpoint: Option<&str>, now: u64) -> Step {
+        if token.token_type == TokenType::Dpop && self.proofs.is_none() {
+            return self.failed("the token endpoint", endpoint, "it gave a DPoP token that was not asked for");
+        }
+        if token.token_type == TokenType::Bearer && self.proofs.is_some() && self.needs_dpop() {
+            return self.failed("the token endpoint", endpoint, "it gave a bearer token, and the server wants DPoP");
+        }
+        let Some(request) = self.request.take() else {
+            return Step::Failed(Error::new(ErrorKind::Auth, "authorization: a token that nobody asked for"));
+        };
+        self.trace.decided("a token");
+        let methods = match &self.metadata {
+            Some(metadata) => metadata.token_endpoint_auth_methods_supported.clone(),
+            None => self.session.as_ref().and_then(|session| session.methods.clone()),
+        };
+        let bound = self.proofs.as_ref().filter(|_| token.token_type == TokenType::Dpop);
+        Step::Done(Box::new(Session {
+            issuer: self.issuer.clone(),
+            resource: self.identifier.clone(),
+            token_endpoint: request.endpoint,
+            methods,
+            client: request.client,
+            scopes: request.scopes,
+            since: now,
+            dpop: bound.map(Proofs::to_kept),
+            token: Some(token),
+        }))
+    }
+}

@@ -1,0 +1,371 @@
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::scopes::is_scope;
+use crate::auth::resource_metadata::ResourceMetadata;
+use crate::auth::secret::Secret;
+use crate::auth::url::{Parts, is_safe};
+use crate::call::BoxFuture;
+use crate::error::{Error, Result, shown_url};
+use crate::model::Principal;
+
+/// Whose access tokens a server takes over HTTP: it is an OAuth 2.1 resource server then, and each of its requests needs
+/// a token in its `Authorization` header.
+///
+/// ```
+/// use tricorn::Server;
+/// use tricorn::server::Auth;
+///
+/// let auth = Auth::issuer("https://login.example.com")
+///     .resource("https://mcp.example.com/mcp")
+///     .required_scopes(["mcp"]);
+/// let server = Server::new("notes").auth(auth);
+/// ```
+///
+/// A request without a token, or with one that is not for this server now, is answered with 401 and a challenge that
+/// says where the protected-resource metadata is (RFC 9728), which is served, too; one whose token lacks scopes with 403
+/// and a challenge that names all that it needs; one whose token cannot be checked now with 503. Handlers learn who
+/// asks by [`Context::principal`](crate::Context::principal), and never see the token.
+#[derive(Clone)]
+pub struct Auth {
+    pub(crate) source: Source,
+    pub(crate) resource: Option<String>,
+    pub(crate) audiences: Vec<String>,
+    pub(crate) required_scopes: Vec<String>,
+    scopes_supported: Vec<String>,
+    authorization_servers: Vec<String>,
+    resource_name: Option<String>,
+    resource_documentation: Option<String>,
+    pub(crate) clock_skew: u64,
+    pub(crate) implications: Vec<(String, Vec<String>)>,
+    pub(crate) fetcher: Option<Arc<Fetcher>>,
+    pub(crate) timeout: Duration,
+}
+
+/// Where the word on a token comes from.
+#[derive(Clone)]
+pub(crate) enum Source {
+    /// Its signature, by the keys that its issuer publishes.
+    Issuer {
+        issuer: String,
+        jwks_uri: Option<String>,
+    },
+    /// RFC 7662.
+    Introspection {
+        url: String,
+        client_id: String,
+        client_secret: Secret,
+    },
+    Verifier(Arc<Verifier>),
+}
+
+/// The program's own word on a token.
+pub(crate) type Verifier = dyn Fn(String) -> BoxFuture<Result<Principal>> + Send + Sync;
+
+/// What carries out an exchange with the authorization server in place of this crate.
+pub(crate) type Fetcher =
+    dyn Fn(http::Request<Bytes>) -> BoxFuture<Result<http::Response<Bytes>, String>> + Send + Sync;
+
+impl Auth {
+    fn of(source: Source, authorization_servers: Vec<String>) -> Self {
+        Self {
+            source,
+            resource: None,
+            audiences: Vec::new(),
+            required_scopes: Vec::new(),
+            scopes_supported: Vec::new(),
+            authorization_servers,
+            resource_name: None,
+            resource_documentation: None,
+            clock_skew: 60,
+            implications: Vec::new(),
+            fetcher: None,
+            timeout: Duration::from_secs(10),
+        }
+    }
+
+    /// Takes JSON Web Tokens (RFC 9068) of this issuer: the text that their `iss` has, byte for byte. Its keys are found
+    /// by its metadata (RFC 8414, OpenID Connect Discovery), kept, and fetched again when they are an hour old or a token
+    /// names another, once in 30 s at most; those that are known are used for a day while there are no others. Signatures
+    /// are RS, PS, ES or EdDSA.
+    pub fn issuer(issuer: impl Into<String>) -> Self {
+        let issuer = issuer.into();
+        Self::of(Source::Issuer { issuer: issuer.clone(), jwks_uri: None }, vec![issuer])
+    }
+
+    /// Asks the authorization server about each token (RFC 7662), as this client of it (`client_secret_basic`). What is
+    /// active has to say for whom it is (`aud`). An answer is believed for 30 s. Say
+    /// [`authorization_servers`](Self::authorization_servers), too.
+    pub fn introspection(
+        url: impl Into<String>,
+        client_id: impl Into<String>,
+        client_secret: impl Into<Secret>,
+    ) -> Self {
+        let (url, client_id, client_secret) = (url.into(), client_id.into(), client_secret.into());
+        Self::of(Source::Introspection { url, client_id, client_secret }, Vec::new())
+    }
+
+    /// Asks a function about each token. It has to make sure that the token is for this server; what it says of the
+    /// expiry is checked. An error of the kinds [`Transport`](crate::ErrorKind::Transport) and
+    /// [`Timeout`](crate::ErrorKind::Timeout) means that nobody can tell now, any other that the token is refused; the
+    /// client is told neither's message. Say [`authorization_servers`](Self::authorization_servers), too.
+    ///
+    /// ```
+    /// # use tricorn::{Error, ErrorKind, model::Principal, server::Auth};
+    /// let auth = Auth::verifier(|token| async move {
+    ///     match token.strip_prefix("user-") {
+    ///         Some(name) => Ok(Principal::new(name).scopes(["mcp"])),
+    ///         None => Err(Error::new(ErrorKind::Auth, "unknown token")),
+    ///     }
+    /// })
+    /// .authorization_servers(["https://login.example.com"]);
+    /// ```
+    pub fn verifier<F, R>(verify: F) -> Self
+    where
+        F: Fn(String) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Principal>> + Send + 'static,
+    {
+        Self::of(Source::Verifier(Arc::new(move |token| Box::pin(verify(token)))), Vec::new())
+    }
+
+    /// Where the issuer's keys are, for one that publishes no metadata. It has no effect without an issuer.
+    #[must_use]
+    pub fn jwks_uri(mut self, url: impl Into<String>) -> Self {
+        if let Source::Issuer { jwks_uri, .. } = &mut self.source {
+            *jwks_uri = Some(url.into());
+        }
+        self
+    }
+
+    /// The server's own URL, as its clients write it: `https://mcp.example.com/mcp`. Tokens have to be for it (RFC 8707).
+    /// Needed unless the server listens on the loopback interface with its default `allowed_hosts`: there it is the URL
+    /// that the request was sent to.
+    #[must_use]
+    pub fn resource(mut self, url: impl Into<String>) -> Self {
+        self.resource = Some(url.into());
+        self
+    }
+
+    /// The audiences of which a token needs one, for authorization servers that have names of their own for resources.
+    /// They replace the [`resource`](Self::resource): name that, too, where it may come. No other server may have them.
+    #[must_use]
+    pub fn audiences(mut self, audiences: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.audiences = owned(audiences);
+        self
+    }
+
+    /// The scopes that every request needs, all of them. Default: none.
+    #[must_use]
+    pub fn required_scopes(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.required_scopes = owned(scopes);
+        self
+    }
+
+    /// The scopes that the metadata lists: those that a client should ask for at first, and no more. Default: the
+    /// required ones.
+    #[must_use]
+    pub fn scopes_supported(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.scopes_supported = owned(scopes);
+        self
+    }
+
+    /// Whoever was granted `scope` has `narrower` ones, too. May be said of several.
+    #[must_use]
+    pub fn scope_implies(
+        mut self,
+        scope: impl Into<String>,
+        narrower: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        self.implications.push((scope.into(), owned(narrower)));
+        self
+    }
+
+    /// The issuers that clients may get tokens from, as the metadata lists them. Default: the issuer.
+    #[must_use]
+    pub fn authorization_servers(mut self, issuers: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.authorization_servers = owned(issuers);
+        self
+    }
+
+    /// The server's name for people, in the metadata.
+    #[must_use]
+    pub fn resource_name(mut self, name: impl Into<String>) -> Self {
+        self.resource_name = Some(name.into());
+        self
+    }
+
+    /// Where developers can read about the server, in the metadata.
+    #[must_use]
+    pub fn resource_documentation(mut self, url: impl Into<String>) -> Self {
+        self.resource_documentation = Some(url.into());
+        self
+    }
+
+    /// By how much the clocks of issuer and server may differ, in whole seconds. Default 60 s.
+    #[must_use]
+    pub fn clock_skew(mut self, skew: Duration) -> Self {
+        self.clock_skew = skew.as_secs();
+        self
+    }
+
+    /// How long the authorization server, or the function, may take over one question; for keys, metadata and all.
+    /// Default 10 s. Longer it is 503.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Carries out the exchanges with the authorization server in place of this crate, where they have to go through a
+    /// proxy or need certificates. An error says why there is no answer; one that is longer than 1 MiB counts as none.
+    #[must_use]
+    pub fn fetch_with<F, R>(mut self, fetch: F) -> Self
+    where
+        F: Fn(http::Request<Bytes>) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<http::Response<Bytes>, String>> + Send + 'static,
+    {
+        self.fetcher = Some(Arc::new(move |request| Box::pin(fetch(request))));
+        self
+    }
+
+    /// Checks what is there. `derived`: without a `resource` it can be known from the request.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) naming the option that is wrong or missing.
+    pub(crate) fn check(&self, derived: bool) -> Result<()> {
+        let wrong = |name: &str, why: String| Err(Error::misuse(format!("Auth option {name:?}: {why}")));
+        let url = |name: &str, url: &str| match is_safe(url) && !url.contains('#') {
+            true => Ok(()),
+            false => wrong(
+                name,
+                format!("expected an https URL (http on this machine) without a fragment, got {}", shown_url(url)),
+            ),
+        };
+        match &self.source {
+            Source::Issuer { issuer, jwks_uri } => {
+                url("issuer", issuer)?;
+                jwks_uri.iter().try_for_each(|uri| url("jwks_uri", uri))?;
+            }
+            Source::Introspection { url: endpoint, .. } => url("introspection", endpoint)?,
+            Source::Verifier(_) => {}
+        }
+        match self.resource.as_deref() {
+            None if derived => {}
+            None => {
+                return wrong(
+                    "resource",
+                    "missing; say the server's URL, as https://mcp.example.com/mcp: only a server that listens on the \
+                     loopback interface, with no allowed_hosts, knows its own"
+                        .into(),
+                );
+            }
+            // Behind a proxy within one network that may be http.
+            Some(resource) => {
+                if Parts::of(resource).is_none_or(|parts| parts.query.is_some()) || resource.contains('#') {
+                    let why = "expected the server's URL without query and fragment";
+                    return wrong("resource", format!("{why}, got {}", shown_url(resource)));
+                }
+            }
+        }
+        if self.authorization_servers.is_empty() {
+            return wrong("authorization_servers", "missing; say the issuers that clients may get tokens from".into());
+        }
+        self.authorization_servers.iter().try_for_each(|issuer| url("authorization_servers", issuer))?;
+        for (name, scopes) in [("required_scopes", &self.required_scopes), ("scopes_supported", &self.scopes_supported)]
+        {
+            if let Some(scope) = scopes.iter().find(|scope| !is_scope(scope)) {
+                return wrong(name, format!("{scope:?} is no scope: expected visible ASCII without spaces, \" and \\"));
+            }
+            if scopes.iter().any(|scope| scope == "offline_access") {
+                let why = "\"offline_access\" is between clients and their authorization server; leave it out";
+                return wrong(name, why.into());
+            }
+        }
+        if self.timeout.is_zero() {
+            return wrong("timeout", "expected more than 0 s".into());
+        }
+        Ok(())
+    }
+
+    /// The metadata of the server at `resource`.
+    pub(crate) fn metadata(&self, resource: &str) -> ResourceMetadata {
+        let scopes = if self.scopes_supported.is_empty() { &self.required_scopes } else { &self.scopes_supported };
+        let mut metadata = ResourceMetadata::new(resource, &self.authorization_servers);
+        metadata.scopes_supported = (!scopes.is_empty()).then(|| scopes.clone());
+        metadata.bearer_methods_supported = Some(vec!["header".into()]);
+        metadata.resource_name.clone_from(&self.resource_name);
+        metadata.resource_documentation.clone_from(&self.resource_documentation);
+        metadata
+    }
+}
+
+fn owned(texts: impl IntoIterator<Item = impl Into<String>>) -> Vec<String> {
+    texts.into_iter().map(Into::into).collect()
+}
+
+impl fmt::Debug for Auth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let source = match &self.source {
+            Source::Issuer { issuer, .. } => format!("issuer {}", shown_url(issuer)),
+            // Its query may hold a key.
+            Source::Introspection { .. } => "introspection".to_owned(),
+            Source::Verifier(_) => "verifier".to_owned(),
+        };
+        f.debug_struct("Auth")
+            .field("source", &source)
+            .field("resource", &self.resource)
+            .field("required_scopes", &self.required_scopes)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let auth = || Auth::issuer("https://as").resource("https://h/mcp");
+        let unused = |_: String| async { Ok(Principal::new("")) };
+        for (auth, derived, why) in [
+            (Auth::issuer("https://as"), false, "\"resource\": missing"),
+            (Auth::issuer("http://as"), true, "\"issuer\""),
+            (Auth::issuer("as"), true, "\"issuer\""),
+            (auth().jwks_uri("http://as/keys"), false, "\"jwks_uri\""),
+            (auth().resource("h/mcp"), false, "\"resource\""),
+            (auth().resource("https://h/mcp?x"), false, "\"resource\""),
+            (auth().resource("https://h/mcp#x"), false, "\"resource\""),
+            (Auth::introspection("http://as/i", "c", "secret"), true, "\"introspection\""),
+            (Auth::introspection("https://as/i", "c", "secret"), true, "\"authorization_servers\": missing"),
+            (Auth::verifier(unused), true, "\"authorization_servers\": missing"),
+            (auth().authorization_servers(["javascript:x"]), false, "\"authorization_servers\""),
+            (auth().required_scopes(["a b"]), false, "\"required_scopes\""),
+            (auth().scopes_supported(["offline_access"]), false, "\"scopes_supported\""),
+            (auth().timeout(Duration::ZERO), false, "\"timeout\""),
+        ] {
+            let error = auth.check(derived).expect_err(why);
+            assert!(error.message().contains(why), "{error}");
+            assert!(!format!("{auth:?}").contains("secret"));
+        }
+        assert!(auth().check(false).is_ok());
+        assert!(Auth::issuer("http://localhost:1").check(true).is_ok());
+    }
+
+    #[test]
+    fn the_metadata_says_how_to_get_in() {
+        let auth = Auth::issuer("https://as/t").required_scopes(["a"]).resource_name("Notes");
+        let written = serde_json::to_value(auth.metadata("https://h/mcp")).expect("json");
+        assert_eq!(
+            written,
+            json!({"resource": "https://h/mcp", "authorization_servers": ["https://as/t"], "scopes_supported": ["a"],
+                "bearer_methods_supported": ["header"], "resource_name": "Notes"})
+        );
+        let written = serde_json::to_value(auth.scopes_supported(["b"]).metadata("https://h")).expect("json");
+        assert_eq!(written["scopes_supported"], json!(["b"]));
+    }
+}

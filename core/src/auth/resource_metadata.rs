@@ -1,0 +1,87 @@
+//! RFC 9728, OAuth 2.0 Protected Resource Metadata: what a server says of who lets in.
+
+use serde::{Deserialize, Serialize};
+
+use super::url::Parts;
+
+/// A protected resource's metadata, RFC 9728 §2. What it does not name is left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ResourceMetadata {
+    /// The resource's identifier: the URL that tokens are asked for.
+    pub resource: String,
+    /// The issuers of the authorization servers whose tokens it takes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub authorization_servers: Vec<String>,
+    /// The scopes that are needed for the basics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scopes_supported: Option<Vec<String>>,
+    /// How a token may come: `header`, and never `query` here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bearer_methods_supported: Option<Vec<String>>,
+    /// Its name, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_name: Option<String>,
+    /// Where developers can read about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_documentation: Option<String>,
+    /// Where its own keys are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jwks_uri: Option<String>,
+    /// The algorithms of DPoP proofs that it takes (RFC 9449).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dpop_signing_alg_values_supported: Option<Vec<String>>,
+    /// Whether it takes only tokens that are bound to a key by DPoP (RFC 9449).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dpop_bound_access_tokens_required: Option<bool>,
+}
+
+impl ResourceMetadata {
+    /// The metadata of this resource, whose tokens these issuers give.
+    pub fn new(
+        resource: impl Into<String>,
+        authorization_servers: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        let authorization_servers = authorization_servers.into_iter().map(Into::into).collect();
+        Self { resource: resource.into(), authorization_servers, ..Self::default() }
+    }
+}
+
+/// Where the metadata of the resource at `url` may be, best first: §3.1 with its path, and at the root of its origin.
+pub(crate) fn well_known(url: &str) -> Vec<String> {
+    let Some(parts) = Parts::of(url) else { return Vec::new() };
+    let root = format!("{}/.well-known/oauth-protected-resource", parts.origin());
+    match parts.rest() {
+        rest if rest.is_empty() => vec![root],
+        rest => vec![format!("{root}{rest}"), root],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_comes_after_the_well_known_part() {
+        let root = "https://h/.well-known/oauth-protected-resource";
+        for (url, expected) in [
+            ("https://h/mcp", vec![format!("{root}/mcp"), root.into()]),
+            ("https://u:p@h/a/mcp/?x=1#f", vec![format!("{root}/a/mcp/?x=1"), root.into()]),
+            ("https://h/", vec![root.into()]),
+            ("https://h", vec![root.into()]),
+            ("no url", vec![]),
+        ] {
+            assert_eq!(well_known(url), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_passed_over() {
+        let text = r#"{"resource":"https://h/","authorization_servers":["https://as"],"tls_client_certificate_bound_access_tokens":false,"x":{}}"#;
+        let metadata: ResourceMetadata = serde_json::from_str(text).expect("metadata");
+        assert_eq!(metadata, ResourceMetadata::new("https://h/", ["https://as"]));
+        let written = serde_json::to_string(&metadata).expect("text");
+        assert_eq!(written, r#"{"resource":"https://h/","authorization_servers":["https://as"]}"#);
+        assert!(serde_json::from_str::<ResourceMetadata>("{}").is_err());
+    }
+}

@@ -1,0 +1,88 @@
+//! Where a client keeps what a login has left: tokens, the registration, the key that tokens are bound to. All of it is
+//! one text, whose meaning is the client's business.
+//!
+//! What is kept is changed by one at a time, whoever shares the store. A refresh token is used up by being used, so to
+//! refresh is to change: **reserve → load → refresh → save**.
+//!
+//! 1. [`reserve`](TokenStore::reserve) keeps everybody else, in this process and in others, from changing the same login.
+//!    It is the operating system's lock: it ends with the process, however that ends.
+//! 2. [`load`](Reservation::load) again: whoever had the reservation before may have refreshed already. If the tokens are
+//!    others than before, they are used, and nothing is refreshed.
+//! 3. The refresh token goes to the authorization server. It stays in the store.
+//! 4. [`save`](Reservation::save) puts the answer in its place, before anybody uses the new access token. It is on the
+//!    disk when `save` returns.
+//! 5. The reservation is dropped.
+//!
+//! A process that is killed before step 3 has changed nothing. One that is killed between 3 and 4 leaves the old refresh
+//! token, and the next one sends that again. Authorization servers that do not rotate take it, as do those that forgive
+//! a repetition (for a time, or until the new token is used, because answers get lost in networks, too). With one that
+//! neither forgives nor lets a token be used twice that login is over, whatever a client does.
+
+mod envelope;
+mod file;
+#[cfg(feature = "keychain")]
+mod keychain;
+mod memory;
+mod place;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::secret::Secret;
+use crate::call::BoxFuture;
+use crate::error::{Error, ErrorKind, Result, shown_url};
+
+pub use file::FileStore;
+pub use memory::MemoryStore;
+
+/// Whose login it is, and for what: tokens of one issuer are never shown to another, nor those for one server to another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct TokenKey {
+    /// The authorization server's issuer identifier, as its metadata spells it.
+    pub issuer: String,
+    /// The MCP server's URL, as the `resource` of its tokens.
+    pub server: String,
+}
+
+impl TokenKey {
+    /// Both are compared as texts.
+    pub fn new(issuer: impl Into<String>, server: impl Into<String>) -> Self {
+        Self { issuer: issuer.into(), server: server.into() }
+    }
+}
+
+/// The most that is kept of one login, in bytes.
+const MAX_BYTES: usize = 256 * 1024;
+
+fn too_long(key: &TokenKey) -> Error {
+    let server = shown_url(&key.server);
+    Error::new(ErrorKind::Auth, format!("the login at {server} is longer than the 256 KiB that a token store keeps"))
+}
+
+/// Where logins are kept, each as one text. Called from any thread, and never under a lock.
+///
+/// Errors are of kind [`Auth`](crate::ErrorKind::Auth), and say what to do.
+pub trait TokenStore: Send + Sync + 'static {
+    /// What is kept under this key, without waiting for whoever changes it.
+    fn load(&self, key: &TokenKey) -> BoxFuture<Result<Option<Secret>>>;
+
+    /// All that is kept for a server, whatever the issuer. A client asks for it before it knows the issuer.
+    fn find(&self, server: &str) -> BoxFuture<Result<Vec<(TokenKey, Secret)>>>;
+
+    /// Keeps everybody else from changing what is kept under this key, until the reservation is dropped. Waits for
+    /// whoever has it, at most `wait`.
+    fn reserve(&self, key: &TokenKey, wait: Duration) -> BoxFuture<Result<Box<dyn Reservation>>>;
+}
+
+/// The right to change what is kept under one key; dropped, it is somebody else's.
+pub trait Reservation: Send + Sync {
+    /// What is kept now.
+    fn load(&mut self) -> BoxFuture<Result<Option<Secret>>>;
+
+    /// Keeps this in place of what was there, at most 256 KiB. When it returns, no crash undoes it; when it fails, what was there still is.
+    fn save(&mut self, login: &Secret) -> BoxFuture<Result<()>>;
+
+    /// Keeps nothing any more.
+    fn remove(&mut self) -> BoxFuture<Result<()>>;
+}

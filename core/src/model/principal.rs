@@ -1,0 +1,154 @@
+//! Who sent a request.
+
+use std::fmt;
+
+use serde_json::{Map, Value, json};
+
+/// Who sent a request, as its access token says: found out by the server's authorization before anything runs, and on
+/// the request's context as [`Context::principal`](crate::Context::principal).
+///
+/// Sessions, tasks and the state between rounds of questions belong to the issuer and the subject: a new token of the
+/// same subject, with other scopes, is the same principal.
+#[derive(Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Principal {
+    /// The token's `sub`: a user, or a client that acts for itself. Where a token has none it is the client's id.
+    pub subject: String,
+    /// Who issued the token (`iss`).
+    pub issuer: Option<String>,
+    /// The client that the token was issued to (`client_id`).
+    pub client_id: Option<String>,
+    /// What the token was granted. [`has_scope`](Self::has_scope) knows what follows from it, too.
+    pub scopes: Vec<String>,
+    /// All that the token or its introspection says. The token itself is not in it.
+    pub claims: Map<String, Value>,
+    /// When the token expires, in seconds since 1970. `None`: nobody says so.
+    pub expires_at: Option<u64>,
+    /// What the granted scopes imply.
+    implied: Vec<String>,
+    /// The subject is a client's id, which another's `sub` may happen to be.
+    is_client: bool,
+}
+
+impl Principal {
+    /// The principal called `subject`: a name that its issuer gives to nobody else.
+    pub fn new(subject: impl Into<String>) -> Self {
+        Self {
+            subject: subject.into(),
+            issuer: None,
+            client_id: None,
+            scopes: Vec::new(),
+            claims: Map::new(),
+            expires_at: None,
+            implied: Vec::new(),
+            is_client: false,
+        }
+    }
+
+    /// A client that acts for itself, by a token that names no subject.
+    pub(crate) fn of_client(client_id: &str) -> Self {
+        Self { client_id: Some(client_id.to_owned()), is_client: true, ..Self::new(client_id) }
+    }
+
+    /// Sets [`issuer`](Self#structfield.issuer).
+    #[must_use]
+    pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
+        self.issuer = Some(issuer.into());
+        self
+    }
+
+    /// Sets [`client_id`](Self#structfield.client_id).
+    #[must_use]
+    pub fn client_id(mut self, client_id: impl Into<String>) -> Self {
+        self.client_id = Some(client_id.into());
+        self
+    }
+
+    /// Sets [`scopes`](Self#structfield.scopes).
+    #[must_use]
+    pub fn scopes(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.scopes = scopes.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets [`claims`](Self#structfield.claims).
+    #[must_use]
+    pub fn claims(mut self, claims: Map<String, Value>) -> Self {
+        self.claims = claims;
+        self
+    }
+
+    /// Sets [`expires_at`](Self#structfield.expires_at): seconds since 1970.
+    #[must_use]
+    pub fn expires_at(mut self, seconds: u64) -> Self {
+        self.expires_at = Some(seconds);
+        self
+    }
+
+    /// Whether a scope was granted, or follows from one that was
+    /// (`Auth::scope_implies`).
+    #[must_use]
+    pub fn has_scope(&self, scope: &str) -> bool {
+        self.scopes.iter().chain(&self.implied).any(|own| own == scope)
+    }
+
+    /// What the granted scopes imply, besides themselves.
+    pub(crate) fn set_implied(&mut self, scopes: Vec<String>) {
+        self.implied = scopes;
+    }
+
+    /// Tells it from all others. Forms of different kinds are never equal.
+    pub(crate) fn identity(&self) -> Value {
+        let kind = if self.is_client { "client" } else { "sub" };
+        json!({"iss": self.issuer, kind: self.subject})
+    }
+
+    /// Whether both are the same, whatever their tokens are.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.is_client == other.is_client && self.subject == other.subject && self.issuer == other.issuer
+    }
+
+    /// As JSON, for other languages.
+    pub(crate) fn to_value(&self) -> Value {
+        json!({
+            "subject": self.subject,
+            "issuer": self.issuer,
+            "clientId": self.client_id,
+            "scopes": self.scopes,
+            "claims": self.claims,
+            "expiresAt": self.expires_at,
+        })
+    }
+}
+
+impl fmt::Debug for Principal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Claims hold what is nobody's business.
+        f.debug_struct("Principal")
+            .field("subject", &self.subject)
+            .field("issuer", &self.issuer)
+            .field("client_id", &self.client_id)
+            .field("scopes", &self.scopes)
+            .field("expires_at", &self.expires_at)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_principal_is_its_issuer_and_subject() {
+        let one = Principal::new("ada").issuer("https://a.example");
+        for (other, same) in [
+            (one.clone().scopes(["x"]).expires_at(7).client_id("c"), true),
+            (Principal::new("ada"), false),
+            (Principal::new("ada").issuer("https://b.example"), false),
+            (Principal::new("bob").issuer("https://a.example"), false),
+            (Principal::of_client("ada").issuer("https://a.example"), false),
+        ] {
+            assert_eq!((one.is(&other), one.identity() == other.identity()), (same, same), "{other:?}");
+        }
+    }
+}

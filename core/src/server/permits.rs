@@ -1,0 +1,93 @@
+//! Which scopes what a server offers needs, and whether a request has them.
+//!
+//! The transport asks first, before anything runs, because it can answer with a challenge; the router asks again about
+//! what it found, because middleware may have changed what is asked for.
+
+use super::Router;
+use super::completion;
+use super::listed::{Entry, Kind, Listed};
+use super::registry::{Changes, Registry};
+use crate::call::SessionSlot;
+use crate::error::{Error, Result};
+use crate::jsonrpc::{RawJson, code};
+use crate::model::{CacheHints, CacheScope, meta};
+use crate::protocol::{Head, Transport};
+
+/// Whether a request that came in so may use what needs these scopes. Where no access tokens are known over HTTP,
+/// nobody has any; on other transports there are none.
+pub(super) fn may(scopes: &[String], transport: &Transport) -> bool {
+    match &transport.principal {
+        Some(principal) => scopes.iter().all(|scope| principal.has_scope(scope)),
+        None => scopes.is_empty() || transport.kind != "http",
+    }
+}
+
+/// # Errors
+/// −32600 naming the scopes.
+pub(super) fn permit(listed: &Listed, transport: &Transport) -> Result<()> {
+    if may(&listed.scopes, transport) {
+        return Ok(());
+    }
+    let message = format!("{} needs the scopes {:?}", listed.subject(), listed.scopes.join(" "));
+    Err(Error::rpc(code::INVALID_REQUEST, message))
+}
+
+/// What is only for some is not for a cache that all share.
+pub(super) fn restricted(hints: CacheHints, scopes: &[String]) -> CacheHints {
+    if scopes.is_empty() { hints } else { hints.scope(CacheScope::Private) }
+}
+
+/// The entry that a name stands for; of a resource's URI, that may be a template.
+fn entry_of(registry: &Registry, changes: Option<&Changes>, kind: Kind, name: &str) -> Vec<String> {
+    let scopes = |listed: &Listed| listed.scopes.clone();
+    let found = match kind {
+        Kind::Tool => registry.find(|r| &r.tools, name, changes).map(|entry| scopes(entry.listed())),
+        Kind::Prompt => registry.find(|r| &r.prompts, name, changes).map(|entry| scopes(entry.listed())),
+        Kind::Resource => {
+            registry.find(|r| &r.resources, name, changes).map(|entry| scopes(entry.listed())).or_else(|| {
+                let mut templates = registry.visible(|r| &r.templates, changes);
+                let entry = templates.find(|entry| entry.template.matches(name).is_some());
+                entry.map(|entry| scopes(entry.listed()))
+            })
+        }
+        Kind::ResourceTemplate => {
+            let entry = registry.find(|r| &r.templates, name, changes).map(|entry| scopes(entry.listed()));
+            entry.or_else(|| registry.find(|r| &r.resources, name, changes).map(|entry| scopes(entry.listed())))
+        }
+    };
+    found.unwrap_or_default()
+}
+
+/// Whether a request that came in so may use what this name stands for.
+pub(super) fn may_use(
+    registry: &Registry,
+    changes: Option<&Changes>,
+    kind: Kind,
+    name: &str,
+    transport: &Transport,
+) -> bool {
+    may(&entry_of(registry, changes, kind, name), transport)
+}
+
+impl Router {
+    /// The scopes that a request needs besides those of the server, as its session sees what there is.
+    #[cfg(feature = "http")]
+    pub(crate) fn scopes_needed(
+        &self,
+        session: Option<&SessionSlot>,
+        method: &str,
+        params: Option<&RawJson>,
+    ) -> Vec<String> {
+        let head = || Head::read(params).unwrap_or_default();
+        let text = |raw: Option<RawJson>| raw.as_ref().and_then(meta::text).map(std::borrow::Cow::into_owned);
+        let named = match method {
+            "tools/call" => text(head().name).map(|name| (Kind::Tool, name)),
+            "prompts/get" => text(head().name).map(|name| (Kind::Prompt, name)),
+            "resources/read" | "resources/subscribe" => text(head().uri).map(|uri| (Kind::Resource, uri)),
+            "completion/complete" => completion::Asked::read(params).ok().map(|asked| (asked.kind, asked.name)),
+            _ => None,
+        };
+        let Some((kind, name)) = named else { return Vec::new() };
+        self.see(session, |registry, changes| entry_of(registry, changes, kind, &name))
+    }
+}

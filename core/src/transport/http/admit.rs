@@ -1,0 +1,181 @@
+//! All that stands before a request's body: whom it is for, whose it is, what it asks.
+
+use std::sync::Arc;
+
+use http::request::Parts;
+use http::{Method, StatusCode, Version};
+
+use super::endpoint::{Inner, names_modern};
+use super::headers::{self, Accepts, SESSION_ID, Single};
+use super::reply::Refusal;
+use super::sender::Sender;
+use super::{cors, pair};
+use crate::protocol::revision::Era;
+
+/// What is asked of the endpoint.
+pub(super) enum Verb {
+    Post(Accepts),
+    Get,
+    Delete,
+    /// Of the oldest transport.
+    OpenPair,
+    PostToPair(String),
+    Preflight,
+}
+
+impl Inner {
+    /// Checks all that stands before the body: whom the request is for, whose it is, and what it asks.
+    pub(super) async fn admit(
+        self: &Arc<Self>,
+        #[cfg_attr(not(feature = "auth"), expect(unused_mut))] mut head: Parts,
+    ) -> Result<(Verb, Sender), Refusal> {
+        let pair = self.addressed(&head)?;
+        let is_preflight = self.is_preflight(&head);
+        #[cfg(feature = "auth")]
+        let principal = if is_preflight { None } else { self.guarded(&mut head).await? };
+        #[cfg(not(feature = "auth"))]
+        let principal = None;
+        let verb = match pair {
+            Some(verb) => verb,
+            None => self.verb(&head),
+        }?;
+        let sender = Sender { headers: head.headers, principal };
+        if !matches!(verb, Verb::Post(_) | Verb::PostToPair(_) | Verb::Preflight) {
+            self.permit(&sender, Vec::new)?;
+        }
+        self.begin().await?;
+        Ok((verb, sender))
+    }
+
+    /// The host that a request is sent to.
+    pub(super) fn host<'a>(&self, head: &'a Parts) -> Result<Option<&'a str>, Refusal> {
+        let refuse = |status: StatusCode, why: &str| Err(Refusal::new(status, why));
+        let host = match Single::of(&head.headers, &http::header::HOST) {
+            // HTTP/2 and absolute targets say it in the target.
+            Single::Absent => head.uri.authority().map(http::uri::Authority::as_str),
+            Single::Text(host) => Some(host),
+            Single::Unreadable => return refuse(StatusCode::BAD_REQUEST, "header Host: expected one value"),
+        };
+        // RFC 9112, 3.2. What is mounted may be called without a wire.
+        if host.is_none() && !self.mounted && head.version == Version::HTTP_11 {
+            return refuse(StatusCode::BAD_REQUEST, "header Host: missing");
+        }
+        self.allowed.host(host).map_err(|why| Refusal::new(StatusCode::FORBIDDEN, why))?;
+        Ok(host)
+    }
+
+    /// Whether a browser asks what a page that the options name may send.
+    fn is_preflight(&self, head: &Parts) -> bool {
+        head.method == Method::OPTIONS && cors::is_preflight(&head.headers) && self.page(&head.headers).is_some()
+    }
+
+    /// Checks that a request is for this endpoint. Gives what is asked of the oldest transport, if it is that.
+    fn addressed(&self, head: &Parts) -> Result<Option<Result<Verb, Refusal>>, Refusal> {
+        let headers = &head.headers;
+        let refuse = |status: StatusCode, why: &str| Err(Refusal::new(status, why));
+        self.host(head)?;
+        let origin = match Single::of(headers, &http::header::ORIGIN) {
+            Single::Unreadable => {
+                return refuse(StatusCode::FORBIDDEN, "header Origin: expected one value (allowed_origins)");
+            }
+            origin => origin.text(),
+        };
+        self.allowed.origin(origin).map_err(|why| Refusal::new(StatusCode::FORBIDDEN, why))?;
+        let pair = if self.options.sse { self.admit_pair(head) } else { None };
+        if !self.is_at(head, &self.options.path) && pair.is_none() {
+            let why = format!("nothing here; the endpoint's path is {} (path)", self.options.path);
+            return refuse(StatusCode::NOT_FOUND, &why);
+        }
+        // Mounted, nobody tells the endpoint that its server was closed.
+        if self.is_closed() || self.server.shared.stop.is_set() {
+            return refuse(StatusCode::SERVICE_UNAVAILABLE, "the server was closed");
+        }
+        Ok(pair)
+    }
+
+    /// What is asked.
+    fn verb(&self, head: &Parts) -> Result<Verb, Refusal> {
+        let headers = &head.headers;
+        let refuse = |status: StatusCode, why: &str| Err(Refusal::new(status, why));
+        match head.method {
+            Method::POST => {}
+            Method::GET | Method::DELETE if !names_modern(headers) && self.has_sessions() => {
+                return Ok(if head.method == Method::GET { Verb::Get } else { Verb::Delete });
+            }
+            // Only a browser asks, and only for pages that the options name.
+            Method::OPTIONS if self.is_preflight(head) => return Ok(Verb::Preflight),
+            _ => {
+                let (era, allow) = if names_modern(headers) || !self.has_sessions() {
+                    ("this revision has POST only", "POST")
+                } else {
+                    ("expected GET, POST or DELETE", "GET, POST, DELETE")
+                };
+                return Err(Refusal::method(format!("method {} is not served here: {era}", head.method), allow));
+            }
+        }
+        if !headers::is_json(headers) {
+            return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "header Content-Type: expected application/json");
+        }
+        let accepts = Accepts::of(headers);
+        if !accepts.json && !accepts.events {
+            let why = "header Accept: expected application/json, text/event-stream";
+            return refuse(StatusCode::NOT_ACCEPTABLE, why);
+        }
+        Ok(Verb::Post(accepts))
+    }
+
+    /// Whether a revision is spoken that has sessions.
+    pub(super) fn has_sessions(&self) -> bool {
+        self.server.facts().revisions.iter().any(|r| r.era() == Era::Legacy)
+    }
+
+    /// Whether a request is for this path. What is mounted is reached wherever its host has put it.
+    fn is_at(&self, head: &Parts, own: &str) -> bool {
+        let path = head.uri.path();
+        self.mounted || path == own || path.trim_end_matches('/') == own.trim_end_matches('/')
+    }
+
+    /// What is asked of the oldest transport, if it is that which is asked: it knows no session header, and names its
+    /// sessions in the query.
+    fn admit_pair(&self, head: &Parts) -> Option<Result<Verb, Refusal>> {
+        let headers = &head.headers;
+        if headers.contains_key(SESSION_ID) || names_modern(headers) {
+            return None;
+        }
+        let at_stream = self.is_at(head, &self.options.sse_path);
+        let at_messages = at_stream || (!self.message_path().is_empty() && self.is_at(head, self.message_path()));
+        let refuse = |status, why: &str| Some(Err(Refusal::new(status, why)));
+        match head.method {
+            Method::GET if at_stream => Some(Ok(Verb::OpenPair)),
+            Method::POST if at_messages && pair::named(&head.uri).is_some() => {
+                if !headers::is_json(headers) {
+                    let why = "header Content-Type: expected application/json";
+                    return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
+                }
+                pair::named(&head.uri).map(|session| Ok(Verb::PostToPair(session.to_owned())))
+            }
+            _ if self.is_at(head, &self.options.path) => None,
+            Method::OPTIONS if at_messages && cors::is_preflight(headers) && self.page(headers).is_some() => {
+                Some(Ok(Verb::Preflight))
+            }
+            // What makes a client of both transports open the stream instead.
+            _ if at_stream => {
+                let why = format!("method {} is not served here: GET opens the stream", head.method);
+                Some(Err(Refusal::method(why, "GET")))
+            }
+            Method::POST if at_messages => refuse(StatusCode::BAD_REQUEST, "\"session_id\": missing in the query"),
+            _ if at_messages => {
+                Some(Err(Refusal::method(format!("method {} is not served here", head.method), "POST")))
+            }
+            _ => None,
+        }
+    }
+
+    /// What clients of the oldest transport are told to post to; empty for the URL of their stream.
+    pub(super) fn message_path(&self) -> &str {
+        match &*self.options.sse_message_path {
+            "" if !self.mounted => "/messages",
+            path => path,
+        }
+    }
+}

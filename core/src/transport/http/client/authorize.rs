@@ -1,0 +1,351 @@
+//! Access tokens on the requests of one connection: gets them, shows them, and gets others when they will not do.
+//!
+//! All that is decided about OAuth is decided in `auth/`. Here is the waiting: however many requests need a token, one
+//! login is on its way, in a task of its own, so that it survives the request that began it.
+
+mod login;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use http::{Method, StatusCode};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+use super::head::Head;
+use crate::auth::challenge::{self, Challenge};
+use crate::auth::client::{Auth, Grant};
+use crate::auth::dpop::Proofs;
+use crate::auth::session::Session;
+use crate::auth::token::TokenType;
+use crate::auth::url::Parts;
+use crate::driver::{Peer, runtime};
+use crate::error::{Error, ErrorKind, Result, shortened, shown_url};
+use crate::protocol::Input;
+use crate::signal::Signal;
+use crate::transport::http::fetch::FetchPolicy;
+
+/// So often the scopes of a token are widened for one request.
+const MAX_STEP_UPS: usize = 2;
+
+const DPOP: HeaderName = HeaderName::from_static("dpop");
+
+/// What one request shows.
+#[derive(Clone)]
+pub(super) struct Access {
+    token: Arc<str>,
+    /// The token is bound to this key.
+    proofs: Option<Proofs>,
+    /// The newest nonce of the MCP server (RFC 9449 §9).
+    nonce: Option<Arc<str>>,
+    /// Counts the tokens.
+    generation: u64,
+}
+
+impl Access {
+    /// Adds it to a request to `url`. Each proof is a fresh one.
+    pub(super) fn put(&self, headers: &mut HeaderMap, verb: &Method, url: &str) {
+        let value = match &self.proofs {
+            None => format!("Bearer {}", self.token),
+            Some(_) => format!("DPoP {}", self.token),
+        };
+        let proof = self.proofs.as_ref().and_then(|proofs| {
+            let jti = crate::random::new_id().ok()?;
+            proofs.proof(verb.as_str(), url, Some(&self.token), self.nonce.as_deref(), now(), &jti).ok()
+        });
+        for (name, value) in [(AUTHORIZATION, Some(value)), (DPOP, proof)] {
+            if let Some(Ok(mut value)) = value.map(HeaderValue::try_from) {
+                value.set_sensitive(true);
+                headers.insert(name, value);
+            }
+        }
+    }
+}
+
+/// What was tried for one request.
+#[derive(Default)]
+pub(super) struct Trial {
+    logins: usize,
+    step_ups: usize,
+    nonces: usize,
+}
+
+/// Why there has to be another token.
+#[derive(Clone)]
+enum Why {
+    /// There is none, or it is about to end.
+    Ahead,
+    Refused(Vec<Challenge>),
+    /// Its scopes are too few.
+    Insufficient(Vec<Challenge>),
+}
+
+#[derive(Default)]
+struct State {
+    session: Option<Session>,
+    access: Option<Access>,
+    nonce: Option<Arc<str>>,
+    generation: u64,
+    /// The login that is on its way, and the token that it is to replace.
+    flight: Option<(u64, watch::Receiver<Option<Result<()>>>)>,
+}
+
+/// The tokens of one connection.
+pub(super) struct Authorizer {
+    auth: Auth,
+    server_url: String,
+    peer: Weak<Peer>,
+    runtime: Handle,
+    policy: FetchPolicy,
+    state: Mutex<State>,
+    /// What is kept has been looked at.
+    looked: tokio::sync::OnceCell<()>,
+    over: Signal,
+}
+
+impl Authorizer {
+    /// For the server at `url`; `name` is the client's, and `shown`: its requests have an `Authorization` already.
+    ///
+    /// # Errors
+    /// [`Misuse`](ErrorKind::Misuse) for that, for wrong options, or a URL that no token should be sent to.
+    pub(super) fn new(auth: &Auth, url: &str, name: &str, shown: bool) -> Result<Self> {
+        auth.check()?;
+        if shown {
+            let message = "option \"auth\": the headers or the URL hold an Authorization already: give one of them";
+            return Err(Error::misuse(message));
+        }
+        let bad = || Error::misuse(format!("target \"url\": expected http:// or https://, got {}", shown_url(url)));
+        let parts = Parts::of(url).ok_or_else(bad)?;
+        if !parts.is_https() && !parts.is_loopback() {
+            let message = format!("option \"auth\": {} is not https: tokens are not sent in the clear", shown_url(url));
+            return Err(Error::misuse(message));
+        }
+        // Without the user's name and without a fragment, and otherwise as given.
+        let query = parts.query.map(|query| format!("?{query}")).unwrap_or_default();
+        let server_url = format!("{}{}{query}", parts.origin(), parts.path);
+        let mut auth = auth.clone();
+        auth.client_name.get_or_insert_with(|| name.to_owned());
+        let policy = FetchPolicy::of_server(&server_url, auth.named_urls());
+        Ok(Self {
+            auth,
+            server_url,
+            peer: Weak::new(),
+            runtime: runtime::handle(),
+            policy,
+            state: Mutex::default(),
+            looked: tokio::sync::OnceCell::new(),
+            over: Signal::default(),
+        })
+    }
+
+    /// The same, of this connection.
+    pub(super) fn of(self, peer: &Weak<Peer>) -> Arc<Self> {
+        Arc::new(Self { peer: peer.clone(), ..self })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the next request shows, if there is anything. A token that is about to end is renewed first.
+    ///
+    /// # Errors
+    /// Why it could not be renewed.
+    pub(super) async fn access(self: &Arc<Self>) -> Result<Option<Access>> {
+        self.looked.get_or_init(|| self.look()).await;
+        let (stale, ended, generation) = {
+            let state = self.lock();
+            let token = state.session.as_ref().and_then(|session| session.token.as_ref());
+            let renewable = state.session.as_ref().is_some_and(|session| session.refresh_token().is_some())
+                || self.auth.granted() != Grant::AuthorizationCode;
+            let stale = renewable && token.is_some_and(|token| token.is_stale(now()));
+            let first = state.access.is_none() && self.auth.tokens.is_some();
+            let ended = token.and_then(|token| token.expires_at).is_none_or(|at| at <= now());
+            (stale || first, ended, state.generation)
+        };
+        if stale && !self.over.is_set() {
+            let renewed = self.fly(Why::Ahead, generation).await;
+            // It may still do for a while.
+            if ended {
+                renewed?;
+            }
+        }
+        let state = self.lock();
+        Ok(state.access.clone().map(|access| Access { nonce: state.nonce.clone(), ..access }))
+    }
+
+    /// Takes over what is kept of an earlier login.
+    async fn look(&self) {
+        if let Some(token) = &self.auth.token {
+            let access = Access { token: token.as_str().into(), proofs: None, nonce: None, generation: 0 };
+            self.lock().access = Some(access);
+            return;
+        }
+        if self.auth.tokens.is_some() {
+            return;
+        }
+        match self.auth.store.find(&self.server_url).await {
+            Ok(found) => {
+                let sessions = found.iter().filter_map(|(key, kept)| Session::from_kept(kept, &key.issuer));
+                if let Some(session) = sessions.max_by_key(|session| session.since) {
+                    self.take(session);
+                }
+            }
+            Err(error) => self.warn(&format!("what is kept of earlier logins cannot be read: {}", error.message())),
+        }
+    }
+
+    fn warn(&self, message: &str) {
+        if let Some(peer) = self.peer.upgrade() {
+            peer.warn(message);
+        }
+    }
+
+    /// From now on requests show this session's token.
+    fn take(&self, session: Session) {
+        let mut state = self.lock();
+        state.generation += 1;
+        let generation = state.generation;
+        state.access = session.token.as_ref().and_then(|token| {
+            let proofs = match token.token_type {
+                TokenType::Bearer => None,
+                TokenType::Dpop => Some(Proofs::restore(session.dpop.as_ref()?).ok()?),
+            };
+            Some(Access { token: token.access_token.as_str().into(), proofs, nonce: None, generation })
+        });
+        state.session = Some(session);
+    }
+
+    /// What an answer means for the token that its request has shown. `true`: the request is worth another attempt.
+    ///
+    /// # Errors
+    /// Why there is no token that would do.
+    pub(super) async fn is_refused(
+        self: &Arc<Self>,
+        head: &Head,
+        shown: Option<&Access>,
+        trial: &mut Trial,
+    ) -> Result<bool> {
+        let nonce = head.headers.get("dpop-nonce").and_then(|value| value.to_str().ok());
+        if let (Some(nonce), Some(Access { proofs: Some(_), .. })) = (nonce, shown) {
+            self.lock().nonce = Some(nonce.into());
+        }
+        if !matches!(head.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+            || self.auth.token.is_some()
+            || self.over.is_set()
+        {
+            return Ok(false);
+        }
+        let lines: Vec<&str> =
+            head.headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok()).collect();
+        let challenges = challenge::parse(&lines);
+        let says = |error: &str| challenges.iter().any(|challenge| challenge.get("error") == Some(error));
+        let generation = shown.map_or_else(|| self.lock().generation, |access| access.generation);
+        if head.status == StatusCode::UNAUTHORIZED {
+            if nonce.is_some() && says("use_dpop_nonce") && trial.nonces == 0 {
+                trial.nonces += 1;
+                return Ok(true);
+            }
+            if trial.logins > 0 {
+                return Err(self.refused("a token that it was just given", &challenges));
+            }
+            trial.logins += 1;
+            self.fly(Why::Refused(challenges), generation).await?;
+            return Ok(true);
+        }
+        if !says("insufficient_scope") || self.auth.tokens.is_some() {
+            return Ok(false);
+        }
+        let wanted = challenges.iter().find_map(|challenge| challenge.get("scope")).unwrap_or_default();
+        let newer = self.lock().generation != generation;
+        if !newer
+            && !wanted.is_empty()
+            && self.lock().session.as_ref().is_some_and(|session| session.has_scopes(wanted))
+        {
+            return Err(self.refused("a token that has all the scopes that it wants", &challenges));
+        }
+        if trial.step_ups >= MAX_STEP_UPS {
+            return Err(self.refused(&format!("the token, after {MAX_STEP_UPS} logins with more scopes"), &challenges));
+        }
+        trial.step_ups += 1;
+        self.fly(Why::Insufficient(challenges), generation).await?;
+        Ok(true)
+    }
+
+    fn refused(&self, what: &str, challenges: &[Challenge]) -> Error {
+        let mut message = format!("authorization: {} refuses {what}", shown_url(&self.server_url));
+        for name in ["error", "error_description", "scope"] {
+            if let Some(value) = challenges.iter().find_map(|challenge| challenge.get(name)) {
+                message.push_str(&format!("; {name}: {:?}", shortened(value, 200)));
+            }
+        }
+        Error::new(ErrorKind::Auth, message)
+    }
+
+    /// Another token than that of `generation`: one that came meanwhile, or that of the login which is on its way, or
+    /// of one that begins now.
+    async fn fly(self: &Arc<Self>, why: Why, generation: u64) -> Result<()> {
+        let mut told = {
+            let mut state = self.lock();
+            if state.generation != generation {
+                return Ok(());
+            }
+            match &state.flight {
+                Some((replaces, told)) if *replaces == generation => told.clone(),
+                _ => {
+                    let (tell, told) = watch::channel(None);
+                    let this = self.clone();
+                    // To its end, whoever goes away: a refresh token that is used up has to be replaced in the store.
+                    self.runtime.spawn(async move {
+                        let outcome = this.another(why).await;
+                        let mut state = this.lock();
+                        state.flight = state.flight.take().filter(|(replaces, _)| *replaces != generation);
+                        drop(state);
+                        tell.send_replace(Some(outcome));
+                    });
+                    state.flight = Some((generation, told.clone()));
+                    told
+                }
+            }
+        };
+        let _patience = Patience::new(&self.peer);
+        let outcome = told.wait_for(Option::is_some).await.ok().and_then(|outcome| outcome.clone());
+        outcome.unwrap_or_else(|| Err(Error::closed("authorization: the connection was closed during the login")))
+    }
+
+    /// Whether a login is on its way.
+    pub(super) fn is_busy(&self) -> bool {
+        self.lock().flight.is_some()
+    }
+
+    /// The connection ends: nobody waits for a user any more.
+    pub(super) fn stop(&self) {
+        self.over.set();
+    }
+}
+
+/// While it lives, the time of the connection's requests does not run: people log in at their own pace.
+struct Patience(Weak<Peer>);
+
+impl Patience {
+    fn new(peer: &Weak<Peer>) -> Self {
+        if let Some(peer) = peer.upgrade() {
+            peer.handle(Input::Authorizing(true));
+        }
+        Self(peer.clone())
+    }
+}
+
+impl Drop for Patience {
+    fn drop(&mut self) {
+        if let Some(peer) = self.0.upgrade() {
+            peer.handle(Input::Authorizing(false));
+        }
+    }
+}
+
+/// Unix seconds.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,186 @@
+//! Carries out a login: fetches, loads, asks, opens and waits as the flow says.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Access, Authorizer, Why, now};
+use crate::auth::client::{Source, Wanted};
+use crate::auth::flow::{Flow, Given, Step};
+use crate::auth::session::Session;
+use crate::auth::store::{Reservation, TokenKey};
+use crate::call::BoxFuture;
+use crate::error::{Error, ErrorKind, Result};
+use crate::protocol::revision::Revision;
+use crate::transport::http::browser;
+use crate::transport::http::callback::Callback as Own;
+use crate::transport::http::fetch::fetch;
+
+/// The longest that a login waits for another process that changes what is kept.
+const RESERVE: Duration = Duration::from_secs(60);
+/// So many steps no login has.
+const MAX_STEPS: usize = 64;
+
+/// Who waits for the browser.
+enum Waiting {
+    Own(Own),
+    Given(BoxFuture<Result<String>>),
+}
+
+/// The parameter `state` of a query.
+fn state_of(query: &str) -> Option<String> {
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    pairs.find(|(name, _)| name == "state").map(|(_, state)| state.into_owned())
+}
+
+impl Authorizer {
+    /// Gets another token.
+    pub(super) async fn another(self: &Arc<Self>, why: Why) -> Result<()> {
+        if let Some(tokens) = &self.auth.tokens {
+            return self.asked(tokens).await;
+        }
+        let (used, stored) = {
+            let state = self.lock();
+            (state.access.as_ref().map(|access| access.token.to_string()), state.session.clone())
+        };
+        let steps_up = matches!(why, Why::Insufficient(_));
+        let challenges = match why {
+            Why::Ahead => Vec::new(),
+            Why::Refused(challenges) | Why::Insufficient(challenges) => challenges,
+        };
+        let revision = self.peer.upgrade().and_then(|peer| peer.revision()).unwrap_or(Revision::NEWEST);
+        let given = Given {
+            server_url: self.server_url.clone(),
+            challenges,
+            used,
+            steps_up,
+            auth: self.auth.clone(),
+            stored,
+            protocol_version: Some(revision.to_string()),
+        };
+        let (mut flow, step) = Flow::start(given);
+        let outcome = self.carried_out(&mut flow, step).await;
+        self.auth.traced(flow.take_trace());
+        flow.take_notes().iter().for_each(|note| self.warn(note));
+        outcome
+    }
+
+    /// A token of the user's own function.
+    async fn asked(&self, tokens: &Source) -> Result<()> {
+        let wanted = Wanted { issuer: String::new(), resource: Some(self.server_url.clone()) };
+        let token = tokens(wanted).await?;
+        if token.is_empty() || !token.bytes().all(|byte| (0x21..0x7f).contains(&byte)) {
+            return Err(Error::misuse("option \"auth\": the function gave a token that no header can carry"));
+        }
+        let mut state = self.lock();
+        if state.access.as_ref().is_some_and(|access| *access.token == *token) {
+            drop(state);
+            return Err(self.refused("the token, and the function has no other", &[]));
+        }
+        state.generation += 1;
+        let generation = state.generation;
+        state.access = Some(Access { token: token.into(), proofs: None, nonce: None, generation });
+        Ok(())
+    }
+
+    async fn carried_out(&self, flow: &mut Flow, mut step: Step) -> Result<()> {
+        let mut reserved: Option<Box<dyn Reservation>> = None;
+        let mut callback = None;
+        for _ in 0..MAX_STEPS {
+            step = match step {
+                Step::Fetch(wanted) => {
+                    let outcome = fetch(&wanted, &self.policy).await;
+                    flow.fetched(outcome, now())
+                }
+                Step::Load { issuer } => {
+                    let session = self.loaded(&issuer, &mut reserved).await?;
+                    flow.loaded(session, now())
+                }
+                Step::Assert(wanted) => {
+                    let assertion = match &self.auth.assertions {
+                        Some(assertions) => assertions(wanted).await,
+                        None => Err(Error::misuse("option \"auth\": there is no assertion")),
+                    };
+                    flow.asserted(assertion, now())
+                }
+                Step::Listen => {
+                    // People take their time: others may change what is kept meanwhile.
+                    reserved = None;
+                    let listened = self.listened().await;
+                    let redirect_uri = listened.map(|(redirect_uri, waiting)| {
+                        callback = Some(waiting);
+                        redirect_uri
+                    });
+                    flow.listening(redirect_uri, now())
+                }
+                Step::Open { url } => {
+                    let query = self.over.unless(self.opened(&url, callback.take())).await;
+                    let query = query.unwrap_or_else(|| Err(Error::closed("the connection was closed")));
+                    flow.called_back(query, now())
+                }
+                Step::Done(session) => return self.keep(*session, reserved).await,
+                Step::Failed(error) => return Err(error),
+            };
+        }
+        Err(Error::new(ErrorKind::Auth, format!("authorization: no end after {MAX_STEPS} steps")))
+    }
+
+    async fn loaded(&self, issuer: &str, reserved: &mut Option<Box<dyn Reservation>>) -> Result<Option<Session>> {
+        let key = TokenKey::new(issuer, &self.server_url);
+        // One after the other: whoever holds one and waits for another may wait for ever.
+        *reserved = None;
+        let mut reservation = self.auth.store.reserve(&key, RESERVE).await?;
+        let kept = reservation.load().await?;
+        *reserved = Some(reservation);
+        Ok(kept.and_then(|kept| Session::from_kept(&kept, issuer)))
+    }
+
+    async fn listened(&self) -> Result<(String, Waiting)> {
+        match &self.auth.redirect {
+            Some(redirect) => {
+                let callback = redirect.listen().await?;
+                Ok((callback.redirect_uri, Waiting::Given(callback.query)))
+            }
+            None => {
+                let own = Own::bind(self.auth.redirect_port, "/callback").await?;
+                Ok((own.redirect_uri(), Waiting::Own(own)))
+            }
+        }
+    }
+
+    async fn opened(&self, url: &str, waiting: Option<Waiting>) -> Result<String> {
+        let nobody = |why: String| Error::new(ErrorKind::Auth, why);
+        browser::check(url)?;
+        match &self.auth.browser {
+            Some(browser) => browser.open(url).await?,
+            None => browser::open(url, self.auth.no_browser).await?,
+        }
+        let patience = crate::options::seconds("login_timeout", self.auth.login_timeout)?;
+        match waiting {
+            // Others may knock, too.
+            Some(Waiting::Own(own)) => {
+                let state = url.split_once('?').and_then(|(_, query)| state_of(query));
+                own.query(patience, move |query| state.is_some() && state_of(query) == state).await
+            }
+            Some(Waiting::Given(query)) => tokio::time::timeout(patience, query).await.unwrap_or_else(|_| {
+                Err(nobody(format!("nobody has logged in within {} s (login_timeout)", self.auth.login_timeout)))
+            }),
+            None => Err(nobody("nobody waits for the browser".into())),
+        }
+    }
+
+    /// Keeps what a login has brought, before anybody uses it.
+    async fn keep(&self, session: Session, reserved: Option<Box<dyn Reservation>>) -> Result<()> {
+        let kept = async {
+            let mut reservation = match reserved {
+                Some(reservation) => reservation,
+                None => self.auth.store.reserve(&TokenKey::new(&session.issuer, &self.server_url), RESERVE).await?,
+            };
+            reservation.save(&session.to_kept()?).await
+        };
+        if let Err(error) = kept.await {
+            self.warn(&format!("the login is used, and cannot be kept: {}", error.message()));
+        }
+        self.take(session);
+        Ok(())
+    }
+}

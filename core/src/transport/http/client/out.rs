@@ -1,0 +1,93 @@
+//! One HTTP exchange: where it goes, what it shows, and what is followed.
+
+use bytes::Bytes;
+use http::header::HeaderMap;
+use http::{Method, Request, StatusCode, Uri};
+use http_body_util::Full;
+
+#[cfg(feature = "auth")]
+use super::authorize;
+use super::pool::Answer;
+use super::{MAX_REDIRECTS, Shared};
+use crate::error::Result;
+
+impl Shared {
+    /// Posts one message.
+    pub(super) async fn post(
+        &self,
+        headers: impl Fn(&mut HeaderMap),
+        body: &Bytes,
+        repeatable: bool,
+    ) -> Result<Answer> {
+        self.exchange(Method::POST, headers, body, repeatable).await
+    }
+
+    /// One exchange, with a token where the server wants one.
+    pub(super) async fn exchange(
+        &self,
+        verb: Method,
+        headers: impl Fn(&mut HeaderMap),
+        body: &Bytes,
+        repeatable: bool,
+    ) -> Result<Answer> {
+        #[cfg(feature = "auth")]
+        if let Some(authorizer) = &self.authorizer {
+            let mut trial = authorize::Trial::default();
+            loop {
+                let access = Box::pin(authorizer.access()).await?;
+                let show = |out: &mut HeaderMap, path: &Uri| {
+                    headers(out);
+                    if let Some(access) = &access {
+                        access.put(out, &verb, &self.target.url_of(path));
+                    }
+                };
+                let answer = self.exchange_once(&verb, show, body, repeatable).await?;
+                if !Box::pin(authorizer.is_refused(&answer.head, access.as_ref(), &mut trial)).await? {
+                    return Ok(answer);
+                }
+                // Read, so that the connection can be used again.
+                let _ = answer.collect(self.limits.max_message_bytes).await;
+            }
+        }
+        self.exchange_once(&verb, |out, _| headers(out), body, repeatable).await
+    }
+
+    /// Redirects are followed within the origin when they keep method and body.
+    async fn exchange_once(
+        &self,
+        verb: &Method,
+        headers: impl Fn(&mut HeaderMap, &Uri),
+        body: &Bytes,
+        repeatable: bool,
+    ) -> Result<Answer> {
+        let (mut path, pair) = {
+            let state = self.lock();
+            let pair = state.pair.clone().flatten().filter(|_| *verb == Method::POST);
+            (pair.clone().unwrap_or_else(|| state.path.clone()), pair.is_some())
+        };
+        for _ in 0..=MAX_REDIRECTS {
+            let request = || {
+                let mut request = Request::new(Full::new(body.clone()));
+                *request.method_mut() = verb.clone();
+                *request.uri_mut() = path.clone();
+                *request.headers_mut() = self.target.headers(verb).clone();
+                headers(request.headers_mut(), &path);
+                request
+            };
+            let answer = self.pool.send(request, repeatable).await?;
+            let status = answer.head.status;
+            if !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
+                return Ok(answer);
+            }
+            let Some(to) = answer.head.location().and_then(|location| self.target.redirected(location)) else {
+                return Ok(answer);
+            };
+            let _ = answer.collect(self.limits.max_message_bytes).await;
+            if status == StatusCode::PERMANENT_REDIRECT && !pair {
+                self.lock().path = to.clone();
+            }
+            path = to;
+        }
+        Err(self.pool.failed("too many redirects"))
+    }
+}

@@ -1,0 +1,92 @@
+//! What a protected server tells everybody: where tokens for it are to be had (RFC 9728); and whom it asks for one.
+
+use std::sync::Arc;
+
+use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS};
+use http::request::Parts;
+use http::{HeaderValue, Method, Response, StatusCode};
+
+use super::body::Body;
+use super::cors;
+use super::endpoint::{Endpoint, Inner};
+use super::reply::{self, Refusal};
+use super::sender::Sender;
+use crate::auth::resource_metadata::well_known;
+use crate::auth::url::Parts as Url;
+use crate::model::Principal;
+
+/// Where the metadata of a resource without a path is, and of each resource to those who know no better.
+const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
+
+/// A document for the host of a mounted endpoint to serve, by GET and to everybody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MetadataDocument {
+    /// The path of its URL, from the root of the host.
+    pub path: String,
+    /// JSON text, of the media type `application/json`.
+    pub text: String,
+}
+
+impl Endpoint {
+    /// The protected-resource metadata (RFC 9728) of a server with [`Auth`](crate::server::Auth) and a
+    /// [`resource`](crate::server::Auth::resource). The endpoint serves it itself where requests for that path reach it;
+    /// a host that mounts the endpoint elsewhere has to serve it. `None`: there is nothing to say.
+    #[must_use]
+    pub fn resource_metadata(&self) -> Option<MetadataDocument> {
+        let guard = self.inner.guard.as_ref()?;
+        let resource = guard.resource(None)?;
+        let url = well_known(&resource).into_iter().next()?;
+        Some(MetadataDocument { path: Url::of(&url)?.path.to_owned(), text: guard.metadata(&resource) })
+    }
+}
+
+impl Inner {
+    /// The answer to a request for the metadata, which anybody may read, pages of any origin included.
+    pub(super) fn metadata(&self, head: &Parts) -> Option<Response<Body>> {
+        let guard = self.guard.as_ref()?;
+        let path = head.uri.path();
+        let below = path.strip_prefix(WELL_KNOWN)?;
+        let host = match self.host(head) {
+            Ok(host) => host,
+            Err(refusal) => return Some(refusal.into()),
+        };
+        let resource = guard.resource(host)?;
+        let own = Url::of(&resource).map_or("", |url| url.path);
+        let is = |other: &str| below == other.trim_end_matches('/') || below == other;
+        // What is listened on may have another path outside.
+        if !below.is_empty() && !is(own) && (self.mounted || !is(&self.options.path)) {
+            return None;
+        }
+        let mut response = match head.method {
+            Method::GET => reply::json(StatusCode::OK, guard.metadata(&resource).into()),
+            Method::OPTIONS if cors::is_preflight(&head.headers) => cors::preflight(&head.headers),
+            _ => Refusal::method(format!("method {} is not served here", head.method), "GET").into(),
+        };
+        response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        Some(response)
+    }
+
+    /// Finds out whose a request is, where that is asked.
+    pub(super) async fn guarded(&self, head: &mut Parts) -> Result<Option<Arc<Principal>>, Refusal> {
+        let Some(guard) = &self.guard else { return Ok(None) };
+        let host = self.host(head)?.map(str::to_owned);
+        guard.admit(head, host.as_deref()).await.map(Some)
+    }
+
+    /// Checks that a request's access token has the scopes that it needs.
+    pub(super) fn permit(&self, sender: &Sender, needed: impl FnOnce() -> Vec<String>) -> Result<(), Refusal> {
+        match (&self.guard, &sender.principal) {
+            (Some(guard), Some(principal)) => guard.permit(principal, &sender.headers, &needed()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets pages that may read the answers read the challenge, too.
+    pub(super) fn expose_challenge(&self, response: &mut Response<Body>) {
+        if self.guard.is_some() {
+            let shown = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate");
+            response.headers_mut().insert(ACCESS_CONTROL_EXPOSE_HEADERS, shown);
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Who sent a request, past all that stands before its body.
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+
+use super::headers::Kept;
+use crate::model::Principal;
+use crate::protocol::Transport;
+
+/// A request's headers, and whose it is where access tokens are checked: then without the token.
+pub(super) struct Sender {
+    pub(super) headers: HeaderMap,
+    pub(super) principal: Option<Arc<Principal>>,
+}
+
+impl Sender {
+    /// What its handler is told of how it came.
+    pub(super) fn into_transport(self, session: Option<&Arc<str>>) -> Arc<Transport> {
+        let mut transport = Transport::new("http");
+        transport.session_id = session.cloned();
+        transport.principal = self.principal;
+        transport.header_list = Some(Arc::new(Kept(self.headers)));
+        Arc::new(transport)
+    }
+}
+
+/// Whether what belongs to one is another's, too.
+pub(super) fn is_same(one: Option<&Arc<Principal>>, other: Option<&Arc<Principal>>) -> bool {
+    match (one, other) {
+        (None, None) => true,
+        (Some(one), Some(other)) => one.is(other),
+        _ => false,
+    }
+}

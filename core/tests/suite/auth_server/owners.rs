@@ -1,0 +1,108 @@
+//! What belongs to one principal is nothing to another.
+
+use serde_json::{Value, json};
+
+use super::fixture::*;
+
+struct Two {
+    it: Fixture,
+    ada: String,
+    /// Ada, with another token.
+    renewed: String,
+    bob: String,
+}
+
+fn two() -> Two {
+    let it = Fixture::new();
+    let (ada, bob) = (it.token(&json!({})), it.token(&json!({"sub": "bob"})));
+    let renewed = it.token(&json!({"exp": now() + 900, "client_id": "another", "scope": "base mail"}));
+    Two { it, ada, renewed, bob }
+}
+
+#[tokio::test]
+async fn a_session_is_its_openers() {
+    let Two { it, ada, renewed, bob } = two();
+    let opened = it.post(Some(&ada), &[], &initialize("2025-11-25")).await;
+    assert_eq!(opened.status, 200, "{opened:?}");
+    let id = opened.header("mcp-session-id").unwrap();
+    let session = [("mcp-session-id", id)];
+    let unknown = [("mcp-session-id", "unknown")];
+    let list = legacy("tools/list", &json!({}));
+    let none = it.post(Some(&bob), &unknown, &list).await;
+    assert_eq!(none.status, 404);
+    for body in [list.clone(), legacy("tools/call", &json!({"name": "whoami"})), initialize("2025-11-25")] {
+        let answer = it.post(Some(&bob), &session, &body).await;
+        assert_eq!((answer.status, &answer.text), (none.status, &none.text), "as an unknown one");
+    }
+    let bearer = format!("Bearer {bob}");
+    let stream = ("accept", "text/event-stream");
+    for verb in ["GET", "DELETE"] {
+        let answer = it.send(verb, "/mcp", &[session[0], stream, ("authorization", &bearer)], String::new()).await;
+        assert_eq!(answer.status, 404, "{verb}");
+    }
+    let garbled = json!({"jsonrpc": "2.0", "id": 5, "result": {}, "error": {}});
+    let mine = it.post(Some(&ada), &session, &garbled).await;
+    let his = it.post(Some(&bob), &session, &garbled).await;
+    assert_eq!((mine.status, his.status), (400, 400));
+    for token in [&ada, &renewed] {
+        assert_eq!(it.post(Some(token), &session, &list).await.status, 200);
+    }
+    // The token counts for each request.
+    assert_eq!(it.post(None, &session, &list).await.status, 401);
+    let expired = it.token(&json!({"exp": now() - 600}));
+    assert_eq!(it.post(Some(&expired), &session, &list).await.status, 401);
+}
+
+#[tokio::test]
+async fn a_pair_is_its_openers() {
+    use http_body_util::BodyExt;
+    let Two { it, ada, renewed, bob } = two();
+    let bearer = format!("Bearer {ada}");
+    let headers = [("accept", "text/event-stream"), ("authorization", bearer.as_str())];
+    let response = it.start("GET", "/sse", &headers, String::new()).await;
+    assert_eq!(response.status(), 200);
+    let mut body = response.into_body();
+    let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
+    let first = String::from_utf8(first.to_vec()).unwrap();
+    let target = first.lines().find_map(|line| line.strip_prefix("data: ")).unwrap().to_owned();
+    for (token, status) in [(&bob, 404), (&ada, 202), (&renewed, 202)] {
+        let bearer = format!("Bearer {token}");
+        let headers = [("content-type", "application/json"), ("authorization", bearer.as_str())];
+        let answer = it.send("POST", &format!("/sse{target}"), &headers, initialize("2024-11-05").to_string()).await;
+        assert_eq!(answer.status, status, "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_state_between_rounds_is_its_askers() {
+    let Two { it, ada, renewed, bob } = two();
+    let params = json!({"name": "ask", "arguments": {}});
+    let asked = it.ask(&ada, "tools/call", params.clone()).await;
+    let result = &asked.json["result"];
+    assert_eq!(result["resultType"], "input_required", "{asked:?}");
+    let keys = result["inputRequests"].as_object().unwrap().keys();
+    let answers: serde_json::Map<String, Value> =
+        keys.map(|key| (key.clone(), json!({"action": "accept", "content": {"a": "b"}}))).collect();
+    let mut retry = params;
+    retry["inputResponses"] = answers.into();
+    retry["requestState"] = result["requestState"].clone();
+    let refused = it.ask(&bob, "tools/call", retry.clone()).await;
+    assert_eq!(refused.json["error"]["code"], -32602, "{refused:?}");
+    let done = it.ask(&renewed, "tools/call", retry).await;
+    assert_eq!(done.json["result"]["content"][0]["text"], "\"b\"", "{done:?}");
+}
+
+#[tokio::test]
+async fn a_task_is_its_callers() {
+    let Two { it, ada, renewed, bob } = two();
+    let created = it.ask(&ada, "tools/call", json!({"name": "job", "arguments": {}})).await;
+    let id = created.json["result"]["taskId"].as_str().unwrap_or_else(|| panic!("{created:?}"));
+    for method in ["tasks/get", "tasks/cancel"] {
+        let his = it.ask(&bob, method, json!({"taskId": id})).await;
+        let unknown = it.ask(&bob, method, json!({"taskId": "0".repeat(id.len())})).await;
+        assert_eq!(his.json["error"]["code"], unknown.json["error"]["code"], "{method}: {his:?}");
+        assert_eq!((his.status, his.json["error"]["code"].as_i64()), (unknown.status, Some(-32602)), "{method}");
+    }
+    let hers = it.ask(&renewed, "tasks/get", json!({"taskId": id})).await;
+    assert_eq!(hers.json["result"]["taskId"], id, "{hers:?}");
+}

@@ -1,0 +1,173 @@
+//! Who may use what: lists show it, and calls without the scopes are answered with one challenge before anything runs.
+
+use std::sync::atomic::Ordering;
+
+use serde_json::{Value, json};
+use tricorn::http::HttpOptions;
+use tricorn::prelude::*;
+
+use super::fixture::*;
+
+fn names(answer: &Answer, member: &str, key: &str) -> Vec<String> {
+    let all = answer.json["result"][member].as_array().unwrap_or_else(|| panic!("{answer:?}"));
+    all.iter().map(|entry| entry[key].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn lists_show_what_their_reader_may_use() {
+    let it = Fixture::with(Mode::Up, |auth| auth.scope_implies("all", ["files:write", "files:list", "notes"]));
+    for (scope, tools, resources, templates, prompts) in [
+        ("base", &["whoami", "ask", "job"][..], &["notes://open"][..], &[][..], &["greet"][..]),
+        ("base files:write", &["whoami", "ask", "job"], &["notes://open"], &[], &["greet"]),
+        (
+            "base files:write files:list days",
+            &["whoami", "ask", "job", "write"],
+            &["notes://open"],
+            &["days://{day}"],
+            &["greet"],
+        ),
+        (
+            "base all plans",
+            &["whoami", "ask", "job", "write"],
+            &["notes://open", "notes://secret"],
+            &[],
+            &["plan", "greet"],
+        ),
+    ] {
+        let token = it.token(&json!({"scope": scope}));
+        for (method, member, key, expected) in [
+            ("tools/list", "tools", "name", tools),
+            ("resources/list", "resources", "uri", resources),
+            ("resources/templates/list", "resourceTemplates", "uriTemplate", templates),
+            ("prompts/list", "prompts", "name", prompts),
+        ] {
+            let answer = it.ask(&token, method, json!({})).await;
+            assert_eq!(names(&answer, member, key), expected, "{scope}: {method}");
+            assert_eq!(answer.json["result"]["cacheScope"], "private", "{method}");
+            assert!(!answer.text.contains("\"scopes\""), "{answer:?}");
+        }
+    }
+}
+
+/// What needs more than `base`, and what that is.
+fn restricted() -> Vec<(&'static str, Value, &'static str)> {
+    let day = json!({"name": "day", "value": ""});
+    vec![
+        ("tools/call", json!({"name": "write", "arguments": {}}), "base files:write files:list mail"),
+        ("resources/read", json!({"uri": "notes://secret"}), "base notes mail"),
+        ("resources/read", json!({"uri": "days://monday"}), "base days mail"),
+        ("prompts/get", json!({"name": "plan", "arguments": {"day": "x"}}), "base plans mail"),
+        (
+            "completion/complete",
+            json!({"ref": {"type": "ref/prompt", "name": "plan"}, "argument": day}),
+            "base plans mail",
+        ),
+        (
+            "completion/complete",
+            json!({"ref": {"type": "ref/resource", "uri": "days://{day}"}, "argument": day}),
+            "base days mail",
+        ),
+    ]
+}
+
+fn challenged(answer: &Answer, scope: &str) {
+    assert_eq!(answer.status, 403, "{answer:?}");
+    assert_eq!(answer.challenge("error").as_deref(), Some("insufficient_scope"));
+    assert_eq!(answer.challenge("scope").as_deref(), Some(scope));
+    assert_eq!(answer.challenge("resource_metadata").as_deref(), Some(METADATA));
+    assert_eq!(answer.header("content-type"), Some("application/json"), "no stream has begun");
+}
+
+#[tokio::test]
+async fn one_challenge_names_all_that_a_request_needs() {
+    let it = Fixture::new();
+    for (method, params, needed) in restricted() {
+        // The server's scope, the operation's, and what there is already; and so if not even the server's is there.
+        for own in ["base mail offline_access", "mail"] {
+            let token = it.token(&json!({"scope": own}));
+            let answer = it.ask(&token, method, params.clone()).await;
+            challenged(&answer, needed);
+            assert_eq!(answer.json["id"], 1);
+        }
+    }
+    assert_eq!(it.ran.load(Ordering::SeqCst), 0);
+    let none = it.token(&json!({"scope": null}));
+    challenged(&it.ask(&none, "tools/list", json!({})).await, "base");
+    let all = it.token(&json!({"scope": "base files:write files:list notes days plans"}));
+    for (method, params, _) in restricted() {
+        let answer = it.ask(&all, method, params).await;
+        assert!(answer.status == 200 && answer.json["result"].is_object(), "{method}: {answer:?}");
+    }
+    assert_eq!(it.ran.load(Ordering::SeqCst), 4);
+}
+
+#[tokio::test]
+async fn so_it_is_in_sessions() {
+    let it = Fixture::new();
+    let token = it.token(&json!({"scope": "base mail"}));
+    for version in ["2025-03-26", "2025-06-18", "2025-11-25"] {
+        let opened = it.post(Some(&token), &[], &initialize(version)).await;
+        let session = [("mcp-session-id", opened.header("mcp-session-id").unwrap())];
+        for (method, params, needed) in restricted() {
+            challenged(&it.post(Some(&token), &session, &legacy(method, &params)).await, needed);
+        }
+        let subscribe = legacy("resources/subscribe", &json!({"uri": "notes://secret"}));
+        challenged(&it.post(Some(&token), &session, &subscribe).await, "base notes mail");
+        if version == "2025-03-26" {
+            let read = legacy("resources/read", &json!({"uri": "notes://secret"}));
+            let call = legacy("tools/call", &json!({"name": "write"}));
+            let batch = json!([read, legacy("ping", &json!({})), call]);
+            let answer = it.post(Some(&token), &session, &batch).await;
+            challenged(&answer, "base notes files:write files:list mail");
+        }
+        let answer = it.post(Some(&token), &session, &legacy("tools/list", &json!({}))).await;
+        assert_eq!(names(&answer, "tools", "name"), ["whoami", "ask", "job"]);
+        // More is granted on the way, and the session goes on.
+        let more = it.token(&json!({"scope": "base files:write files:list"}));
+        let answer = it.post(Some(&more), &session, &legacy("tools/list", &json!({}))).await;
+        assert_eq!(names(&answer, "tools", "name"), ["whoami", "ask", "job", "write"]);
+        // Streams and ends of sessions need what the server needs.
+        let small = format!("Bearer {}", it.token(&json!({"scope": "mail"})));
+        for verb in ["GET", "DELETE"] {
+            let headers = [session[0], ("accept", "text/event-stream"), ("authorization", small.as_str())];
+            challenged(&it.send(verb, "/mcp", &headers, String::new()).await, "base mail");
+        }
+    }
+    assert_eq!(it.ran.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_listener_hears_of_what_it_may_read() {
+    use http_body_util::BodyExt;
+    let it = Fixture::new();
+    let bearer = format!("Bearer {}", it.token(&json!({})));
+    let filter = json!({"resourceSubscriptions": ["notes://open", "notes://secret", "days://monday"]});
+    let body = modern("subscriptions/listen", json!({"notifications": filter}));
+    let headers = [
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+        ("authorization", bearer.as_str()),
+        ("mcp-protocol-version", MODERN),
+        ("mcp-method", "subscriptions/listen"),
+    ];
+    let mut stream = it.start("POST", "/mcp", &headers, body.to_string()).await.into_body();
+    let first = String::from_utf8(stream.frame().await.unwrap().unwrap().into_data().unwrap().to_vec()).unwrap();
+    assert!(first.contains("notes://open") && !first.contains("secret") && !first.contains("monday"), "{first}");
+}
+
+#[tokio::test]
+async fn without_tokens_scopes_are_nobodys_over_http() {
+    let tool = || Tool::new("write", "").scopes(["files:write"]);
+    let server = Server::new("s").tool_with(tool(), |_: Nothing| async { Ok("done") });
+    let endpoint = server.endpoint(HttpOptions::default()).unwrap();
+    let body = modern("tools/call", json!({"name": "write", "arguments": {}}));
+    let request = http::Request::post("/mcp").header("host", "localhost").header("content-type", "application/json");
+    let request = request.header("mcp-protocol-version", MODERN).header("mcp-method", "tools/call");
+    let request = request.header("mcp-name", "write").header("accept", "application/json");
+    let body = http_body_util::Full::new(bytes::Bytes::from(body.to_string()));
+    let answer = Answer::of(endpoint.handle(request.body(body).unwrap()).await).await;
+    assert_eq!(answer.json["error"]["code"], -32600, "{answer:?}");
+    // In the same process there is nobody to keep out.
+    let client = Client::in_memory(&server, &ClientOptions::default()).await.unwrap();
+    assert_eq!(client.call_tool("write", json!({})).await.unwrap().text(), "done");
+}
