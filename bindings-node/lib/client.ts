@@ -12,7 +12,7 @@ import { addon, hold, listen, newSource, release, wait } from "./host.js";
 import { Listening, type ListenOptions } from "./listening.js";
 import { type ClientEvent, type ClientMetrics, type Middleware, type RequestRecord, wrap } from "./middleware.js";
 import { closed, isOpen, opened } from "./open.js";
-import { checkFunctions } from "./options.js";
+import { checkFunctions, checkTypes } from "./options.js";
 import {
   collected,
   entries,
@@ -250,6 +250,7 @@ export class Client {
     args: Readonly<Record<string, unknown>> = {},
     options: Omit<CallOptions, "task"> & { readonly ttl?: number } = {},
   ): Promise<TaskHandle<T>> {
+    checkTypes("callToolTask", ["ttl", options.ttl, "number", "optional"]);
     const isModern = this.era === "modern"; // There the engine says whether both sides have tasks.
     if (!isModern && !this.capabilities.tasks?.requests?.tools?.call) {
       throw new UnsupportedError('"tools/call" was not sent: the server does not declare "tasks.requests.tools.call"');

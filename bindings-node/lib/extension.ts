@@ -21,7 +21,8 @@ export interface MethodOptions<Input extends Schema | undefined = undefined> {
 
 /**
  * Answers a request of an extension: gets its parameters, without `_meta`, and returns the result, an object; nothing is
- * `{}`. A `resultType` of the extension's own is a member of it.
+ * `{}`. A `resultType` of the extension's own is a member of it. The text of a `ToolError` that it throws reaches the
+ * client (−32603).
  */
 export type MethodHandler<Input, State = unknown> = (
   params: Arguments<Input>,
@@ -81,7 +82,8 @@ export class Extension<State = unknown> {
   /**
    * Answers a request of the extension.
    *
-   * What the handler throws reaches the client as from other handlers: an `RpcError` as it is, of others the type alone.
+   * What the handler throws reaches the client as from other handlers: an `RpcError` as it is, the text of a `ToolError`
+   * (−32603), of others the type alone.
    *
    * @param name of the request, such as `com.example/search`; none of the protocol's
    * @throws {MisuseError} for what is no function, and unknown options

@@ -14,7 +14,7 @@ import {
   UnsupportedError,
 } from "./errors.js";
 import { addon, bridge, calls, type Handler, handle } from "./host.js";
-import { cache as engineCache } from "./options.js";
+import { toEngine } from "./options.js";
 import { passingThrough } from "./passing.js";
 import { isForeign } from "./received.js";
 import { describe, isStandard, type Schema } from "./schema.js";
@@ -263,6 +263,6 @@ export function addOptions(parts: {
   if (parts.completions !== undefined) members.push(`"completions":${JSON.stringify(parts.completions)}`);
   if (parts.enabled !== undefined) members.push(`"enabled":${parts.enabled}`);
   if (parts.replace !== undefined) members.push(`"replace":${parts.replace}`);
-  if (parts.cache !== undefined) members.push(`"cache":${JSON.stringify(engineCache(parts.cache))}`);
+  if (parts.cache !== undefined) members.push(toEngine({ cache: parts.cache }).slice(1, -1));
   return members.length > 0 ? `{${members.join()}}` : "";
 }

@@ -22,8 +22,18 @@ const DURATIONS = new Set([
   "timeout",
 ]);
 
-/** `options` as JSON with snake_case names. Those that are undefined are left out. */
+/**
+ * `options` as JSON with snake_case names. Those that are undefined are left out.
+ *
+ * @throws {MisuseError} naming the number that JSON has not: it would be null there, which is not given
+ */
 export function toEngine(options: object): string {
+  const text = JSON.stringify(toWire(options));
+  if (text.includes("null")) checkFinite("", options);
+  return text;
+}
+
+function toWire(options: object): Record<string, unknown> {
   const wire: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(options)) {
     if (value === undefined) continue;
@@ -34,7 +44,24 @@ export function toEngine(options: object): string {
     else if (name === "cache") wire[known] = cache(value);
     else wire[known] = DURATIONS.has(name) && typeof value === "number" ? value / 1000 : value;
   }
-  return JSON.stringify(wire);
+  return wire;
+}
+
+/**
+ * Refuses numbers that JSON has not, wherever in `value`, which has become JSON.
+ *
+ * @param place what is before their names
+ * @throws {MisuseError} naming the option
+ */
+export function checkFinite(place: string, value: object): void {
+  for (const [name, member] of Object.entries(value) as [string, unknown][]) {
+    if (typeof member === "number" && !Number.isFinite(member)) {
+      const what = DURATIONS.has(name) || name === "ttl" ? "number of milliseconds" : "number";
+      throw new MisuseError(`${place}${name}: expected a finite ${what}, got ${member}`);
+    }
+    if (typeof member !== "object" || member === null || "toJSON" in member) continue;
+    checkFinite(`${place}${name}.`, member);
+  }
 }
 
 function snake(name: string): string {
@@ -42,7 +69,7 @@ function snake(name: string): string {
 }
 
 /** How long what keeps, as the engine takes it. */
-export function cache(value: unknown): unknown {
+function cache(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   const members = Object.entries(value).filter(([, member]) => member !== undefined);
   return Object.fromEntries(
@@ -55,7 +82,7 @@ export function cache(value: unknown): unknown {
 /** Options within options; true stands for the defaults. */
 function tasks(value: boolean | object): unknown {
   if (typeof value === "boolean") return value ? {} : null;
-  return typeof value === "object" ? (JSON.parse(toEngine(value)) as unknown) : value;
+  return typeof value === "object" ? toWire(value) : value;
 }
 
 /**

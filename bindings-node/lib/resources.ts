@@ -7,7 +7,7 @@ import type { AnyState, Context } from "./context.js";
 import { MisuseError } from "./errors.js";
 import { type AnyFunction, type Home, invalidParams, Runner, toJson, validated } from "./handler.js";
 import { addon, handle } from "./host.js";
-import { checkNames } from "./options.js";
+import { checkFinite, checkNames } from "./options.js";
 import { ReadResourceResult } from "./result.js";
 import type { JsonSchema, Schema } from "./schema.js";
 import type { Arguments } from "./tool.js";
@@ -194,6 +194,7 @@ export function defineResource(uri: string, options: AnyResourceOptions, body: u
   if (wrong) {
     throw new MisuseError(`resource "${uri}": the option "${wrong}" is for ${template ? "resources" : "templates"}`);
   }
+  checkFinite(`resource "${uri}": `, { size, annotations });
   const name = options.name ?? ((typeof body === "function" && body.name) || uri);
   const key = template ? { uriTemplate: uri } : { uri };
   return JSON.stringify({ ...key, name, title, description, mimeType, size, annotations, icons, _meta });

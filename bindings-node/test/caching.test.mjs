@@ -87,3 +87,34 @@ test("what is wrong is named", async () => {
     MODERN,
   );
 });
+
+test("what is infinite is not taken for nothing", async () => {
+  const refused = (make, message) =>
+    assert.throws(make, (error) => error instanceof MisuseError && message.test(error));
+  const endless = { cache: { ttl: Number.POSITIVE_INFINITY } };
+  const s = () => new Server("s");
+  refused(() => new Server("s", endless), /: cache\.ttl: expected a finite number of milliseconds, got Infinity$/);
+  refused(
+    () => new Server("s", { cache: { resourceTemplates: { ttl: Number.NaN } } }),
+    /cache\.resourceTemplates\.ttl: /,
+  );
+  refused(() => new Server("s", { tasks: { taskTtl: Number.NaN } }), /: tasks\.taskTtl: .* milliseconds, got NaN/);
+  refused(() => new Server("s", { tasks: { taskPollInterval: -1 / 0 } }), /: tasks\.taskPollInterval: /);
+  refused(() => new Server("s", { pingInterval: Number.NaN }), /: pingInterval: expected a finite number of mill/);
+  refused(() => new Server("s", { maxNesting: 1 / 0 }), /: maxNesting: expected a finite number, got Infinity/);
+  refused(() => s().resource("test://x", endless, "text"), /cache\.ttl: /);
+  refused(() => s().resource("test://{x}", endless, ({ x }) => x), /cache\.ttl: /);
+  refused(() => s().resource("test://x", { size: Number.NaN }, ""), /"test:\/\/x": size: expected a finite number/);
+  refused(() => s().resource("test://x", { annotations: { priority: Number.NaN } }, ""), /: annotations\.priority: /);
+  refused(() => s().addFile("x", "test://x", endless), /cache\.ttl: /);
+  await withClient(
+    s().tool("t", () => ""),
+    async (client) => {
+      const wrong = (options, message) =>
+        assert.rejects(client.callTool("t", {}, options), { name: "MisuseError", message });
+      await wrong({ timeout: Number.NaN }, /^timeout: expected a finite number of milliseconds/);
+      await wrong({ task: { ttl: 1 / 0 } }, /^task\.ttl: expected a finite number of milliseconds/);
+      await assert.rejects(client.callToolTask("t", {}, { ttl: Number.NaN }), { name: "MisuseError", message: /ttl/ });
+    },
+  );
+});

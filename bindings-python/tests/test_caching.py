@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 
-from tricorn import AsyncClient, Client, MisuseError, Server, ServerCache, testing
+from tricorn import AsyncClient, Client, Extension, MisuseError, Server, ServerCache, connect, middleware, testing
 
 MODERN = "2026-07-28"
 CACHE: ServerCache = {"ttl": 60, "scope": "public", "tools": {"ttl": 0.5}, "prompts": {"scope": "private"}}
@@ -91,3 +92,51 @@ async def test_an_unknown_mode_is_named() -> None:
     async with testing.connect(Server("s"), revision=MODERN) as client:
         with pytest.raises(MisuseError, match='"cache": expected "default", "refresh" or "bypass"'):
             await client.request("tools/list", cache="never")  # type: ignore[arg-type]
+
+
+UNTYPED_SERVER: Any = Server
+
+
+def added(**options: Any) -> Any:
+    return lambda: Server("s").add_resource("test://x", "text", **options)
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda: Server("s", cache={"ttl": math.inf}), "cache.ttl: expected a finite number of seconds, got inf"),
+        (lambda: Server("s", cache={"tools": {"ttl": math.nan}}), "cache.tools.ttl: expected a finite"),
+        (lambda: Server("s", tasks={"task_ttl": math.inf}), "tasks.task_ttl: expected a finite number of seconds"),
+        (lambda: Server("s", tasks={"task_poll_interval": -math.inf}), "tasks.task_poll_interval"),
+        (lambda: Server("s", ping_interval=math.nan), "ping_interval: expected a finite number of seconds, got nan"),
+        (lambda: UNTYPED_SERVER("s", max_nesting=math.inf), "max_nesting: expected a finite number, got inf"),
+        (added(cache={"ttl": math.inf}), "cache.ttl"),
+        (added(annotations={"priority": math.nan}), "annotations.priority"),
+        (lambda: Server("s").add_file("x", "one://a", cache={"ttl": math.inf}), "cache.ttl"),
+        (lambda: UNTYPED_SERVER("s").add_resource("t://{x}", lambda x: "", cache={"ttl": math.nan}), "cache.ttl"),
+        (lambda: Server("s").middleware(middleware.rate_limit(math.inf)), "per_second: expected a finite number"),
+        (lambda: Server("s").asgi(keep_alive_interval=math.inf), "keep_alive_interval"),
+        (lambda: connect("http://127.0.0.1:1/mcp", request_timeout=math.nan), "request_timeout: expected a finite"),
+        (lambda: Server("s", extensions=[Extension("com.example/x", {"n": math.nan})]), "'com.example/x': settings.n"),
+    ],
+)
+def test_what_is_infinite_is_not_taken_for_nothing(make: Any, named: str) -> None:
+    with pytest.raises(MisuseError, match=named):
+        make()
+
+
+async def test_requests_and_default_values_that_are_infinite() -> None:
+    app = Server("s")
+
+    @app.tool
+    def least(bound: float = math.inf) -> bool:
+        return bound == math.inf
+
+    async with testing.connect(app) as client:
+        assert (await client.call_tool("least")).text == "true"
+        wrong: list[Any] = [{"timeout": math.nan}, {"max_timeout": -math.inf}, {"task": math.inf}]
+        for options in wrong:
+            with pytest.raises(MisuseError, match=f"{next(iter(options))}: expected a finite number"):
+                await client.call_tool("least", **options)
+        with pytest.raises(MisuseError, match="ttl: expected a finite number of seconds"):
+            await client.call_tool_task("least", ttl=math.nan)

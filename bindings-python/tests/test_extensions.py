@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -292,6 +293,81 @@ def test_what_is_wrong_about_an_app_is_named() -> None:
         apps.ToolUi(MAP, ("user",))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     with pytest.raises(MisuseError, match="ui://"):
         apps.add_ui_resource(Server("x"), "https://example.com", "")
+
+
+@REVISIONS
+async def test_pages_of_functions_bytes_and_templates(revision: str) -> None:
+    app = weather()
+    ui = apps.ResourceUi(prefers_border=False)
+
+    async def asynchronous(ctx: Context) -> str:
+        return f"<p>{apps.supports_ui(ctx)}</p>"
+
+    def day(number: int, ctx: Context, place: str = "here") -> bytes:
+        return f"<p>{number} {place} {apps.supports_ui(ctx)}</p>".encode()
+
+    class Called:
+        async def __call__(self, uri: str) -> str:
+            return uri
+
+    apps.add_ui_resource(app, "ui://bytes", b"<p>", ui)
+    apps.add_ui_resource(app, "ui://async", asynchronous, ui)
+    apps.add_ui_resource(app, "ui://day/{number}", day, ui, title="A day")
+    apps.add_ui_resource(app, "ui://partial/{number}", partial(day, place="there"))
+    apps.add_ui_resource(app, "ui://called", Called())
+    apps.add_ui_resource(app, "ui://later", lambda: asyncio.sleep(0, "<p>later"))
+    apps.add_ui_resource(app, "ui://fixed/{x}", "<p>fixed", ui)
+    nothing_of_the_kind: Any = lambda: 7  # noqa: E731
+    apps.add_ui_resource(app, "ui://wrong", nothing_of_the_kind)
+    async with testing.connect(app, revision=revision, **HOST) as client:
+        for uri, html, blob in (
+            ("ui://bytes", None, b"<p>"),
+            ("ui://async", "<p>True</p>", None),
+            ("ui://day/7", None, b"<p>7 here True</p>"),
+            ("ui://partial/8", None, b"<p>8 there True</p>"),
+            ("ui://called", "ui://called", None),
+            ("ui://later", "<p>later", None),
+            ("ui://fixed/y", "<p>fixed", None),
+        ):
+            (page,) = (await client.read_resource(uri)).contents
+            assert (page.uri, page.mime_type, page.text, page.blob) == (uri, apps.UI_MIME_TYPE, html, blob)
+            if revision != "2024-11-05" and html != uri and uri not in ("ui://partial/8", "ui://later"):
+                assert page.meta == {"ui": {"prefersBorder": False}}
+        with pytest.raises(RpcError, match="number"):
+            await client.read_resource("ui://day/seven")
+        with pytest.raises(RpcError, match="MisuseError"):
+            await client.read_resource("ui://wrong")
+        days = [template for template in await client.list_resource_templates() if "day" in template.uri_template]
+        assert [(day.mime_type, day.name) for day in days] == [(apps.UI_MIME_TYPE, "day/{number}")]
+
+
+UNTYPED: Any = apps
+UNTYPED_SERVER: Any = Server
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda: UNTYPED.UiCsp("https://x.com"), "connect_domains: expected a list of origins"),
+        (lambda: UNTYPED.UiCsp(frame_domains=(1,)), "frame_domains: expected a list of origins"),
+        (lambda: UNTYPED.UiPermissions(camera="yes"), "camera: expected True or False, got 'yes'"),
+        (lambda: UNTYPED.UiPermissions(clipboard_write=1), "clipboard_write"),
+        (lambda: UNTYPED.ResourceUi(csp={}), "csp: expected a UiCsp"),
+        (lambda: UNTYPED.ResourceUi(domain=1), "domain: expected text"),
+        (lambda: UNTYPED.ResourceUi(prefers_border=1), "prefers_border: expected True or False"),
+        (lambda: UNTYPED.ui_client_settings("text/html"), "mime_types: expected a list of at least one"),
+        (lambda: UNTYPED.ui_client_settings([]), "mime_types"),
+        (lambda: UNTYPED.ui_client_settings([1]), "mime_types"),
+        (lambda: UNTYPED.add_ui_resource(Server("x"), 7, ""), "uri: expected"),
+        (lambda: UNTYPED.add_ui_resource(Server("x"), "ui://x", 7), "'ui://x': expected HTML, text or bytes, got 7"),
+        (lambda: UNTYPED.add_ui_resource(Server("x"), "ui://x", "", {}), "ui: expected a ResourceUi"),
+        (lambda: UNTYPED.add_ui_resource(Server("x"), "ui://x/{y}", lambda: ""), "no parameter 'y'"),
+        (lambda: UNTYPED_SERVER("x").add_tool(weather, output_schema=True), "tool 'weather': output_schema: expected"),
+    ],
+)
+def test_what_is_of_the_wrong_type_is_named(make: Any, named: str) -> None:
+    with pytest.raises(MisuseError, match=named):
+        make()
 
 
 def test_what_others_list_is_read_with_care() -> None:

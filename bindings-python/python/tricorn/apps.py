@@ -16,17 +16,19 @@ What a tool answers has to make sense without its user interface, too: not every
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import functools
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, cast
 
 import msgspec
 
+from . import schema
 from .content import ResourceContents, Tool
 from .context import Context
-from .errors import MisuseError
+from .errors import InputRequired, MisuseError
 from .extension import Extension
-from .resources import ReadResourceResult
-from .server import Server
+from .offering import Offering
 
 UI_EXTENSION = "io.modelcontextprotocol/ui"
 """The extension's identifier."""
@@ -46,7 +48,12 @@ def ui_extension() -> Extension:
 
 
 def ui_client_settings(mime_types: Sequence[str] = (UI_MIME_TYPE,)) -> dict[str, Any]:
-    """What a client that shows user interfaces declares: `extensions={UI_EXTENSION: ui_client_settings()}`."""
+    """What a client that shows user interfaces declares: `extensions={UI_EXTENSION: ui_client_settings()}`.
+
+    `MisuseError` for no MIME type.
+    """
+    if not _is_texts(mime_types) or not mime_types:
+        raise MisuseError(f"mime_types: expected a list of at least one MIME type, got {mime_types!r}")
     return {"mimeTypes": list(mime_types)}
 
 
@@ -88,6 +95,11 @@ class UiCsp(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     base_uri_domains: tuple[str, ...] = ()
     """Of base URIs."""
 
+    def __post_init__(self) -> None:
+        for name, origins in msgspec.structs.asdict(self).items():
+            if not _is_texts(origins):
+                raise MisuseError(f"{name}: expected a list of origins, which are text, got {origins!r}")
+
 
 class UiPermissions(msgspec.Struct, frozen=True):
     """What a user interface would like to use; the host may refuse."""
@@ -96,6 +108,10 @@ class UiPermissions(msgspec.Struct, frozen=True):
     microphone: bool = False
     geolocation: bool = False
     clipboard_write: bool = False
+
+    def __post_init__(self) -> None:
+        for name, wanted in msgspec.structs.asdict(self).items():
+            _check_type(name, wanted, bool, "True or False")
 
 
 class ResourceUi(msgspec.Struct, frozen=True):
@@ -109,6 +125,16 @@ class ResourceUi(msgspec.Struct, frozen=True):
     """The origin that it is to have, as the host names them; one of its own."""
     prefers_border: bool | None = None
     """Whether a border around it is wanted; as the host likes."""
+
+    def __post_init__(self) -> None:
+        for name, kind, expected in (
+            ("csp", UiCsp, "a UiCsp"),
+            ("permissions", UiPermissions, "a UiPermissions"),
+            ("domain", str, "text"),
+            ("prefers_border", bool, "True or False"),
+        ):
+            if (value := getattr(self, name)) is not None:
+                _check_type(name, value, kind, f"{expected}, or None")
 
     def meta(self) -> dict[str, Any]:
         """The `_meta` of the resource's contents."""
@@ -127,26 +153,73 @@ class ResourceUi(msgspec.Struct, frozen=True):
 
 
 def add_ui_resource(
-    server: Server,
+    server: Offering,
     uri: str,
-    html: str | Callable[[], str],
+    html: str | bytes | Callable[..., str | bytes | Awaitable[str | bytes]],
     ui: ResourceUi | None = None,
     **options: Any,
 ) -> None:
-    """Offers a user interface: HTML, or a function that makes it when it is read.
+    """Offers a user interface: HTML as text or bytes, or a function that makes it when it is read.
 
-    `options` are those of a resource, such as `title`. A plain function runs in a worker thread.
+    The function is one as `Server.resource` takes it: plain, in a worker thread, or `async def`; a parameter annotated
+    `Context` receives the call's context; the variables of a URI with `{...}`, a template, are its parameters. `server`
+    may be one session, too, `ctx.session`. `options` are those of a resource, such as `title`.
     """
-    if not uri.startswith("ui://"):
+    if not isinstance(uri, str) or not uri.startswith("ui://"):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise MisuseError(f"uri: expected a URI that begins with ui://, got {uri!r}")
+    if ui is not None:
+        _check_type("ui", ui, ResourceUi, "a ResourceUi, or None")
     meta = ui.meta() if ui is not None else None
 
-    def read() -> ReadResourceResult:
-        text = html() if callable(html) else html
-        return ReadResourceResult([ResourceContents(uri, UI_MIME_TYPE, text=text, meta=meta)])
+    def contents(page: object) -> object:
+        if isinstance(page, InputRequired):
+            return page
+        if isinstance(page, str):
+            return ResourceContents(mime_type=UI_MIME_TYPE, text=page, meta=meta)
+        if isinstance(page, (bytes, bytearray, memoryview)):
+            return ResourceContents(mime_type=UI_MIME_TYPE, blob=bytes(cast(bytes, page)), meta=meta)
+        raise MisuseError(f"user interface {uri!r}: expected HTML, text or bytes, got {page!r}")
 
     given: Any = {"name": uri.removeprefix("ui://"), **options, "mime_type": UI_MIME_TYPE}
-    server.add_resource(uri, read, **given)
+    if callable(html):
+        server.add_resource(uri, _making(html, contents), **given)
+        return
+    fixed = contents(html)
+
+    def read(**_variables: object) -> object:
+        return fixed
+
+    server.add_resource(uri, read if "{" in uri else fixed, **given)
+
+
+def _making(function: Callable[..., Any], contents: Callable[[object], object]) -> Callable[..., Any]:
+    """The function with its signature as it is, and contents instead of HTML."""
+    target = schema.unwrapped(function)
+
+    async def later(page: Awaitable[object]) -> object:
+        return contents(await page)
+
+    def plain(*values: Any, **named: Any) -> object:
+        page: object = function(*values, **named)
+        return later(cast("Awaitable[object]", page)) if isinstance(page, Awaitable) else contents(page)
+
+    async def asynchronous(*values: Any, **named: Any) -> object:
+        return contents(await function(*values, **named))
+
+    made: Any = asynchronous if inspect.iscoroutinefunction(target) else plain
+    made = functools.wraps(function)(made)
+    # Those of a method, a partial function or an object that is called are elsewhere, or not there yet.
+    made.__annotations__ = {**schema.hints(function, target), "return": object}
+    return cast("Callable[..., Any]", made)
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(one, str) for one in cast("list[object]", value))
+
+
+def _check_type(name: str, value: object, kind: type, expected: str) -> None:
+    if not isinstance(value, kind):
+        raise MisuseError(f"{name}: expected {expected}, got {value!r}")
 
 
 def tool_ui(tool: Tool) -> ToolUi | None:

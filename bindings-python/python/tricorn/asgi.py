@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from .errors import Error
+from .handler import options_text
 
 if TYPE_CHECKING:
     from ._core import HttpEndpoint
@@ -28,7 +29,7 @@ class Application:
 
     def __init__(self, server: Server, options: HttpOptions) -> None:
         self._server = server
-        self._options = json.dumps(options)
+        self._options = options_text(options)
         self._endpoint: HttpEndpoint | None = server._core.http(self._options)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._user: object = None

@@ -3,9 +3,32 @@
 from __future__ import annotations
 
 import math
-from typing import cast
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
 
 from .errors import MisuseError
+
+_SECONDS = ("ttl", "timeout", "interval", "grace", "retry")
+
+
+def finite(name: str, value: Any) -> None:
+    """`MisuseError` naming the option whose number is infinite or NaN: as JSON it would be null, which is not given."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            number = "number of seconds" if name.endswith(_SECONDS) else "number"
+            raise MisuseError(f"{name}: expected a finite {number}, got {float(value)!r}")
+    elif isinstance(value, Mapping):
+        for key, item in cast("Mapping[object, object]", value).items():
+            finite(f"{name}.{key}" if name else str(key), item)
+    elif isinstance(value, (list, tuple)):
+        for at, item in enumerate(cast("list[object]", value)):
+            finite(f"{name}[{at}]", item)
+    elif isinstance(value, msgspec.Struct):
+        finite(name, msgspec.structs.asdict(value))
+    elif hasattr(value, "tolist"):  # numpy's
+        finite(name, value.tolist())
 
 
 def number(name: str, value: object) -> None:

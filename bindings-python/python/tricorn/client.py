@@ -17,7 +17,7 @@ from .context import RequestContext
 from .deprecation import deprecated, warn_options
 from .errors import ClosedError, MisuseError
 from .features import AsyncFeatures
-from .handler import encode
+from .handler import encode, options_text
 from .handlers import (
     CALLBACKS,
     QUESTIONS,
@@ -187,12 +187,12 @@ class AsyncClient(Connection, AsyncFeatures):
         which = given.settings.pop("server", None)
         self._prepare(Host(False, given.on_error), [target] if isinstance(target, Server) else [], given)
         source = self._host.source(self._event)
-        text = encode(given.settings).decode()
+        text = options_text(given.settings)
         if isinstance(target, Server):
             core = _core.Client.in_memory(self._host.bridge, source, target._core, text)
         else:
             where = resolve(target, which, "on_stderr" in self._callbacks)
-            core = _core.Client(self._host.bridge, source, encode(where).decode(), text)
+            core = _core.Client(self._host.bridge, source, options_text(where), text)
         self._offer(core, given)
 
     def _prepare(self, host: Host, peers: Iterable[Server], given: Given) -> None:

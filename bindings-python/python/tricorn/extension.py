@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from . import schema
+from . import checks, schema
 from .errors import MisuseError
 from .handler import Subject, encode, handler
 from .host import Host
@@ -82,6 +82,7 @@ def register(extension: Extension, host: Host, threads: Threads, add: Callable[[
     if not isinstance(extension, Extension):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may not check types
         raise MisuseError(f"extensions: expected an Extension, got {extension!r}")
     methods: list[dict[str, Any]] = []
+    checks.finite(f"extension {extension.id!r}: settings", extension.settings)
     try:
         for method in extension._methods:  # pyright: ignore[reportPrivateUsage]
             signature = schema.read(method.function)

@@ -19,7 +19,7 @@ from .context import Kind, Level
 from .deprecation import deprecated
 from .errors import Error, MisuseError, error_of
 from .features import AsyncFeatures, Features
-from .handler import encode
+from .handler import options_text
 from .handlers import Handlers
 from .host import Host
 from .requests import PROMPTS, RESOURCE_TEMPLATES, RESOURCES, TOOLS, Listing, Request, RequestOptions, written
@@ -112,8 +112,8 @@ class AsyncClientGroup(Connection, AsyncFeatures):
         elif isinstance(servers, os.PathLike):
             others = os.fspath(servers)
         self._begin(Host(False, given.on_error), [target for target in by_name.values() if isinstance(target, Server)])
-        text = encode(given.settings).decode()
-        self._core = _core.ClientGroup(self._host.bridge, encode(others).decode(), text)
+        text = options_text(given.settings)
+        self._core = _core.ClientGroup(self._host.bridge, options_text(others), text)
         self._clients: dict[str, _Member] = {}
         for name in self._core.names():
             self._seat(name, partial(self._core.client, name))
@@ -123,7 +123,7 @@ class AsyncClientGroup(Connection, AsyncFeatures):
     def _adding(self, name: str, target: Target) -> Callable[[int], _core.Client]:
         if isinstance(target, Server):
             return lambda source: self._core.add_server(name, source, target._core)
-        where = encode(resolve(target, None, self._hears(name))).decode()
+        where = options_text(resolve(target, None, self._hears(name)))
         return lambda source: self._core.add(name, source, where)
 
     def _given_for(self, name: str) -> Given:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from . import checks
 from .context import CURRENT, Context, RequestContext
 from .errors import (
     CancelledError,
@@ -34,6 +35,12 @@ Answer = Callable[[int, Any], object]
 
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
+
+
+def options_text(options: object) -> str:
+    """Options as JSON text for the engine. `MisuseError` names a number that JSON does not have."""
+    checks.finite("", options)
+    return encode(options).decode()
 
 
 class Subject(NamedTuple):

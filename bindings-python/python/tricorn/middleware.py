@@ -13,7 +13,7 @@ import msgspec
 from .content import WireResult
 from .context import RequestContext
 from .errors import Error, MisuseError
-from .handler import Answer, Subject, encode, handler
+from .handler import Answer, Subject, encode, handler, options_text
 from .host import Handler, Host
 from .schema import Signature, unwrapped
 from .trace import told
@@ -141,7 +141,7 @@ class Wrapped(Protocol):
 def wrap(core: Wrapped, host: Host, middleware: object) -> None:
     """Puts one middleware around the requests of a server or client."""
     if isinstance(middleware, Builtin):
-        core.add_builtin(encode(middleware).decode())
+        core.add_builtin(options_text(middleware))
     else:
         core.add_middleware(host.add(_entry(host, middleware)))
 

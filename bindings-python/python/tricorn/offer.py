@@ -6,13 +6,11 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-import msgspec
-
 from . import _core, completion, sources
 from .context import Kind
 from .deprecation import deprecated
 from .extension import Extension, register
-from .handler import Subject, encode, hook, hook_handler
+from .handler import Subject, encode, hook, hook_handler, options_text
 from .host import Handler
 from .offering import Offering
 from .resources import CacheHints
@@ -64,7 +62,7 @@ class Offer(Offering):
         self._add_files(path, uri, {"directory": True, **limits})
 
     def _add_files(self, path: str | os.PathLike[str], uri: str, options: dict[str, Any]) -> None:
-        self._core.add_files(msgspec.json.encode({"path": os.fspath(path), "uri": uri, **options}).decode())
+        self._core.add_files(options_text({"path": os.fspath(path), "uri": uri, **options}))
 
     def add_extension(self, extension: Extension) -> None:
         """Offers an extension of the protocol; connections that are open do not learn of it.

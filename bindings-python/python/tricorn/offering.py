@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
-from . import completion, prompts, resources, schema, tool
+from . import checks, completion, prompts, resources, schema, tool
 from .completion import Complete
 from .context import Kind
 from .errors import MisuseError
@@ -208,6 +208,8 @@ class Offering:
             if completions:
                 settings["completions"] = completions
             settings |= {option: bool(options[option]) for option in ("enabled", "replace") if option in options}
+            # Schemas are left alone: the default of a parameter may well be infinite.
+            checks.finite("", {option: options.get(option) for option in ("cache", "annotations", "size")})
             if "cache" in options:
                 settings["cache"] = options["cache"]
             text = encode(settings).decode() if settings else ""

@@ -10,10 +10,11 @@ from typing import Any, Generic, Literal, TypedDict, TypeVar, cast
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from . import checks
 from .completion import Completion
 from .content import Page, Progress, Tool
 from .errors import MisuseError, PeerMisbehavedError, UnsupportedError
-from .handler import encode
+from .handler import encode, options_text
 from .host import Host
 from .prompts import GetPromptResult, Prompt
 from .resources import ReadResourceResult, Resource, ResourceTemplate
@@ -238,6 +239,7 @@ def request_options(
     if task is True:
         options["task"] = {}
     elif task is not False:
+        checks.finite("task", task)
         options["task"] = {"ttl": round(task * 1000)}
     if until_over:
         options["wait"] = True
@@ -247,7 +249,7 @@ def request_options(
         options["any_result"] = True
     if trace_context is not None:
         options["trace_context"] = told(trace_context)
-    return json.dumps(options) if options else ""
+    return options_text(options) if options else ""
 
 
 def written(method: str, options: RequestOptions | RawRequestOptions, until_over: bool = False) -> str:

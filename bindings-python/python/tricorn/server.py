@@ -19,7 +19,7 @@ from .context import Context
 from .deprecation import warn_options
 from .errors import MisuseError
 from .extension import Extension
-from .handler import encode
+from .handler import options_text
 from .handlers import called
 from .host import Host, OnError
 from .lifespan import Life, Lifespan
@@ -239,7 +239,7 @@ class Server(Offer):
         settings: dict[str, Any] = {"name": self.name, "version": self.version, **options}
         switched(settings)
         source = self._host.source(self._event)
-        self._core = _core.Server(self._host.bridge, source, encode(settings).decode())
+        self._core = _core.Server(self._host.bridge, source, options_text(settings))
         self._life: Life | None = None
         if lifespan is not None:
             if state is not None:
@@ -282,7 +282,7 @@ class Server(Offer):
     async def _serve_http(
         self, host: str, port: int, on_listening: Callable[[str], None] | None, options: HttpOptions
     ) -> None:
-        settings = encode({"host": host, "port": port, **options}).decode()
+        settings = options_text({"host": host, "port": port, **options})
         user = self._host.attach()
         if on_listening is not None:
             self._listening.append(on_listening)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
+from . import checks
 from .content import CallToolResult, member
 from .errors import PeerMisbehavedError
 from .requests import Request, RequestOptions
@@ -103,6 +104,7 @@ class Created:
 
 def create(name: str, arguments: Mapping[str, Any] | None, ttl: float | None) -> Request[Created]:
     """Calls a tool as a task, whose state is the answer."""
+    checks.finite("ttl", ttl)
     task = {} if ttl is None else {"ttl": round(ttl * 1000)}
     params = {"name": name, "arguments": {} if arguments is None else arguments, "task": task}
     return Request("tools/call", params, Created, becomes_task=True)

@@ -104,7 +104,10 @@ def define(
     name = options.get("name") or getattr(function, "__name__", "<lambda>")
     if name == "<lambda>":
         raise MisuseError(f"tool: {function!r} has no name of its own; give it one with name=...")
-    output = dict(given) if (given := options.get("output_schema", output)) is not None else None
+    given: object = options.get("output_schema", output)
+    if given is not None and not isinstance(given, Mapping):
+        raise MisuseError(f"tool {name!r}: output_schema: expected a JSON Schema, a mapping, or None, got {given!r}")
+    output = None if given is None else dict(cast("Mapping[str, Any]", given))
     values = {
         "name": name,
         "title": options.get("title"),

@@ -59,7 +59,7 @@ public struct Middleware<Caller: RequestContext>: Sendable {
     public static func rateLimit(perSecond: Double, burst: Int? = nil, perSession: Bool = false) -> Middleware {
         var options = OptionsText()
         options.set("kind", text: "rate_limit")
-        options.set("per_second", .double(perSecond))
+        options.set("per_second", decimal: perSecond)
         options.set("burst", number: burst)
         if perSession { options.set("per_session", flag: true) }
         return Middleware(builtIn: options)

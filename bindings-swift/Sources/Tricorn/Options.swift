@@ -9,6 +9,10 @@ struct OptionsText {
     mutating func set(_ name: String, text: String?) { if let text { members[name] = .string(text) } }
     mutating func set(_ name: String, flag: Bool?) { if let flag { members[name] = .bool(flag) } }
     mutating func set(_ name: String, number: Int?) { if let number { members[name] = .int(number) } }
+    /// A number that JSON does not have goes as text, which the core refuses by the option's name: null is not given.
+    mutating func set(_ name: String, decimal: Double?) {
+        if let decimal { members[name] = decimal.isFinite ? .double(decimal) : .string("\(decimal)") }
+    }
     mutating func set(_ name: String, list: [JSONValue]?) { if let list { members[name] = .array(list) } }
 
     mutating func set(_ name: String, texts: [String]?) {
@@ -23,6 +27,6 @@ struct OptionsText {
     /// As seconds.
     mutating func set(_ name: String, duration: Duration?) {
         guard let (seconds, attoseconds) = duration?.components else { return }
-        members[name] = .double(Double(seconds) + Double(attoseconds) / 1e18)
+        set(name, decimal: Double(seconds) + Double(attoseconds) / 1e18)
     }
 }

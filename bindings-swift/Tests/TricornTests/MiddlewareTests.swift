@@ -322,6 +322,16 @@ private struct Trouble: Error {}
             wrong.middleware(limit)
             await #expect(throws: TricornError.self) { try await connect(to: wrong) }
         }
+        for rate in [Double.infinity, .nan] {
+            let wrong = server()
+            wrong.middleware(.rateLimit(perSecond: rate))
+            do {
+                _ = try await connect(to: wrong)
+                Issue.record("no error")
+            } catch let error as TricornError {
+                #expect("\(error)".contains("per_second") && "\(error)".contains("\(rate)"), "\(error)")
+            }
+        }
         var options = ClientOptions()
         options.middleware = [.concurrencyLimit(0)]
         await #expect(throws: TricornError.self) { try await connect(to: server(), options) }
