@@ -8,11 +8,10 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::cache::CacheOptions;
-use super::completion;
 use super::extension::Extensions;
 use super::handler::{finished, panicked};
 use super::listed::{Common, Entry, Kind, Listed, bad_cursor};
-use super::permits::{may, may_use, permit};
+use super::permits::{may, permit};
 use super::registry::{Changes, Overlay, Registry};
 use super::resources::{ListedBySource, Read, SOURCE, not_found};
 #[cfg(feature = "files")]
@@ -397,35 +396,6 @@ impl Router {
             Err(None) => {
                 fail(link, &call, Error::invalid_params(format!("unknown prompt {:?}", shortened(&name, 100))));
             }
-        }
-    }
-
-    fn complete(&self, link: &Arc<dyn Link>, call: Call) {
-        let asked = match completion::Asked::read(call.params.as_ref()) {
-            Ok(asked) => asked,
-            Err(error) => return fail(link, &call, error),
-        };
-        let found = self.look(link, &call, |registry, changes| {
-            if may_use(registry, changes, asked.kind, &asked.name, &call.context.transport) {
-                return completion::find(registry, changes, &asked);
-            }
-            let name = shortened(&asked.name, 100);
-            let message = format!("{} {name:?} needs scopes that the request does not have", asked.kind.word());
-            Err(Error::rpc(code::INVALID_REQUEST, message))
-        });
-        match found {
-            Ok(completion::Found::Handler(handler)) => {
-                let shaper = Arc::new(completion::Completed { common: self.common.clone() });
-                let params = call.params.clone().unwrap_or_else(RawJson::empty_object);
-                let rules = call.context.revision.rules();
-                let params = shape::completion(rules, &params).unwrap_or(params);
-                start(link, call, handler, Some(shaper), params);
-            }
-            Ok(completion::Found::Values(values)) => {
-                let result = completion::result(values.into_iter().map(Into::into).collect(), None, None);
-                link.clone().complete(call.id, Ok(Payload::Object(RawJson::from_value(&result))));
-            }
-            Err(error) => fail(link, &call, error),
         }
     }
 }

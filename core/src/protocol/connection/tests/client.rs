@@ -496,6 +496,5 @@ fn a_request_that_became_a_task_makes_progress_until_it_is_let_go() {
     }
     assert!(!progress(&mut c, &ids[0], 1.0), "nor after the answer");
     assert_eq!((progress(&mut c, &ids[0], 2.0), progress(&mut c, &ids[1], 2.0)), (true, false));
-    assert!(c.handle(START, Input::Cancel(CallId(1), None)).is_empty());
-    assert!(!progress(&mut c, &ids[0], 3.0));
+    assert!(c.handle(START, Input::Cancel(CallId(1), None)).is_empty() && !progress(&mut c, &ids[0], 3.0));
 }
