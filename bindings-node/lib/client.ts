@@ -22,11 +22,19 @@ import {
   type ResourceTemplatePage,
   type ToolPage,
 } from "./pages.js";
-import { type CallOptions, checkRequest, type RequestOptions, requested, texts, withMeta } from "./requesting.js";
+import {
+  type CallOptions,
+  checkRequest,
+  type Looks,
+  type RequestOptions,
+  requested,
+  texts,
+  withMeta,
+} from "./requesting.js";
 import { CallToolResult, ReadResourceResult, whole } from "./result.js";
 import { Server } from "./server.js";
 import type { Target } from "./target.js";
-import { createdTask, News, type Send, TaskHandle } from "./tasks.js";
+import { createdTask, type Send, TaskHandle } from "./tasks.js";
 import { type Traced, tracing } from "./trace.js";
 import type {
   CompleteResult,
@@ -81,7 +89,6 @@ export class Client {
   readonly #answers: readonly object[];
   /** Whether the roots are a list, which can be changed. */
   readonly #listed: boolean;
-  readonly #news = new News();
   readonly #hear: (name: string, params: ClientEvent) => void;
   readonly #traced: Traced;
   #connected: Connected | undefined;
@@ -114,7 +121,7 @@ export class Client {
       this.#forget();
       if (!this.#closing) onClose?.(reason);
     };
-    this.#hear = hearing(options, { news: this.#news, logs, onStderr, closed: ended });
+    this.#hear = hearing(options, { logs, onStderr, closed: ended });
     if (hearsLists(options)) engine.hearChanges();
     listen(this.#source, this.#hear);
   }
@@ -439,13 +446,13 @@ export class Client {
     method: string,
     params: Readonly<Record<string, unknown>> | undefined,
     options: RequestOptions,
-    untilOver?: boolean,
+    looks?: Looks,
   ): Promise<Record<string, unknown>> {
     if (this.#closing) throw new ClosedError("the client is closed");
     checkRequest(method, options);
     const send = (op: number, text: string | undefined, engine: string): void =>
       addon.request(this.#handle, op, method, text, engine);
-    return requested(this.#traced(options), params, send, untilOver);
+    return requested(this.#traced(options), params, send, looks);
   }
 
   #wait(waits: boolean): this {
@@ -460,8 +467,8 @@ export class Client {
   }
 
   #task<T>(id: string, created: Readonly<Record<string, unknown>> | undefined): TaskHandle<T> {
-    const send: Send = (method, params, options = {}, untilOver) => this.#request(method, params, options, untilOver);
-    return new TaskHandle<T>(id, created, send, this.#news);
+    const send: Send = (method, params, options = {}, looks) => this.#request(method, params, options, looks);
+    return new TaskHandle<T>(id, created, send, (number) => this.#native.endListening(number));
   }
 
   #sender(options?: RequestOptions) {

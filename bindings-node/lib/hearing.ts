@@ -3,21 +3,18 @@
 import { heard, type Listeners } from "./answering.js";
 import { warn } from "./host.js";
 import type { ClientEvent, RequestRecord } from "./middleware.js";
-import type { News } from "./tasks.js";
 
 /** Who hears besides the listeners. */
 interface Ears {
-  readonly news: News;
   readonly logs: readonly ((record: RequestRecord) => void)[];
   readonly onStderr: ((line: string) => void) | undefined;
   readonly closed: (reason: string) => void;
 }
 
 /** Tells everybody what the engine tells of a client. */
-export function hearing(listeners: Listeners, { news, logs, onStderr, closed }: Ears) {
+export function hearing(listeners: Listeners, { logs, onStderr, closed }: Ears) {
   return (name: string, params: ClientEvent): void => {
     if (name === "notification") {
-      if (params.method === "notifications/tasks/status") news.tell(params.params?.taskId ?? "");
       heard(listeners, params.method, params.params);
     } else if (name === "request") for (const log of logs) log(params);
     else if (name === "stderr") onStderr?.(params.line);

@@ -84,11 +84,16 @@ const TYPES: Readonly<Record<string, ListChanged["type"]>> = {
 
 let last = 0;
 
+/** A number by which the engine knows something that a client listens to or follows. */
+export function nextNumber(): number {
+  return ++last;
+}
+
 /** A listener as the engine has it. */
 class Listener {
   readonly honoured: Promise<Honoured>;
   readonly #engine: Addon.Client;
-  readonly #number = ++last;
+  readonly #number = nextNumber();
   /** Aborted, nothing is waited for any more. */
   readonly #over = new AbortController();
   readonly #signal: AbortSignal | undefined;

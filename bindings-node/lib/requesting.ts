@@ -88,20 +88,28 @@ export function checkRequest(method: string, options: object): void {
   checkNames(method, options, CALLS.has(method) ? { ...REQUEST_OPTIONS, meta: true } : REQUEST_OPTIONS);
 }
 
+/** When a look at a task is answered, if not at once. */
+export interface Looks {
+  /** When the task is finished. */
+  readonly wait?: true;
+  /** At its next change, of those that have this number, beginning with how it is; its questions are answered until the end. */
+  readonly follow?: number;
+}
+
 /**
  * Sends a request and waits for its result object.
  *
  * @param send gets the operation, the parameters and the options as the engine wants them
- * @param untilOver of `tasks/get`: answered when the task is finished
+ * @param looks of `tasks/get`: answered when
  */
 export async function requested(
   options: RequestOptions,
   params: Readonly<Record<string, unknown>> | undefined,
   send: (op: number, params: string | undefined, options: string) => void,
-  untilOver = false,
+  looks: Looks = {},
 ): Promise<Record<string, unknown>> {
   const { signal, onProgress } = options;
-  const engine = engineRequest(options, untilOver);
+  const engine = engineRequest(options, looks);
   const text = params && toJson(params);
   const listener = onProgress && ((_name: string, progress: Progress) => onProgress(progress));
   try {
@@ -121,17 +129,18 @@ export function withMeta(params: Record<string, unknown>, options: CallOptions |
 /** The options of one request as the engine takes them; empty are the defaults. */
 export function engineRequest(
   { onProgress, timeout, maxTimeout, idempotent, task, cache, anyResult, traceContext }: RequestOptions,
-  wait = false,
+  { wait, follow }: Looks = {},
 ): string {
   const timed = timeout !== undefined || maxTimeout !== undefined;
-  const plain = !timed && !onProgress && !idempotent && !task && !wait && !anyResult && !traceContext;
+  const plain = !timed && !onProgress && !idempotent && !task && !wait && !follow && !anyResult && !traceContext;
   if (plain && cache === undefined) return "";
   return toEngine({
     idempotent,
     cache,
     anyResult: anyResult || undefined,
     traceContext,
-    wait: wait || undefined,
+    wait,
+    follow,
     task: task === true ? {} : task || undefined,
     timeout: timeout === undefined ? undefined : limit(timeout),
     maxTimeout: limit(maxTimeout) ?? undefined,

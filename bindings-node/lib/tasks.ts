@@ -1,8 +1,9 @@
 /** Tool calls that go on after their answer: tasks of revision 2025-11-25, and in the same words those of 2026-07-28. */
 
 import { CancelledError, PeerMisbehavedError, RpcError } from "./errors.js";
+import { nextNumber } from "./listening.js";
 import { received } from "./received.js";
-import type { RequestOptions } from "./requesting.js";
+import type { Looks, RequestOptions } from "./requesting.js";
 import { CallToolResult } from "./result.js";
 import type { Task } from "./types.js";
 
@@ -28,34 +29,12 @@ export interface TaskOptions {
 /** Whether a tool may be called as a task: it must not (the default), it may, it must. */
 export type TaskSupport = "forbidden" | "optional" | "required";
 
-/** Milliseconds between two looks when the server does not say, and the least and the most. */
-const [USUAL, LEAST, MOST] = [1000, 50, 0x7fffffff];
-
-/** What is said of tasks, for who waits for one. */
-export class News {
-  readonly #waiting = new Map<string, Set<() => void>>();
-
-  /** Something was said of this task. */
-  tell(id: string): void {
-    for (const hear of this.#waiting.get(id) ?? []) hear();
-  }
-
-  /** Calls `hear` at each word of this task. Returns what ends that. */
-  of(id: string, hear: () => void): () => void {
-    const all = this.#waiting.get(id) ?? new Set();
-    this.#waiting.set(id, all.add(hear));
-    return () => {
-      if (all.delete(hear) && all.size === 0) this.#waiting.delete(id);
-    };
-  }
-}
-
-/** Sends a request about a task; `untilOver`: answered when the task is finished. */
+/** Sends a request about a task. */
 export type Send = (
   method: string,
   params: Readonly<Record<string, unknown>>,
   options: RequestOptions | undefined,
-  untilOver?: boolean,
+  looks?: Looks,
 ) => Promise<Record<string, unknown>>;
 
 /** A tool's call that is a task of the server. Forgetting it does nothing to the task. */
@@ -68,14 +47,19 @@ export class TaskHandle<T = unknown> {
    */
   readonly created: Readonly<Record<string, unknown>> | undefined;
   readonly #send: Send;
-  readonly #news: News;
+  readonly #leave: (number: number) => void;
 
   /** @internal */
-  constructor(id: string, created: Readonly<Record<string, unknown>> | undefined, send: Send, news: News) {
+  constructor(
+    id: string,
+    created: Readonly<Record<string, unknown>> | undefined,
+    send: Send,
+    leave: (number: number) => void,
+  ) {
     this.id = id;
     this.created = created;
     this.#send = send;
-    this.#news = news;
+    this.#leave = leave;
   }
 
   /**
@@ -92,35 +76,23 @@ export class TaskHandle<T = unknown> {
    * of the task is answered meanwhile. The options are for each look.
    */
   async wait(options?: RequestOptions): Promise<Task> {
-    return taskOf("tasks/get", await this.#send("tasks/get", { taskId: this.id }, options, true));
+    return taskOf("tasks/get", await this.#send("tasks/get", { taskId: this.id }, options, { wait: true }));
   }
 
-  /** How it is now, and each change that is noticed until it is finished. */
-  async *changes(options: RequestOptions = {}): AsyncGenerator<Task, void, undefined> {
-    let before: string | undefined;
-    let heard = false;
-    let wake: (() => void) | undefined;
-    const forget = this.#news.of(this.id, () => {
-      heard = true;
-      wake?.();
-    });
+  /**
+   * How it is now, and each change that is noticed until it is finished. Looks as often as the server says, and at once when
+   * the server tells of a change; a question of the task is answered meanwhile. The options are for each look.
+   */
+  async *changes(options?: RequestOptions): AsyncGenerator<Task, void, undefined> {
+    const follow = nextNumber();
     try {
       for (;;) {
-        heard = false;
-        const task = await this.status(options);
-        const now = JSON.stringify(task);
-        if (now !== before) yield task;
-        before = now;
+        const task = taskOf("tasks/get", await this.#send("tasks/get", { taskId: this.id }, options, { follow }));
+        yield task;
         if (isFinished(task)) return;
-        // What was said while the look was on its way, or while nobody listened here, is a reason to look again.
-        if (!heard) {
-          await pause(task.pollInterval ?? USUAL, options.signal, (resolve) => {
-            wake = resolve;
-          });
-        }
       }
     } finally {
-      forget();
+      this.#leave(follow);
     }
   }
 
@@ -164,27 +136,4 @@ export function createdTask(result: Readonly<Record<string, unknown>>): Task {
 function taskOf(method: string, result: Readonly<Record<string, unknown>>): Task {
   if (typeof result["taskId"] === "string" && typeof result["status"] === "string") return result as unknown as Task;
   throw received(new PeerMisbehavedError(`${method}: the result is no task`));
-}
-
-/** Waits for this time, or until `wakes` is called; rejects when the signal is aborted. */
-function pause(
-  milliseconds: number,
-  signal: AbortSignal | undefined,
-  wakes: (resolve: () => void) => void,
-): Promise<void> {
-  return new Promise((resolve, reject) => {
-    signal?.throwIfAborted();
-    const end = (): void => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", abort);
-      resolve();
-    };
-    const abort = (): void => {
-      reject(signal?.reason as Error);
-      end();
-    };
-    const timer = setTimeout(end, Math.min(Math.max(milliseconds, LEAST), MOST));
-    signal?.addEventListener("abort", abort, { once: true });
-    wakes(end);
-  });
 }

@@ -290,3 +290,32 @@ async fn what_the_caller_says_by_hand_stays() {
     // Who does not record it has the server not record it either.
     assert!(theirs.spans().iter().all(|span| span.name != "tools/call ask"));
 }
+
+#[tokio::test]
+async fn a_call_that_becomes_a_task_is_one_trace() {
+    for revision in ERAS {
+        let (ours, theirs) = (Told::new(), Told::new());
+        let server = Server::new("s")
+            .middleware(theirs.telemetry())
+            .tasks(TaskOptions::new().task_poll_interval(0.01))
+            .tool_with(
+                Tool::new("job", "").task_support(tricorn::model::TaskSupport::Required),
+                |_: Nothing| async move {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    Ok("done")
+                },
+            );
+        let handlers = handlers(&ours).tasks(TaskOptions::new()).unwrap();
+        let options = ClientOptions::new().revision(revision);
+        let client = Client::in_memory_with(&server, &options, &handlers).await.unwrap();
+        let job = client.call_tool_with("job", json!({}), &CallOptions::new().task(None));
+        assert_eq!(tokio::time::timeout(PATIENCE, job).await.unwrap().unwrap().text(), "done");
+        let sent = ours.span("tools/call job");
+        let served = theirs.spans();
+        assert!(served.iter().any(|span| span.name.starts_with("tasks/")), "{revision}: {served:?}");
+        for span in served {
+            assert_eq!(span.parent_span_id, sent.span_context.span_id(), "{revision}: {}", span.name);
+            assert_eq!(span.span_context.trace_id(), sent.span_context.trace_id(), "{revision}: {}", span.name);
+        }
+    }
+}

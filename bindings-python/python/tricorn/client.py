@@ -366,7 +366,15 @@ class AsyncClient(Connection, AsyncFeatures):
     async def _do(self, request: Request[T], options: RequestOptions) -> T:
         if request.becomes_task:
             options = request.checked(self.era, self.capabilities, options)
-        return request.read(await self._wait(request.method, request.params, options, request.until_over))
+        return request.read(
+            await self._wait(request.method, request.params, options, request.until_over, request.follows)
+        )
+
+    def _number(self) -> int:
+        return self._host.number()
+
+    def _leave(self, number: int) -> None:
+        self._core.end_listening(number)
 
     async def _wait(
         self,
@@ -374,8 +382,9 @@ class AsyncClient(Connection, AsyncFeatures):
         params: Mapping[str, Any] | None,
         options: RequestOptions | RawRequestOptions,
         until_over: bool = False,
+        follows: int | None = None,
     ) -> bytes:
-        start = self._start(method, with_meta(params, options), written(method, options, until_over))
+        start = self._start(method, with_meta(params, options), written(method, options, until_over, follows))
         return await self._host.wait(start, progress_of(options, self._host))
 
     def _start(self, method: str, params: bytes | None, options: str) -> Callable[[int], None]:

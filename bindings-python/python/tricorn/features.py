@@ -31,6 +31,13 @@ class AsyncFeatures:
     async def _do(self, request: Request[T], options: RequestOptions) -> T:
         raise NotImplementedError
 
+    def _number(self) -> int:
+        """A number to follow a task by, of which there is no other; any, where there are no tasks."""
+        return 0
+
+    def _leave(self, number: int) -> None:
+        """No longer follows a task by this number."""
+
     async def _each(self, listing: Listing[D], options: RequestOptions) -> AsyncGenerator[D]:
         seen = set[str]()
         cursor: str | None = None
@@ -174,6 +181,13 @@ class Features:
 
     def _do(self, request: Request[T], options: RequestOptions) -> T:
         raise NotImplementedError
+
+    def _number(self) -> int:
+        """A number to follow a task by, of which there is no other; any, where there are no tasks."""
+        return 0
+
+    def _leave(self, number: int) -> None:
+        """No longer follows a task by this number."""
 
     def _each(self, listing: Listing[D], options: RequestOptions) -> Generator[D]:
         seen = set[str]()

@@ -288,6 +288,10 @@ class Host:
             self.progress[op] = progress
         return op
 
+    def number(self) -> int:
+        """A number that no operation has, and nothing else that is numbered so."""
+        return next(self._ops)
+
     def forget(self, op: int) -> None:
         """Nobody waits for `op` any more."""
         self.waiting.pop(op, None)

@@ -71,10 +71,11 @@ _OPTIONS = frozenset((*RequestOptions.__annotations__, *RawRequestOptions.__anno
 class Request(Generic[T]):
     """A request that can be sent any number of times; one for a task may be answered when that is over only.
 
-    `becomes_task`: it is not to be sent where there are no tasks.
+    `becomes_task`: it is not to be sent where there are no tasks. `follows`: it is answered with the next change of a
+    task, of those that have this number.
     """
 
-    __slots__ = ("becomes_task", "method", "params", "read", "until_over")
+    __slots__ = ("becomes_task", "follows", "method", "params", "read", "until_over")
 
     def __init__(
         self,
@@ -83,12 +84,14 @@ class Request(Generic[T]):
         read: Callable[[bytes], T],
         until_over: bool = False,
         becomes_task: bool = False,
+        follows: int | None = None,
     ) -> None:
         self.method = method
         self.params = params
         self.read = read
         self.until_over = until_over
         self.becomes_task = becomes_task
+        self.follows = follows
 
     def checked(self, era: str, capabilities: Mapping[str, Any], options: RequestOptions) -> RequestOptions:
         """The options that a task is asked for with, of a server that declares these capabilities."""
@@ -225,6 +228,7 @@ def request_options(
     cache: CacheMode | None = None,
     any_result: bool = False,
     trace_context: TraceLike | None = None,
+    follows: int | None = None,
 ) -> str:
     """The options of one request for the engine; empty when there are none."""
     options: dict[str, Any] = {}
@@ -249,12 +253,19 @@ def request_options(
         options["any_result"] = True
     if trace_context is not None:
         options["trace_context"] = told(trace_context)
+    if follows is not None:
+        options["follow"] = follows
     return options_text(options) if options else ""
 
 
-def written(method: str, options: RequestOptions | RawRequestOptions, until_over: bool = False) -> str:
+def written(
+    method: str,
+    options: RequestOptions | RawRequestOptions,
+    until_over: bool = False,
+    follows: int | None = None,
+) -> str:
     """The options of one request for the engine, as `request_options`; an unknown one is refused."""
-    if not options and not until_over:
+    if not options and not until_over and follows is None:
         return ""
     if unknown := options.keys() - _OPTIONS:
         raise TypeError(f"{method}: no option {min(unknown)!r}; there are {', '.join(RequestOptions.__annotations__)}")
@@ -268,6 +279,7 @@ def written(method: str, options: RequestOptions | RawRequestOptions, until_over
         options.get("cache"),
         cast("RawRequestOptions", options).get("any_result", False),
         options.get("trace_context"),
+        follows,
     )
 
 

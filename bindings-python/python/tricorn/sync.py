@@ -423,9 +423,15 @@ class Client(Features):
     def _do(self, request: Request[T], options: RequestOptions) -> T:
         if request.becomes_task:
             options = request.checked(self.era, self.capabilities, options)
-        settings = written(request.method, options, request.until_over)
+        settings = written(request.method, options, request.until_over, request.follows)
         text = with_meta(request.params, options)
         return request.read(self._wait(request.method, text, settings, options.get("on_progress")))
+
+    def _number(self) -> int:
+        return self._async._number()
+
+    def _leave(self, number: int) -> None:
+        self._async._leave(number)
 
     def _wait(self, method: str, params: bytes | None, options: str, on_progress: OnProgress | None) -> bytes:
         if on_progress is not None and inspect.iscoroutinefunction(on_progress):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import AsyncGenerator, Generator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -118,6 +116,10 @@ def _over(task: str) -> Request[Task]:
     return Request("tasks/get", {"taskId": task}, _read, until_over=True)
 
 
+def _next(task: str, number: int) -> Request[Task]:
+    return Request("tasks/get", {"taskId": task}, _read, follows=number)
+
+
 def _cancel(task: str) -> Request[Task]:
     return Request("tasks/cancel", {"taskId": task}, _read)
 
@@ -155,15 +157,20 @@ class AsyncTaskHandle(_Handle):
         return await self._client._do(_get(self.id), options)
 
     async def changes(self, **options: Unpack[RequestOptions]) -> AsyncGenerator[Task]:
-        """How it is now and whenever that changed, until it is over: `async for task in handle.changes()`."""
-        before: Task | None = None
-        while before is None or not before.is_over:
-            task = await self.status(**options)
-            if task != before:
+        """How it is now and whenever that changed, until it is over: `async for task in handle.changes()`.
+
+        It looks as often as the server says, and at once when the server tells of a change; its questions are answered
+        meanwhile. Options are for each look.
+        """
+        number = self._client._number()
+        try:
+            over = False
+            while not over:
+                task = await self._client._do(_next(self.id, number), options)
+                over = task.is_over
                 yield task
-            before = task
-            if not task.is_over:
-                await asyncio.sleep(task.poll_interval)
+        finally:
+            self._client._leave(number)
 
     async def wait(self, **options: Unpack[RequestOptions]) -> Task:
         """Waits until it is over, however it ends, and answers its questions meanwhile.
@@ -199,15 +206,20 @@ class TaskHandle(_Handle):
         return self._client._do(_get(self.id), options)
 
     def changes(self, **options: Unpack[RequestOptions]) -> Generator[Task]:
-        """How it is now and whenever that changed, until it is over: `for task in handle.changes()`."""
-        before: Task | None = None
-        while before is None or not before.is_over:
-            task = self.status(**options)
-            if task != before:
+        """How it is now and whenever that changed, until it is over: `for task in handle.changes()`.
+
+        It looks as often as the server says, and at once when the server tells of a change; its questions are answered
+        meanwhile. Options are for each look.
+        """
+        number = self._client._number()
+        try:
+            over = False
+            while not over:
+                task = self._client._do(_next(self.id, number), options)
+                over = task.is_over
                 yield task
-            before = task
-            if not task.is_over:
-                time.sleep(task.poll_interval)
+        finally:
+            self._client._leave(number)
 
     def wait(self, **options: Unpack[RequestOptions]) -> Task:
         """Waits until it is over, however it ends, and answers its questions meanwhile.

@@ -200,6 +200,8 @@ public struct RequestOptions: Sendable {
     public var onProgress: (@Sendable (Progress) -> Void)?
     /// Of `tasks/get`: answered when the task is finished.
     var untilOver = false
+    /// Of `tasks/get`: answered at the task's next change, of those that have this number, beginning with how it is.
+    var follows: UInt64?
 
     /// Every option has its default.
     public init(
@@ -232,7 +234,7 @@ public struct RequestOptions: Sendable {
     /// Empty when every option is the default.
     var json: String {
         if timeout == nil, maxTimeout == nil, onProgress == nil, task == nil, !idempotent, !untilOver,
-            !anyResult, cache == .default, traceContext == nil
+            follows == nil, !anyResult, cache == .default, traceContext == nil
         {
             return ""
         }
@@ -245,6 +247,7 @@ public struct RequestOptions: Sendable {
         if onProgress != nil { options.set("progress", true) }
         options.set("task", task?.json)
         if untilOver { options.set("wait", true) }
+        options.set("follow", number: follows.map { Int($0) })
         if anyResult { options.set("any_result", true) }
         if cache != .default { options.set("cache", text: cache.rawValue) }
         options.set("trace_context", traceContext?.json)

@@ -237,8 +237,15 @@ public struct TaskHandle: Sendable {
     }
 
     /// How it is now, and each change that is noticed until it is finished. Looks as often as the server says, and at once
-    /// when the server tells of a change.
+    /// when the server tells of a change; a question of the task is answered meanwhile.
     public func changes() -> TaskChanges { TaskChanges(handle: self) }
+
+    /// The next change of those that have this number.
+    fileprivate func next(_ number: UInt64) async throws -> Types.Task {
+        var options = RequestOptions()
+        options.follows = number
+        return try await task("tasks/get", options)
+    }
 }
 
 /// The changes of a task.
@@ -253,49 +260,27 @@ public struct TaskChanges: AsyncSequence, Sendable {
 
     /// Goes through the changes.
     public struct Iterator: AsyncIteratorProtocol {
-        private let handle: TaskHandle
-        private var last: Types.Task?
-        /// Since before the last look, or a change right after it would be missed.
-        private var news: AsyncStream<PeerNotification>?
+        /// What the core follows, for as long as somebody goes through it.
+        private final class Followed: Sendable {
+            let handle: TaskHandle
+            let number = Host.shared.operation()
 
-        init(handle: TaskHandle) { self.handle = handle }
+            init(_ handle: TaskHandle) { self.handle = handle }
+
+            deinit { try? handle.client.core.endListening(listener: number) }
+        }
+
+        private let followed: Followed
+        private var isOver = false
+
+        init(handle: TaskHandle) { followed = Followed(handle) }
 
         /// The next change; nil after the end of the task.
         public mutating func next() async throws -> Types.Task? {
-            while true {
-                if let last {
-                    if last.status.isFinal { return nil }
-                    await Self.wait(for: news, of: handle.id, at: last.pause)
-                    try Task.checkCancellation()
-                }
-                news = handle.client.notifications()
-                let task = try await handle.status()
-                if task != last {
-                    last = task
-                    return task
-                }
-            }
-        }
-
-        /// Until the server tells something of the task, or this time is over.
-        private static func wait(for news: AsyncStream<PeerNotification>?, of id: String, at most: Duration) async {
-            await withTaskGroup(of: Void.self) { group in
-                group.addTask { try? await Task.sleep(for: most) }
-                if let news {
-                    group.addTask {
-                        for await note in news
-                        where note.method == "notifications/tasks/status"
-                            && note.params?["taskId"]?.stringValue == id
-                        {
-                            return
-                        }
-                        // The connection is over: what is left is the other wait.
-                        try? await Task.sleep(for: most)
-                    }
-                }
-                await group.next()
-                group.cancelAll()
-            }
+            if isOver { return nil }
+            let task = try await followed.handle.next(followed.number)
+            isOver = task.status.isFinal
+            return task
         }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::following::{Following, follow};
 use super::middleware::timing_of;
 use super::{Bridge, HostHandler, lock};
 use crate::call::{CallOptions, Middleware};
@@ -27,6 +28,7 @@ pub struct Client {
     state: Connection,
     /// What the host listens to, by its own numbers.
     listening: Arc<Mutex<HashMap<u64, Arc<Listening>>>>,
+    following: Following,
 }
 
 /// How far the client is.
@@ -184,6 +186,7 @@ impl Client {
             roots: Mutex::default(),
             state: Arc::default(),
             listening: Arc::default(),
+            following: Arc::default(),
         }
     }
 
@@ -282,10 +285,13 @@ impl Client {
     /// "idempotent"?, "task"?: {"ttl"?: milliseconds}, "cache"?: "default"|"refresh"|"bypass"}` or ""; with `task` a tool's call runs as a task of the server, of
     /// which the result is settled; settling `op` early cancels it. So does a call without, of a tool that was listed
     /// with `"taskSupport": "required"`. `"wait": true` of `tasks/get` waits until the task is finished, and lets its
-    /// questions come; the other options are for each look.
+    /// questions come; the other options are for each look. `"follow": n` of `tasks/get`, a number of the host's own as that
+    /// of a listener, settles how the task is, and each time after that its next change, until it is finished; its
+    /// questions are answered until then or until [`end_listening`](Self::end_listening). The other options are those of
+    /// the first time, for each look.
     pub fn request(&self, op: u64, method: &str, params: Option<RawJson>, options: &str) {
         let prepared = self.connected().and_then(|client| Ok((client, CallOptions::parse(options)?)));
-        let bridge = self.bridge.clone();
+        let (bridge, all) = (self.bridge.clone(), self.following.clone());
         self.bridge.operation(op, |finish| match prepared {
             Err(error) => {
                 finish.with(Err(error));
@@ -303,6 +309,9 @@ impl Client {
                 };
                 if options.wait && method == "tasks/get" {
                     return client.wait_for_task(params.as_ref(), options, Box::new(done));
+                }
+                if let (Some(number), "tasks/get") = (options.follow, method) {
+                    return follow(&client, &all, number, params.as_ref(), options, Box::new(done));
                 }
                 client.start(method, params, &options, Box::new(done))
             }
@@ -372,8 +381,10 @@ impl Client {
         });
     }
 
-    /// No longer listens: who waits for a change gets `null`.
+    /// No longer listens: who waits for a change gets `null`. No longer follows a task.
     pub fn end_listening(&self, listener: u64) {
+        let followed = lock(&self.following).remove(&listener);
+        drop(followed);
         let gone = lock(&self.listening).remove(&listener);
         gone.iter().for_each(|listening| listening.end());
     }
@@ -399,13 +410,15 @@ impl Client {
         if let State::Connecting(closed) = &before {
             closed.set();
         }
-        let listening = self.listening.clone();
+        let (listening, following) = (self.listening.clone(), self.following.clone());
         self.bridge.spawn(op, async move {
             if let State::Connected(client) = before {
                 client.close().await;
             }
             let listening = std::mem::take(&mut *lock(&listening));
             drop(listening);
+            let following = std::mem::take(&mut *lock(&following));
+            drop(following);
             Ok(RawJson::empty_object())
         });
     }

@@ -6,6 +6,7 @@
 
 mod client;
 mod cork;
+mod following;
 mod group;
 #[cfg(feature = "http")]
 mod http;

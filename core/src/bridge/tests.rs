@@ -1,4 +1,5 @@
 mod around;
+mod following;
 mod groups;
 mod listening;
 mod replacing;

@@ -309,9 +309,13 @@ impl Context {
     fn requestor(&self) -> Requestor {
         let (link, call) = (self.0.link.clone(), self.0.call);
         let ask = move |method: &str, params: Option<RawJson>, options: &CallOptions| {
+            let params = match &options.trace_context {
+                Some(trace) => Some(traced(params.as_ref(), trace)),
+                None => params,
+            };
             Answer::of(|done| link.clone().request(method, params, options, Some(call), done))
         };
-        Requestor { ask: Arc::new(ask), link: self.0.link.clone(), revision: self.0.request.revision }
+        Requestor::new(Arc::new(ask), self.0.link.clone(), self.0.request.revision)
     }
 
     /// Sends a notification to the peer, as part of this request. In 2026-07-28 what the client has not asked for is not

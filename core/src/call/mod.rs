@@ -36,4 +36,4 @@ pub(crate) use scope::Scope;
 pub(crate) use scope::current;
 pub use tasks::TaskOptions;
 pub(crate) use tasks::{Detachable, Listened, Tasks, may_be_task};
-pub(crate) use trace::{TraceSource, traced};
+pub(crate) use trace::{TraceSource, trace_of, traced};

@@ -70,6 +70,8 @@ pub struct CallOptions {
     pub(crate) told: Option<Told>,
     /// Of `tasks/get`: asks again and again until the task is finished, and lets its questions come.
     pub(crate) wait: bool,
+    /// Of `tasks/get`: finishes with the next change of the task; those with the same number follow each other.
+    pub(crate) follow: Option<u64>,
 }
 
 impl CallOptions {
@@ -145,7 +147,7 @@ impl CallOptions {
 
     /// Reads `{"timeout": seconds|null, "max_timeout": seconds, "progress": bool, "idempotent": bool, "task": {"ttl"?:
     /// milliseconds}, "cache": "default"|"refresh"|"bypass", "any_result": bool, "trace_context": {"traceparent"?,
-    /// "tracestate"?, "baggage"?}, "wait": bool}`. The `bool` says whether progress is wanted; whoever reads this has the
+    /// "tracestate"?, "baggage"?}, "wait": bool, "follow": number}`. The `bool` says whether progress is wanted; whoever reads this has the
     /// function to call.
     pub(crate) fn parse(text: &str) -> Result<(Self, bool)> {
         let mut options = Self::default();
@@ -198,10 +200,11 @@ impl CallOptions {
                 "idempotent" => options.idempotent = value.as_bool().unwrap_or(false),
                 "any_result" => options.any_result = value.as_bool().unwrap_or(false),
                 "wait" => options.wait = value.as_bool().unwrap_or(false),
+                "follow" => options.follow = value.as_u64(),
                 _ => {
                     return Err(Error::misuse(format!(
                         "request option {name:?}: unknown, expected \"timeout\", \"max_timeout\", \"progress\", \
-                         \"idempotent\", \"task\", \"cache\", \"any_result\", \"trace_context\" or \"wait\""
+                         \"idempotent\", \"task\", \"cache\", \"any_result\", \"trace_context\", \"wait\" or \"follow\""
                     )));
                 }
             }

@@ -62,6 +62,16 @@ pub(crate) fn traced(params: Option<&RawJson>, trace: &TraceContext) -> RawJson 
     RawJson::written(text)
 }
 
+/// The trace of a request with these parameters, as it goes out with what is told of it besides.
+pub(crate) fn trace_of(params: Option<&RawJson>, told: Option<&TraceContext>) -> Option<TraceContext> {
+    let joined = match told {
+        Some(trace) => traced(params, trace),
+        None => params?.clone(),
+    };
+    let meta = shape::members(joined.get()).into_iter().find(|(key, _)| key == "_meta");
+    TraceContext::of_meta(&joined.slice(meta?.1))
+}
+
 impl Context {
     /// The trace that the request belongs to: `traceparent`, `tracestate` and `baggage` of its `_meta`, or what middleware
     /// put in their place with [`with_state`](Self::with_state). What is malformed is left out. What a handler asks the peer

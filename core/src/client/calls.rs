@@ -159,7 +159,7 @@ impl Client {
             #[cfg(feature = "runtime")]
             Ok(None) if self.may_be_asked(method) => self.send_rounds(method, params, options, done),
             Ok(None) => self.send(method, params, options, done),
-            Ok(Some(metadata)) => self.requestor().start(method, params, metadata, options.clone(), done),
+            Ok(Some(metadata)) => self.requestor(None).start(method, params, metadata, options.clone(), done),
             Err(error) => {
                 done(Err(error));
                 Box::new(())

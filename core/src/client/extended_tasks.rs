@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::Client;
 use crate::call::tasks::{self, Followed, Requestor, created, detailed};
-use crate::call::{CallOptions, Done, Guard};
+use crate::call::{CallOptions, Done, Guard, trace_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::{ErrorObject, RawJson};
 use crate::model::{TASKS_EXTENSION, Task, TaskStatus};
@@ -204,7 +204,12 @@ impl Client {
         if !self.has_extended_tasks() {
             return Err(done);
         }
-        let (client, options) = (self.clone(), options.clone());
+        let (client, mut options) = (self.clone(), options.clone());
+        if method.starts_with("tasks/") {
+            // Of what is sent instead.
+            options.trace_context = trace_of(params, options.trace_context.as_ref());
+        }
+        let requestor = self.requestor(options.trace_context.clone());
         let link = self.connected.link.clone();
         let id = id_of(method, params);
         Ok(match (method, id) {
@@ -214,12 +219,14 @@ impl Client {
                 Box::new(())
             }
             ("tasks/get", Ok(id)) => {
-                let work = async move { client.look(&id, &options).await.map(|(task, rest)| neutral(&task, rest)) };
+                let work = async move {
+                    client.look(&id, &requestor, &options).await.map(|(task, rest)| neutral(&task, rest))
+                };
                 tasks::following(&link, work, done)
             }
             ("tasks/result", Ok(id)) => {
                 let work = async move {
-                    let (task, rest) = client.finished(&id, &options).await?;
+                    let (task, rest) = client.finished(&id, requestor, &options).await?;
                     outcome(&task, &rest)
                 };
                 tasks::following(&link, work, done)
@@ -228,9 +235,9 @@ impl Client {
                 let work = async move {
                     if client.connected.known.extended.kept(&id).is_none() {
                         let params = RawJson::from_value(&json!({"taskId": id}));
-                        (client.requestor().ask)("tasks/cancel", Some(params), &options).await?;
+                        requestor.ask("tasks/cancel", Some(params), &options).await?;
                     }
-                    client.look(&id, &options).await.map(|(task, _)| RawJson::from_value(&task))
+                    client.look(&id, &requestor, &options).await.map(|(task, _)| RawJson::from_value(&task))
                 };
                 tasks::following(&link, work, done)
             }
@@ -254,6 +261,7 @@ impl Client {
         let follow: Arc<Mutex<Option<Guard>>> = Arc::default();
         let begun = self.connected.link.clock().now();
         let (client, mut given, following) = (self.clone(), options.clone(), Arc::downgrade(&follow));
+        let asked = params.cloned();
         let heard: Done = Box::new(move |result| {
             let task = result.and_then(|result| Ok((created("tools/call", &result)?, result)));
             let (task, result) = match task {
@@ -263,7 +271,8 @@ impl Client {
                     let most = given.max_timeout.filter(|most| !most.is_zero());
                     given.max_timeout = most.map(|most| most.saturating_sub(passed));
                     // Whenever it is given up from now on, the task is cancelled.
-                    let followed = Followed::new(client.requestor(), &task.task_id);
+                    given.trace_context = trace_of(asked.as_ref(), given.trace_context.as_ref());
+                    let followed = Followed::new(client.requestor(given.trace_context.clone()), &task.task_id);
                     let work = async move { client.followed(followed, task, &given).await };
                     let guard = tasks::following(&link, work, done);
                     if let Some(slot) = following.upgrade() {
@@ -298,24 +307,26 @@ impl Client {
     }
 
     /// How a task is, with what is not the task's own.
-    async fn look(&self, id: &str, options: &CallOptions) -> Result<(Task, Map<String, Value>)> {
+    async fn look(&self, id: &str, requestor: &Requestor, options: &CallOptions) -> Result<(Task, Map<String, Value>)> {
         if let Some(result) = self.connected.known.extended.kept(id) {
             let mut rest = Map::new();
             rest.insert("result".into(), result.to().unwrap_or_default());
             return Ok((at_once(id), rest));
         }
         let params = RawJson::from_value(&json!({"taskId": id}));
-        let said = (self.requestor().ask)("tasks/get", Some(params), options).await?;
+        let said = requestor.ask("tasks/get", Some(params), options).await?;
         detailed("tasks/get", &said)
     }
 
     /// The result of a call that has become a task. Given up, the task is cancelled.
     async fn followed(&self, mut followed: Followed, task: Task, options: &CallOptions) -> Result<RawJson> {
-        let each = CallOptions { timeout: options.timeout, ..CallOptions::default() };
-        let ended = self.finished(&task.task_id, &each);
+        let (timeout, trace_context) = (options.timeout, options.trace_context.clone());
+        let each = CallOptions { timeout, trace_context, ..CallOptions::default() };
+        let requestor = self.requestor(each.trace_context.clone());
+        let ended = self.finished(&task.task_id, requestor.clone(), &each);
         let ended = match options.max_timeout {
             None => ended.await,
-            Some(most) => tasks::within(&self.requestor(), most, ended).await.unwrap_or_else(|| {
+            Some(most) => tasks::within(&requestor, most, ended).await.unwrap_or_else(|| {
                 let message = format!("no answer to \"tools/call\" within {} s (max_timeout)", most.as_secs_f64());
                 Err(Error::new(ErrorKind::Timeout, message))
             }),
@@ -326,62 +337,116 @@ impl Client {
     }
 
     /// Waits until a task is finished, and answers its questions meanwhile.
-    pub(super) async fn finished(&self, id: &str, options: &CallOptions) -> Result<(Task, Map<String, Value>)> {
-        let requestor: Requestor = self.requestor();
-        let answering = Arc::<Answering>::default();
-        let mut making: Vec<Guard> = Vec::new();
-        let mut broken = 0;
+    pub(super) async fn finished(
+        &self,
+        id: &str,
+        requestor: Requestor,
+        options: &CallOptions,
+    ) -> Result<(Task, Map<String, Value>)> {
+        let mut following = Following::new(self, id, requestor, options);
         loop {
-            let news = self.connected.known.news(id);
-            *locked(&answering.wake) = news.clone();
-            if let Some(error) = locked(&answering.failed).take() {
-                return Err(error);
-            }
-            let (task, mut rest) = match self.look(id, options).await {
-                Ok(seen) => seen,
-                // A connection that broke off is nothing to the task.
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::Transport | ErrorKind::Timeout) && broken < MAX_BROKEN =>
-                {
-                    broken += 1;
-                    requestor.rest().await;
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
-            broken = 0;
+            let (task, rest) = following.look().await?;
             if task.status.is_terminal() {
-                self.connected.known.extended.over(id);
                 return Ok((task, rest));
             }
-            if let Some(Value::Object(questions)) = rest.remove("inputRequests") {
-                if questions.len() > MAX_QUESTIONS {
-                    let message = format!("result of tasks/get: more than {MAX_QUESTIONS} questions at once");
-                    return Err(Error::new(ErrorKind::PeerMisbehaved, message));
-                }
-                for (key, question) in questions {
-                    if self.connected.known.extended.claim(id, &key)? {
-                        making.push(self.answer(id, key, question, &answering));
-                    }
-                }
-            }
-            let paused = self.connected.hub.over.unless(requestor.pause(&task, &news, None)).await;
-            if paused.is_none() {
-                return Err(Error::closed("the connection ended while a task was followed"));
-            }
+            following.pause(&task).await?;
+        }
+    }
+}
+
+/// A task that is looked at until it is finished. Its questions are answered until this is dropped.
+pub(super) struct Following {
+    client: Client,
+    id: String,
+    options: CallOptions,
+    requestor: Requestor,
+    /// Since before the last look, or a change right after it would be missed.
+    news: Arc<Signal>,
+    answering: Arc<Answering>,
+    making: Vec<Guard>,
+    broken: u32,
+}
+
+impl Following {
+    pub(super) fn new(client: &Client, id: &str, requestor: Requestor, options: &CallOptions) -> Self {
+        Self {
+            client: client.clone(),
+            id: id.to_owned(),
+            requestor,
+            options: options.clone(),
+            news: Arc::default(),
+            answering: Arc::default(),
+            making: Vec::new(),
+            broken: 0,
         }
     }
 
+    /// How the task is. What it asks is on its way to who answers it.
+    ///
+    /// # Errors
+    /// As a look; what went wrong with an answer.
+    pub(super) async fn look(&mut self) -> Result<(Task, Map<String, Value>)> {
+        let extended = &self.client.connected.known.extended;
+        let (task, rest) = loop {
+            self.news = self.client.connected.known.news(&self.id);
+            *locked(&self.answering.wake) = self.news.clone();
+            if let Some(error) = locked(&self.answering.failed).take() {
+                return Err(error);
+            }
+            match self.client.look(&self.id, &self.requestor, &self.options).await {
+                Ok(seen) => break seen,
+                // A connection that broke off is nothing to the task.
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::Transport | ErrorKind::Timeout)
+                        && self.broken < MAX_BROKEN =>
+                {
+                    self.broken += 1;
+                    self.requestor.rest().await;
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        self.broken = 0;
+        if task.status.is_terminal() {
+            extended.over(&self.id);
+            return Ok((task, rest));
+        }
+        if let Some(Value::Object(questions)) = rest.get("inputRequests").cloned() {
+            if questions.len() > MAX_QUESTIONS {
+                let message = format!("result of tasks/get: more than {MAX_QUESTIONS} questions at once");
+                return Err(Error::new(ErrorKind::PeerMisbehaved, message));
+            }
+            for (key, question) in questions {
+                if extended.claim(&self.id, &key)? {
+                    let guard = self.answer(key, question);
+                    self.making.push(guard);
+                }
+            }
+        }
+        Ok((task, rest))
+    }
+
+    /// Waits until it is time for the next look.
+    ///
+    /// # Errors
+    /// [`Closed`](ErrorKind::Closed).
+    pub(super) async fn pause(&self, task: &Task) -> Result<()> {
+        let over = &self.client.connected.hub.over;
+        let paused = over.unless(self.requestor.pause(task, &self.news, None)).await;
+        paused.map(drop).ok_or_else(|| Error::closed("the connection ended while a task was followed"))
+    }
+
     /// Has a task's question answered, and brings the answer to the server.
-    fn answer(&self, id: &str, key: String, question: Value, answering: &Arc<Answering>) -> Guard {
-        let mut claim = Claim { client: self.clone(), id: id.to_owned(), key: key.clone(), sent: false };
-        let (client, heard, link) = (self.clone(), answering.clone(), self.connected.link.clone());
+    fn answer(&self, key: String, question: Value) -> Guard {
+        let (client, heard, link) = (self.client.clone(), self.answering.clone(), self.client.connected.link.clone());
+        let mut claim = Claim { client: client.clone(), id: self.id.clone(), key: key.clone(), sent: false };
+        let requestor = self.requestor.clone();
         let work = async move {
             let questions = Map::from_iter([(key, question)]);
-            let responses = client.responses("tasks/get", &questions).await?;
+            let responses = client.responses("tasks/get", &questions, requestor.trace()).await?;
             let responses: Value = serde_json::from_str(&responses).unwrap_or_default();
             let params = RawJson::from_value(&json!({"taskId": claim.task(), "inputResponses": responses}));
-            let answer = (client.requestor().ask)("tasks/update", Some(params), &CallOptions::default()).await?;
+            let answer = requestor.ask("tasks/update", Some(params), &CallOptions::default()).await?;
             claim.is_sent();
             Ok(answer)
         };

@@ -10,9 +10,10 @@ use serde_json::{Map, Value};
 
 use super::Client;
 use crate::call::rounds::back_off;
-use crate::call::{Answer, CallOptions, Done, Guard, Link, inside};
+use crate::call::{Answer, CallOptions, Done, Guard, Link, inside, trace_of};
 use crate::error::{Error, ErrorKind, Result, shortened};
 use crate::jsonrpc::RawJson;
+use crate::model::TraceContext;
 use crate::protocol::revision::{Method, shape};
 use crate::protocol::{Call, CallId, RequestContext};
 use crate::signal::Signal;
@@ -142,7 +143,10 @@ impl Client {
                 (false, _) if asked.input_requests.len() > MAX_QUESTIONS => {
                     return Err(wrong(&format!("more than {MAX_QUESTIONS} questions at once")));
                 }
-                (false, _) => Some(self.responses(method, &asked.input_requests).await?),
+                (false, _) => {
+                    let trace = trace_of(params.as_ref(), options.trace_context.as_ref());
+                    Some(self.responses(method, &asked.input_requests, trace.as_ref()).await?)
+                }
             };
             let params = retried(params.as_ref(), responses.as_deref(), asked.request_state.as_ref());
             result = Answer::of(|done| self.send(method, Some(params), options, done)).await?;
@@ -153,8 +157,14 @@ impl Client {
         Err(wrong(&format!("the server asks for more after {MAX_ROUNDS} rounds")))
     }
 
-    /// The answers to all questions, which are asked at once: the text of `inputResponses`.
-    pub(super) async fn responses(&self, method: &str, questions: &Map<String, Value>) -> Result<String> {
+    /// The answers to all questions, which are asked at once: the text of `inputResponses`. What does not say to which trace
+    /// it belongs belongs to this.
+    pub(super) async fn responses(
+        &self,
+        method: &str,
+        questions: &Map<String, Value>,
+        trace: Option<&TraceContext>,
+    ) -> Result<String> {
         let mut answers = Vec::with_capacity(questions.len());
         for (key, question) in questions {
             let wrong = |why: &str| {
@@ -165,7 +175,7 @@ impl Client {
             let row = Method::find(asked).filter(|row| row.is_question());
             let row = row.ok_or_else(|| wrong(&format!("{:?} is no question", shortened(asked, 60))))?;
             let params = question.get("params").map(RawJson::from_value);
-            answers.push((key, row, self.answered(row, params)));
+            answers.push((key, row, self.answered(row, params, trace)));
         }
         let keys: Vec<_> = answers.iter().map(|(key, ..)| *key).collect();
         let given = all(answers.into_iter().map(|(_, row, answer)| (row, answer)).collect()).await?;
@@ -178,7 +188,7 @@ impl Client {
     }
 
     /// The answer of this client's own handler.
-    fn answered(&self, row: &'static Method, params: Option<RawJson>) -> Answer {
+    fn answered(&self, row: &'static Method, params: Option<RawJson>, trace: Option<&TraceContext>) -> Answer {
         let connected = &self.connected;
         let mut facts =
             RequestContext::of_own(self.revision(), row.name, connected.opening.peer.clone(), self.transport());
@@ -186,6 +196,9 @@ impl Client {
             let meta = shape::members(params.get()).into_iter().find(|(key, _)| key == "_meta");
             meta.map(|(_, value)| params.slice(value))
         });
+        if let Some(trace) = trace.filter(|_| facts.meta.as_ref().and_then(TraceContext::of_meta).is_none()) {
+            facts.states = facts.states.and(Arc::new(trace.clone()));
+        }
         Answer::of(|done| {
             inside(&connected.link, facts.clone(), done, |link| {
                 let call = Call {

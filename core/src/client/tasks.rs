@@ -10,10 +10,10 @@ use serde_json::{Map, Value, json};
 use super::Client;
 use super::outputs::Outputs;
 use crate::call::tasks::{self, Requestor, augmented, created};
-use crate::call::{Answer, CallOptions, Done, Guard};
+use crate::call::{Answer, CallOptions, Done, Guard, trace_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
-use crate::model::{CallToolResult, Task, TaskMetadata, TaskStatus, TaskSupport};
+use crate::model::{CallToolResult, Task, TaskMetadata, TaskStatus, TaskSupport, TraceContext};
 use crate::signal::Signal;
 
 /// The most tools of which it is remembered whether they run as tasks, and the longest list of tasks.
@@ -103,20 +103,21 @@ impl Known {
 
 impl Client {
     /// Follows the server's tasks, of a request that is on its way through middleware already.
-    pub(super) fn requestor(&self) -> Requestor {
+    pub(super) fn requestor(&self, trace: Option<TraceContext>) -> Requestor {
         let client = self.clone();
         let ask = move |method: &str, params: Option<RawJson>, options: &CallOptions| {
             Answer::of(|done| client.send(method, params, options, done))
         };
-        Requestor { ask: Arc::new(ask), link: self.connected.link.clone(), revision: self.revision() }
+        Requestor::new(Arc::new(ask), self.connected.link.clone(), self.revision()).of_trace(trace)
     }
 
-    /// Asks about the server's tasks, each time a request of its own.
-    fn asking(&self) -> Requestor {
+    /// Asks about the server's tasks, each time a request of its own; all of them of one trace.
+    fn asking(&self, options: &CallOptions) -> Requestor {
         let client = self.clone();
         let ask =
             move |method: &str, params: Option<RawJson>, options: &CallOptions| client.request(method, params, options);
-        Requestor { ask: Arc::new(ask), link: self.connected.link.clone(), revision: self.revision() }
+        let trace = trace_of(None, options.trace_context.as_ref()).or_else(|| self.connected.trace.current());
+        Requestor::new(Arc::new(ask), self.connected.link.clone(), self.revision()).of_trace(trace)
     }
 
     /// Remembers what a list says of tools and tasks.
@@ -206,6 +207,55 @@ impl Client {
     /// Waits until the task of these parameters of `tasks/get` is finished, as [`TaskHandle::wait`], and finishes with
     /// how it ended in the server's words. `options` are for each look. Dropping what is returned gives up.
     pub(crate) fn wait_for_task(&self, params: Option<&RawJson>, options: CallOptions, done: Done) -> Guard {
+        let done: Done = Box::new(move |outcome| done(outcome.map_err(Error::received)));
+        let (handle, options) = match self.followed_of(params, options) {
+            Ok(followed) => followed,
+            Err(error) => {
+                done(Err(error));
+                return Box::new(());
+            }
+        };
+        let link = self.connected.link.clone();
+        let work = async move { handle.waited(&options).await.map(|(_, said)| said) };
+        tasks::following(&link, work, done)
+    }
+
+    /// Waits for the next change of the task of these parameters of `tasks/get`, as [`TaskChanges::next`]: of what was
+    /// begun before, else the first. `kept` gets the changes back, unless that was the last one or an error. `options` are
+    /// for each look, from the first time on. Dropping what is returned gives up.
+    pub(crate) fn follow_task(
+        &self,
+        begun: Option<TaskChanges>,
+        params: Option<&RawJson>,
+        options: CallOptions,
+        kept: impl FnOnce(Option<TaskChanges>) + Send + 'static,
+        done: Done,
+    ) -> Guard {
+        let done: Done = Box::new(move |outcome| done(outcome.map_err(Error::received)));
+        let begun = match begun {
+            Some(begun) => Ok(begun),
+            None => self.followed_of(params, options).map(|(handle, options)| handle.changes_with(&options)),
+        };
+        let mut changes = match begun {
+            Ok(changes) => changes,
+            Err(error) => {
+                kept(None);
+                done(Err(error));
+                return Box::new(());
+            }
+        };
+        let link = self.connected.link.clone();
+        let work = async move {
+            let next = changes.next_said().await;
+            let goes_on = matches!(&next, Ok(Some((task, _))) if !task.status.is_terminal());
+            kept(goes_on.then_some(changes));
+            next?.map(|(_, said)| said).ok_or_else(|| Error::misuse("tasks/get: the task was over before"))
+        };
+        tasks::following(&link, work, done)
+    }
+
+    /// The task of these parameters of `tasks/get`, and the options for each look, which are of one trace.
+    fn followed_of(&self, params: Option<&RawJson>, options: CallOptions) -> Result<(TaskHandle, CallOptions)> {
         #[derive(Deserialize)]
         struct Params {
             #[serde(rename = "taskId")]
@@ -213,15 +263,12 @@ impl Client {
             #[serde(rename = "_meta", default)]
             meta: Option<RawJson>,
         }
-        let done: Done = Box::new(move |outcome| done(outcome.map_err(Error::received)));
         let Some(Ok(Params { task_id, meta })) = params.map(RawJson::to) else {
-            done(Err(Error::misuse("tasks/get: \"taskId\": expected a string")));
-            return Box::new(());
+            return Err(Error::misuse("tasks/get: \"taskId\": expected a string"));
         };
-        let (handle, link) = (self.task(&task_id), self.connected.link.clone());
-        let options = CallOptions { meta, ..options };
-        let work = async move { handle.waited(&options).await.map(|(_, said)| said) };
-        tasks::following(&link, work, done)
+        let trace = options.trace_context.or_else(|| self.connected.trace.current());
+        let trace_context = trace_of(params, trace.as_ref());
+        Ok((self.task(&task_id), CallOptions { meta, trace_context, ..options }))
     }
 
     /// All tasks that the server keeps of this session.
@@ -280,7 +327,8 @@ impl TaskHandle {
     /// # Errors
     /// [`Rpc`](ErrorKind::Rpc) with −32602 when it has expired, here and below; as [`Client::request`].
     pub async fn status(&self) -> Result<Task> {
-        self.client.asking().status(&self.id, &CallOptions::default()).await
+        let options = CallOptions::default();
+        self.client.asking(&options).status(&self.id, &options).await
     }
 
     /// Waits until it is finished, however it ends. Looks as often as the server says, and at once when the server tells
@@ -297,49 +345,32 @@ impl TaskHandle {
     async fn waited(&self, options: &CallOptions) -> Result<(Task, RawJson)> {
         #[cfg(feature = "runtime")]
         if self.client.has_extended_tasks() {
-            return self.client.finished(&self.id, options).await.map(|(task, rest)| {
+            let requestor = self.client.asking(options);
+            return self.client.finished(&self.id, requestor, options).await.map(|(task, rest)| {
                 let said = super::extended_tasks::neutral(&task, rest);
                 (task, said)
             });
         }
-        let requestor = self.client.asking();
-        let mut questions: Option<Answer> = None;
-        let mut answered = false;
+        let mut followed = Plain::new(self, options);
         loop {
-            let news = self.client.connected.known.news(&self.id);
-            let said = requestor.said(&self.id, options).await?;
-            let task = tasks::task("tasks/get", &said)?;
+            let (task, said) = followed.look().await?;
             if task.status.is_terminal() {
                 return Ok((task, said));
             }
-            // Answered, and not finished: a server that is in two minds is not asked without a pause.
-            if std::mem::take(&mut answered) {
-                requestor.pause(&task, &news, None).await;
-                continue;
-            }
-            if task.status == TaskStatus::InputRequired && questions.is_none() {
-                questions = Some(requestor.hear(&self.id));
-            }
-            let ended = requestor.pause(&task, &news, questions.as_mut()).await;
-            match ended {
-                None => {}
-                // It is finished.
-                Some(Ok(_)) => {
-                    questions = None;
-                    answered = true;
-                }
-                Some(Err(_)) => {
-                    questions = None;
-                    requestor.pause(&task, &news, None).await;
-                }
-            }
+            followed.pause(&task).await;
         }
     }
 
-    /// How it is now, and each change that is noticed until it is finished.
+    /// How it is now, and each change that is noticed until it is finished. Looks as often as the server says, and at once
+    /// when the server tells of a change; questions of the task are answered meanwhile, until this is dropped.
     #[must_use]
     pub fn changes(&self) -> TaskChanges {
-        TaskChanges { handle: self.clone(), last: None }
+        self.changes_with(&CallOptions::default())
+    }
+
+    /// As [`changes`](Self::changes), with options for each look.
+    pub(crate) fn changes_with(&self, options: &CallOptions) -> TaskChanges {
+        TaskChanges { followed: Followed::new(self, options), last: None }
     }
 
     /// Its result, when it is there. Giving up does not cancel the task.
@@ -348,13 +379,15 @@ impl TaskHandle {
     /// The error that the call would have had; [`Cancelled`](ErrorKind::Cancelled) when the task was; as
     /// [`status`](Self::status).
     pub async fn result(&self) -> Result<CallToolResult> {
+        let options = CallOptions::default();
+        let asking = self.client.asking(&options);
         #[cfg(feature = "runtime")]
         if self.client.has_extended_tasks() {
-            let (task, rest) = self.client.finished(&self.id, &CallOptions::default()).await?;
+            let (task, rest) = self.client.finished(&self.id, asking, &options).await?;
             return super::results::typed("tasks/get", &super::extended_tasks::outcome(&task, &rest)?);
         }
-        let task = self.status().await?;
-        let result = self.client.asking().result(&task, &CallOptions::default()).await?;
+        let task = asking.status(&self.id, &options).await?;
+        let result = asking.result(&task, &options).await?;
         super::results::typed("tasks/result", &result)
     }
 
@@ -376,10 +409,105 @@ impl std::fmt::Debug for TaskHandle {
     }
 }
 
-/// The changes of a task.
-#[derive(Debug)]
-pub struct TaskChanges {
+/// A task that is looked at until it is finished. While it waits for an answer of this client, its result is asked for, too:
+/// the question comes with that (specification of 2025-11-25, tasks, "Input Required Status").
+struct Plain {
     handle: TaskHandle,
+    options: CallOptions,
+    requestor: Requestor,
+    /// Since before the last look, or a change right after it would be missed.
+    news: Arc<Signal>,
+    questions: Option<Answer>,
+    answered: bool,
+}
+
+impl Plain {
+    fn new(handle: &TaskHandle, options: &CallOptions) -> Self {
+        Self {
+            handle: handle.clone(),
+            options: options.clone(),
+            requestor: handle.client.asking(options),
+            news: Arc::default(),
+            questions: None,
+            answered: false,
+        }
+    }
+
+    /// How the task is, also in the server's words.
+    async fn look(&mut self) -> Result<(Task, RawJson)> {
+        self.news = self.handle.client.connected.known.news(&self.handle.id);
+        let said = self.requestor.said(&self.handle.id, &self.options).await?;
+        Ok((tasks::task("tasks/get", &said)?, said))
+    }
+
+    /// Waits until it is time for the next look.
+    async fn pause(&mut self, task: &Task) {
+        // Answered, and not finished: a server that is in two minds is not asked without a pause.
+        if std::mem::take(&mut self.answered) {
+            self.requestor.pause(task, &self.news, None).await;
+            return;
+        }
+        if task.status == TaskStatus::InputRequired && self.questions.is_none() {
+            self.questions = Some(self.requestor.hear(&self.handle.id));
+        }
+        match self.requestor.pause(task, &self.news, self.questions.as_mut()).await {
+            None => {}
+            // It is finished.
+            Some(Ok(_)) => {
+                self.questions = None;
+                self.answered = true;
+            }
+            Some(Err(_)) => {
+                self.questions = None;
+                self.requestor.pause(task, &self.news, None).await;
+            }
+        }
+    }
+}
+
+enum Followed {
+    Plain(Box<Plain>),
+    #[cfg(feature = "runtime")]
+    Extended(Box<super::extended_tasks::Following>),
+}
+
+impl Followed {
+    fn new(handle: &TaskHandle, options: &CallOptions) -> Self {
+        #[cfg(feature = "runtime")]
+        if handle.client.has_extended_tasks() {
+            let (client, id) = (&handle.client, &handle.id);
+            let following = super::extended_tasks::Following::new(client, id, client.asking(options), options);
+            return Self::Extended(Box::new(following));
+        }
+        Self::Plain(Box::new(Plain::new(handle, options)))
+    }
+
+    async fn look(&mut self) -> Result<(Task, RawJson)> {
+        match self {
+            Self::Plain(plain) => plain.look().await,
+            #[cfg(feature = "runtime")]
+            Self::Extended(following) => following.look().await.map(|(task, rest)| {
+                let said = super::extended_tasks::neutral(&task, rest);
+                (task, said)
+            }),
+        }
+    }
+
+    async fn pause(&mut self, task: &Task) -> Result<()> {
+        match self {
+            Self::Plain(plain) => {
+                plain.pause(task).await;
+                Ok(())
+            }
+            #[cfg(feature = "runtime")]
+            Self::Extended(following) => following.pause(task).await,
+        }
+    }
+}
+
+/// The changes of a task.
+pub struct TaskChanges {
+    followed: Followed,
     last: Option<Task>,
 }
 
@@ -387,24 +515,31 @@ impl TaskChanges {
     /// The next one: at first how the task is, last how it ended; then none.
     ///
     /// # Errors
-    /// As [`TaskHandle::status`].
+    /// As [`TaskHandle::status`]; why a question of the task could not be answered (2026-07-28).
     pub async fn next(&mut self) -> Result<Option<Task>> {
-        let client = &self.handle.client;
-        let requestor = client.asking();
+        Ok(self.next_said().await?.map(|(task, _)| task))
+    }
+
+    /// As [`next`](Self::next), also in the server's words.
+    async fn next_said(&mut self) -> Result<Option<(Task, RawJson)>> {
         loop {
-            // Before the look, or a change right after it would be missed.
-            let news = client.connected.known.news(&self.handle.id);
             if let Some(last) = &self.last {
                 if last.status.is_terminal() {
                     return Ok(None);
                 }
-                requestor.pause(last, &news, None).await;
+                self.followed.pause(last).await?;
             }
-            let task = requestor.status(&self.handle.id, &CallOptions::default()).await?;
+            let (task, said) = self.followed.look().await?;
             if self.last.as_ref() != Some(&task) {
                 self.last = Some(task.clone());
-                return Ok(Some(task));
+                return Ok(Some((task, said)));
             }
         }
+    }
+}
+
+impl std::fmt::Debug for TaskChanges {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TaskChanges").field("last", &self.last).finish_non_exhaustive()
     }
 }

@@ -12,9 +12,10 @@ use serde_json::{Map, Value, json};
 use crate::call::context::{Clock, Link};
 use crate::call::handler::BoxFuture;
 use crate::call::request::{Answer, CallOptions, Done, Guard};
+use crate::call::trace_of;
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
-use crate::model::{Task, TaskMetadata, TaskStatus};
+use crate::model::{Task, TaskMetadata, TaskStatus, TraceContext};
 use crate::protocol::revision::{Revision, ask, shape};
 use crate::signal::Signal;
 
@@ -39,9 +40,11 @@ pub(crate) type Ask = Arc<dyn Fn(&str, Option<RawJson>, &CallOptions) -> Answer 
 /// What is needed to follow a peer's tasks.
 #[derive(Clone)]
 pub(crate) struct Requestor {
-    pub(crate) ask: Ask,
+    send: Ask,
     pub(crate) link: Arc<dyn Link>,
-    pub(crate) revision: Revision,
+    revision: Revision,
+    /// Of all that is asked of a task.
+    trace: Option<TraceContext>,
 }
 
 /// Resolves to the first of two that is ready.
@@ -188,6 +191,30 @@ fn interval_of(task: &Task) -> Duration {
 }
 
 impl Requestor {
+    pub(crate) fn new(send: Ask, link: Arc<dyn Link>, revision: Revision) -> Self {
+        Self { send, link, revision, trace: None }
+    }
+
+    /// What is asked from now on belongs to this trace, unless it has another.
+    pub(crate) fn of_trace(self, trace: Option<TraceContext>) -> Self {
+        Self { trace, ..self }
+    }
+
+    #[cfg(feature = "runtime")]
+    pub(crate) fn trace(&self) -> Option<&TraceContext> {
+        self.trace.as_ref()
+    }
+
+    /// Sends a request as it stands, never as a task.
+    pub(crate) fn ask(&self, method: &str, params: Option<RawJson>, options: &CallOptions) -> Answer {
+        match (&self.trace, &options.trace_context) {
+            (Some(trace), None) => {
+                (self.send)(method, params, &CallOptions { trace_context: Some(trace.clone()), ..options.clone() })
+            }
+            _ => (self.send)(method, params, options),
+        }
+    }
+
     /// Sends a request as a task, and finishes with its result. Dropping what is returned cancels the task, also one of
     /// which the peer has not told yet.
     pub(crate) fn start(
@@ -199,7 +226,9 @@ impl Requestor {
         done: Done,
     ) -> Guard {
         let (link, method) = (self.link.clone(), method.to_owned());
-        following(&link, async move { self.outcome(&method, params, metadata, options).await }, done)
+        let trace = trace_of(params.as_ref(), options.trace_context.as_ref());
+        let this = self.of_trace(trace);
+        following(&link, async move { this.outcome(&method, params, metadata, options).await }, done)
     }
 
     async fn outcome(
@@ -234,7 +263,7 @@ impl Requestor {
         let wanted = Arc::new(());
         let progress = options.progress.map(|tell| while_wanted(&wanted, tell));
         let options = CallOptions { lasting: true, task: None, progress, ..options };
-        let answer = Some((self.ask)(method, Some(asked), &options));
+        let answer = Some(self.ask(method, Some(asked), &options));
         let mut creating = Creating { requestor: self.clone(), method: method.to_owned(), answer };
         // What is kept hears of progress.
         let (answer, _progress) = creating.answer().await;
@@ -255,7 +284,7 @@ impl Requestor {
 
     /// As [`status`](Self::status), in the peer's words.
     pub(crate) async fn said(&self, id: &str, options: &CallOptions) -> Result<RawJson> {
-        (self.ask)("tasks/get", named(id), options).await
+        self.ask("tasks/get", named(id), options).await
     }
 
     /// The result of a task, when it is there; that of one that is over comes at once, or within a minute. `options` are
@@ -268,7 +297,7 @@ impl Requestor {
         loop {
             let over = last.is_terminal();
             let time = if over { options.timeout.unwrap_or(FETCH) } else { Duration::ZERO };
-            let mut answer = pin!((self.ask)("tasks/result", named(id), &timed(time)));
+            let mut answer = pin!(self.ask("tasks/result", named(id), &timed(time)));
             let ended = loop {
                 match first(answer.as_mut(), pin!(sleep(&*clock, interval.max(ALIVE)))).await {
                     First::A(Ok(result)) => return Ok(result),
@@ -299,13 +328,13 @@ impl Requestor {
     /// Waits for a task's result for what comes with it, the task's questions; that this ends says nothing.
     pub(crate) fn hear(&self, id: &str) -> Answer {
         let patient = CallOptions { timeout: Some(Duration::ZERO), ..CallOptions::default() };
-        (self.ask)("tasks/result", named(id), &patient)
+        self.ask("tasks/result", named(id), &patient)
     }
 
     /// Tells the peer that nobody wants the task. It may be over already.
     fn cancel(self, id: &str) -> BoxFuture<()> {
         let options = CallOptions { timeout: Some(CANCEL), ..CallOptions::default() };
-        let answer = (self.ask)("tasks/cancel", named(id), &options);
+        let answer = self.ask("tasks/cancel", named(id), &options);
         Box::pin(async move {
             drop(answer.await);
             // With the client that it may be.

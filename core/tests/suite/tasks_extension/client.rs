@@ -243,3 +243,138 @@ async fn another_client_comes_back_by_the_id() {
     second.close().await;
     http.close();
 }
+
+#[tokio::test]
+async fn what_a_task_asks_is_answered_while_its_changes_are_followed() {
+    for revision in BOTH {
+        let server = server(&Arc::default(), fast());
+        let user = User::new(accepts);
+        let client = connected(&server, revision, &user).await;
+        let handle = client.call_tool_task("asks", json!({}), None, &CallOptions::default()).await.unwrap();
+        let mut changes = handle.changes();
+        let mut last = None;
+        while let Some(task) = within("a change", changes.next()).await.unwrap() {
+            last = Some(task.status);
+        }
+        assert_eq!(last, Some(TaskStatus::Completed), "{revision}");
+        assert_eq!(user.1.lock().unwrap().len(), 2, "each is asked once: {revision}");
+        assert_eq!(within("the result", handle.result()).await.unwrap().text(), "\"1\" \"2\"", "{revision}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_had_is_told_to_who_follows() {
+    let server = server(&Arc::default(), fast());
+    let client = connected(&server, MODERN, &User::new(|_| json!({"action": "nonsense"}))).await;
+    let handle = client.call_tool_task("asks", json!({}), None, &CallOptions::default()).await.unwrap();
+    let mut changes = handle.changes();
+    let failed = loop {
+        match within("a change", changes.next()).await {
+            Ok(task) => assert!(task.is_some_and(|task| !task.status.is_terminal())),
+            Err(error) => break error,
+        }
+    };
+    assert!(failed.message().contains("elicitation/create"), "{failed}");
+}
+
+/// Says yes, and keeps the traces in which it was asked.
+#[derive(Default)]
+struct Traced(Mutex<Vec<Value>>);
+
+impl Handler for Traced {
+    fn call(&self, cx: Context, params: RawJson, reply: Reply) {
+        self.0.lock().unwrap().push(json!(cx.trace_context()));
+        let params: Value = params.to().unwrap();
+        reply.value(RawJson::from_value(&accepts(params["message"].as_str().unwrap())));
+    }
+}
+
+type Heard = Arc<Mutex<Vec<(String, Value)>>>;
+
+/// A server that keeps in which trace it was asked what.
+fn hearing(gates: &Arc<Gates>) -> (Server, Heard) {
+    let heard = Heard::default();
+    let keep = heard.clone();
+    let server = server(gates, fast()).middleware(
+        move |request: tricorn::middleware::Request, context: Context, next: tricorn::middleware::Next| {
+            keep.lock().unwrap().push((request.method.clone(), json!(context.trace_context())));
+            async move { next.run(request, &context).await }
+        },
+    );
+    (server, heard)
+}
+
+fn trace(number: usize) -> tricorn::TraceContext {
+    let parent = format!("00-4bf92f3577b34da6a3ce929d0e0e4736-{number:016x}-01");
+    tricorn::TraceContext::new(Some(&parent), None, None).unwrap()
+}
+
+fn counting(revision: &str) -> ClientOptions {
+    let count = AtomicUsize::new(0);
+    ClientOptions::new().revision(revision).trace_context(move || Some(trace(count.fetch_add(1, Ordering::SeqCst) + 1)))
+}
+
+/// What was asked of tasks, all of it in this trace.
+fn all_in(heard: &Heard, trace: &Value, revision: &str) -> Vec<String> {
+    let heard = std::mem::take(&mut *heard.lock().unwrap());
+    let of_tasks = heard.iter().filter(|(method, _)| method.starts_with("tasks/") || method == "tools/call");
+    of_tasks
+        .map(|(method, of)| {
+            assert_eq!(of, trace, "{revision} {method}");
+            method.clone()
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn all_of_a_call_that_becomes_a_task_is_one_trace() {
+    for revision in BOTH {
+        let gates = Arc::<Gates>::default();
+        let (server, heard) = hearing(&gates);
+        let user = Arc::<Traced>::default();
+        let handlers = Handlers::new().elicitation(user.clone()).tasks(TaskOptions::new()).unwrap();
+        let client = Client::in_memory_with(&server, &counting(revision), &handlers).await.unwrap();
+        let plain = CallOptions::new().task(None);
+        assert_eq!(
+            within("the call", client.call_tool_with("asks", json!({}), &plain)).await.unwrap().text(),
+            "\"1\" \"2\""
+        );
+        let methods = all_in(&heard, &json!(trace(1)), revision);
+        assert_eq!(methods[0], "tools/call");
+        assert!(methods.len() > 1, "{revision}: {methods:?}");
+        assert_eq!(methods.iter().any(|method| method == "tasks/update"), revision == MODERN, "{methods:?}");
+        assert_eq!(*user.0.lock().unwrap(), [json!(trace(1)), json!(trace(1))], "{revision}");
+        // What is said of the call by hand counts for all of it.
+        for options in [plain.clone().trace_context(trace(77)), plain.clone().meta(trace(77))] {
+            heard.lock().unwrap().clear();
+            let options = options.max_timeout(std::time::Duration::from_millis(100));
+            within("giving up", client.call_tool_with("slow", json!({}), &options)).await.unwrap_err();
+            within("its end", async {
+                while !heard.lock().unwrap().iter().any(|(method, _)| method == "tasks/cancel") {
+                    tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+                }
+            })
+            .await;
+            all_in(&heard, &json!(trace(77)), revision);
+        }
+    }
+}
+
+#[tokio::test]
+async fn all_that_follows_a_handle_is_one_trace() {
+    for revision in BOTH {
+        let (server, heard) = hearing(&Arc::default());
+        let user = Arc::<Traced>::default();
+        let handlers = Handlers::new().elicitation(user).tasks(TaskOptions::new()).unwrap();
+        let client = Client::in_memory_with(&server, &counting(revision), &handlers).await.unwrap();
+        let handle = client.call_tool_task("asks", json!({}), None, &CallOptions::default()).await.unwrap();
+        all_in(&heard, &json!(trace(1)), revision);
+        let mut changes = handle.changes();
+        while within("a change", changes.next()).await.unwrap().is_some() {}
+        all_in(&heard, &json!(trace(2)), revision);
+        within("waiting", handle.wait()).await.unwrap();
+        all_in(&heard, &json!(trace(3)), revision);
+        within("the result", handle.result()).await.unwrap();
+        all_in(&heard, &json!(trace(4)), revision);
+    }
+}

@@ -56,7 +56,7 @@ impl It {
         let (wire, peer) = (Wire::new(1, &Arc::default()), Arc::<Peer>::default());
         let own = peer.clone();
         let ask: Ask = Arc::new(move |method, params, options| own.ask(method, params, options));
-        let requestor = Requestor { ask, link: wire.clone(), revision: Revision::NEWEST_LEGACY };
+        let requestor = Requestor::new(ask, wire.clone(), Revision::NEWEST_LEGACY);
         let outcome = Arc::<StdMutex<Option<Result<RawJson>>>>::default();
         let (set, told) = (outcome.clone(), Arc::<StdMutex<usize>>::default());
         let count = told.clone();
