@@ -16,10 +16,12 @@ import { checkFunctions, checkTypes } from "./options.js";
 import {
   collected,
   entries,
+  type Members,
   type PromptPage,
   page,
   type ResourcePage,
   type ResourceTemplatePage,
+  sender,
   type ToolPage,
 } from "./pages.js";
 import {
@@ -176,12 +178,12 @@ export class Client {
 
   /** One page of tools: the first, or the one at `cursor`. */
   listToolsPage(cursor?: string, options?: RequestOptions): Promise<ToolPage> {
-    return page(this.#sender(options), "tools/list", cursor);
+    return page(sender(this, options), "tools/list", cursor);
   }
 
   /** All tools, each page asked for when the loop gets there. */
   tools(options?: RequestOptions): AsyncGenerator<Tool, void, undefined> {
-    return entries(this.#sender(options), "tools/list");
+    return entries(sender(this, options), "tools/list");
   }
 
   /** All resources, all pages. */
@@ -191,12 +193,12 @@ export class Client {
 
   /** One page of resources: the first, or the one at `cursor`. */
   listResourcesPage(cursor?: string, options?: RequestOptions): Promise<ResourcePage> {
-    return page(this.#sender(options), "resources/list", cursor);
+    return page(sender(this, options), "resources/list", cursor);
   }
 
   /** All resources, each page asked for when the loop gets there. */
   resources(options?: RequestOptions): AsyncGenerator<Resource, void, undefined> {
-    return entries(this.#sender(options), "resources/list");
+    return entries(sender(this, options), "resources/list");
   }
 
   /** All resource templates, all pages. */
@@ -206,12 +208,12 @@ export class Client {
 
   /** One page of resource templates: the first, or the one at `cursor`. */
   listResourceTemplatesPage(cursor?: string, options?: RequestOptions): Promise<ResourceTemplatePage> {
-    return page(this.#sender(options), "resources/templates/list", cursor);
+    return page(sender(this, options), "resources/templates/list", cursor);
   }
 
   /** All resource templates, each page asked for when the loop gets there. */
   resourceTemplates(options?: RequestOptions): AsyncGenerator<ResourceTemplate, void, undefined> {
-    return entries(this.#sender(options), "resources/templates/list");
+    return entries(sender(this, options), "resources/templates/list");
   }
 
   /** All prompts, all pages. */
@@ -221,12 +223,12 @@ export class Client {
 
   /** One page of prompts: the first, or the one at `cursor`. */
   listPromptsPage(cursor?: string, options?: RequestOptions): Promise<PromptPage> {
-    return page(this.#sender(options), "prompts/list", cursor);
+    return page(sender(this, options), "prompts/list", cursor);
   }
 
   /** All prompts, each page asked for when the loop gets there. */
   prompts(options?: RequestOptions): AsyncGenerator<Prompt, void, undefined> {
-    return entries(this.#sender(options), "prompts/list");
+    return entries(sender(this, options), "prompts/list");
   }
 
   /**
@@ -280,7 +282,7 @@ export class Client {
 
   /** All tasks, each page asked for when the loop gets there. */
   tasks(options?: RequestOptions): AsyncGenerator<Task, void, undefined> {
-    return entries(this.#sender(options), "tasks/list");
+    return entries(sender(this, options), "tasks/list");
   }
 
   /**
@@ -444,10 +446,10 @@ export class Client {
 
   async #request(
     method: string,
-    params: Readonly<Record<string, unknown>> | undefined,
+    params: Members | undefined,
     options: RequestOptions,
     looks?: Looks,
-  ): Promise<Record<string, unknown>> {
+  ): Promise<Members> {
     if (this.#closing) throw new ClosedError("the client is closed");
     checkRequest(method, options);
     const send = (op: number, text: string | undefined, engine: string): void =>
@@ -469,10 +471,6 @@ export class Client {
   #task<T>(id: string, created: Readonly<Record<string, unknown>> | undefined): TaskHandle<T> {
     const send: Send = (method, params, options = {}, looks) => this.#request(method, params, options, looks);
     return new TaskHandle<T>(id, created, send, (number) => this.#native.endListening(number));
-  }
-
-  #sender(options?: RequestOptions) {
-    return (method: string, params: Readonly<Record<string, unknown>>) => this.request(method, params, options);
   }
 
   get #info(): Connected {

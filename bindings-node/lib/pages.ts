@@ -75,8 +75,19 @@ const MEMBERS = {
 /** Pages of one list; a server that sends more of them never ends. */
 const MAX_PAGES = 1000;
 
+/** The members of a message's object. */
+export type Members = Record<string, unknown>;
+
 /** What sends a request. */
-type Send = (method: string, params: Readonly<Record<string, unknown>>) => Promise<Record<string, unknown>>;
+type Send = (method: string, params: Readonly<Members>) => Promise<Members>;
+
+/** The requests of a client with these options. */
+export function sender<O>(
+  client: { request(method: string, params: Members, options?: O): Promise<Members> },
+  options?: O,
+) {
+  return (method: string, params: Readonly<Members>) => client.request(method, params, options);
+}
 
 /** One page: the first, or the one at `cursor`. */
 export async function page<Method extends keyof Lists>(

@@ -308,6 +308,14 @@ test("a client follows its calls, or takes the task", async (t) => {
       assert.ok(task instanceof TaskHandle);
       assert.equal((await within(task.wait(), "the end of the task")).status, "completed");
       assert.equal((await client.task(task.id).result()).text, "Hello, Who!");
+      const followed = await client.callToolTask("asks");
+      const statuses = [];
+      const follow = async () => {
+        for await (const { status } of followed.changes()) statuses.push(status);
+      };
+      await within(follow(), "the end of the task");
+      assert.equal(statuses.at(-1), "completed");
+      assert.equal((await followed.result()).text, "Hello, Who!");
       const failing = await client.callToolTask("fails");
       await assert.rejects(failing.result(), { code: -32050 });
       assert.equal((await failing.status()).status, "failed");

@@ -6,7 +6,19 @@ import asyncio
 
 import pytest
 
-from tricorn import Client, Context, Next, Request, RpcError, Server, ToolError, UnsupportedError, testing
+from tricorn import (
+    AsyncTaskHandle,
+    Client,
+    Context,
+    Next,
+    Request,
+    RpcError,
+    Server,
+    Task,
+    ToolError,
+    UnsupportedError,
+    testing,
+)
 from tricorn.middleware import Result
 
 from .conftest import LEGACY, MODERN, until
@@ -39,6 +51,10 @@ def booking(app: Server) -> Server:
     return app
 
 
+async def last(handle: AsyncTaskHandle) -> Task:
+    return [task async for task in handle.changes()][-1]
+
+
 async def test_a_client_follows_tasks() -> None:
     app = booking(Server("x", tasks={"task_poll_interval": 0.01}))
     asked: list[str] = []
@@ -64,6 +80,9 @@ async def test_a_client_follows_tasks() -> None:
         handle = await client.call_tool_task("slow")
         assert [task.status async for task in handle.changes() if await handle.cancel()] == ["working", "cancelled"]
         await until(lambda: not app._host.running)
+        handle = await client.call_tool_task("book")
+        assert (await asyncio.wait_for(last(handle), 20)).status == "completed"
+        assert (await handle.result()).text == "seat 1A"
         asked.clear()
         call = asyncio.ensure_future(client.call_tool("slow"))
         await until(lambda: "tasks/get" in asked)
@@ -81,6 +100,9 @@ def test_a_synchronous_client_follows_tasks() -> None:
         assert client.call_tool("book").text == "seat 1A"
         handle = client.call_tool_task("book", {"row": 3})
         assert handle.result().text == "seat 3A"
+        handle = client.call_tool_task("book", {"row": 4})
+        assert [task.status for task in handle.changes()][-1] == "completed"
+        assert handle.result().text == "seat 4A"
         assert client.call_tool_task("slow").cancel().status == "cancelled"
 
 

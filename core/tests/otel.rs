@@ -308,7 +308,8 @@ async fn a_call_that_becomes_a_task_is_one_trace() {
         let handlers = handlers(&ours).tasks(TaskOptions::new()).unwrap();
         let options = ClientOptions::new().revision(revision);
         let client = Client::in_memory_with(&server, &options, &handlers).await.unwrap();
-        let job = client.call_tool_with("job", json!({}), &CallOptions::new().task(None));
+        let options = CallOptions::new().task(None);
+        let job = client.call_tool_with("job", json!({}), &options);
         assert_eq!(tokio::time::timeout(PATIENCE, job).await.unwrap().unwrap().text(), "done");
         let sent = ours.span("tools/call job");
         let served = theirs.spans();

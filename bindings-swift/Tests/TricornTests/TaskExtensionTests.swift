@@ -292,7 +292,12 @@ private struct Caller: Sendable {
         let other = try await client.callToolTask("ask")
         #expect(try await bounded { try await other.wait().status } == .completed)
         #expect(try await other.result().text == #""<a>""#)
-        #expect(user.asked == ["a?", "a?"])
+        let third = try await client.callToolTask("ask")
+        let statuses = try await bounded {
+            try await third.changes().reduce(into: [Types.TaskStatus]()) { $0.append($1.status) }
+        }
+        #expect(statuses.last == .completed, "\(statuses)")
+        #expect(user.asked == ["a?", "a?", "a?"])
         let over = try await client.callToolTask("plain")
         #expect(try await over.status().status == .completed)
         #expect(try await over.result().text == "at once")

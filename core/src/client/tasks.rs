@@ -1,11 +1,16 @@
 //! Tool calls that run as tasks of the server, and coming back to them: of 2025-11-25 (experimental), and in the same words
 //! of the extension of 2026-07-28 ([`extended_tasks`](super::extended_tasks)).
 
+mod changes;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+
+pub use changes::TaskChanges;
+use changes::{Followed, Plain};
 
 use super::Client;
 use super::outputs::Outputs;
@@ -406,140 +411,5 @@ impl TaskHandle {
 impl std::fmt::Debug for TaskHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TaskHandle").field("id", &self.id).finish_non_exhaustive()
-    }
-}
-
-/// A task that is looked at until it is finished. While it waits for an answer of this client, its result is asked for, too:
-/// the question comes with that (specification of 2025-11-25, tasks, "Input Required Status").
-struct Plain {
-    handle: TaskHandle,
-    options: CallOptions,
-    requestor: Requestor,
-    /// Since before the last look, or a change right after it would be missed.
-    news: Arc<Signal>,
-    questions: Option<Answer>,
-    answered: bool,
-}
-
-impl Plain {
-    fn new(handle: &TaskHandle, options: &CallOptions) -> Self {
-        Self {
-            handle: handle.clone(),
-            options: options.clone(),
-            requestor: handle.client.asking(options),
-            news: Arc::default(),
-            questions: None,
-            answered: false,
-        }
-    }
-
-    /// How the task is, also in the server's words.
-    async fn look(&mut self) -> Result<(Task, RawJson)> {
-        self.news = self.handle.client.connected.known.news(&self.handle.id);
-        let said = self.requestor.said(&self.handle.id, &self.options).await?;
-        Ok((tasks::task("tasks/get", &said)?, said))
-    }
-
-    /// Waits until it is time for the next look.
-    async fn pause(&mut self, task: &Task) {
-        // Answered, and not finished: a server that is in two minds is not asked without a pause.
-        if std::mem::take(&mut self.answered) {
-            self.requestor.pause(task, &self.news, None).await;
-            return;
-        }
-        if task.status == TaskStatus::InputRequired && self.questions.is_none() {
-            self.questions = Some(self.requestor.hear(&self.handle.id));
-        }
-        match self.requestor.pause(task, &self.news, self.questions.as_mut()).await {
-            None => {}
-            // It is finished.
-            Some(Ok(_)) => {
-                self.questions = None;
-                self.answered = true;
-            }
-            Some(Err(_)) => {
-                self.questions = None;
-                self.requestor.pause(task, &self.news, None).await;
-            }
-        }
-    }
-}
-
-enum Followed {
-    Plain(Box<Plain>),
-    #[cfg(feature = "runtime")]
-    Extended(Box<super::extended_tasks::Following>),
-}
-
-impl Followed {
-    fn new(handle: &TaskHandle, options: &CallOptions) -> Self {
-        #[cfg(feature = "runtime")]
-        if handle.client.has_extended_tasks() {
-            let (client, id) = (&handle.client, &handle.id);
-            let following = super::extended_tasks::Following::new(client, id, client.asking(options), options);
-            return Self::Extended(Box::new(following));
-        }
-        Self::Plain(Box::new(Plain::new(handle, options)))
-    }
-
-    async fn look(&mut self) -> Result<(Task, RawJson)> {
-        match self {
-            Self::Plain(plain) => plain.look().await,
-            #[cfg(feature = "runtime")]
-            Self::Extended(following) => following.look().await.map(|(task, rest)| {
-                let said = super::extended_tasks::neutral(&task, rest);
-                (task, said)
-            }),
-        }
-    }
-
-    async fn pause(&mut self, task: &Task) -> Result<()> {
-        match self {
-            Self::Plain(plain) => {
-                plain.pause(task).await;
-                Ok(())
-            }
-            #[cfg(feature = "runtime")]
-            Self::Extended(following) => following.pause(task).await,
-        }
-    }
-}
-
-/// The changes of a task.
-pub struct TaskChanges {
-    followed: Followed,
-    last: Option<Task>,
-}
-
-impl TaskChanges {
-    /// The next one: at first how the task is, last how it ended; then none.
-    ///
-    /// # Errors
-    /// As [`TaskHandle::status`]; why a question of the task could not be answered (2026-07-28).
-    pub async fn next(&mut self) -> Result<Option<Task>> {
-        Ok(self.next_said().await?.map(|(task, _)| task))
-    }
-
-    /// As [`next`](Self::next), also in the server's words.
-    async fn next_said(&mut self) -> Result<Option<(Task, RawJson)>> {
-        loop {
-            if let Some(last) = &self.last {
-                if last.status.is_terminal() {
-                    return Ok(None);
-                }
-                self.followed.pause(last).await?;
-            }
-            let (task, said) = self.followed.look().await?;
-            if self.last.as_ref() != Some(&task) {
-                self.last = Some(task.clone());
-                return Ok(Some((task, said)));
-            }
-        }
-    }
-}
-
-impl std::fmt::Debug for TaskChanges {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TaskChanges").field("last", &self.last).finish_non_exhaustive()
     }
 }
