@@ -444,12 +444,7 @@ export class Client {
     return JSON.parse(this.#native.metrics()) as ClientMetrics;
   }
 
-  async #request(
-    method: string,
-    params: Members | undefined,
-    options: RequestOptions,
-    looks?: Looks,
-  ): Promise<Members> {
+  async #request(method: string, params: Members | undefined, options: RequestOptions, looks?: Looks) {
     if (this.#closing) throw new ClosedError("the client is closed");
     checkRequest(method, options);
     const send = (op: number, text: string | undefined, engine: string): void =>
