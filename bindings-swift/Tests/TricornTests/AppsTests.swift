@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-import Tricorn
+@testable import Tricorn
 
 private let revisions = ["2025-11-25", "2026-07-28"]
 private let view = "ui://weather/map"
@@ -62,7 +62,8 @@ private func showing(_ revision: String, _ settings: JSONObject = Apps.uiClientS
             let visibility = Set((each["ui"]?["visibility"]?.arrayValue ?? []).compactMap { $0.stringValue })
             #expect(tool.ui?.resourceURI == each["ui"]?["resourceUri"]?.stringValue, "\(each)")
             #expect((tool.ui == nil) == (each["ui"] == .null), "\(each)")
-            #expect(Set((tool.ui?.visibility ?? []).map(\.rawValue)) == visibility, "\(each)")
+            let seen = tool.ui.map { ui in Set(ui.visibility.map { who in who.rawValue }) } ?? []
+            #expect(seen == visibility, "\(each)")
             #expect(.bool(tool.isVisibleToModel) == each["model"], "\(each)")
             #expect(.bool(tool.isCallableByApp) == each["app"], "\(each)")
         }

@@ -82,6 +82,18 @@ async fn clients_share_what_is_for_all_and_what_is_under_the_same_authorization(
     }
 }
 
+#[cfg(feature = "auth")]
+#[tokio::test]
+async fn who_logs_in_shares_nothing_private() {
+    let server = counting("private").await;
+    let handlers = Handlers::new().cache(Arc::new(MemoryCache::new(100, 1 << 20)));
+    let user = |token: &str| ClientOptions::new().auth(tricorn::client::Auth::bearer(token));
+    let ada = connect(&server, &user("ada"), &handlers).await;
+    let bob = connect(&server, &user("bob"), &handlers).await;
+    assert_eq!((names(&ada).await, names(&bob).await), (vec!["t1".to_owned()], vec!["t2".to_owned()]));
+    assert_eq!(names(&ada).await, ["t1"], "kept for the client itself");
+}
+
 #[tokio::test]
 async fn an_option_shares_within_the_process_and_a_scope_of_ones_own_counts() {
     let server = counting("private").await;
