@@ -290,7 +290,7 @@ fn place_of(target: &Target, options: &ClientOptions) -> Place {
     // Who logs in is not known yet, so nobody else is taken for them.
     #[cfg(feature = "auth")]
     if options.auth.is_some() && own.is_none() {
-        return Place { target: digest("url", [endpoint(url).as_str()]), scope: digest("alone", [number().as_str()]) };
+        return Place { target: digest("url", [endpoint(url).as_str()]), scope: digest("alone", [&*number()]) };
     }
     let user = url.split_once("://").and_then(|(_, rest)| rest.split(['/', '?', '#']).next()?.rsplit_once('@'));
     let all = options.headers.iter().chain(headers).map(|(name, value)| (name.to_ascii_lowercase(), value.as_str()));
@@ -308,8 +308,7 @@ fn place_of(target: &Target, options: &ClientOptions) -> Place {
 
 /// Of what no other client can reach.
 fn own_place(options: &ClientOptions) -> Place {
-    let scope = digest("own scope", options.cache.scope.as_deref());
-    Place { target: digest("own", [number().as_str()]), scope }
+    Place { target: digest("own", [&*number()]), scope: digest("own scope", options.cache.scope.as_deref()) }
 }
 
 /// Another one each time.
