@@ -6,15 +6,18 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 pub(crate) use asked::Source;
 pub use asked::{Browser, Callback, Redirect, Wanted};
 
 use super::flow::Traced;
 use super::registration::{is_document_url, is_redirect_uri};
-use super::store::{MemoryStore, TokenStore};
+#[cfg(doc)]
+use super::store::MemoryStore;
+use super::store::{TokenStore, default_store};
 use super::url::is_safe;
+use crate::call::BoxFuture;
 use crate::error::{Error, Result, shown_url};
 use crate::options::setters;
 
@@ -22,7 +25,7 @@ use crate::options::setters;
 const MAX_TRACED: usize = 128;
 
 /// How a client gets its access tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Grant {
@@ -129,8 +132,8 @@ pub struct Auth {
     pub(crate) tokens: Option<Source>,
     #[serde(skip)]
     pub(crate) assertions: Option<Source>,
-    #[serde(skip, default = "in_memory")]
-    pub(crate) store: Arc<dyn TokenStore>,
+    #[serde(skip)]
+    store: Option<Arc<dyn TokenStore>>,
     #[serde(skip)]
     traced: Arc<Mutex<VecDeque<Traced>>>,
 }
@@ -161,7 +164,7 @@ impl Default for Auth {
             redirect: None,
             tokens: None,
             assertions: None,
-            store: in_memory(),
+            store: None,
             traced: Arc::default(),
         }
     }
@@ -218,7 +221,14 @@ impl Auth {
     where
         F: Future<Output = Result<String>> + Send + 'static,
     {
-        Self { tokens: Some(Arc::new(move |wanted| Box::pin(tokens(wanted)))), ..Self::new() }
+        Self::new().tokens_from(move |wanted| Box::pin(tokens(wanted)))
+    }
+
+    pub(crate) fn tokens_from(
+        self,
+        tokens: impl Fn(Wanted) -> BoxFuture<Result<String>> + Send + Sync + 'static,
+    ) -> Self {
+        Self { tokens: Some(Arc::new(tokens)), ..self }
     }
 
     /// A workload, whose platform gives it JWTs: the function is asked for one each time (RFC 7523 §2.1).
@@ -281,11 +291,17 @@ impl Auth {
         self
     }
 
-    /// Where logins are kept. Default: in memory, shared by the clones of these options.
+    /// Where logins are kept. Default: files that only the user can read ([`FileStore::new`](crate::auth::FileStore)),
+    /// sealed by the keychain with the feature `keychain`; [`MemoryStore`] keeps nothing beyond the process.
     #[must_use]
     pub fn store(mut self, store: impl TokenStore) -> Self {
-        self.store = Arc::new(store);
+        self.store = Some(Arc::new(store));
         self
+    }
+
+    /// Where logins are kept.
+    pub(crate) fn kept_in(&self) -> Arc<dyn TokenStore> {
+        self.store.clone().unwrap_or_else(default_store)
     }
 
     /// What was asked, answered and decided in the last logins of all clients with these options, oldest first: 128
@@ -360,10 +376,6 @@ impl Auth {
             _ => Ok(()),
         }
     }
-}
-
-fn in_memory() -> Arc<dyn TokenStore> {
-    Arc::new(MemoryStore::new())
 }
 
 /// # Errors

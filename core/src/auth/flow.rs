@@ -31,6 +31,8 @@ pub(crate) struct Given {
     pub(crate) server_url: String,
     /// Of the answer that made it necessary; none of a token that is renewed ahead of its end.
     pub(crate) challenges: Vec<Challenge>,
+    /// The server has refused the token, whether it says why or not.
+    pub(crate) refused: bool,
     /// The access token that will not do any more.
     pub(crate) used: Option<String>,
     /// The token is good, and its scopes are too few.
@@ -109,6 +111,8 @@ pub(crate) struct Flow {
     missed: Vec<String>,
     named_metadata: bool,
     resource: Option<ResourceMetadata>,
+    /// Where that was found.
+    resource_metadata: Option<String>,
     /// What is asked for as `resource` (RFC 8707), byte by byte as the metadata has it.
     identifier: Option<String>,
     issuer: String,
@@ -147,6 +151,7 @@ impl Flow {
             missed: Vec::new(),
             named_metadata: false,
             resource: None,
+            resource_metadata: None,
             identifier: None,
             issuer: String::new(),
             metadata: None,
@@ -164,7 +169,7 @@ impl Flow {
         };
         let step = match &flow.given.stored {
             // Nobody has refused it yet, so its server is still the right one.
-            Some(stored) if flow.given.challenges.is_empty() && stored.refresh_token().is_some() => {
+            Some(stored) if !flow.given.refused && stored.refresh_token().is_some() => {
                 flow.issuer.clone_from(&stored.issuer);
                 flow.load()
             }

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::registration::Client;
+use super::client::{Auth, Grant};
+use super::registration::{Client, KnownBy};
 use super::secret::Secret;
 use super::token::Token;
 use crate::error::{Error, ErrorKind, Result};
@@ -14,11 +15,17 @@ pub(crate) struct Session {
     /// What tokens are asked for (RFC 8707), as the server's metadata has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) resource: Option<String>,
+    /// Where that metadata was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) resource_metadata: Option<String>,
     pub(crate) token_endpoint: String,
     /// The server's `token_endpoint_auth_methods_supported`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) methods: Option<Vec<String>>,
     pub(crate) client: Client,
+    /// How the token was got.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) grant: Option<Grant>,
     /// What was asked for.
     #[serde(default)]
     pub(crate) scopes: Vec<String>,
@@ -33,6 +40,19 @@ pub(crate) struct Session {
 }
 
 impl Session {
+    /// Whether it belongs to who is meant by these options: what another program or user has got is not shown for them.
+    pub(crate) fn is_of(&self, auth: &Auth) -> bool {
+        let client_id = &self.client.client_id;
+        let client = match self.client.known_by {
+            KnownBy::Preregistration => auth.client_id.as_ref() == Some(client_id),
+            KnownBy::MetadataDocument => auth.client_metadata_url.as_ref() == Some(client_id),
+            KnownBy::Registration => auth.client_id.is_none(),
+        };
+        client
+            && self.grant.is_none_or(|grant| grant == auth.granted())
+            && auth.issuer.as_ref().is_none_or(|issuer| *issuer == self.issuer)
+    }
+
     /// The scopes that the token is good for: what was granted, or all that was asked for.
     pub(crate) fn has_scopes(&self, wanted: &str) -> bool {
         let granted = self.token.as_ref().and_then(|token| token.scope.as_deref());

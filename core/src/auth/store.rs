@@ -25,6 +25,7 @@ mod keychain;
 mod memory;
 mod place;
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -54,6 +55,25 @@ impl TokenKey {
 
 /// The most that is kept of one login, in bytes.
 const MAX_BYTES: usize = 256 * 1024;
+
+/// Where logins are kept if nothing is said: one place for the process.
+pub(crate) fn default_store() -> Arc<dyn TokenStore> {
+    static PLACE: OnceLock<Arc<dyn TokenStore>> = OnceLock::new();
+    let place = PLACE.get_or_init(|| {
+        #[cfg(feature = "keychain")]
+        let store = FileStore::with_keychain();
+        #[cfg(not(feature = "keychain"))]
+        let store = FileStore::new();
+        match store {
+            Ok(store) => Arc::new(store),
+            Err(_) => {
+                crate::report::say("this user has no home directory: logins are kept in memory, for this process only");
+                Arc::new(MemoryStore::new())
+            }
+        }
+    });
+    place.clone()
+}
 
 fn too_long(key: &TokenKey) -> Error {
     let server = shown_url(&key.server);

@@ -176,11 +176,20 @@ impl fmt::Display for Refusal {
 }
 
 impl Refusal {
-    /// Whether the same may succeed later, so that nothing is given up for it.
+    /// Whether the same may succeed later, so that nothing is given up for it: only what says so in OAuth's words is a
+    /// refusal for good, and not the page of a proxy.
     pub(crate) fn is_transient(&self) -> bool {
-        self.status >= 500
-            || matches!(self.status, 408 | 425 | 429)
-            || matches!(self.error.as_deref(), Some("temporarily_unavailable" | "slow_down" | "server_error"))
+        const LATER: [&str; 4] = ["temporarily_unavailable", "slow_down", "server_error", "use_dpop_nonce"];
+        self.is_busy() || self.error.as_deref().is_none_or(|error| LATER.contains(&error))
+    }
+
+    /// Whether it is no answer of a token endpoint: there may be none at this URL any more.
+    pub(crate) fn is_strange(&self) -> bool {
+        self.error.is_none() && !self.is_busy()
+    }
+
+    fn is_busy(&self) -> bool {
+        self.status >= 500 || matches!(self.status, 408 | 425 | 429)
     }
 
     pub(crate) fn is(&self, error: &str) -> bool {

@@ -9,6 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
+use tricorn::auth::MemoryStore;
 use tricorn::client::{Auth, Browser, Callback, Client, ClientOptions, Redirect, Target};
 use tricorn::{BoxFuture, CallOptions, Error, ErrorKind};
 
@@ -217,7 +218,7 @@ impl Redirect for User {
 }
 
 fn login(user: &User) -> Auth {
-    Auth::new().browser(user.clone()).redirect(user.clone())
+    Auth::new().browser(user.clone()).redirect(user.clone()).store(MemoryStore::new())
 }
 
 async fn call(client: &Client) -> Result<String, Error> {
@@ -390,7 +391,7 @@ async fn a_refresh_that_fails_loses_nothing() {
 #[tokio::test]
 async fn a_program_is_let_in_as_itself() {
     let servers = Servers::new(World::default()).await;
-    let client = servers.connect(&Auth::client_credentials("c", "s")).await.unwrap();
+    let client = servers.connect(&Auth::client_credentials("c", "s").store(MemoryStore::new())).await.unwrap();
     assert_eq!(call(&client).await.unwrap(), "token-1");
     let resource: String = form_urlencoded::byte_serialize(servers.server.url().as_bytes()).collect();
     let basic = STANDARD.encode("c:s");
@@ -445,18 +446,19 @@ async fn tokens_are_bound_to_a_key_with_the_servers_nonces() {
 #[tokio::test]
 async fn tokens_go_to_their_server_alone() {
     let servers = Servers::new(World::default()).await;
-    let client = servers.connect(&Auth::client_credentials("c", "s")).await.unwrap();
+    let client = servers.connect(&Auth::client_credentials("c", "s").store(MemoryStore::new())).await.unwrap();
     call(&client).await.unwrap();
     for seen in servers.server.seen() {
         let shown = seen.header("authorization").is_some_and(|value| value.starts_with("Bearer"));
         assert!(!shown || seen.path == "/mcp", "{}", seen.path);
         assert!(!seen.path.contains("token-"), "{}", seen.path);
     }
-    let options = ClientOptions::new().auth(Auth::new()).header("Authorization", "Bearer x");
+    let options = ClientOptions::new().auth(Auth::new().store(MemoryStore::new())).header("Authorization", "Bearer x");
     let target = Target::from_text(&servers.server.url()).unwrap();
     let error = Client::connect(&target, &options).await.unwrap_err();
     assert!(error.kind() == ErrorKind::Misuse && error.message().contains("give one of them"), "{error}");
     let target = Target::from_text("http://example.com/mcp").unwrap();
-    let error = Client::connect(&target, &ClientOptions::new().auth(Auth::new())).await.unwrap_err();
+    let error =
+        Client::connect(&target, &ClientOptions::new().auth(Auth::new().store(MemoryStore::new()))).await.unwrap_err();
     assert!(error.message().contains("tokens are not sent in the clear"), "{error}");
 }

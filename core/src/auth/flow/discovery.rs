@@ -24,6 +24,11 @@ impl Flow {
         self.named_metadata = named.is_some();
         let mut ladder: VecDeque<String> = VecDeque::new();
         ladder.extend(named);
+        // Where it was before: nothing may name it now.
+        ladder.extend(self.given.stored.as_ref().and_then(|stored| stored.resource_metadata.clone()));
+        if ladder.len() == 2 && ladder[0] == ladder[1] {
+            ladder.pop_back();
+        }
         for url in resource_metadata::well_known(&self.given.server_url) {
             if !ladder.contains(&url) {
                 ladder.push_back(url);
@@ -57,15 +62,10 @@ impl Flow {
         left: VecDeque<String>,
         outcome: Result<Fetched, String>,
     ) -> Step {
-        let fetched = match outcome {
+        let fetched = match self.document("the resource's metadata", &asked, outcome) {
             Ok(fetched) => fetched,
-            Err(why) => return self.failed("the resource's metadata", Some(&asked), &why),
+            Err(failed) => return failed,
         };
-        self.trace.answered(fetched.status);
-        if fetched.status >= 500 || fetched.status == 429 {
-            // It may be there the next time, and say something else than what would be tried instead.
-            return self.failed("the resource's metadata", Some(&asked), &format!("HTTP {}", fetched.status));
-        }
         let found = match fetched.status {
             200 => serde_json::from_slice::<ResourceMetadata>(&fetched.body).map_err(|e| format!("no metadata ({e})")),
             status => Err(format!("HTTP {status}")),
@@ -92,6 +92,7 @@ impl Flow {
             return self.failed("the resource's metadata", Some(asked), &why);
         }
         self.identifier = Some(metadata.resource.clone());
+        self.resource_metadata = Some(asked.to_owned());
         let listed = &metadata.authorization_servers;
         // The one that is known already, where there is a choice.
         let known = [self.given.auth.issuer.as_ref(), self.given.stored.as_ref().map(|stored| &stored.issuer)];
@@ -172,20 +173,17 @@ impl Flow {
     }
 
     pub(super) fn origin_fetched(&mut self, asked: &str, outcome: Result<Fetched, String>) -> Step {
-        let fetched = match outcome {
+        let fetched = match self.document("the authorization server's metadata", asked, outcome) {
             Ok(fetched) => fetched,
-            Err(why) => return self.failed("the authorization server's metadata", Some(asked), &why),
+            Err(failed) => return failed,
         };
-        self.trace.answered(fetched.status);
-        if fetched.status >= 500 || fetched.status == 429 {
-            return self.failed(
-                "the authorization server's metadata",
-                Some(asked),
-                &format!("HTTP {}", fetched.status),
-            );
-        }
         let found = (fetched.status == 200).then(|| ServerMetadata::parse(&fetched.body, None).ok()).flatten();
         let metadata = match found.filter(|metadata| metadata.token_endpoint.is_some()) {
+            // RFC 8414 §3.3: otherwise somebody could send what is meant for another server to endpoints of his own.
+            Some(other) if !["", &self.issuer].contains(&other.issuer.trim_end_matches('/')) => {
+                let why = format!("its issuer is {}, expected {}", shown_url(&other.issuer), shown_url(&self.issuer));
+                return self.failed("the authorization server's metadata", Some(asked), &why);
+            }
             Some(metadata) => {
                 self.trace.decided("used");
                 metadata
@@ -197,5 +195,24 @@ impl Flow {
         };
         self.metadata = Some(metadata);
         self.known_server()
+    }
+
+    /// What came of asking for a document that decides what is asked next.
+    ///
+    /// # Errors
+    /// The end, where there is no telling: it may be there the next time, and say something else than what would be
+    /// tried instead.
+    fn document(
+        &mut self,
+        step: &str,
+        asked: &str,
+        outcome: Result<Fetched, String>,
+    ) -> std::result::Result<Fetched, Step> {
+        let fetched = outcome.map_err(|why| self.failed(step, Some(asked), &why))?;
+        self.trace.answered(fetched.status);
+        match fetched.status {
+            429 | 500.. => Err(self.failed(step, Some(asked), &format!("HTTP {}", fetched.status))),
+            _ => Ok(fetched),
+        }
     }
 }

@@ -49,6 +49,11 @@ impl Flow {
     /// What is kept for the issuer is known, too: is there anything left to do?
     pub(super) fn decide(&mut self, session: Option<Session>, now: u64) -> Step {
         let mut session = session.filter(|session| session.issuer == self.issuer);
+        // What could not be kept is newer than what is.
+        let own = self.given.stored.as_ref().filter(|own| own.issuer == self.issuer);
+        if let Some(own) = own.filter(|own| session.as_ref().is_none_or(|kept| kept.since < own.since)) {
+            session = Some(own.clone());
+        }
         if self.refused_refresh {
             // What is kept holds the refused token still.
             session.iter_mut().for_each(|session| session.token = None);
@@ -61,6 +66,7 @@ impl Flow {
         if let Some(session) = &session
             && let Some(token) = &session.token
             && !token.is_stale(now)
+            && session.is_of(&self.given.auth)
             && self.given.used.as_ref() != Some(&token.access_token)
             && (!self.given.steps_up || session.has_scopes(&challenged))
         {
@@ -70,7 +76,7 @@ impl Flow {
         let may_refresh = !self.given.steps_up
             && session.as_ref().is_some_and(|session| {
                 let same = self.metadata.is_none() || session.resource == self.identifier;
-                same && session.refresh_token().is_some() && self.is_own(&session.client)
+                same && session.refresh_token().is_some() && session.is_of(&self.given.auth)
             });
         self.session = session;
         match may_refresh {
@@ -83,16 +89,6 @@ impl Flow {
                 self.trace.decided("a new login");
                 self.grant(now)
             }
-        }
-    }
-
-    /// Whether a kept client is still the one that the options mean.
-    fn is_own(&self, client: &Client) -> bool {
-        let auth = &self.given.auth;
-        match client.known_by {
-            KnownBy::Preregistration => auth.client_id.as_ref() == Some(&client.client_id),
-            KnownBy::MetadataDocument => auth.client_metadata_url.as_ref() == Some(&client.client_id),
-            KnownBy::Registration => auth.client_id.is_none(),
         }
     }
 
@@ -152,10 +148,10 @@ impl Flow {
         Step::Assert(Wanted { issuer: self.recorded_issuer(), resource: self.identifier.clone() })
     }
 
-    /// The issuer as the authorization server writes it.
+    /// The issuer as the authorization server writes it: at an origin it may have a slash at its end.
     pub(super) fn recorded_issuer(&self) -> String {
-        let own = self.metadata.as_ref().map(|metadata| &metadata.issuer).filter(|issuer| !issuer.is_empty());
-        own.unwrap_or(&self.issuer).clone()
+        let own = self.metadata.as_ref().map(|metadata| &metadata.issuer);
+        own.filter(|own| own.trim_end_matches('/') == self.issuer.trim_end_matches('/')).unwrap_or(&self.issuer).clone()
     }
 
     pub(super) fn with_assertion(&mut self, assertion: String, now: u64) -> Step {

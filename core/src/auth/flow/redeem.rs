@@ -2,6 +2,7 @@
 
 use super::{Flow, Request, State, Step};
 use crate::auth::assertion::client_assertion;
+use crate::auth::client::Grant;
 use crate::auth::dpop::{ALGORITHM, Proofs};
 use crate::auth::fetch::{Fetch, Fetched};
 use crate::auth::jose::{Algorithm, SigningKey};
@@ -30,8 +31,13 @@ impl Flow {
                 Ok(proofs) => self.proofs = Some(proofs),
                 Err(error) => {
                     self.notes.push(error.message().to_owned());
-                    self.session = None;
-                    return self.discover();
+                    // Without its key the token is of no use, wherever it is kept.
+                    self.refused_refresh = true;
+                    let session = self.session.take();
+                    return match self.metadata {
+                        Some(_) => self.decide(session, now),
+                        None => self.discover(),
+                    };
                 }
             }
         }
@@ -163,6 +169,11 @@ impl Flow {
             }
             Some(Err(refusal)) => refusal,
         };
+        if refusal.is_strange() && self.metadata.is_none() {
+            self.trace.decided("no token endpoint's answer: where it is now is looked for");
+            self.request = None;
+            return self.discover();
+        }
         if refusal.is_transient() {
             return self.failed("the refresh", endpoint.as_deref(), &format!("{refusal}; {kept}"));
         }
@@ -175,6 +186,10 @@ impl Flow {
         self.request = None;
         self.refused_refresh = true;
         self.refused_client = refusal.is("invalid_client") || refusal.is("unauthorized_client");
+        if !self.given.refused && self.given.auth.granted() == Grant::AuthorizationCode {
+            // What is asked for next needs a user: not before the server has said what it wants.
+            return self.failed("the refresh", endpoint.as_deref(), &refusal.to_string());
+        }
         let session = self.session.take();
         match self.metadata {
             Some(_) => self.decide(session, now),
@@ -201,9 +216,14 @@ impl Flow {
         Step::Done(Box::new(Session {
             issuer: self.issuer.clone(),
             resource: self.identifier.clone(),
+            resource_metadata: self.resource_metadata.take().or_else(|| {
+                let before = self.session.as_ref().or(self.given.stored.as_ref()).filter(|s| s.issuer == self.issuer);
+                before?.resource_metadata.clone()
+            }),
             token_endpoint: request.endpoint,
             methods,
             client: request.client,
+            grant: Some(self.given.auth.granted()),
             scopes: request.scopes,
             since: now,
             dpop: bound.map(Proofs::to_kept),

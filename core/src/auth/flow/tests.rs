@@ -1,3 +1,4 @@
+mod kept;
 mod world;
 
 use super::*;
@@ -234,6 +235,11 @@ fn a_refresh_token_is_dropped_only_when_it_is_refused() {
                 let error = outcome.expect_err("no token");
                 assert!(error.message().ends_with("the refresh token is kept"), "{error}");
                 assert_eq!((world.opened.len(), notes.len()), (0, 0));
+            } else if ahead {
+                // Nobody has asked the user for anything: the server speaks first.
+                let error = outcome.expect_err("no token");
+                assert!(error.message().contains("invalid_grant"), "{error}");
+                assert_eq!((world.opened.len(), notes.len()), (0, 1));
             } else {
                 let session = outcome.expect("a session");
                 // The registration is good still.
@@ -262,8 +268,11 @@ fn a_forgotten_registration_is_made_anew() {
         &[],
         json!({"access_token": "new"}),
     );
-    let (outcome, _) =
-        world.run(Given { stored: world.kept.clone(), used: Some("old-token".into()), ..given(Auth::new(), &[]) });
+    let (outcome, _) = world.run(Given {
+        stored: world.kept.clone(),
+        used: Some("old-token".into()),
+        ..given(Auth::new(), &["Bearer"])
+    });
     assert_eq!(outcome.expect("a session").client.client_id, "registered");
 }
 

@@ -96,19 +96,20 @@ fn refusals_say_what_they_are() {
         (503, "<html>", "HTTP 503", true),
         (429, "", "HTTP 429", true),
         (400, r#"{"error":"temporarily_unavailable"}"#, r#"HTTP 400 "temporarily_unavailable""#, true),
-        (200, "access_token=x", r#"HTTP 200: "the answer is no JSON, and so no token""#, false),
-        (200, r#"{"token_type":"Bearer"}"#, r#"HTTP 200: "the answer has no access_token""#, false),
+        (200, "access_token=x", r#"HTTP 200: "the answer is no JSON, and so no token""#, true),
+        (403, "<html>", "HTTP 403", true),
+        (200, r#"{"token_type":"Bearer"}"#, r#"HTTP 200: "the answer has no access_token""#, true),
         (
             200,
             r#"{"access_token":"t","token_type":"mac"}"#,
             r#"HTTP 200: "the token_type is neither Bearer nor DPoP""#,
-            false,
+            true,
         ),
         (
             200,
             "{\"access_token\":\"t\\r\\nx: y\"}",
             r#"HTTP 200: "the access_token has characters that no header can carry""#,
-            false,
+            true,
         ),
     ] {
         let refusal = answer(&fetched(status, body), 0).expect_err(body);

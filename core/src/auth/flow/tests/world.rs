@@ -127,6 +127,7 @@ pub(super) fn given(auth: Auth, challenges: &[&str]) -> Given {
     Given {
         server_url: SERVER.into(),
         challenges: crate::auth::challenge::parse(challenges),
+        refused: !challenges.is_empty(),
         used: None,
         steps_up: false,
         auth,
@@ -139,6 +140,8 @@ pub(super) fn session(issuer: &str, refresh_token: Option<&str>) -> Session {
     Session {
         issuer: issuer.into(),
         resource: Some(SERVER.into()),
+        resource_metadata: None,
+        grant: None,
         token_endpoint: format!("{issuer}/token"),
         methods: None,
         client: Client {

@@ -5,9 +5,11 @@
 
 mod login;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use futures_util::FutureExt;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use http::{Method, StatusCode};
 use tokio::runtime::Handle;
@@ -18,6 +20,7 @@ use crate::auth::challenge::{self, Challenge};
 use crate::auth::client::{Auth, Grant};
 use crate::auth::dpop::Proofs;
 use crate::auth::session::Session;
+use crate::auth::store::TokenStore;
 use crate::auth::token::TokenType;
 use crate::auth::url::Parts;
 use crate::driver::{Peer, runtime};
@@ -94,6 +97,7 @@ struct State {
 /// The tokens of one connection.
 pub(super) struct Authorizer {
     auth: Auth,
+    store: Arc<dyn TokenStore>,
     server_url: String,
     peer: Weak<Peer>,
     runtime: Handle,
@@ -128,6 +132,7 @@ impl Authorizer {
         auth.client_name.get_or_insert_with(|| name.to_owned());
         let policy = FetchPolicy::of_server(&server_url, auth.named_urls());
         Ok(Self {
+            store: auth.kept_in(),
             auth,
             server_url,
             peer: Weak::new(),
@@ -166,8 +171,8 @@ impl Authorizer {
         };
         if stale && !self.over.is_set() {
             let renewed = self.fly(Why::Ahead, generation).await;
-            // It may still do for a while.
-            if ended {
+            // It may still do for a while; else the server says what it wants instead.
+            if ended && self.auth.tokens.is_some() {
                 renewed?;
             }
         }
@@ -185,9 +190,10 @@ impl Authorizer {
         if self.auth.tokens.is_some() {
             return;
         }
-        match self.auth.store.find(&self.server_url).await {
+        match self.store.find(&self.server_url).await {
             Ok(found) => {
                 let sessions = found.iter().filter_map(|(key, kept)| Session::from_kept(kept, &key.issuer));
+                let sessions = sessions.filter(|session| session.is_of(&self.auth));
                 if let Some(session) = sessions.max_by_key(|session| session.since) {
                     self.take(session);
                 }
@@ -298,7 +304,10 @@ impl Authorizer {
                     let this = self.clone();
                     // To its end, whoever goes away: a refresh token that is used up has to be replaced in the store.
                     self.runtime.spawn(async move {
-                        let outcome = this.another(why).await;
+                        let outcome = AssertUnwindSafe(this.another(why)).catch_unwind().await;
+                        let panicked =
+                            |_| Error::new(ErrorKind::Auth, "authorization: a function of the program's own panicked");
+                        let outcome = outcome.unwrap_or_else(|panic| Err(panicked(panic)));
                         let mut state = this.lock();
                         state.flight = state.flight.take().filter(|(replaces, _)| *replaces != generation);
                         drop(state);

@@ -43,6 +43,7 @@ impl Authorizer {
             (state.access.as_ref().map(|access| access.token.to_string()), state.session.clone())
         };
         let steps_up = matches!(why, Why::Insufficient(_));
+        let refused = !matches!(why, Why::Ahead);
         let challenges = match why {
             Why::Ahead => Vec::new(),
             Why::Refused(challenges) | Why::Insufficient(challenges) => challenges,
@@ -51,6 +52,7 @@ impl Authorizer {
         let given = Given {
             server_url: self.server_url.clone(),
             challenges,
+            refused,
             used,
             steps_up,
             auth: self.auth.clone(),
@@ -60,8 +62,23 @@ impl Authorizer {
         let (mut flow, step) = Flow::start(given);
         let outcome = self.carried_out(&mut flow, step).await;
         self.auth.traced(flow.take_trace());
-        flow.take_notes().iter().for_each(|note| self.warn(note));
+        let notes = flow.take_notes();
+        notes.iter().for_each(|note| self.warn(note));
+        // Whoever is logged in now may see other things, and more of them.
+        if refused || !notes.is_empty() {
+            self.forget();
+        }
         outcome
+    }
+
+    /// What was kept of the server's answers was for another token.
+    fn forget(&self) {
+        if let Some(peer) = self.peer.upgrade() {
+            for method in ["tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"]
+            {
+                peer.outdated(method);
+            }
+        }
     }
 
     /// A token of the user's own function.
@@ -78,7 +95,12 @@ impl Authorizer {
         }
         state.generation += 1;
         let generation = state.generation;
+        let is_first = state.access.is_none();
         state.access = Some(Access { token: token.into(), proofs: None, nonce: None, generation });
+        drop(state);
+        if !is_first {
+            self.forget();
+        }
         Ok(())
     }
 
@@ -128,7 +150,7 @@ impl Authorizer {
         let key = TokenKey::new(issuer, &self.server_url);
         // One after the other: whoever holds one and waits for another may wait for ever.
         *reserved = None;
-        let mut reservation = self.auth.store.reserve(&key, RESERVE).await?;
+        let mut reservation = self.store.reserve(&key, RESERVE).await?;
         let kept = reservation.load().await?;
         *reserved = Some(reservation);
         Ok(kept.and_then(|kept| Session::from_kept(&kept, issuer)))
@@ -150,22 +172,37 @@ impl Authorizer {
     async fn opened(&self, url: &str, waiting: Option<Waiting>) -> Result<String> {
         let nobody = |why: String| Error::new(ErrorKind::Auth, why);
         browser::check(url)?;
-        match &self.auth.browser {
-            Some(browser) => browser.open(url).await?,
-            None => browser::open(url, self.auth.no_browser).await?,
-        }
         let patience = crate::options::seconds("login_timeout", self.auth.login_timeout)?;
-        match waiting {
-            // Others may knock, too.
-            Some(Waiting::Own(own)) => {
-                let state = url.split_once('?').and_then(|(_, query)| state_of(query));
-                own.query(patience, move |query| state.is_some() && state_of(query) == state).await
+        let late = || nobody(format!("nobody has logged in within {} s (login_timeout)", self.auth.login_timeout));
+        let opening = async {
+            match &self.auth.browser {
+                Some(browser) => browser.open(url).await,
+                None => browser::open(url, self.auth.no_browser).await,
             }
-            Some(Waiting::Given(query)) => tokio::time::timeout(patience, query).await.unwrap_or_else(|_| {
-                Err(nobody(format!("nobody has logged in within {} s (login_timeout)", self.auth.login_timeout)))
-            }),
-            None => Err(nobody("nobody waits for the browser".into())),
-        }
+        };
+        let answered = async {
+            match waiting {
+                // Others may knock, too.
+                Some(Waiting::Own(own)) => {
+                    let state = url.split_once('?').and_then(|(_, query)| state_of(query));
+                    own.query(patience, move |query| state.is_some() && state_of(query) == state).await
+                }
+                Some(Waiting::Given(query)) => query.await,
+                None => Err(nobody("nobody waits for the browser".into())),
+            }
+        };
+        // At the same time: what opens the page may follow it to its end.
+        let both = async {
+            let (mut opening, mut answered) = (std::pin::pin!(opening), std::pin::pin!(answered));
+            tokio::select! {
+                answer = &mut answered => answer,
+                opened = &mut opening => {
+                    opened?;
+                    answered.await
+                }
+            }
+        };
+        tokio::time::timeout(patience, both).await.unwrap_or_else(|_| Err(late()))
     }
 
     /// Keeps what a login has brought, before anybody uses it.
@@ -173,7 +210,7 @@ impl Authorizer {
         let kept = async {
             let mut reservation = match reserved {
                 Some(reservation) => reservation,
-                None => self.auth.store.reserve(&TokenKey::new(&session.issuer, &self.server_url), RESERVE).await?,
+                None => self.store.reserve(&TokenKey::new(&session.issuer, &self.server_url), RESERVE).await?,
             };
             reservation.save(&session.to_kept()?).await
         };
