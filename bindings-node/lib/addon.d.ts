@@ -93,6 +93,7 @@ export declare class Client {
   endListening(listener: number): void;
   notify(method: string, params?: string | undefined | null): void;
   close(op: number): void;
+  authTrace(): string;
   metrics(): string;
 }
 
@@ -123,6 +124,7 @@ export declare function request(
 export declare class HttpEndpoint {
   exchange(op: number, head: string, body: Uint8Array): void;
   written(op: number): void;
+  resourceMetadata(): string | null;
 }
 
 export declare function version(): string;

@@ -110,6 +110,12 @@ impl Client {
         self.inner.close(op as u64);
     }
 
+    /// The steps of the last logins, as a JSON array.
+    #[napi(catch_unwind)]
+    pub fn auth_trace(&self) -> String {
+        self.inner.auth_trace().get().to_owned()
+    }
+
     /// Gauges, as JSON.
     #[napi(catch_unwind)]
     pub fn metrics(&self) -> String {

@@ -24,4 +24,10 @@ impl HttpEndpoint {
     pub fn written(&self, op: i64) {
         self.inner.written(op as u64);
     }
+
+    /// `{"path", "text"}` of the protected-resource metadata, or null.
+    #[napi(catch_unwind)]
+    pub fn resource_metadata(&self) -> Option<String> {
+        self.inner.resource_metadata().map(|document| document.get().to_owned())
+    }
 }

@@ -137,6 +137,11 @@ impl Client {
         })
     }
 
+    /// The steps of the last logins as a JSON array.
+    fn auth_trace<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        guarded(|| Ok(PyBytes::new(py, self.inner.get()?.auth_trace().bytes())))
+    }
+
     /// Gauges as a JSON object.
     fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         guarded(|| Ok(PyBytes::new(py, self.inner.get()?.metrics().bytes())))

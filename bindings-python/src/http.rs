@@ -29,4 +29,9 @@ impl HttpEndpoint {
             Ok(())
         })
     }
+
+    /// `{"path", "text"}` of the protected-resource metadata as JSON, or `None`.
+    fn resource_metadata<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        guarded(|| Ok(self.inner.get()?.resource_metadata().map(|document| PyBytes::new(py, document.bytes()))))
+    }
 }

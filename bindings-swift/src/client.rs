@@ -100,6 +100,11 @@ impl CoreClient {
         Ok(())
     }
 
+    /// The steps of the last logins, an array.
+    pub fn auth_trace(&self) -> Result<Arc<CorePayload>, CoreError> {
+        Ok(CorePayload::new(self.0.auth_trace()))
+    }
+
     pub fn metrics(&self) -> Result<Arc<CorePayload>, CoreError> {
         Ok(CorePayload::new(self.0.metrics()))
     }

@@ -1,8 +1,11 @@
 //! A server's HTTP endpoint, for mounting in a host's own web framework.
 
+use std::sync::Arc;
+
 use tricorn::bridge::HttpEndpoint;
 
 use crate::error::CoreError;
+use crate::host::CorePayload;
 
 #[derive(uniffi::Object)]
 pub struct CoreEndpoint(pub(crate) HttpEndpoint);
@@ -19,5 +22,10 @@ impl CoreEndpoint {
     pub fn written(&self, op: u64) -> Result<(), CoreError> {
         self.0.written(op);
         Ok(())
+    }
+
+    /// `{"path", "text"}` of the protected-resource metadata, if there is any.
+    pub fn resource_metadata(&self) -> Result<Option<Arc<CorePayload>>, CoreError> {
+        Ok(self.0.resource_metadata().map(CorePayload::new))
     }
 }

@@ -166,7 +166,11 @@ impl Client {
     }
 
     fn to(bridge: &Bridge, source: u32, target: To, options: &str) -> Result<Self> {
-        Ok(Self::made(bridge, source, target, ClientOptions::parse(options)?))
+        #[cfg(feature = "auth")]
+        let options = super::auth::client_options(bridge, options, ClientOptions::parse, |own| own)?;
+        #[cfg(not(feature = "auth"))]
+        let options = ClientOptions::parse(options)?;
+        Ok(Self::made(bridge, source, target, options))
     }
 
     /// The client of one server of a group.
@@ -421,6 +425,15 @@ impl Client {
             drop(following);
             Ok(RawJson::empty_object())
         });
+    }
+
+    /// What was asked, answered and decided in the last logins, oldest first: `[{"step", "url"?, "status"?, "decision"?}]`,
+    /// 128 at most, without secrets. Also of a client that is not connected.
+    #[cfg(feature = "auth")]
+    #[must_use]
+    pub fn auth_trace(&self) -> RawJson {
+        let trace = self.options.auth.as_ref().map(crate::client::Auth::trace);
+        RawJson::from_value(&trace.unwrap_or_default())
     }
 
     /// `{"awaited", "cache", "timing"?}`: requests that wait for an answer, what was kept of the server's answers and what

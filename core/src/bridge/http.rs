@@ -70,6 +70,15 @@ impl HttpEndpoint {
         });
     }
 
+    /// `{"path", "text"}` of a document that the host has to serve to everybody, by GET as `application/json`, where its
+    /// mount does not reach that path; `None` when there is none.
+    #[cfg(feature = "auth")]
+    #[must_use]
+    pub fn resource_metadata(&self) -> Option<RawJson> {
+        let document = self.endpoint.resource_metadata()?;
+        Some(RawJson::from_value(&json!({"path": document.path, "text": document.text})))
+    }
+
     #[cfg(test)]
     pub(super) fn is_idle(&self) -> bool {
         lock(&self.exchanges).is_empty()

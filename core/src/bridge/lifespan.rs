@@ -37,7 +37,7 @@ impl Lifespan for HostLifespan {
 }
 
 /// A context without a request.
-fn alone(handler: &Arc<dyn Handler>) -> Context {
+pub(super) fn alone(handler: &Arc<dyn Handler>) -> Context {
     let nobody = Arc::new(PeerFacts::default());
     let facts = RequestContext::of_own(Revision::NEWEST, "", nobody, "none");
     Context::new(CallId::new(0), facts, Arc::new(Nowhere::default()), handler.clone())

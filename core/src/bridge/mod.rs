@@ -4,6 +4,8 @@
 //!
 //! **Invariant**: knows no language. A binding adds types and nothing else.
 
+#[cfg(feature = "auth")]
+mod auth;
 mod client;
 mod cork;
 mod following;

@@ -26,6 +26,7 @@ struct AddOptions {
     enabled: Option<bool>,
     replace: bool,
     cache: CacheHints,
+    scopes: Vec<String>,
 }
 
 /// What a host says of a file or a directory.
@@ -47,6 +48,7 @@ struct Added {
     enabled: Option<bool>,
     replace: bool,
     hints: CacheHints,
+    scopes: Vec<String>,
 }
 
 pub(super) fn kind_of(name: &str) -> Result<Kind> {
@@ -93,13 +95,13 @@ pub(super) fn add(
     };
     // First, so that the host hears of it whatever is wrong with the rest.
     let handler = host(handler);
-    let Added { parameters, enabled, replace, hints } = parameters(&host, options)?;
+    let Added { parameters, enabled, replace, hints, scopes } = parameters(&host, options)?;
     if hints != CacheHints::new() && !matches!(kind, Kind::Resource | Kind::ResourceTemplate) {
         return Err(Error::misuse("options: option \"cache\": only what is read has it, a resource or a template"));
     }
     let name = match kind {
         Kind::Tool => {
-            let tool = Tool::parse(definition)?;
+            let tool = Tool::parse(definition)?.scopes(scopes);
             let name = tool.name().to_owned();
             match place {
                 Place::Server(server) if replace => server.replace_tool(tool, handler)?,
@@ -110,7 +112,7 @@ pub(super) fn add(
             name
         }
         Kind::Resource => {
-            let resource = Resource::parse(definition)?.cache(hints);
+            let resource = Resource::parse(definition)?.cache(hints).scopes(scopes);
             let name = name_of(kind, resource.members());
             match place {
                 Place::Server(server) if replace => server.replace_resource(resource, handler)?,
@@ -121,7 +123,7 @@ pub(super) fn add(
             name
         }
         Kind::ResourceTemplate => {
-            let template = ResourceTemplate::parse(definition)?.cache(hints);
+            let template = ResourceTemplate::parse(definition)?.cache(hints).scopes(scopes);
             let name = name_of(kind, template.members());
             match place {
                 Place::Server(server) if replace => server.replace_resource_template(template, parameters, handler)?,
@@ -134,7 +136,7 @@ pub(super) fn add(
             name
         }
         Kind::Prompt => {
-            let prompt = Prompt::parse(definition)?;
+            let prompt = Prompt::parse(definition)?.scopes(scopes);
             let name = name_of(kind, prompt.members());
             match place {
                 Place::Server(server) if replace => server.replace_prompt(prompt, parameters, handler)?,
@@ -193,7 +195,13 @@ fn parameters(host: &dyn Fn(u32) -> Arc<dyn Handler>, options: &str) -> Result<A
     for (name, handler) in options.completions {
         parameters.completions.push((name, host(handler)));
     }
-    Ok(Added { parameters, enabled: options.enabled, replace: options.replace, hints: options.cache })
+    Ok(Added {
+        parameters,
+        enabled: options.enabled,
+        replace: options.replace,
+        hints: options.cache,
+        scopes: options.scopes,
+    })
 }
 
 impl Server {
@@ -204,6 +212,16 @@ impl Server {
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) naming the option that is unknown or wrong.
     pub fn new(bridge: &Bridge, source: u32, options: &str) -> Result<Self> {
+        #[cfg(feature = "auth")]
+        let server = {
+            let (options, auth) = super::auth::server_options(bridge, options)?;
+            let server = server::Server::with_options(ServerOptions::parse(&options)?);
+            match auth {
+                Some(auth) => server.auth(auth),
+                None => server,
+            }
+        };
+        #[cfg(not(feature = "auth"))]
         let server = server::Server::with_options(ServerOptions::parse(options)?);
         let told = bridge.clone();
         server.hears_of_errors(move |error, name, kind| {
@@ -225,7 +243,8 @@ impl Server {
     /// `prompt`, `definition` the schema's `Tool`, `Resource`, `ResourceTemplate` or `Prompt` as JSON, `handler` names
     /// the host's function: it gets the arguments, `{"uri"}`, the template's variables, or the prompt's arguments.
     /// `options` are `""` or JSON: `{"parameters"?: JSON Schema of variables or arguments, "completions"?: {name:
-    /// handler}, "enabled"?: bool, "replace"?: bool, "cache"?: {"ttl"?: seconds, "scope"?}}`; `cache` is how long what is
+    /// handler}, "enabled"?: bool, "replace"?: bool, "cache"?: {"ttl"?: seconds, "scope"?}, "scopes"?: [scope]}`; `scopes` are what the
+    /// caller's access token needs, `cache` is how long what is
     /// read of a resource or a template keeps, and for whom. With `replace` it takes the place of what has its name, URI or URI
     /// template, and is hidden when that is, unless `enabled` says otherwise; what is not there yet is added. When nothing
     /// will call a handler any more that was replaced or removed, the event `released` `{"handler"}` of source 0 says so.
