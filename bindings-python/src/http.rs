@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use tricorn::bridge;
 
 use crate::local::{Local, guarded};

@@ -289,6 +289,11 @@ void uniffi_tricorn_swift_fn_method_coreclient_add_builtin(uint64_t ptr, RustBuf
 void uniffi_tricorn_swift_fn_method_coreclient_add_middleware(uint64_t ptr, uint32_t handler, RustCallStatus *_Nonnull out_status
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_AUTH_TRACE
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_AUTH_TRACE
+uint64_t uniffi_tricorn_swift_fn_method_coreclient_auth_trace(uint64_t ptr, RustCallStatus *_Nonnull out_status
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_CLOSE
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORECLIENT_CLOSE
 void uniffi_tricorn_swift_fn_method_coreclient_close(uint64_t ptr, uint64_t op, RustCallStatus *_Nonnull out_status
@@ -617,6 +622,11 @@ void uniffi_tricorn_swift_fn_free_coreendpoint(uint64_t handle, RustCallStatus *
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREENDPOINT_EXCHANGE
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREENDPOINT_EXCHANGE
 void uniffi_tricorn_swift_fn_method_coreendpoint_exchange(uint64_t ptr, uint64_t op, RustBuffer head, ForeignBytes body, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREENDPOINT_RESOURCE_METADATA
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREENDPOINT_RESOURCE_METADATA
+RustBuffer uniffi_tricorn_swift_fn_method_coreendpoint_resource_metadata(uint64_t ptr, RustCallStatus *_Nonnull out_status
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREENDPOINT_WRITTEN
@@ -1062,6 +1072,12 @@ uint16_t uniffi_tricorn_swift_checksum_method_coreclient_add_middleware(void
 
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_AUTH_TRACE
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_AUTH_TRACE
+uint16_t uniffi_tricorn_swift_checksum_method_coreclient_auth_trace(void
+
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_CLOSE
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORECLIENT_CLOSE
 uint16_t uniffi_tricorn_swift_checksum_method_coreclient_close(void
@@ -1377,6 +1393,12 @@ uint16_t uniffi_tricorn_swift_checksum_method_corepayload_length(void
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREENDPOINT_EXCHANGE
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREENDPOINT_EXCHANGE
 uint16_t uniffi_tricorn_swift_checksum_method_coreendpoint_exchange(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREENDPOINT_RESOURCE_METADATA
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREENDPOINT_RESOURCE_METADATA
+uint16_t uniffi_tricorn_swift_checksum_method_coreendpoint_resource_metadata(void
 
 );
 #endif

@@ -1131,6 +1131,11 @@ public protocol CoreClientProtocol: AnyObject, Sendable {
 
     func addMiddleware(handler: UInt32) throws
 
+    /**
+     * The steps of the last logins, an array.
+     */
+    func authTrace() throws  -> CorePayload
+
     func close(op: UInt64) throws
 
     func connect(op: UInt64) throws
@@ -1249,6 +1254,18 @@ open func addMiddleware(handler: UInt32)throws   {try rustCallWithError(FfiConve
         FfiConverterUInt32.lower(handler),uniffiCallStatus
     )
 }
+}
+
+    /**
+     * The steps of the last logins, an array.
+     */
+open func authTrace()throws  -> CorePayload  {
+    return try  FfiConverterTypeCorePayload_lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreclient_auth_trace(
+            self.uniffiCloneHandle(),uniffiCallStatus
+    )
+})
 }
 
 open func close(op: UInt64)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
@@ -1429,6 +1446,11 @@ public protocol CoreEndpointProtocol: AnyObject, Sendable {
     func exchange(op: UInt64, head: String, body: Data) throws
 
     /**
+     * `{"path", "text"}` of the protected-resource metadata, if there is any.
+     */
+    func resourceMetadata() throws  -> CorePayload?
+
+    /**
      * The last chunk of `op` is taken; the next one comes only after this.
      */
     func written(op: UInt64) throws
@@ -1501,6 +1523,18 @@ open func exchange(op: UInt64, head: String, body: Data)throws   {try rustCallWi
     )
         }
 }
+}
+
+    /**
+     * `{"path", "text"}` of the protected-resource metadata, if there is any.
+     */
+open func resourceMetadata()throws  -> CorePayload?  {
+    return try  FfiConverterOptionTypeCorePayload.lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreendpoint_resource_metadata(
+            self.uniffiCloneHandle(),uniffiCallStatus
+    )
+})
 }
 
     /**
@@ -3025,6 +3059,9 @@ private let initializationResult: InitializationResult = {
     if (uniffi_tricorn_swift_checksum_method_coreclient_add_middleware() != 57120) {
         return InitializationResult.apiChecksumMismatch
     }
+    if (uniffi_tricorn_swift_checksum_method_coreclient_auth_trace() != 32282) {
+        return InitializationResult.apiChecksumMismatch
+    }
     if (uniffi_tricorn_swift_checksum_method_coreclient_close() != 27738) {
         return InitializationResult.apiChecksumMismatch
     }
@@ -3182,6 +3219,9 @@ private let initializationResult: InitializationResult = {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_coreendpoint_exchange() != 23692) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coreendpoint_resource_metadata() != 41139) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_coreendpoint_written() != 40300) {

@@ -115,6 +115,7 @@ impl Principal {
             "issuer": self.issuer,
             "clientId": self.client_id,
             "scopes": self.scopes,
+            "impliedScopes": self.implied,
             "claims": self.claims,
             "expiresAt": self.expires_at,
         })

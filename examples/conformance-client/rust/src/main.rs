@@ -1,5 +1,7 @@
 //! The official suite's client: `run URL`, told by the environment what to do.
 
+mod auth;
+
 use serde_json::{Map, Value, json};
 use tricorn::prelude::*;
 
@@ -56,6 +58,9 @@ async fn play(scenario: &str, client: &Client) -> tricorn::Result<()> {
                 client.call_tool(&format!("test_mrtr_{name}"), json!({})).await?;
             }
         }
+        auth if auth.starts_with("auth/") => {
+            client.call_tool("test-tool", json!({})).await?;
+        }
         other => return Err(Error::misuse(format!("scenario {other:?} is not played yet"))),
     }
     Ok(())
@@ -81,6 +86,9 @@ async fn main() -> tricorn::Result<()> {
         options.capabilities = Some(tricorn::jsonrpc::RawJson::trusted(all));
     }
     options.revision = std::env::var("MCP_CONFORMANCE_PROTOCOL_VERSION").ok().filter(|v| !v.is_empty());
+    if scenario.starts_with("auth/") {
+        options.auth = Some(auth::options(&scenario, &context()));
+    }
     let mut handlers = Handlers::new();
     if scenario.starts_with("elicitation") {
         handlers = handlers.elicitation(std::sync::Arc::new(Accepts(json!({}))));
