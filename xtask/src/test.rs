@@ -116,9 +116,11 @@ fn jobs(lang: Lang, first: bool) -> Vec<Job> {
         let name = format!("{lang} conformance {}", role.name());
         Job { name: name.clone(), what: Box::new(move || run_call(&name, || suite(lang, role, !first))) }
     });
-    let name = format!("{lang} conformance extensions");
-    let extensions = Job { name: name.clone(), what: Box::new(move || run_call(&name, || suite_of_extensions(lang))) };
-    [quickstart, examples].into_iter().chain(steps).chain(suites).chain([extensions]).collect()
+    let extensions = [(Role::Server, "tasks-"), (Role::Client, "auth/")].map(|(role, filter)| {
+        let name = format!("{lang} conformance extensions {}", role.name());
+        Job { name: name.clone(), what: Box::new(move || run_call(&name, || suite_of_extensions(lang, role, filter))) }
+    });
+    [quickstart, examples].into_iter().chain(steps).chain(suites).chain(extensions).collect()
 }
 
 /// A step that may run beside others.
@@ -178,9 +180,9 @@ fn guides_of(lang: Lang) -> Result<Read> {
 }
 
 /// Of the official suite what it has for the extensions that there are.
-fn suite_of_extensions(lang: Lang) -> Result<Read> {
-    let (legs, filter) = (vec![conformance::EXTENSIONS.to_owned()], Some("tasks-".to_owned()));
-    read_suite(&Plan { lang, role: Role::Server, legs, filter, skip_expected: false })
+fn suite_of_extensions(lang: Lang, role: Role, filter: &str) -> Result<Read> {
+    let (legs, filter) = (vec![conformance::EXTENSIONS.to_owned()], Some(filter.to_owned()));
+    read_suite(&Plan { lang, role, legs, filter, skip_expected: false })
 }
 
 /// The official suite on all its dated legs.
