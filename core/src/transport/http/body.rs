@@ -80,12 +80,15 @@ pub(super) struct Events {
     ready: VecDeque<Bytes>,
     done: bool,
     quiet: Quiet,
+    /// Runs out with the access token that opened the stream.
+    until: Option<Quiet>,
 }
 
 impl Events {
     /// Starts with what was read already.
     pub(super) fn new(exchange: Exchange, first: Option<Next>, keep_alive: Duration) -> Self {
-        let mut events = Self { exchange, ready: VecDeque::new(), done: false, quiet: Quiet::new(keep_alive) };
+        let until = exchange.until.map(Quiet::new);
+        let mut events = Self { exchange, ready: VecDeque::new(), done: false, quiet: Quiet::new(keep_alive), until };
         // Where nothing comes there is nothing to come back for.
         if !matches!(&first, Some(Next::End(end)) if *end != End::Paused) {
             events.ready.extend(events.exchange.first());
@@ -130,6 +133,12 @@ impl Events {
             }
             if self.done {
                 return Poll::Ready(None);
+            }
+            if self.until.as_mut().is_some_and(|until| until.poll(cx).is_ready()) {
+                // No answer and no end in order: whoever listens comes again, with another token.
+                self.ready.push_back(sse::comment("closed: the access token has expired"));
+                self.done = true;
+                continue;
             }
             match self.exchange.outlet().poll(cx) {
                 Poll::Ready(next) => self.push(next),

@@ -269,6 +269,12 @@ impl Inner {
 
     /// Checks that a request's access token has the scopes that it needs.
     #[cfg(not(feature = "auth"))]
+    #[expect(clippy::unused_self, reason = "as with access tokens")]
+    pub(super) fn patience(&self, _: &Sender) -> Option<Duration> {
+        None
+    }
+
+    #[cfg(not(feature = "auth"))]
     #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with access tokens")]
     pub(super) fn permit(&self, _: &Sender, _: impl FnOnce() -> Vec<String>) -> Result<(), Refusal> {
         Ok(())

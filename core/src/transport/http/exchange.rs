@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -16,6 +17,8 @@ pub(super) struct Exchange {
     owner: Owner,
     resumed: bool,
     finished: bool,
+    /// How long its stream may last.
+    pub(super) until: Option<Duration>,
 }
 
 /// Whose messages they are.
@@ -32,12 +35,12 @@ pub(super) enum Owner {
 
 impl Exchange {
     pub(super) fn new(outlet: Arc<Outlet>, owner: Owner) -> Self {
-        Self { outlet, owner, resumed: false, finished: false }
+        Self { outlet, owner, resumed: false, finished: false, until: None }
     }
 
     /// The rest of a stream: it does not begin anew.
     pub(super) fn resumed(outlet: Arc<Outlet>, owner: Owner) -> Self {
-        Self { outlet, owner, resumed: true, finished: false }
+        Self { outlet, owner, resumed: true, finished: false, until: None }
     }
 
     pub(super) fn outlet(&self) -> &Outlet {

@@ -121,6 +121,12 @@ impl Guard {
         }
     }
 
+    /// How long a principal's token is good; `None`: nobody says so.
+    pub(super) fn time_left(&self, principal: &Principal) -> Option<Duration> {
+        let end = principal.expires_at?.saturating_add(self.auth.clock_skew);
+        Some(Duration::from_secs(end.saturating_sub(seconds())))
+    }
+
     /// The protected-resource metadata as JSON.
     pub(super) fn metadata(&self, resource: &str) -> String {
         serde_json::to_string(&self.auth.metadata(resource)).unwrap_or_default()

@@ -252,7 +252,10 @@ pub(super) fn get(inner: &Arc<Inner>, sender: &Sender) -> Response<Body> {
         Ok(Exchange::new(outlet, Owner::Stream { session, key, _ticket: inner.stream_ticket() }))
     });
     match exchange {
-        Ok(exchange) => reply::events(Events::new(exchange, None, inner.keep_alive)),
+        Ok(mut exchange) => {
+            exchange.until = inner.patience(sender);
+            reply::events(Events::new(exchange, None, inner.keep_alive))
+        }
         Err(refusal) => refusal.into(),
     }
 }

@@ -49,6 +49,7 @@ pub(super) async fn post(inner: &Arc<Inner>, sender: Sender, request: Request, a
     // What nobody's code answers is refused by HTTP too when it is unknown.
     let engine = row_of(&method, &head).is_none_or(|row| row.header_member().is_none());
     let outlet = Arc::new(Outlet::new(if accepts.events { inner.max_queued } else { 0 }));
+    let until = if listens { inner.patience(&sender) } else { None };
     let transport = sender.into_transport(None);
     let connection = Connection::new(facts, transport.clone());
     let sink: Arc<dyn Sink> = outlet.clone();
@@ -63,7 +64,8 @@ pub(super) async fn post(inner: &Arc<Inner>, sender: Sender, request: Request, a
         // Closing the server finds it.
         ticket.list(&outlet, &peer);
     }
-    let exchange = Exchange::new(outlet, Owner::Stateless { peer, _ticket: ticket });
+    let mut exchange = Exchange::new(outlet, Owner::Stateless { peer, _ticket: ticket });
+    exchange.until = until;
     reply::answered(exchange, accepts, inner.keep_alive, |answer| status(answer, engine)).await
 }
 

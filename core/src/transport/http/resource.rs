@@ -1,6 +1,7 @@
 //! What a protected server tells everybody: where tokens for it are to be had (RFC 9728); and whom it asks for one.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS};
 use http::request::Parts;
@@ -80,6 +81,11 @@ impl Inner {
             (Some(guard), Some(principal)) => guard.permit(principal, &sender.headers, &needed()),
             _ => Ok(()),
         }
+    }
+
+    /// How long a stream of the sender's may last that has no end of its own: as long as its token is good.
+    pub(super) fn patience(&self, sender: &Sender) -> Option<Duration> {
+        self.guard.as_ref()?.time_left(sender.principal.as_deref()?)
     }
 
     /// Lets pages that may read the answers read the challenge, too.

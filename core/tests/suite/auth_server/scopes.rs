@@ -156,6 +156,33 @@ async fn a_listener_hears_of_what_it_may_read() {
 }
 
 #[tokio::test]
+async fn a_stream_ends_with_the_token_that_opened_it() {
+    use futures_util::FutureExt;
+    use http_body_util::BodyExt;
+    let it = Fixture::new();
+    let body = modern("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
+    let open = async |exp: u64| {
+        let bearer = format!("Bearer {}", it.token(&json!({"exp": exp})));
+        let headers = [
+            ("content-type", "application/json"),
+            ("accept", "application/json, text/event-stream"),
+            ("authorization", bearer.as_str()),
+            ("mcp-protocol-version", MODERN),
+            ("mcp-method", "subscriptions/listen"),
+        ];
+        it.start("POST", "/mcp", &headers, body.to_string()).await.into_body()
+    };
+    // Clocks may differ by 60 s, of which the first has two left.
+    let (short, mut long) = (open(now() - 58).await, open(now()).await);
+    let ended = tokio::time::timeout(std::time::Duration::from_secs(30), short.collect());
+    let text = String::from_utf8(ended.await.expect("an end").unwrap().to_bytes().to_vec()).unwrap();
+    assert!(text.ends_with(": closed: the access token has expired\n\n"), "{text}");
+    // No answer: it has not ended in order, so its client comes again.
+    assert!(!text.contains("resultType"), "{text}");
+    assert!(long.frame().await.is_some() && long.frame().now_or_never().is_none());
+}
+
+#[tokio::test]
 async fn without_tokens_scopes_are_nobodys_over_http() {
     let tool = || Tool::new("write", "").scopes(["files:write"]);
     let server = Server::new("s").tool_with(tool(), |_: Nothing| async { Ok("done") });
