@@ -9,11 +9,13 @@ use super::pending::{Pending, Progress, Waiter};
 use super::{Service, now};
 use crate::call::{Context, SessionSlot, Told};
 use crate::error::{Error, Result};
-use crate::jsonrpc::{self, Decoded, Id, Limits, RawJson};
+use crate::jsonrpc::{Decoded, Id, Limits, RawJson};
 #[cfg(feature = "http")]
 use crate::protocol::Arrival;
 use crate::protocol::revision::{Era, Revision};
-use crate::protocol::{Action, Call, CallId, Connection, Input, Invocation, Opening, Outbound, RequestContext, Route};
+use crate::protocol::{
+    self, Action, Call, CallId, Connection, Input, Invocation, Opening, Outbound, RequestContext, Route,
+};
 use crate::report;
 
 /// Where messages go. Called outside every lock, one batch at a time, in order.
@@ -153,12 +155,15 @@ impl Peer {
 
     /// One frame came in: a line, a body, an event's data.
     pub(crate) fn receive(self: &Arc<Self>, frame: &Bytes) {
-        let input = match jsonrpc::decode(frame, &self.limits) {
-            Ok(Decoded::One(message)) => Input::Received(message),
-            Ok(Decoded::Batch(parts)) => Input::Batch(parts),
-            Err(error) => Input::Invalid(error),
+        let (input, head) = match protocol::decode(frame, &self.limits) {
+            Ok((Decoded::One(message), head)) => (Input::Received(message), head),
+            Ok((Decoded::Batch(parts), _)) => (Input::Batch(parts), None),
+            Err(error) => (Input::Invalid(error), None),
         };
-        self.handle(input);
+        let mut state = self.lock();
+        state.connection.set_congested(false);
+        let actions = state.connection.read(now(), head, input);
+        self.act(state, actions);
     }
 
     /// Feeds the connection and does what it says.

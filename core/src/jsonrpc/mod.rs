@@ -8,14 +8,16 @@ mod codec;
 mod id;
 mod message;
 mod raw;
+mod request;
 
-pub(crate) use codec::start_result;
 pub use codec::{
     DecodeError, Decoded, Limits, decode, encode_error, encode_notification, encode_request, encode_result,
 };
+pub(crate) use codec::{is_deeper_than, nesting, start_result};
 pub use id::Id;
 pub use message::{ErrorObject, Message, code};
 pub use raw::RawJson;
+pub(crate) use request::{place, request};
 
 /// The text of a JSON string, if `json` is one.
 pub(crate) fn unquoted(json: &str) -> Option<Cow<'_, str>> {

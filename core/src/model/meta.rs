@@ -62,6 +62,17 @@ pub(crate) struct ParamsHead<'a> {
     pub(crate) arguments: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(crate) task: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "inputResponses", deserialize_with = "present")]
+    input_responses: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "requestState", deserialize_with = "present")]
+    request_state: Option<&'a RawValue>,
+}
+
+impl ParamsHead<'_> {
+    /// Whether the request came before, and was answered with questions: it goes on with their answers.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.input_responses.is_some() || self.request_state.is_some()
+    }
 }
 
 /// The text of a JSON string, if `raw` is one.

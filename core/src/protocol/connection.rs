@@ -12,7 +12,7 @@ mod tests;
 use super::LogLevel;
 use super::action::*;
 use super::context::{RequestContext, Resumable, States, Transport};
-use super::exchange::{self, Arrival, Head, News, Seen, Session};
+use super::exchange::{self, Arrival, Head, News, Session};
 use super::kind::Kind;
 use super::pending::{CallId, Heard, Incoming, IncomingTable, Outgoing, OutgoingTable, Pace, Route};
 use super::revision::negotiate::{Negotiation, Step};
@@ -66,7 +66,8 @@ pub struct Connection {
     batches: BTreeMap<u64, Batch>,
     /// Requests of ours that cannot be sent yet: the connection is opening, or too many wait for their answers.
     waiting: VecDeque<Outgoing>,
-    seen: Seen,
+    /// What was read of the message that is being handled beside it.
+    head: Option<Head>,
     last_call: u64,
     /// The inside of our modern envelope.
     envelope: String,
@@ -103,7 +104,7 @@ impl Connection {
             lasting: BTreeMap::new(),
             batches: BTreeMap::new(),
             waiting: VecDeque::new(),
-            seen: Seen::default(),
+            head: None,
             last_call: 0,
             envelope: String::new(),
             opening: None,
@@ -249,10 +250,19 @@ impl Connection {
         out
     }
 
-    /// As [`handle`](Self::handle), for a message of which the way it came in matters: one of many HTTP exchanges.
-    pub(crate) fn arrived(&mut self, now: Duration, arrival: Arrival, input: Input) -> Vec<Action> {
-        self.arrival = Some(arrival);
+    /// As [`handle`](Self::handle), for a message of which more was read than it says itself.
+    pub(crate) fn read(&mut self, now: Duration, head: Option<Head>, input: Input) -> Vec<Action> {
+        self.head = head;
         let out = self.handle(now, input);
+        self.head = None;
+        out
+    }
+
+    /// As [`read`](Self::read), where the way a message came in matters: it is one of many HTTP exchanges.
+    pub(crate) fn arrived(&mut self, now: Duration, mut arrival: Arrival, input: Input) -> Vec<Action> {
+        let head = arrival.head.take();
+        self.arrival = Some(arrival);
+        let out = self.read(now, head, input);
         self.arrival = None;
         out
     }

@@ -157,6 +157,8 @@ impl fmt::Debug for States {
 pub(crate) struct Resumable {
     /// Its parameters as they came.
     pub(crate) params: RawJson,
+    /// It has come before.
+    pub(crate) goes_on: bool,
     /// What a layer above keeps for it, whatever runs for the request.
     pub(crate) kept: OnceLock<Arc<dyn Any + Send + Sync>>,
     /// Its handler runs, or has run.
@@ -164,8 +166,8 @@ pub(crate) struct Resumable {
 }
 
 impl Resumable {
-    pub(crate) fn new(params: RawJson) -> Arc<Self> {
-        Arc::new(Self { params, kept: OnceLock::new(), has_run: AtomicBool::new(false) })
+    pub(crate) fn new(params: RawJson, goes_on: bool) -> Arc<Self> {
+        Arc::new(Self { params, goes_on, kept: OnceLock::new(), has_run: AtomicBool::new(false) })
     }
 }
 

@@ -1,120 +1,189 @@
-//! Where the members of `_meta` are that steer the engine.
+//! The modern envelope: what the sender of a request says of itself in `_meta`, the same with each of its requests. It is
+//! read the first time and compared from then on, which is ten times as quick.
 
 use std::cell::RefCell;
 use std::ops::Range;
+use std::sync::{Arc, LazyLock, OnceLock};
 
+use bytes::Bytes;
+use bytestring::ByteString;
+use memchr::memmem::Finder;
 use serde_json::value::RawValue;
 
+use super::exchange::Head;
+use super::revision::modern::Checked;
 use crate::error::{Error, Result};
-use crate::model::meta::RequestMeta;
+use crate::jsonrpc::{self, DecodeError, Decoded, Limits, Message, RawJson};
+use crate::model::meta::{ParamsHead, RequestMeta};
 
-/// Parts of a `_meta`'s text, each one a JSON value.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Meta<'a> {
-    pub(super) version: Option<&'a str>,
-    pub(super) capabilities: Option<&'a str>,
-    pub(super) info: Option<&'a str>,
-    pub(super) log_level: Option<&'a str>,
-    pub(super) progress_token: Option<&'a str>,
-}
-
-/// The last text that was read, and where its members were: a client sends the same one with each of its requests, and
-/// comparing it is ten times as quick as reading it.
+/// The members of `_meta` that every modern request has, as they came.
 #[derive(Debug)]
-struct Kept {
-    text: Box<str>,
-    version: Option<Range<usize>>,
-    capabilities: Option<Range<usize>>,
-    info: Option<Range<usize>>,
-    log_level: Option<Range<usize>>,
+pub(crate) struct Envelope {
+    pub(super) version: RawJson,
+    pub(super) capabilities: Option<RawJson>,
+    pub(super) info: Option<RawJson>,
+    pub(super) log_level: Option<RawJson>,
+    /// What they mean, once they were found to be as they should be.
+    pub(super) checked: OnceLock<Checked>,
 }
 
-/// The longest text that is kept: one for each thread that reads requests.
+/// The last `_meta` that a thread has read, unless it is another one each time.
+struct Kept {
+    text: RawJson,
+    envelope: Arc<Envelope>,
+    /// How deep it is nested.
+    depth: usize,
+    /// Where in its message it was: so far from the beginning, and so far from the end.
+    before: usize,
+    after: usize,
+    /// A message without it, for reading; kept for its memory.
+    short: String,
+}
+
+/// The longest `_meta` that is kept: one for each thread that reads requests.
 const MAX_KEPT: usize = 4 << 10;
+
+/// The longest message in which it is looked for. In others it is the least of what is to be read.
+const MAX_MESSAGE: usize = 16 << 10;
 
 thread_local! {
     static KEPT: RefCell<Option<Kept>> = const { RefCell::new(None) };
 }
 
-/// Reads `_meta`.
+/// As [`jsonrpc::decode`], and of a request whose envelope came before what its parameters say besides.
+///
+/// # Errors
+/// As there.
+pub(crate) fn decode(frame: &Bytes, limits: &Limits) -> Result<(Decoded, Option<Head>), DecodeError> {
+    let known = KEPT.with_borrow_mut(|kept| kept.as_mut()?.request(frame, limits));
+    match known {
+        Some((request, head)) => Ok((Decoded::One(request), Some(head))),
+        None => jsonrpc::decode(frame, limits).map(|decoded| (decoded, None)),
+    }
+}
+
+impl Kept {
+    /// Stands for `_meta` in the message that is read in its place.
+    const MARK: &'static str = "0";
+
+    /// Reads a request that has the same `_meta`. `None` for anything else, and for what is not plainly well-formed.
+    ///
+    /// What is read is the message with a mark in place of `_meta`. When that is JSON, and the mark is found to be the whole
+    /// value of the member, then the message is JSON, too, and differs in nothing else: one value stands there for another.
+    fn request(&mut self, frame: &Bytes, limits: &Limits) -> Option<(Message, Head)> {
+        if frame.len() > limits.max_message_bytes.min(MAX_MESSAGE) || self.depth + 2 > limits.max_nesting {
+            return None;
+        }
+        let at = self.find(frame)?;
+        let text = ByteString::try_from(frame.clone()).ok()?;
+        let short = &mut self.short;
+        short.clear();
+        short.push_str(text.get(..at.start)?);
+        short.push_str(Self::MARK);
+        short.push_str(text.get(at.end..)?);
+        if memchr::memchr2(b'\n', b'\r', short.as_bytes()).is_some()
+            || jsonrpc::is_deeper_than(short, limits.max_nesting)
+        {
+            return None;
+        }
+        let read = jsonrpc::request::<ParamsHead<'_>>(short)?;
+        let members = read.members;
+        let meta = members.meta.map(RawValue::get)?;
+        if meta != Self::MARK || jsonrpc::place(short, meta)? != at.start {
+            return None;
+        }
+        let added = at.len() - Self::MARK.len();
+        let moved = |place: usize| if place <= at.start { place } else { place + added };
+        let part = |range: Range<usize>| {
+            let part = text.get(moved(range.start)..moved(range.end))?;
+            Some(RawJson::part(text.slice_ref(part)))
+        };
+        let raw = |raw: Option<&RawValue>| {
+            let start = jsonrpc::place(short, raw?.get())?;
+            part(start..start + raw?.get().len())
+        };
+        let head = Head {
+            name: raw(members.name),
+            uri: raw(members.uri),
+            arguments: raw(members.arguments),
+            task: raw(members.task),
+            goes_on: members.goes_on(),
+            meta: Some(self.text.clone()),
+            progress_token: None,
+            envelope: Some(self.envelope.clone()),
+        };
+        Some((Message::Request { id: read.id, method: read.method.to_owned(), params: part(read.params) }, head))
+    }
+
+    /// Where in a message the same text is: most are at the same distance from one of its ends as the last one was.
+    fn find(&mut self, frame: &[u8]) -> Option<Range<usize>> {
+        let known = self.text.get().as_bytes();
+        let at = |start: usize| frame.get(start..)?.starts_with(known).then_some(start..start + known.len());
+        let from_end = frame.len().checked_sub(self.after).and_then(|end| end.checked_sub(known.len())).and_then(at);
+        let found = from_end.or_else(|| at(self.before)).or_else(|| at(value_of_meta(frame)?))?;
+        (self.before, self.after) = (found.start, frame.len() - found.end);
+        Some(found)
+    }
+}
+
+/// Where what is called `_meta` begins in a message, the first time that the name is there.
+fn value_of_meta(frame: &[u8]) -> Option<usize> {
+    /// Made once: making it takes longer than most searches.
+    static NAME: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"_meta\""));
+    let after = NAME.find(frame)? + "\"_meta\"".len();
+    let rest = frame[after..].trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
+    Some(frame.len() - rest.len())
+}
+
+/// Reads the `_meta` of parameters: the envelope, if there is one, and the progress token.
 ///
 /// # Errors
 /// −32602 when it is no object, or one of these members is there twice.
-pub(super) fn read(text: &str) -> Result<Meta<'_>> {
-    KEPT.with_borrow_mut(|kept| match kept {
-        Some(kept) if *kept.text == *text => {
-            let part = |at: &Option<Range<usize>>| text.get(at.clone()?);
-            Ok(Meta {
-                version: part(&kept.version),
-                capabilities: part(&kept.capabilities),
-                info: part(&kept.info),
-                log_level: part(&kept.log_level),
-                progress_token: None,
-            })
-        }
-        _ => {
-            let meta = parse(text)?;
-            // One that names a token is another one each time.
-            if meta.version.is_some() && meta.progress_token.is_none() && text.len() <= MAX_KEPT {
-                let at = |part: Option<&str>| {
-                    let start = (part?.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
-                    Some(start..start + part?.len())
-                };
-                *kept = Some(Kept {
-                    text: text.into(),
-                    version: at(meta.version),
-                    capabilities: at(meta.capabilities),
-                    info: at(meta.info),
-                    log_level: at(meta.log_level),
-                });
-            }
-            Ok(meta)
-        }
-    })
-}
-
-fn parse(text: &str) -> Result<Meta<'_>> {
-    if !text.starts_with('{') {
+pub(super) fn read(meta: &RawJson) -> Result<(Option<Arc<Envelope>>, Option<RawJson>)> {
+    if !meta.is_object() {
         return Err(Error::invalid_params("params._meta: expected an object"));
     }
-    let meta: RequestMeta<'_> =
-        serde_json::from_str(text).map_err(|e| Error::invalid_params(format!("params._meta: {e}")))?;
-    Ok(Meta {
-        version: meta.protocol_version.map(RawValue::get),
-        capabilities: meta.client_capabilities.map(RawValue::get),
-        info: meta.client_info.map(RawValue::get),
-        log_level: meta.log_level.map(RawValue::get),
-        progress_token: meta.progress_token.map(RawValue::get),
-    })
+    let same = KEPT.with_borrow(|kept| {
+        kept.as_ref().filter(|kept| kept.text == *meta).map(|kept| (Some(kept.envelope.clone()), None))
+    });
+    match same {
+        Some(same) => Ok(same),
+        None => parse(meta),
+    }
+}
+
+fn parse(meta: &RawJson) -> Result<(Option<Arc<Envelope>>, Option<RawJson>)> {
+    let read: RequestMeta<'_> = meta.borrow().map_err(|e| Error::invalid_params(format!("params._meta: {e}")))?;
+    let token = read.progress_token.map(|raw| meta.slice(raw));
+    if read.protocol_version.is_none() {
+        return Ok((None, token));
+    }
+    // One that names a token is another one each time.
+    let keep = token.is_none() && meta.get().len() <= MAX_KEPT;
+    // Copied out: a slice would keep the whole message alive for as long as the thread.
+    let text = if keep { RawJson::trusted(Bytes::copy_from_slice(meta.bytes())) } else { meta.clone() };
+    let part = |raw: Option<&RawValue>| {
+        let start = jsonrpc::place(meta.get(), raw?.get())?;
+        Some(text.slice_text(text.get().get(start..start + raw?.get().len())?))
+    };
+    let envelope = part(read.protocol_version).map(|version| {
+        Arc::new(Envelope {
+            version,
+            capabilities: part(read.client_capabilities),
+            info: part(read.client_info),
+            log_level: part(read.log_level),
+            checked: OnceLock::new(),
+        })
+    });
+    if let Some(envelope) = envelope.clone().filter(|_| keep) {
+        let depth = jsonrpc::nesting(text.get());
+        KEPT.with_borrow_mut(|kept| {
+            let short = kept.take().map(|before| before.short).unwrap_or_default();
+            *kept = Some(Kept { text, envelope, depth, before: usize::MAX, after: usize::MAX, short });
+        });
+    }
+    Ok((envelope, token))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_kept_is_as_what_is_read() {
-        let version = r#""io.modelcontextprotocol/protocolVersion": "2026-07-28""#;
-        let capabilities = r#""io.modelcontextprotocol/clientCapabilities": {"roots": {}}"#;
-        let info = r#""io.modelcontextprotocol/clientInfo": {"name": "ü", "version": "1"}"#;
-        let level = r#""io.modelcontextprotocol/logLevel" : "info""#;
-        let long = format!(r#"{{{version}, "x": "{}"}}"#, "y".repeat(MAX_KEPT));
-        for text in [
-            "{}",
-            &format!("{{{version}}}"),
-            &format!("{{ {version} , {capabilities}, {info},{level} }}"),
-            &format!(r#"{{{version}, "progressToken": 7, {capabilities}}}"#),
-            &format!(r#"{{{version}, "progressToken": null, {capabilities}}}"#),
-            &format!(r#"{{"traceparent": "é", {capabilities}, {version}}}"#),
-            &long,
-        ] {
-            // The second time may be from what was kept, at another address.
-            for text in [text.to_owned(), text.to_owned()] {
-                assert_eq!(read(&text).expect("an object"), parse(&text).expect("an object"), "{text}");
-            }
-        }
-        for wrong in ["[]", "7", &format!("{{{version}, {version}}}")] {
-            assert!(read(wrong).is_err() && read(wrong).is_err(), "{wrong}");
-        }
-    }
-}
+mod tests;

@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use super::action::{Facts, Role};
 use super::context::{LogLevel, PeerFacts, Transport};
-use super::envelope;
+use super::envelope::{self, Envelope};
 use super::pending::Route;
 use super::revision::{Era, Method, Revision, modern};
 use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{Id, RawJson, code};
-use crate::model::Capabilities;
 use crate::model::meta::ParamsHead;
 use crate::model::subscription::is_part;
 use serde_json::value::RawValue;
@@ -77,13 +76,12 @@ pub(crate) struct Head {
     pub(crate) uri: Option<RawJson>,
     pub(crate) arguments: Option<RawJson>,
     pub(crate) task: Option<RawJson>,
+    /// There are answers to what the request was answered with before, or its state.
+    pub(crate) goes_on: bool,
     pub(crate) meta: Option<RawJson>,
-    /// Of `_meta`, as everything that follows: the modern envelope.
-    pub(crate) version: Option<RawJson>,
-    pub(crate) capabilities: Option<RawJson>,
-    pub(crate) info: Option<RawJson>,
-    pub(crate) log_level: Option<RawJson>,
+    /// Of `_meta`, as what follows.
     pub(crate) progress_token: Option<RawJson>,
+    pub(crate) envelope: Option<Arc<Envelope>>,
 }
 
 impl Head {
@@ -96,22 +94,24 @@ impl Head {
             return Ok(Self::default());
         };
         let read: ParamsHead<'_> = params.borrow().map_err(|e| Error::invalid_params(format!("\"params\": {e}")))?;
-        let mut head = Self { meta: read.meta.map(|raw| params.slice(raw)), ..Self::default() };
-        if let Some(raw) = read.meta {
-            let meta = envelope::read(raw.get())?;
-            let slice = |part: Option<&str>| part.map(|part| params.slice_text(part));
-            head.version = slice(meta.version);
-            head.capabilities = slice(meta.capabilities);
-            head.info = slice(meta.info);
-            head.log_level = slice(meta.log_level);
-            head.progress_token = slice(meta.progress_token);
-        }
         let slice = |raw: Option<&RawValue>| raw.map(|raw| params.slice(raw));
-        head.name = slice(read.name);
-        head.uri = slice(read.uri);
-        head.arguments = slice(read.arguments);
-        head.task = slice(read.task);
-        Ok(head)
+        let meta = slice(read.meta);
+        let (envelope, progress_token) = meta.as_ref().map(envelope::read).transpose()?.unwrap_or_default();
+        Ok(Self {
+            name: slice(read.name),
+            uri: slice(read.uri),
+            arguments: slice(read.arguments),
+            task: slice(read.task),
+            goes_on: read.goes_on(),
+            meta,
+            progress_token,
+            envelope,
+        })
+    }
+
+    /// Whether the request carries the envelope of modern ones.
+    pub(crate) fn is_modern(&self) -> bool {
+        self.envelope.is_some()
     }
 }
 
@@ -128,28 +128,8 @@ pub(crate) struct Admission {
     pub(super) arguments: Option<RawJson>,
     /// It is to become a task, and this side does that.
     pub(super) task: Option<RawJson>,
-}
-
-/// The last modern sender's facts, kept because most requests of a connection carry the same text.
-#[derive(Debug, Default)]
-pub(super) struct Seen {
-    peer: Option<Arc<PeerFacts>>,
-}
-
-impl Seen {
-    fn peer(&mut self, capabilities: RawJson, info: Option<RawJson>) -> Arc<PeerFacts> {
-        match &self.peer {
-            Some(peer) if *peer.capabilities.raw() == capabilities && peer.info == info => peer.clone(),
-            _ => {
-                // Copied out: a slice would keep the whole message alive for as long as the connection.
-                let own = |raw: RawJson| RawJson::trusted(bytes::Bytes::copy_from_slice(raw.bytes()));
-                let peer =
-                    Arc::new(PeerFacts { info: info.map(own), capabilities: Capabilities::new(own(capabilities)) });
-                self.peer = Some(peer.clone());
-                peer
-            }
-        }
-    }
+    /// It goes on with questions that were answered.
+    pub(super) goes_on: bool,
 }
 
 fn not_found(method: &str, revision: Revision) -> Error {
@@ -166,7 +146,6 @@ fn not_found(method: &str, revision: Revision) -> Error {
 pub(super) fn admit(
     facts: &Facts,
     session: Option<&Session>,
-    seen: &mut Seen,
     method: &str,
     params: Option<&RawJson>,
     head: Head,
@@ -178,11 +157,11 @@ pub(super) fn admit(
                 .map_err(|_| Error::invalid_params("params._meta.progressToken: expected a string or an integer"))?,
         ),
     };
-    let (revision, peer, log_level) = match (facts.role, head.version.is_some(), session) {
+    let (revision, peer, log_level) = match (facts.role, head.is_modern(), session) {
         (Role::Server, true, _) | (Role::Server, false, None) => {
             let envelope = modern::envelope(&head)?;
             let revision = modern::revision(&envelope.version, &facts.revisions)?;
-            (revision, seen.peer(envelope.capabilities.clone(), envelope.info.cloned()), envelope.log_level)
+            (revision, envelope.peer.clone(), envelope.log_level)
         }
         (_, _, Some(session)) => (session.revision, session.peer.clone(), session.log_level),
         (Role::Client, _, None) => return Err(Error::rpc(code::INVALID_REQUEST, "the connection is not open yet")),
@@ -214,6 +193,7 @@ pub(super) fn admit(
         meta: head.meta,
         name: row.name_of(head.name, head.uri, params),
         arguments: head.arguments,
+        goes_on: head.goes_on,
         // Who does not declare it runs the request as any other (specification, "Task Support and Handling").
         task: head.task.filter(|_| revision.rules().tasks && row.task.is_some_and(|path| facts.capabilities.has(path))),
     })

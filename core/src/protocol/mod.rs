@@ -21,6 +21,7 @@ pub use connection::Connection;
 pub(crate) use context::HeaderList;
 pub(crate) use context::States;
 pub use context::{LogLevel, PeerFacts, RequestContext, Transport};
+pub(crate) use envelope::decode;
 pub(crate) use exchange::{Arrival, Head};
 pub use kind::Kind;
 pub(crate) use pending::Pace;

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{Answer, Input, Rounds, is_retry, no_rounds, refused};
+use super::{Answer, Input, Rounds, no_rounds, refused};
 use crate::call::{Context, Done, Guard};
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
@@ -28,7 +28,7 @@ impl Context {
     /// As [`Rounds::of`].
     pub(crate) fn resume(&self) -> Result<()> {
         let Some(request) = &self.request().rounds else { return Ok(()) };
-        if is_retry(&request.params) {
+        if request.goes_on {
             self.rounds()?;
         }
         if let Some(rounds) = request.kept.get().and_then(|kept| kept.downcast_ref::<Rounds>()) {

@@ -13,12 +13,11 @@ mod pages;
 mod principal;
 mod seal;
 
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use memchr::memmem::Finder;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -371,14 +370,6 @@ pub(crate) async fn back_off(link: &Arc<dyn Link>, times: u32) {
         }),
     );
     over.wait().await;
-}
-
-/// Whether these are the parameters of a request that goes on.
-pub(crate) fn is_retry(params: &RawJson) -> bool {
-    /// Made once: making them takes longer than most searches.
-    static MARKS: LazyLock<[Finder<'static>; 2]> =
-        LazyLock::new(|| ["\"requestState\"", "\"inputResponses\""].map(Finder::new));
-    MARKS.iter().any(|mark| mark.find(params.bytes()).is_some())
 }
 
 /// Tells one principal from others, and not who he is; none when nobody says who sent the request.

@@ -108,7 +108,7 @@ impl Connection {
             let error = Error::rpc(code::INTERNAL_ERROR, format!("more than {max} requests in flight (max_in_flight)"));
             return self.respond_error(Some(&id), &error.to_object(), self.way(batch), out);
         }
-        let head = match self.arrival.as_mut().and_then(|a| a.head.take()) {
+        let head = match self.head.take() {
             Some(head) => Ok(head),
             None => Head::read(params.as_ref()),
         };
@@ -116,14 +116,14 @@ impl Connection {
             Ok(head) => head,
             Err(error) => return self.respond_error(Some(&id), &error.to_object(), self.way(batch), out),
         };
-        if self.facts.role == Role::Server && batch.is_some() && head.version.is_some() {
+        if self.facts.role == Role::Server && batch.is_some() && head.is_modern() {
             let why = "a request with an envelope is not part of a batch: send one message at a time";
             let error = Error::rpc(code::INVALID_REQUEST, why);
             return self.respond_error(Some(&id), &error.to_object(), self.way(batch), out);
         }
         let unopened = self.facts.role == Role::Server && matches!(self.phase, Phase::Unopened);
         // To a server without sessions all but `initialize`, which it refuses, is a request without its envelope.
-        if unopened && head.version.is_none() && (method == "initialize" || !self.is_modern_only()) {
+        if unopened && !head.is_modern() && (method == "initialize" || !self.is_modern_only()) {
             match self.first_request(&id, method, params.as_ref(), out) {
                 Ok(true) => return,
                 Ok(false) => {}
@@ -133,12 +133,12 @@ impl Connection {
         let session = match &mut self.phase {
             Phase::Legacy(session) => {
                 // Who asks is ready, whether it has said so or not.
-                session.news.ready |= head.version.is_none() && method != "ping";
+                session.news.ready |= !head.is_modern() && method != "ping";
                 Some(&*session)
             }
             _ => None,
         };
-        let admitted = match exchange::admit(&self.facts, session, &mut self.seen, method, params.as_ref(), head) {
+        let admitted = match exchange::admit(&self.facts, session, method, params.as_ref(), head) {
             Ok(admitted) => admitted,
             Err(error) => return self.respond_error(Some(&id), &error.to_object(), self.way(batch), out),
         };
@@ -190,7 +190,7 @@ impl Connection {
             rounds: params
                 .as_ref()
                 .filter(|_| row.input_required && admitted.revision.era() == Era::Modern)
-                .map(|params| Resumable::new(params.clone())),
+                .map(|params| Resumable::new(params.clone(), admitted.goes_on)),
         };
         let (name, arguments, task) = (admitted.name, admitted.arguments, admitted.task);
         out.push(Action::Dispatch(Box::new(Call { id: call, method: row, params, name, arguments, task, context })));

@@ -1,14 +1,15 @@
 //! The modern envelope: every request carries the sender's facts in `params._meta`.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde_json::json;
 
 use super::{Era, Revision};
 use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{Id, RawJson};
-use crate::model::meta;
-use crate::protocol::{Head, LogLevel};
+use crate::model::{Capabilities, meta};
+use crate::protocol::{Head, LogLevel, PeerFacts};
 
 /// A modern HTTP header is missing, malformed or says something else than the body.
 pub(crate) const HEADER_MISMATCH: i64 = -32020;
@@ -17,12 +18,11 @@ pub(crate) const MISSING_CLIENT_CAPABILITY: i64 = -32021;
 /// The request's revision is not served.
 pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
 
-/// The members of the envelope, checked for presence and type.
+/// What an envelope says, checked for presence and type.
 #[derive(Debug)]
-pub(crate) struct Envelope<'a> {
-    pub(crate) version: Cow<'a, str>,
-    pub(crate) capabilities: &'a RawJson,
-    pub(crate) info: Option<&'a RawJson>,
+pub(crate) struct Checked {
+    pub(crate) version: Box<str>,
+    pub(crate) peer: Arc<PeerFacts>,
     pub(crate) log_level: Option<LogLevel>,
 }
 
@@ -36,23 +36,27 @@ fn missing(key: &str) -> Error {
 /// −32602 when it is missing or no string.
 pub(crate) fn version(head: &Head) -> Result<Cow<'_, str>> {
     let key = meta::PROTOCOL_VERSION;
-    let version = head.version.as_ref().ok_or_else(|| missing(key))?;
+    let version = &head.envelope.as_ref().ok_or_else(|| missing(key))?.version;
     meta::text(version).ok_or_else(|| Error::invalid_params(format!("params._meta[\"{key}\"]: expected a string")))
 }
 
-/// Reads the envelope.
+/// Reads the envelope, unless that was done for an earlier request.
 ///
 /// # Errors
 /// −32602 naming the member that is missing or of the wrong type.
-pub(crate) fn envelope(head: &Head) -> Result<Envelope<'_>> {
-    let version = version(head)?;
-    let capabilities = head.capabilities.as_ref().ok_or_else(|| missing(meta::CLIENT_CAPABILITIES))?;
-    for (key, value) in [(meta::CLIENT_CAPABILITIES, Some(capabilities)), (meta::CLIENT_INFO, head.info.as_ref())] {
+pub(crate) fn envelope(head: &Head) -> Result<&Checked> {
+    let envelope = head.envelope.as_ref().ok_or_else(|| missing(meta::PROTOCOL_VERSION))?;
+    if let Some(checked) = envelope.checked.get() {
+        return Ok(checked);
+    }
+    let version = version(head)?.into();
+    let capabilities = envelope.capabilities.as_ref().ok_or_else(|| missing(meta::CLIENT_CAPABILITIES))?;
+    for (key, value) in [(meta::CLIENT_CAPABILITIES, Some(capabilities)), (meta::CLIENT_INFO, envelope.info.as_ref())] {
         if value.is_some_and(|v| !v.is_object()) {
             return Err(Error::invalid_params(format!("params._meta[\"{key}\"]: expected an object")));
         }
     }
-    let log_level = match &head.log_level {
+    let log_level = match &envelope.log_level {
         None => None,
         Some(raw) => {
             let name = meta::text(raw).unwrap_or_default();
@@ -61,7 +65,8 @@ pub(crate) fn envelope(head: &Head) -> Result<Envelope<'_>> {
             })?)
         }
     };
-    Ok(Envelope { version, capabilities, info: head.info.as_ref(), log_level })
+    let facts = PeerFacts { info: envelope.info.clone(), capabilities: Capabilities::new(capabilities.clone()) };
+    Ok(envelope.checked.get_or_init(|| Checked { version, peer: Arc::new(facts), log_level }))
 }
 
 /// The revision called `version`, if it is modern and among `served`.

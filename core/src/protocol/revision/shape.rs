@@ -350,7 +350,10 @@ fn push_structured(out: &mut String, rules: &Rules, value: &str, wrapped: bool) 
 /// Closes an object that has neither `resultType` nor `_meta` yet; `unhinted`: how long it keeps is not said either.
 fn finish(out: &mut String, rules: &Rules, server_info: &str, unhinted: bool) {
     if rules.result_type {
-        push_member(out, "resultType", "\"complete\"");
+        if !out.ends_with('{') {
+            out.push(',');
+        }
+        out.push_str("\"resultType\":\"complete\"");
         if unhinted {
             // Who made the result knows whom it is for; nobody else can say that it may be kept.
             out.push_str(",\"ttlMs\":0,\"cacheScope\":\"private\"");

@@ -29,8 +29,8 @@ use crate::call::Link;
 use crate::driver::{Peer, now, runtime};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{self, Decoded, Limits, Message, code};
-use crate::protocol::Head;
 use crate::protocol::revision::{Era, Revision, modern as envelope};
+use crate::protocol::{self, Head};
 use crate::server::{Meter, Server, Usage};
 use crate::signal::Signal;
 
@@ -218,7 +218,10 @@ impl Inner {
         };
         // A server without sessions takes all for what it speaks.
         let modern = names_modern(&sender.headers) || !self.has_sessions();
-        let decoded = jsonrpc::decode(&body, &self.limits);
+        let (decoded, head) = match protocol::decode(&body, &self.limits) {
+            Ok((decoded, head)) => (Ok(decoded), head),
+            Err(error) => (Err(error), None),
+        };
         let needed = || {
             let id = Single::of(&sender.headers, &SESSION_ID).text().filter(|_| !modern);
             let session = id.and_then(|id| self.sessions.find(id, sender.principal.as_ref(), now()));
@@ -241,10 +244,11 @@ impl Inner {
         // The decoded parts hold what they need of it.
         drop(body);
         match decoded {
-            Decoded::One(Message::Request { id, method, params }) => match Head::read(params.as_ref()) {
+            Decoded::One(Message::Request { id, method, params }) => match head
+                .map_or_else(|| Head::read(params.as_ref()), Ok)
+            {
                 Ok(head)
-                    if head.version.is_some()
-                        || (modern && (method != "initialize" || names_modern(&sender.headers))) =>
+                    if head.is_modern() || (modern && (method != "initialize" || names_modern(&sender.headers))) =>
                 {
                     let request = modern::Request { id, method, params, head };
                     modern::post(self, sender, request, accepts).await
