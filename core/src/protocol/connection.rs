@@ -67,7 +67,7 @@ pub struct Connection {
     /// Requests of ours that cannot be sent yet: the connection is opening, or too many wait for their answers.
     waiting: VecDeque<Outgoing>,
     /// What was read of the message that is being handled beside it.
-    head: Option<Head>,
+    head: Option<Box<Head>>,
     last_call: u64,
     /// The inside of our modern envelope.
     envelope: String,
@@ -251,7 +251,7 @@ impl Connection {
     }
 
     /// As [`handle`](Self::handle), for a message of which more was read than it says itself.
-    pub(crate) fn read(&mut self, now: Duration, head: Option<Head>, input: Input) -> Vec<Action> {
+    pub(crate) fn read(&mut self, now: Duration, head: Option<Box<Head>>, input: Input) -> Vec<Action> {
         self.head = head;
         let out = self.handle(now, input);
         self.head = None;

@@ -54,7 +54,7 @@ thread_local! {
 ///
 /// # Errors
 /// As there.
-pub(crate) fn decode(frame: &Bytes, limits: &Limits) -> Result<(Decoded, Option<Head>), DecodeError> {
+pub(crate) fn decode(frame: &Bytes, limits: &Limits) -> Result<(Decoded, Option<Box<Head>>), DecodeError> {
     let known = KEPT.with_borrow_mut(|kept| kept.as_mut()?.request(frame, limits));
     match known {
         Some((request, head)) => Ok((Decoded::One(request), Some(head))),
@@ -70,7 +70,7 @@ impl Kept {
     ///
     /// What is read is the message with a mark in place of `_meta`. When that is JSON, and the mark is found to be the whole
     /// value of the member, then the message is JSON, too, and differs in nothing else: one value stands there for another.
-    fn request(&mut self, frame: &Bytes, limits: &Limits) -> Option<(Message, Head)> {
+    fn request(&mut self, frame: &Bytes, limits: &Limits) -> Option<(Message, Box<Head>)> {
         if frame.len() > limits.max_message_bytes.min(MAX_MESSAGE) || self.depth + 2 > limits.max_nesting {
             return None;
         }
@@ -102,7 +102,7 @@ impl Kept {
             let start = jsonrpc::place(short, raw?.get())?;
             part(start..start + raw?.get().len())
         };
-        let head = Head {
+        let head = Box::new(Head {
             name: raw(members.name),
             uri: raw(members.uri),
             arguments: raw(members.arguments),
@@ -111,7 +111,7 @@ impl Kept {
             meta: Some(self.text.clone()),
             progress_token: None,
             envelope: Some(self.envelope.clone()),
-        };
+        });
         Some((Message::Request { id: read.id, method: read.method.to_owned(), params: part(read.params) }, head))
     }
 

@@ -66,7 +66,7 @@ pub(crate) struct Arrival {
     /// What its handler is told of it.
     pub(crate) transport: Arc<Transport>,
     /// What was read of its parameters already.
-    pub(crate) head: Option<Head>,
+    pub(crate) head: Option<Box<Head>>,
 }
 
 /// The members of a request's parameters that steer the engine, read in one pass.
@@ -89,15 +89,15 @@ impl Head {
     ///
     /// # Errors
     /// −32602 when a member is twice there or `_meta` is no object.
-    pub(crate) fn read(params: Option<&RawJson>) -> Result<Self> {
+    pub(crate) fn read(params: Option<&RawJson>) -> Result<Box<Self>> {
         let Some(params) = params else {
-            return Ok(Self::default());
+            return Ok(Box::default());
         };
         let read: ParamsHead<'_> = params.borrow().map_err(|e| Error::invalid_params(format!("\"params\": {e}")))?;
         let slice = |raw: Option<&RawValue>| raw.map(|raw| params.slice(raw));
         let meta = slice(read.meta);
         let (envelope, progress_token) = meta.as_ref().map(envelope::read).transpose()?.unwrap_or_default();
-        Ok(Self {
+        Ok(Box::new(Self {
             name: slice(read.name),
             uri: slice(read.uri),
             arguments: slice(read.arguments),
@@ -106,7 +106,7 @@ impl Head {
             meta,
             progress_token,
             envelope,
-        })
+        }))
     }
 
     /// Whether the request carries the envelope of modern ones.
@@ -148,7 +148,7 @@ pub(super) fn admit(
     session: Option<&Session>,
     method: &str,
     params: Option<&RawJson>,
-    head: Head,
+    head: Box<Head>,
 ) -> Result<Admission> {
     let progress_token = match &head.progress_token {
         None => None,
@@ -184,6 +184,7 @@ pub(super) fn admit(
             ),
         });
     }
+    let head = *head;
     Ok(Admission {
         revision,
         method: row,

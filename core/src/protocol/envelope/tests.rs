@@ -44,13 +44,13 @@ fn quickly(frame: &Bytes, limits: &Limits) -> (bool, Result<(Decoded, Option<Str
     }
 }
 
-fn shown(head: Result<Head>) -> String {
+fn shown(head: Result<Box<Head>>) -> String {
     head.map_or_else(
         |error| error.to_string(),
         |head| {
             let envelope = head.envelope.as_ref().map(|e| (&e.version, &e.capabilities, &e.info, &e.log_level));
             let checked = modern::envelope(&head).map(|c| format!("{c:?}")).map_err(|error| error.to_string());
-            let Head { name, uri, arguments, task, goes_on, meta, progress_token, .. } = &head;
+            let Head { name, uri, arguments, task, goes_on, meta, progress_token, .. } = &*head;
             format!(
                 "{name:?} {uri:?} {arguments:?} {task:?} {goes_on} {meta:?} {progress_token:?} {envelope:?} {checked:?}"
             )

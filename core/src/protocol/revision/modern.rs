@@ -36,8 +36,12 @@ fn missing(key: &str) -> Error {
 /// −32602 when it is missing or no string.
 pub(crate) fn version(head: &Head) -> Result<Cow<'_, str>> {
     let key = meta::PROTOCOL_VERSION;
-    let version = &head.envelope.as_ref().ok_or_else(|| missing(key))?.version;
-    meta::text(version).ok_or_else(|| Error::invalid_params(format!("params._meta[\"{key}\"]: expected a string")))
+    let envelope = head.envelope.as_ref().ok_or_else(|| missing(key))?;
+    if let Some(checked) = envelope.checked.get() {
+        return Ok(Cow::Borrowed(&checked.version));
+    }
+    meta::text(&envelope.version)
+        .ok_or_else(|| Error::invalid_params(format!("params._meta[\"{key}\"]: expected a string")))
 }
 
 /// Reads the envelope, unless that was done for an earlier request.

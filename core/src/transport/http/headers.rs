@@ -35,9 +35,7 @@ impl<'a> Single<'a> {
         let mut values = headers.get_all(name).iter();
         match (values.next(), values.next()) {
             (None, _) => Self::Absent,
-            (Some(value), None) => {
-                value.to_str().map_or(Self::Unreadable, |text| Self::Text(text.trim_matches([' ', '\t'])))
-            }
+            (Some(value), None) => value.to_str().map_or(Self::Unreadable, |text| Self::Text(text.trim_ascii())),
             (Some(_), Some(_)) => Self::Unreadable,
         }
     }

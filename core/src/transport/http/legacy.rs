@@ -29,7 +29,7 @@ pub(super) async fn post(
     inner: &Arc<Inner>,
     sender: Sender,
     decoded: Decoded,
-    head: Option<Head>,
+    head: Option<Box<Head>>,
     accepts: Accepts,
 ) -> Response<Body> {
     let id = match &decoded {
@@ -99,7 +99,7 @@ async fn ask(
     session: Arc<Session>,
     sender: Sender,
     input: Input,
-    head: Option<Head>,
+    head: Option<Box<Head>>,
     accepts: Accepts,
 ) -> Response<Body> {
     let outlet = Arc::new(Outlet::new(if accepts.events { inner.max_queued } else { 0 }));
@@ -125,7 +125,7 @@ async fn open(
     inner: &Arc<Inner>,
     sender: Sender,
     decoded: Decoded,
-    head: Option<Head>,
+    head: Option<Box<Head>>,
     accepts: Accepts,
 ) -> Response<Body> {
     let Decoded::One(message) = decoded else {

@@ -23,15 +23,16 @@ pub(super) struct Request {
     pub(super) id: Id,
     pub(super) method: String,
     pub(super) params: Option<RawJson>,
-    pub(super) head: Head,
+    pub(super) head: Box<Head>,
 }
 
 /// Runs a request and answers it.
 pub(super) async fn post(inner: &Arc<Inner>, sender: Sender, request: Request, accepts: Accepts) -> Response<Body> {
     let facts = inner.server.facts();
-    if let Err(error) = check(inner, &facts, &sender.headers, &request) {
-        return Refusal::bad(Some(&request.id), &error).into();
-    }
+    let row = match check(inner, &facts, &sender.headers, &request) {
+        Ok(row) => row,
+        Err(error) => return Refusal::bad(Some(&request.id), &error).into(),
+    };
     let listens = request.method == "subscriptions/listen";
     if listens && !accepts.events {
         let message = "header Accept: expected text/event-stream: what is listened to comes as a stream";
@@ -47,7 +48,7 @@ pub(super) async fn post(inner: &Arc<Inner>, sender: Sender, request: Request, a
     };
     let Request { id, method, params, head } = request;
     // What nobody's code answers is refused by HTTP too when it is unknown.
-    let engine = row_of(&method, &head).is_none_or(|row| row.header_member().is_none());
+    let engine = row.is_none_or(|row| row.header_member().is_none());
     let outlet = Arc::new(Outlet::new(if accepts.events { inner.max_queued } else { 0 }));
     let until = if listens { inner.patience(&sender) } else { None };
     let transport = sender.into_transport(None);
@@ -85,8 +86,9 @@ fn mismatch(message: impl Into<String>) -> Error {
     Error::rpc(modern::HEADER_MISMATCH, message)
 }
 
-/// The checks before a request is admitted, in the order that clients rely on: envelope, version, mirrored headers.
-fn check(inner: &Inner, facts: &Facts, headers: &HeaderMap, request: &Request) -> Result<()> {
+/// The checks before a request is admitted, in the order that clients rely on: envelope, version, mirrored headers. Gives
+/// the row of its method, if the revision has one.
+fn check(inner: &Inner, facts: &Facts, headers: &HeaderMap, request: &Request) -> Result<Option<&'static Method>> {
     let Request { method, head, .. } = request;
     let version = modern::version(head)?;
     let header = Single::of(headers, &PROTOCOL_VERSION);
@@ -105,7 +107,7 @@ fn check(inner: &Inner, facts: &Facts, headers: &HeaderMap, request: &Request) -
             headers::quoted(&version)
         )));
     }
-    modern::revision(&version, &facts.revisions)?;
+    let revision = modern::revision(&version, &facts.revisions)?;
     if Single::of(headers, &METHOD) != Single::Text(method) {
         // Never encoded: who routes by it reads it as it is.
         let said = match Single::of(headers, &METHOD) {
@@ -115,7 +117,8 @@ fn check(inner: &Inner, facts: &Facts, headers: &HeaderMap, request: &Request) -
         };
         return Err(mismatch(format!("header Mcp-Method: {said}, the body says {}", headers::quoted(method))));
     }
-    let Some(row) = row_of(method, head).filter(|row| row.header_member().is_some()) else { return Ok(()) };
+    let found = Method::find_in(revision, method);
+    let Some(row) = found.filter(|row| row.header_member().is_some()) else { return Ok(found) };
     let named = row.name_of(head.name.clone(), head.uri.clone(), request.params.as_ref());
     let name = headers::name_of(named.as_ref());
     headers::mirrors(headers, &NAME, "Mcp-Name", name.as_deref()).map_err(mismatch)?;
@@ -126,13 +129,7 @@ fn check(inner: &Inner, facts: &Facts, headers: &HeaderMap, request: &Request) -
     {
         headers::mirrors_arguments(headers, &tool.mirrors, head.arguments.as_ref()).map_err(mismatch)?;
     }
-    Ok(())
-}
-
-/// The row of a method in the revision that its request speaks.
-fn row_of(method: &str, head: &Head) -> Option<&'static Method> {
-    let version = modern::version(head).ok()?;
-    Method::find_in(Revision::parse(&version)?, method)
+    Ok(found)
 }
 
 /// Ends a request because the server is closed.
