@@ -27,7 +27,17 @@ pub(crate) struct Envelope {
     pub(super) checked: OnceLock<Checked>,
 }
 
-/// The last `_meta` that a thread has read, unless it is another one each time.
+/// What a thread remembers.
+#[derive(Default)]
+struct Memory {
+    kept: Option<Kept>,
+    /// How many texts are let pass before one is kept again: where no text comes twice, as with the trace of each request,
+    /// keeping them is work for nothing.
+    left: u32,
+    pause: u32,
+}
+
+/// The last `_meta` that was read.
 struct Kept {
     text: RawJson,
     envelope: Arc<Envelope>,
@@ -38,6 +48,8 @@ struct Kept {
     after: usize,
     /// A message without it, for reading; kept for its memory.
     short: String,
+    /// It came again.
+    used: bool,
 }
 
 /// The longest `_meta` that is kept: one for each thread that reads requests.
@@ -46,8 +58,11 @@ const MAX_KEPT: usize = 4 << 10;
 /// The longest message in which it is looked for. In others it is the least of what is to be read.
 const MAX_MESSAGE: usize = 16 << 10;
 
+/// The most texts that are let pass.
+const MAX_PAUSE: u32 = 63;
+
 thread_local! {
-    static KEPT: RefCell<Option<Kept>> = const { RefCell::new(None) };
+    static MEMORY: RefCell<Memory> = const { RefCell::new(Memory { kept: None, left: 0, pause: 0 }) };
 }
 
 /// As [`jsonrpc::decode`], and of a request whose envelope came before what its parameters say besides.
@@ -55,10 +70,27 @@ thread_local! {
 /// # Errors
 /// As there.
 pub(crate) fn decode(frame: &Bytes, limits: &Limits) -> Result<(Decoded, Option<Box<Head>>), DecodeError> {
-    let known = KEPT.with_borrow_mut(|kept| kept.as_mut()?.request(frame, limits));
+    let known = MEMORY.with_borrow_mut(|memory| {
+        let known = memory.kept.as_mut()?.request(frame, limits)?;
+        memory.pause = 0;
+        Some(known)
+    });
     match known {
         Some((request, head)) => Ok((Decoded::One(request), Some(head))),
         None => jsonrpc::decode(frame, limits).map(|decoded| (decoded, None)),
+    }
+}
+
+impl Memory {
+    /// Whether the next text is to be kept.
+    fn is_open(&mut self) -> bool {
+        if self.kept.take_if(|kept| !kept.used).is_some() {
+            self.pause = (self.pause * 2 + 1).min(MAX_PAUSE);
+            self.left = self.pause;
+        }
+        let open = self.left == 0;
+        self.left = self.left.saturating_sub(1);
+        open
     }
 }
 
@@ -122,6 +154,7 @@ impl Kept {
         let from_end = frame.len().checked_sub(self.after).and_then(|end| end.checked_sub(known.len())).and_then(at);
         let found = from_end.or_else(|| at(self.before)).or_else(|| at(value_of_meta(frame)?))?;
         (self.before, self.after) = (found.start, frame.len() - found.end);
+        self.used = true;
         Some(found)
     }
 }
@@ -143,8 +176,10 @@ pub(super) fn read(meta: &RawJson) -> Result<(Option<Arc<Envelope>>, Option<RawJ
     if !meta.is_object() {
         return Err(Error::invalid_params("params._meta: expected an object"));
     }
-    let same = KEPT.with_borrow(|kept| {
-        kept.as_ref().filter(|kept| kept.text == *meta).map(|kept| (Some(kept.envelope.clone()), None))
+    let same = MEMORY.with_borrow_mut(|memory| {
+        let kept = memory.kept.as_mut().filter(|kept| kept.text == *meta)?;
+        kept.used = true;
+        Some((Some(kept.envelope.clone()), None))
     });
     match same {
         Some(same) => Ok(same),
@@ -159,7 +194,7 @@ fn parse(meta: &RawJson) -> Result<(Option<Arc<Envelope>>, Option<RawJson>)> {
         return Ok((None, token));
     }
     // One that names a token is another one each time.
-    let keep = token.is_none() && meta.get().len() <= MAX_KEPT;
+    let keep = token.is_none() && meta.get().len() <= MAX_KEPT && MEMORY.with_borrow_mut(Memory::is_open);
     // Copied out: a slice would keep the whole message alive for as long as the thread.
     let text = if keep { RawJson::trusted(Bytes::copy_from_slice(meta.bytes())) } else { meta.clone() };
     let part = |raw: Option<&RawValue>| {
@@ -177,10 +212,9 @@ fn parse(meta: &RawJson) -> Result<(Option<Arc<Envelope>>, Option<RawJson>)> {
     });
     if let Some(envelope) = envelope.clone().filter(|_| keep) {
         let depth = jsonrpc::nesting(text.get());
-        KEPT.with_borrow_mut(|kept| {
-            let short = kept.take().map(|before| before.short).unwrap_or_default();
-            *kept = Some(Kept { text, envelope, depth, before: usize::MAX, after: usize::MAX, short });
-        });
+        let kept =
+            Kept { text, envelope, depth, before: usize::MAX, after: usize::MAX, short: String::new(), used: false };
+        MEMORY.with_borrow_mut(|memory| memory.kept = Some(kept));
     }
     Ok((envelope, token))
 }

@@ -10,7 +10,7 @@ fn meta() -> String {
 }
 
 fn forget() {
-    KEPT.set(None);
+    MEMORY.set(Memory::default());
 }
 
 /// Makes this the text that is known.
@@ -151,6 +151,22 @@ fn only_what_comes_again_is_kept() {
         forget();
         assert!(read(&RawJson::trusted(wrong.to_owned())).is_err(), "{wrong}");
     }
+}
+
+#[test]
+fn what_never_comes_again_is_kept_seldom() {
+    let limits = Limits::default();
+    forget();
+    let mut kept = 0;
+    for n in 0..1000 {
+        let frame = Bytes::from(frames(&format!(r#"{{{VERSION},"traceparent":"{n}"}}"#)).remove(0));
+        assert!(!quickly(&frame, &limits).0);
+        kept += usize::from(MEMORY.with_borrow(|memory| memory.kept.is_some()));
+    }
+    assert!((1..=25).contains(&kept), "{kept} of 1000 were kept");
+    let again = Bytes::from(frames(&meta()).remove(0));
+    let first = (0..200).position(|_| quickly(&again, &limits).0).expect("kept in the end");
+    assert!(first <= 70 && quickly(&again, &limits).0, "{first} were let pass");
 }
 
 /// Messages that differ a little from good ones, thousands of them, the same in each run.
