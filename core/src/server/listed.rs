@@ -20,7 +20,7 @@ pub(crate) struct Common {
     /// How many clients listen.
     pub(crate) listeners: Arc<AtomicUsize>,
     /// Of the tools that are not registered.
-    pub(super) supports: super::tools::Supports,
+    pub(super) told: super::tools::Told,
     /// What blocks.
     #[cfg(feature = "files")]
     pub(crate) jobs: Arc<super::jobs::Jobs>,

@@ -354,11 +354,14 @@ impl Server {
 
     /// Where what is not registered comes from. `list` gets `{"cursor"?}` and answers with an array of definitions or a
     /// whole list result; its pages follow the registered ones. `get` gets the parameters of `tools/call`,
-    /// `resources/read` or `prompts/get`. Of its tools those run as tasks that were listed with `execution.taskSupport`.
+    /// `resources/read` or `prompts/get`. What this server has to know of a tool before it runs is what the source listed
+    /// last: those run as tasks that were listed with `execution.taskSupport`, and over HTTP the headers of a call are
+    /// checked against the arguments that were listed with `x-mcp-header` (2026-07-28). Of a tool that it has listed to
+    /// nobody yet, nothing is checked.
     pub fn set_source(&self, kind: Kind, list: Option<Arc<dyn Handler>>, get: Option<Arc<dyn Handler>>) {
         drop(self.change(kind, |registry| registry.set_source(kind, Source { list, get }), |_| true));
         if kind == Kind::Tool {
-            self.shared.router.common.supports.forget();
+            self.shared.router.common.told.forget();
         }
     }
 

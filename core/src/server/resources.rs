@@ -326,7 +326,7 @@ impl Shaper for ListedBySource {
         for (n, entry) in entries.into_iter().enumerate() {
             let Value::Object(members) = entry else { return Err(self.wrong()) };
             if self.kind == Kind::Tool {
-                self.common.supports.learn(&members);
+                self.common.told.learn(&members);
             }
             if n > 0 {
                 out.push(',');

@@ -16,11 +16,12 @@ use super::registry::{Changes, Overlay, Registry};
 use super::resources::{ListedBySource, Read, SOURCE, not_found};
 #[cfg(feature = "files")]
 use super::serving_files;
-use super::tools::ToolEntry;
 use super::{HandlerError, IntoAnswer};
 use crate::call::{self, BoxFuture, Chain, Context, Handler, Link, Ran, Reply, Scope, SessionSlot, Shaper, Tasks};
 use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{self, RawJson, code};
+#[cfg(feature = "http")]
+use crate::model::mirror::Mirror;
 use crate::model::{CacheHints, CacheScope, TaskSupport};
 use crate::protocol::revision::{Era, shape};
 use crate::protocol::{Call, Payload, States};
@@ -91,10 +92,11 @@ impl Router {
         self.tasks.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The tool called `name`, as every client sees it.
+    /// The arguments of the tool called `name` that HTTP headers mirror, as every client sees it.
     #[cfg(feature = "http")]
-    pub(crate) fn tool(&self, name: &str) -> Option<Arc<ToolEntry>> {
-        self.registry.read().unwrap_or_else(PoisonError::into_inner).find(|r| &r.tools, name, None)
+    pub(crate) fn mirrors(&self, name: &str) -> Arc<[Mirror]> {
+        let entry = self.registry.read().unwrap_or_else(PoisonError::into_inner).find(|r| &r.tools, name, None);
+        entry.map_or_else(|| self.common.told.mirrors(name), |entry| entry.mirrors())
     }
 
     /// Looks at what is registered, as the session of a request sees it.
@@ -306,11 +308,11 @@ impl Router {
                 }
             }
             Err(Some(source)) => {
-                let support = match self.common.supports.check(&name, call.task.is_some(), has_tasks) {
+                let support = match self.common.told.check(&name, call.task.is_some(), has_tasks) {
                     Ok(support) => support,
                     Err(error) => return fail(link, &call, error),
                 };
-                let params = call.params.clone().unwrap_or_else(RawJson::empty_object);
+                let params = given_to_source(&call);
                 let shaper = Arc::new(super::tools::Unlisted { common: self.common.clone() });
                 self.run_tool(link, call, source, shaper, params, support);
             }

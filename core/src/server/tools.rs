@@ -24,8 +24,8 @@ pub(crate) struct ToolEntry {
     output: Option<Schema>,
     /// Of the output schema.
     fit: Option<Fit>,
-    /// The arguments that HTTP headers mirror.
-    pub(crate) mirrors: Vec<Mirror>,
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "a mark that is wrong is refused all the same"))]
+    mirrors: Arc<[Mirror]>,
     task_support: TaskSupport,
 }
 
@@ -51,7 +51,7 @@ impl ToolEntry {
             .map_err(|error| Error::misuse(format!("tool {name:?}: {}", error.message())))?;
         let mut listed = Listed::new(Kind::Tool, tool.into_members(), handler, common)?;
         listed.scopes = scopes;
-        Ok(Self { listed, input, output, fit, mirrors, task_support })
+        Ok(Self { listed, input, output, fit, mirrors: mirrors.into(), task_support })
     }
 
     /// One of the definition's schemas, for its validator.
@@ -65,6 +65,12 @@ impl ToolEntry {
     /// The text for the model.
     pub(crate) fn check_arguments(&self, arguments: &RawJson) -> Result<(), String> {
         self.input.check_text(|| self.source("inputSchema"), "argument", arguments.get())
+    }
+
+    /// The arguments that HTTP headers mirror.
+    #[cfg(feature = "http")]
+    pub(super) fn mirrors(&self) -> Arc<[Mirror]> {
+        self.mirrors.clone()
     }
 
     /// Whether it may or must be called as a task.
@@ -167,15 +173,25 @@ fn check_task(
     Err(Error::rpc(code::METHOD_NOT_FOUND, message))
 }
 
-/// The most tools of a source of which it is known that they may be tasks.
-const MAX_SUPPORTS: usize = 10_000;
+/// The most tools of a source of which something is known.
+const MAX_TOLD: usize = 10_000;
+/// The most arguments of one of them that headers mirror: a request has no room for more.
+const MAX_MIRRORS: usize = 256;
 
-/// Which tools of a source may or must be called as tasks, as it has listed them.
+/// What a source has said last of a tool.
 #[derive(Default)]
-pub(crate) struct Supports(Mutex<HashMap<String, TaskSupport>>);
+struct Said {
+    support: TaskSupport,
+    mirrors: Arc<[Mirror]>,
+}
 
-impl Supports {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, TaskSupport>> {
+/// What has to be known of a source's tools before one is called, as it has listed them. What it says nothing special of
+/// takes no place.
+#[derive(Default)]
+pub(crate) struct Told(Mutex<HashMap<String, Said>>);
+
+impl Told {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Said>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -183,12 +199,21 @@ impl Supports {
     pub(super) fn learn(&self, definition: &Map<String, Value>) {
         let Some(name) = definition.get("name").and_then(Value::as_str) else { return };
         let support = TaskSupport::of(definition).unwrap_or_default();
+        // Clients leave out a tool with a wrong mark, so nobody mirrors anything of it.
+        let mirrors = definition.get("inputSchema").and_then(|schema| mirrors(schema).ok()).unwrap_or_default();
+        let mirrors: Arc<[Mirror]> = mirrors.into_iter().take(MAX_MIRRORS).collect();
         let mut known = self.lock();
-        if support == TaskSupport::Forbidden {
+        if support == TaskSupport::Forbidden && mirrors.is_empty() {
             known.remove(name);
-        } else if known.len() < MAX_SUPPORTS || known.contains_key(name) {
-            known.insert(name.to_owned(), support);
+        } else if known.len() < MAX_TOLD || known.contains_key(name) {
+            known.insert(name.to_owned(), Said { support, mirrors });
         }
+    }
+
+    /// The arguments of this tool that headers mirror.
+    #[cfg(feature = "http")]
+    pub(super) fn mirrors(&self, name: &str) -> Arc<[Mirror]> {
+        self.lock().get(name).map(|said| said.mirrors.clone()).unwrap_or_default()
     }
 
     /// There is another source.
@@ -201,7 +226,7 @@ impl Supports {
     /// # Errors
     /// As there.
     pub(super) fn check(&self, name: &str, as_task: bool, has_tasks: impl FnOnce() -> bool) -> Result<TaskSupport> {
-        let support = self.lock().get(name).copied().unwrap_or_default();
+        let support = self.lock().get(name).map(|said| said.support).unwrap_or_default();
         check_task(&|| format!("tool {:?}", shortened(name, 100)), support, as_task, has_tasks)?;
         Ok(support)
     }

@@ -411,3 +411,64 @@ async fn the_method_is_named_as_it_is() {
         assert!(status == 200 || answer.json["error"]["code"] == -32020, "{said}");
     }
 }
+
+#[tokio::test]
+async fn headers_of_a_sources_tool_are_compared_with_what_it_listed_last() {
+    use std::sync::{Arc, Mutex};
+    use tricorn::server::{IntoHandler, Kind};
+
+    let it = Fixture::new();
+    let mark = Arc::new(Mutex::new(json!({"type": "string", "x-mcp-header": "Zone"})));
+    let marked = mark.clone();
+    let list = (move |_: Value| {
+        let zone = marked.lock().unwrap().clone();
+        async move {
+            let schema = json!({"type": "object", "properties": {"zone": zone}});
+            // The server's own tool of this name comes first.
+            let other = json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "No"}}});
+            Ok(json!([{"name": "far", "inputSchema": schema}, {"name": "region", "inputSchema": other}]))
+        }
+    })
+    .into_handler();
+    let set = || {
+        let get = (|params: Value| async move { Ok(format!("ran in {}", params["arguments"]["zone"])) }).into_handler();
+        it.server.set_source(Kind::Tool, Some(list.clone()), Some(get));
+    };
+    let call = modern(1, "tools/call", tool("far", json!({"zone": "eu"})));
+    let listed = async || {
+        let first = it.post(&[], &modern(1, "tools/list", json!({}))).await;
+        let cursor = first.json["result"]["nextCursor"].clone();
+        let last = it.post(&[], &modern(1, "tools/list", json!({"cursor": cursor}))).await;
+        assert!(last.text.contains("\"far\""), "{last:?}");
+    };
+    let refused = async |headers: &[(&str, &str)]| {
+        let answer = it.post(headers, &call).await;
+        assert_eq!(answer.refused(), (400, MISMATCH), "{headers:?}: {answer:?}");
+        assert!(answer.json["error"]["message"].as_str().unwrap().contains("Mcp-Param-Zone"), "{answer:?}");
+    };
+    let ran = async |headers: &[(&str, &str)]| {
+        let answer = it.post(headers, &call).await;
+        assert_eq!(answer.json["result"]["content"][0]["text"], "ran in \"eu\"", "{headers:?}: {answer:?}");
+    };
+    set();
+    // It has listed nothing yet.
+    ran(&[]).await;
+    listed().await;
+    refused(&[]).await;
+    refused(&[("mcp-param-zone", "us")]).await;
+    ran(&[("mcp-param-zone", "eu")]).await;
+    let region = modern(1, "tools/call", tool("region", json!({"region": "eu"})));
+    let answer = it.post(&[("mcp-param-region", "eu")], &region).await;
+    assert_eq!(answer.json["result"]["content"][0]["text"], "eu", "{answer:?}");
+
+    *mark.lock().unwrap() = json!({"type": "string"});
+    refused(&[]).await;
+    listed().await;
+    ran(&[]).await;
+    *mark.lock().unwrap() = json!({"type": "string", "x-mcp-header": "Zone"});
+    listed().await;
+    refused(&[]).await;
+    // Another source has said nothing of its tools.
+    set();
+    ran(&[]).await;
+}

@@ -124,10 +124,9 @@ fn check(inner: &Inner, facts: &Facts, headers: &HeaderMap, request: &Request) -
     headers::mirrors(headers, &NAME, "Mcp-Name", name.as_deref()).map_err(mismatch)?;
     if method == "tools/call"
         && let Some(name) = name
-        && let Some(tool) = inner.server.shared.router.tool(&name)
-        && !tool.mirrors.is_empty()
     {
-        headers::mirrors_arguments(headers, &tool.mirrors, head.arguments.as_ref()).map_err(mismatch)?;
+        let mirrored = inner.server.shared.router.mirrors(&name);
+        headers::mirrors_arguments(headers, &mirrored, head.arguments.as_ref()).map_err(mismatch)?;
     }
     Ok(found)
 }
