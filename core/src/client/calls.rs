@@ -99,8 +99,8 @@ impl Client {
     }
 
     /// Sends any request. Dropping the future cancels it at the server. A result that asks for input (revision 2026-07-28)
-    /// is answered by this client's handlers, and `inputResponses` and `requestState` of the next round are those of that,
-    /// whatever the parameters had.
+    /// is answered by this client's handlers, and `inputResponses` and `requestState` are those of that: what the parameters
+    /// had of them, as those of another request do, is not sent.
     ///
     /// # Errors
     /// [`Rpc`](ErrorKind::Rpc) for the server's error, [`Timeout`](ErrorKind::Timeout), [`Closed`](ErrorKind::Closed),

@@ -85,6 +85,8 @@ impl Client {
                 };
                 self.connected.link.clock().later(time, Box::new(ring))
             });
+        // Those of another request's rounds, if any: this server knows nothing of them.
+        let params = params.as_ref().map(shape::without_rounds);
         let (client, of, again, running) = (self.clone(), method.to_owned(), params.clone(), driven.clone());
         let resent = options.clone();
         let first = self.send(
@@ -247,9 +249,7 @@ async fn all(asked: Vec<(&'static Method, Answer)>) -> Result<Vec<RawJson>> {
 fn retried(params: Option<&RawJson>, responses: Option<&str>, state: Option<&RawJson>) -> RawJson {
     let mut text = String::from("{");
     for (key, value) in shape::members(params.map_or("{}", RawJson::get)) {
-        if key != "inputResponses" && key != "requestState" {
-            shape::push_member(&mut text, &key, value.get());
-        }
+        shape::push_member(&mut text, &key, value.get());
     }
     if let Some(responses) = responses {
         shape::push_member(&mut text, "inputResponses", responses);

@@ -391,7 +391,7 @@ impl Router {
                 Err(error) => fail(link, &call, error),
             },
             Err(Some(source)) => {
-                let params = call.params.clone().unwrap_or_else(RawJson::empty_object);
+                let params = given_to_source(&call);
                 let shaper = Arc::new(super::prompts::Unlisted { common: self.common.clone() });
                 start(link, call, source, Some(shaper), params);
             }
@@ -417,6 +417,12 @@ pub(super) fn covers(_: &Registry, _: &str, _: Option<&Changes>) -> bool {
 pub(super) fn uri_of(cx: &Context) -> String {
     let name = cx.request().name.as_ref();
     name.and_then(|name| jsonrpc::unquoted(name.get())).map(Cow::into_owned).unwrap_or_default()
+}
+
+/// The parameters as a source gets them. What the client answered, and the state of that, are its own with this server: a
+/// source that asks another one with them would bring both there.
+fn given_to_source(call: &Call) -> RawJson {
+    call.params.as_ref().map_or_else(RawJson::empty_object, shape::without_rounds)
 }
 
 /// Whether a request brings answers to what it was asked: its result depends on them, so it is not to be kept.

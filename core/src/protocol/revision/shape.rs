@@ -102,6 +102,19 @@ pub(crate) fn has(text: &str, key: &str) -> bool {
     memchr::memmem::find(text.as_bytes(), key.as_bytes()).is_some()
 }
 
+/// The parameters without what belongs to the rounds of one request: what is asked by others has its own.
+pub(crate) fn without_rounds(params: &RawJson) -> RawJson {
+    const OF_ROUNDS: [&str; 2] = ["inputResponses", "requestState"];
+    if !OF_ROUNDS.iter().any(|key| has(params.get(), key)) {
+        return params.clone();
+    }
+    let mut text = String::from("{");
+    let rest = members(params.get()).into_iter().filter(|(key, _)| !OF_ROUNDS.contains(&key.as_ref()));
+    rest.for_each(|(key, value)| push_member(&mut text, &key, value.get()));
+    text.push('}');
+    RawJson::written(text)
+}
+
 /// The parameters with these members in their `_meta`.
 pub(crate) fn with_meta(params: Option<&RawJson>, meta: &RawJson) -> RawJson {
     let given = params.map_or("{}", RawJson::get);
