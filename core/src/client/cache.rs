@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -70,6 +70,8 @@ pub(crate) struct Cache {
     /// Others keep results there, too.
     pub(super) is_shared: bool,
     place: Place,
+    /// Its user has closed the client, and is given nothing any more.
+    given_up: AtomicBool,
     hits: AtomicU64,
     misses: AtomicU64,
     stale: AtomicU64,
@@ -108,10 +110,21 @@ impl Cache {
             store,
             is_shared,
             place,
+            given_up: AtomicBool::new(false),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
             stale: AtomicU64::new(0),
         })
+    }
+
+    /// The client was closed by its user.
+    pub(super) fn give_up(&self) {
+        self.given_up.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether what is kept is given although the connection has ended.
+    pub(super) fn gives_without_server(&self) -> bool {
+        self.options.stale_on_error && !self.given_up.load(Ordering::Relaxed)
     }
 
     pub(super) fn usage(&self) -> CacheUsage {
@@ -204,7 +217,12 @@ impl Asked {
                     // The list is another one now, and so are its pages.
                     cache.forget(&self.key.method);
                 }
-                let unreachable = matches!(error.kind(), ErrorKind::Transport | ErrorKind::Timeout);
+                let unreachable = match error.kind() {
+                    ErrorKind::Transport | ErrorKind::Timeout => true,
+                    // The server has gone, as one does whose process died.
+                    ErrorKind::Closed => cache.gives_without_server(),
+                    _ => false,
+                };
                 match self.kept.as_ref().filter(|_| unreachable && self.is_unchanged()) {
                     Some(entry) => {
                         cache.stale.fetch_add(1, Ordering::Relaxed);

@@ -21,8 +21,9 @@ pub struct CacheOptions {
     pub max_entries: usize,
     /// The most bytes of them. Default 16 MiB.
     pub max_bytes: usize,
-    /// When the server cannot be asked (a transport's error, or no answer in time), the last answer is given although it
-    /// is no longer fresh, with the member `tricorn/stale` in its `_meta`. Default: no.
+    /// When the server cannot be asked (a transport's error, no answer in time, or it has gone), the last answer is given
+    /// although it is no longer fresh, with the member `tricorn/stale` in its `_meta`; until the client is closed. Default:
+    /// no.
     pub stale_on_error: bool,
     /// Keeps what is kept together with the other clients of this process that do so: of one HTTP server, and private
     /// answers only under the same authorization. The limits are then the default ones. Default: no.

@@ -180,3 +180,28 @@ async fn a_modern_server_that_crashes_once_is_not_taken_for_an_old_one() {
     assert_eq!(held.rest().await, "run\n".repeat(3), "the crash is not tried again with another question");
     std::fs::remove_file(format!("{}.n", held.path.display())).unwrap();
 }
+
+#[tokio::test]
+async fn what_a_child_that_died_has_said_is_given_to_who_wants_it() {
+    for wanted in [true, false] {
+        let mut held = Held::new(if wanted { "outlived" } else { "mourned" });
+        let script = r#"
+            has_tools='{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}'
+            answer "$has_tools"
+            answer '{"resultType":"complete","tools":[],"ttlMs":3600000,"cacheScope":"private"}'
+            read -r line; exit 3"#;
+        let cache = tricorn::client::CacheOptions::new().stale_on_error(wanted);
+        let options = ClientOptions::new().cache(cache);
+        let target = held.target(script);
+        let client = tokio::time::timeout(PATIENCE, Client::connect(&target, &options)).await.unwrap().unwrap();
+        assert!(client.list_tools().await.unwrap().is_empty());
+        let error = tokio::time::timeout(PATIENCE, client.ping()).await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
+        let kept = client.list_tools().await.map(|tools| tools.len()).map_err(|error| error.kind());
+        assert_eq!(kept, if wanted { Ok(0) } else { Err(ErrorKind::Closed) });
+        close(&client).await;
+        let error = client.list_tools().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
+        assert_eq!(held.rest().await, "");
+    }
+}

@@ -282,7 +282,7 @@ fn an_old_answer_is_given_only_when_that_is_wanted_and_the_server_cannot_be_aske
 
     let cache = cache(&CacheOptions::default().stale_on_error(true));
     fill(&cache, NOW, "tools/list", json!({}), &answer);
-    for error in [lost(), late()] {
+    for error in [lost(), late(), Error::closed("the server has gone")] {
         let given = asked(look(&cache, secs(5), "tools/list", json!({}))).settle(secs(7), Err(error)).expect("stale");
         let expected = json!({"tools": [], "ttlMs": 1000, "cacheScope": "public",
                               "_meta": {"a/b": 1, "tricorn/stale": {"ageMs": 7000}}});
@@ -296,7 +296,13 @@ fn an_old_answer_is_given_only_when_that_is_wanted_and_the_server_cannot_be_aske
     let running = asked(look(&cache, secs(5), "tools/list", json!({})));
     cache.heard("notifications/tools/list_changed", None);
     assert!(running.settle(secs(5), Err(lost())).is_err());
-    assert_eq!(cache.usage().stale, 2);
+    assert_eq!(cache.usage().stale, 3);
+    // Whoever closes the client wants nothing more.
+    fill(&cache, NOW, "tools/list", json!({}), &answer);
+    let running = asked(look(&cache, secs(5), "tools/list", json!({})));
+    cache.give_up();
+    let error = running.settle(secs(5), Err(Error::closed("the client was closed"))).expect_err("closed");
+    assert_eq!(error.kind(), ErrorKind::Closed);
 }
 
 #[test]
