@@ -102,7 +102,21 @@ fn describe(noun: &str, error: &ValidationError<'_>) -> Vec<String> {
                 Described::Whole(problems) => problems,
             }
         }
+        ValidationErrorKind::Contains => here(contained(error)),
         _ => here(shortened(&error.to_string(), MAX_TEXT).into_owned()),
+    }
+}
+
+/// What is wrong with the number of items that `contains` asks for. With `maxContains` alone the validator says the same of
+/// too many and of none.
+fn contained(error: &ValidationError<'_>) -> String {
+    let got = shown(error.instance());
+    match error.schema_path().as_str().rsplit('/').next() {
+        Some("maxContains") if error.instance().as_array().is_some_and(|items| items.len() > 1) => {
+            format!("too many items are what \"contains\" asks for (maxContains), or none is, got {got}")
+        }
+        Some("minContains") => format!("too few items are what \"contains\" asks for (minContains), got {got}"),
+        _ => format!("no item is what \"contains\" asks for, got {got}"),
     }
 }
 

@@ -244,6 +244,25 @@ mod tests {
     }
 
     #[test]
+    fn too_many_is_not_called_none() {
+        let of = |bounds: Value, items: Value| {
+            let mut schema = json!({"type": "array", "contains": {"const": 1}});
+            schema.as_object_mut().expect("an object").extend(bounds.as_object().expect("an object").clone());
+            check(json!({"properties": {"a": schema}}), json!({"a": items}))
+        };
+        let text = |what: &str, got: &str| format!("argument \"a\": {what}, got {got}");
+        let none = "no item is what \"contains\" asks for";
+        let many = "too many items are what \"contains\" asks for (maxContains), or none is";
+        assert_eq!(of(json!({"maxContains": 1}), json!([1, 1])), text(many, "[1,1]"));
+        assert_eq!(of(json!({"minContains": 1, "maxContains": 1}), json!([1, 1])), text(many, "[1,1]"));
+        assert_eq!(of(json!({"maxContains": 1}), json!([2])), text(none, "[2]"));
+        assert_eq!(of(json!({}), json!([2, 3])), text(none, "[2,3]"));
+        let few = "too few items are what \"contains\" asks for (minContains)";
+        assert_eq!(of(json!({"minContains": 2}), json!([1])), text(few, "[1]"));
+        assert_eq!(of(json!({"minContains": 1, "maxContains": 1}), json!([])), text(few, "[]"));
+    }
+
+    #[test]
     fn of_alternatives_the_one_that_was_meant_is_described() {
         let property = |schema: Value| {
             let defs = json!({"P": {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]},

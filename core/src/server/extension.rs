@@ -45,7 +45,8 @@ impl Extension {
     }
 
     /// Answers this request, such as `com.example/search`, with a function of its parameters, which may ask for the
-    /// context, too. What the function takes is checked (−32602); what it returns is the result, an object.
+    /// context, too. What the function takes is checked (−32602); what it returns is the result, an object. Its
+    /// `resultType`, where it has one, is a name of the extension's (2026-07-28).
     pub fn method<M, F: IntoHandler<M>>(self, name: impl Into<String>, handler: F) -> Self {
         self.row(name.into(), false, F::input_schema(), handler.into_handler())
     }
@@ -239,11 +240,36 @@ impl Served {
     }
 }
 
+impl Served {
+    /// Nobody could read a result whose type is no name. One of questions is no handler's: in an extension's request there
+    /// are none.
+    ///
+    /// # Errors
+    /// −32603.
+    fn check_type(&self, result: &RawJson) -> Result<()> {
+        const TYPE: &str = "resultType";
+        if !shape::has(result.get(), TYPE) {
+            return Ok(());
+        }
+        let members = shape::members(result.get());
+        let mut all = members.iter().filter(|(key, _)| key == TYPE).map(|(_, value)| value.get());
+        let Some(wrong) = all.find(|kind| !kind.starts_with('"') || *kind == "\"input_required\"") else {
+            return Ok(());
+        };
+        let text = format!(
+            "{} failed: {TYPE:?} of its result: expected \"complete\" or a type of the extension, got {}",
+            self.subject(),
+            shortened(wrong, 60)
+        );
+        Err(Error::rpc(code::INTERNAL_ERROR, text))
+    }
+}
+
 impl Shaper for Served {
     fn shape(&self, payload: Payload, _: Revision) -> Result<Payload> {
         match payload {
             Payload::Object(object) | Payload::Value { value: object, .. } if object.is_object() => {
-                Ok(Payload::Object(object))
+                self.check_type(&object).map(|()| Payload::Object(object))
             }
             Payload::Failed(text) => Err(Error::rpc(code::INTERNAL_ERROR, text)),
             Payload::Value { value, .. } if value.get() == "null" => Ok(Payload::Object(RawJson::empty_object())),

@@ -43,6 +43,7 @@ fn search() -> Extension {
             Ok::<_, HandlerError>(json!({"resultType": "com.example/later", "at": 7}))
         })
         .method("com.example/wrong", async || Ok::<_, HandlerError>(json!([1])))
+        .method("com.example/odd", async |given: Value| Ok::<_, HandlerError>(json!({"resultType": given["type"]})))
         .method("com.example/fails", async || Err::<Value, _>(tricorn::Error::rpc(-32050, "no such index").into()))
         .notification(FOUND, MEMBER)
 }
@@ -118,6 +119,17 @@ async fn a_result_of_another_type_is_for_those_who_want_it() {
     let any = CallOptions::new().any_result(true);
     let later = ask(&client, "com.example/later", &json!({}), &any).await.unwrap();
     assert_eq!((&later["resultType"], &later["at"]), (&json!("com.example/later"), &json!(7)));
+    // What nobody can read is an error of its handler.
+    for kind in [json!(7), json!(null), json!({}), json!("input_required")] {
+        let odd = ask(&client, "com.example/odd", &json!({"type": kind}), &any).await.unwrap_err();
+        assert_eq!(odd.code(), Some(-32603), "{kind}: {odd}");
+        let text = format!(
+            "\"com.example/odd\" failed: \"resultType\" of its result: expected \"complete\" or a type of the \
+                            extension, got {kind}"
+        );
+        assert_eq!(odd.message(), text);
+    }
+    ask(&client, "com.example/odd", &json!({"type": "complete"}), &CallOptions::new()).await.unwrap();
 }
 
 #[tokio::test]
