@@ -39,3 +39,74 @@ pub(super) fn unasked(request: &RequestContext, method: &str, params: Option<&Ra
         _ => Ok(None),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::jsonrpc::Id;
+    use crate::protocol::PeerFacts;
+    use crate::protocol::revision::Revision;
+
+    fn request(level: Option<LogLevel>, token: Option<Id>) -> RequestContext {
+        let mut request =
+            RequestContext::of_own(Revision::NEWEST, "tools/call", Arc::new(PeerFacts::default()), "memory");
+        (request.log_level, request.progress_token) = (level, token);
+        request
+    }
+
+    /// What goes instead; `None`: the notification itself.
+    fn instead(request: &RequestContext, method: &str, params: &Value) -> Option<Vec<String>> {
+        let inputs = unasked(request, method, Some(&RawJson::from_value(params))).expect(method);
+        inputs.map(|inputs| inputs.iter().map(|input| format!("{input:?}")).collect())
+    }
+
+    #[test]
+    fn what_nobody_asked_for_is_withheld() {
+        let (nothing, all) = (request(None, None), request(Some(LogLevel::Warning), Some(Id::Number(1))));
+        let withheld = || Some(Vec::new());
+        let log = |level: &str| json!({"level": level, "data": "x"});
+        for (level, goes) in
+            [("debug", false), ("notice", false), ("warning", true), ("emergency", true), ("loud", false)]
+        {
+            let message = instead(&all, "notifications/message", &log(level));
+            assert_eq!(message.is_none(), goes, "{level}: {message:?}");
+            assert_eq!(instead(&nothing, "notifications/message", &log(level)), withheld(), "{level}");
+        }
+        let progress = json!({"progressToken": 1, "progress": 1});
+        assert_eq!(instead(&nothing, "notifications/progress", &progress), withheld());
+        assert_eq!(instead(&all, "notifications/progress", &progress), None);
+        let visited = json!({"elicitationId": "1"});
+        assert_eq!(instead(&all, "notifications/elicitation/complete", &visited), withheld());
+        // What is not the protocol's is nothing to it.
+        assert_eq!(instead(&nothing, "notifications/com.example/own", &json!({})), None);
+    }
+
+    #[test]
+    fn changes_go_to_those_who_listen() {
+        let nothing = request(None, None);
+        for (method, kind) in [
+            ("notifications/tools/list_changed", "Changed(Tool)"),
+            ("notifications/prompts/list_changed", "Changed(Prompt)"),
+            ("notifications/resources/list_changed", "Changed(Resource)"),
+        ] {
+            assert_eq!(instead(&nothing, method, &json!({})), Some(vec![kind.to_owned()]), "{method}");
+        }
+        let updated = |params: Value| instead(&nothing, "notifications/resources/updated", &params);
+        assert_eq!(updated(json!({"uri": "a://1"})), Some(vec!["Updated(\"a://1\")".to_owned()]));
+        assert_eq!(updated(json!({})), Some(Vec::new()), "of nothing");
+    }
+
+    #[test]
+    fn what_only_the_engine_knows_is_a_mistake() {
+        let request = request(Some(LogLevel::Debug), Some(Id::Number(1)));
+        for method in ["notifications/cancelled", "notifications/tasks", "notifications/subscriptions/acknowledged"] {
+            let error = unasked(&request, method, None).expect_err(method);
+            assert_eq!(error.kind(), crate::error::ErrorKind::Misuse, "{error}");
+            assert!(error.message().contains(method), "{error}");
+        }
+    }
+}

@@ -497,4 +497,23 @@ mod tests {
         verdicts.set(Key(1), None);
         assert_eq!(verdicts.get(Key(1)), None);
     }
+    #[test]
+    fn what_a_client_can_do_tells_its_answers_from_those_of_others() {
+        let url = Target::parse(r#"{"url": "https://example.com/mcp", "headers": {"Authorization": "Bearer 1"}}"#);
+        let url = url.expect("a target");
+        let options = |capabilities: serde_json::Value, scope: Option<&str>| {
+            let mut options = ClientOptions::new();
+            options.capabilities = Some(crate::jsonrpc::RawJson::from_value(&capabilities));
+            options.cache.scope = scope.map(str::to_owned);
+            options
+        };
+        for scope in [None, Some("ada")] {
+            let plain = place_of(&url, &options(serde_json::json!({}), scope));
+            let same = place_of(&url, &options(serde_json::json!({}), scope));
+            let asked = place_of(&url, &options(serde_json::json!({"elicitation": {}}), scope));
+            assert_eq!((&same.target, &same.scope), (&plain.target, &plain.scope), "{scope:?}");
+            assert_eq!(asked.target, plain.target, "{scope:?}");
+            assert_ne!(asked.scope, plain.scope, "{scope:?}");
+        }
+    }
 }
