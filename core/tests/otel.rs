@@ -1,5 +1,6 @@
 //! Requests as spans and metrics of OpenTelemetry, between real clients and servers.
 #![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(deprecated, reason = "what the specification has deprecated works on")]
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -319,4 +320,35 @@ async fn a_call_that_becomes_a_task_is_one_trace() {
             assert_eq!(span.span_context.trace_id(), sent.span_context.trace_id(), "{revision}: {}", span.name);
         }
     }
+}
+
+#[tokio::test]
+async fn what_brings_an_answer_to_a_task_belongs_to_who_waits_for_it() {
+    let (ours, theirs) = (Told::new(), Told::new());
+    let form = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    let server = Server::new("s").tasks(TaskOptions::new().task_poll_interval(0.01)).tool_with(
+        Tool::new("asks", "").task_support(tricorn::model::TaskSupport::Required),
+        move |_: Nothing, cx: Context| {
+            let form = form.clone();
+            async move { Ok(cx.elicit("a?", &form).await?.content["a"].to_string()) }
+        },
+    );
+    let server = server.middleware(theirs.telemetry());
+    struct Answers;
+    impl Handler for Answers {
+        fn call(&self, _: Context, _: RawJson, reply: Reply) {
+            reply.value(RawJson::from_value(&json!({"action": "accept", "content": {"a": "1"}})));
+        }
+    }
+    let handlers = handlers(&ours).elicitation(std::sync::Arc::new(Answers)).tasks(TaskOptions::new()).unwrap();
+    let options = ClientOptions::new().revision(ERAS[1]);
+    let client = Client::in_memory_with(&server, &options, &handlers).await.unwrap();
+    let handle = client.call_tool_task("asks", json!({}), None, &CallOptions::new()).await.unwrap();
+    let tracer = ours.tracers.tracer("test");
+    let root = opentelemetry::Context::new().with_span(tracer.start("root"));
+    tokio::time::timeout(PATIENCE, handle.wait().with_context(root.clone())).await.unwrap().unwrap();
+    root.span().end();
+    let (top, sent) = (ours.span("root").span_context, ours.span("tasks/update"));
+    assert_eq!((sent.parent_span_id, sent.span_context.trace_id()), (top.span_id(), top.trace_id()));
+    assert_eq!(theirs.span("tasks/update").parent_span_id, sent.span_context.span_id());
 }

@@ -289,7 +289,8 @@ impl Client {
     /// "idempotent"?, "task"?: {"ttl"?: milliseconds}, "cache"?: "default"|"refresh"|"bypass"}` or ""; with `task` a tool's call runs as a task of the server, of
     /// which the result is settled; settling `op` early cancels it. So does a call without, of a tool that was listed
     /// with `"taskSupport": "required"`. `"wait": true` of `tasks/get` waits until the task is finished, and lets its
-    /// questions come; the other options are for each look. `"follow": n` of `tasks/get`, a number of the host's own as that
+    /// questions come; the other options are for each look. Of `tasks/result` it waits for the result, however often the way
+    /// there breaks off; the limits of time are for all of it then. `"follow": n` of `tasks/get`, a number of the host's own as that
     /// of a listener, settles how the task is, and each time after that its next change, until it is finished; its
     /// questions are answered until then or until [`end_listening`](Self::end_listening). The other options are those of
     /// the first time, for each look.
@@ -311,8 +312,14 @@ impl Client {
                 let done = move |outcome: Result<RawJson>| {
                     finish.with(outcome.and_then(|result| check(&result).map(|()| result)));
                 };
-                if options.wait && method == "tasks/get" {
-                    return client.wait_for_task(params.as_ref(), options, Box::new(done));
+                match method {
+                    "tasks/get" if options.wait => {
+                        return client.wait_for_task(params.as_ref(), options, Box::new(done));
+                    }
+                    "tasks/result" if options.wait => {
+                        return client.wait_for_result(params.as_ref(), options, Box::new(done));
+                    }
+                    _ => {}
                 }
                 if let (Some(number), "tasks/get") = (options.follow, method) {
                     return follow(&client, &all, number, params.as_ref(), options, Box::new(done));
@@ -356,7 +363,7 @@ impl Client {
         });
     }
 
-    /// Takes the next change of a listener: settles `{"method", "uri"?, "params"?}`, with parameters for a notification of an extension, and `null` after the last one. What is settled
+    /// Takes the next change of a listener: settles `{"method", "uri"?, "params"?}`, with parameters for a notification of an extension and of a task, and `null` after the last one. What is settled
     /// early is taken all the same when it was there already. Of a client that was closed it fails with
     /// [`Closed`](crate::ErrorKind::Closed).
     pub fn next_change(&self, op: u64, listener: u64) {
@@ -370,10 +377,10 @@ impl Client {
             };
             Ok(match next {
                 None => RawJson::trusted("null"),
-                Some(Change::Extension { method, params }) => {
+                Some(change @ (Change::Extension { .. } | Change::Task { .. })) => {
                     let mut text = String::from("{");
-                    shape::push_member(&mut text, "method", RawJson::from_value(&method).get());
-                    shape::push_member(&mut text, "params", params.get());
+                    shape::push_member(&mut text, "method", RawJson::from_value(&change.method()).get());
+                    shape::push_member(&mut text, "params", change.params().get());
                     text.push('}');
                     RawJson::written(text)
                 }

@@ -34,6 +34,8 @@ pub(crate) use scope::OtelScope;
 pub(crate) use scope::Scope;
 #[cfg(feature = "tracing")]
 pub(crate) use scope::current;
+#[cfg(feature = "runtime")]
+pub(crate) use scope::in_scope;
 pub use tasks::TaskOptions;
 pub(crate) use tasks::{Detachable, Listened, Tasks, may_be_task};
 pub(crate) use trace::{TraceSource, trace_of, traced};

@@ -35,6 +35,18 @@ impl Scope {
     }
 }
 
+/// What is done elsewhere for the one who asks now: in the span of OpenTelemetry that is current here.
+#[cfg(all(feature = "runtime", feature = "otel"))]
+pub(crate) fn in_scope<F: Future>(future: F) -> impl Future<Output = F::Output> {
+    opentelemetry::trace::FutureExt::with_current_context(future)
+}
+
+/// What is done elsewhere for the one who asks now.
+#[cfg(all(feature = "runtime", not(feature = "otel")))]
+pub(crate) fn in_scope<F: Future>(future: F) -> F {
+    future
+}
+
 #[cfg(feature = "tracing")]
 impl Drop for Scope {
     fn drop(&mut self) {

@@ -180,7 +180,9 @@ impl Client {
         match connected.cache.look(now, self.revision(), method, params.as_ref(), options) {
             Look::Plain => self.transmit(method, params, options, done),
             // What is kept is no sign of life, and wanted without one only by who says so.
-            Look::Hit(_) if connected.hub.over.is_set() && !connected.cache.gives_without_server() => self.transmit(method, params, options, done),
+            Look::Hit(_) if connected.hub.over.is_set() && !connected.cache.gives_without_server() => {
+                self.transmit(method, params, options, done)
+            }
             Look::Hit(result) => {
                 if connected.cache.is_shared && method == "tools/list" {
                     // Another client has listed them; its transport has learnt from that, this one's has not.

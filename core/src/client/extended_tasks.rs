@@ -1,12 +1,16 @@
 //! Tasks of servers of 2026-07-28 (extension `io.modelcontextprotocol/tasks`), in the words that tasks have in 2025-11-25:
 //! whoever calls tools and follows tasks need not know which of the two the server has.
 
+mod ears;
+mod following;
+
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value, json};
 
+pub(super) use self::following::Following;
 use super::Client;
 use crate::call::tasks::{self, Followed, Requestor, created, detailed};
 use crate::call::{CallOptions, Done, Guard, trace_of};
@@ -14,18 +18,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::{ErrorObject, RawJson};
 use crate::model::{TASKS_EXTENSION, Task, TaskStatus};
 use crate::protocol::revision::shape;
-use crate::signal::Signal;
 
 /// The most tasks of which it is remembered what was answered.
 const MAX_TASKS: usize = 1000;
-/// The most questions that one task asks at once, and that it asks at all.
-const MAX_QUESTIONS: usize = 64;
+/// The most questions that one task asks at all.
 const MAX_ANSWERS: usize = 1024;
 /// The most results of calls that were wanted as tasks and answered at once, and their bytes together.
 const MAX_KEPT: usize = 100;
 const MAX_KEPT_BYTES: usize = 4 << 20;
-/// How often in a row a task cannot be looked at before that is an error.
-const MAX_BROKEN: u32 = 5;
 
 /// What a client knows of tasks of the extension.
 #[derive(Default)]
@@ -37,6 +37,8 @@ pub(super) struct Extended {
     finished: Mutex<VecDeque<(String, RawJson)>>,
     /// Counts those, for their names.
     last: AtomicU64,
+    /// How many tasks are listened to.
+    heard: Arc<AtomicUsize>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -95,46 +97,6 @@ impl Extended {
     fn kept(&self, id: &str) -> Option<RawJson> {
         locked(&self.finished).iter().find(|(own, _)| own == id).map(|(_, result)| result.clone())
     }
-}
-
-/// An answer that is being made. Given up, another may make it.
-struct Claim {
-    client: Client,
-    id: String,
-    key: String,
-    sent: bool,
-}
-
-impl Claim {
-    fn task(&self) -> &str {
-        &self.id
-    }
-
-    fn is_sent(&mut self) {
-        self.sent = true;
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        if !self.sent {
-            self.client.connected.known.extended.give_back(&self.id, &self.key);
-        }
-    }
-}
-
-/// What has become of the answers that are being made, and what to wake when one is.
-#[derive(Default)]
-struct Answering {
-    failed: Mutex<Option<Error>>,
-    wake: Mutex<Arc<Signal>>,
-}
-
-/// A task as it would be told in 2025-11-25, with what else the extension tells.
-pub(super) fn neutral(task: &Task, rest: Map<String, Value>) -> RawJson {
-    let mut members: Map<String, Value> = RawJson::from_value(task).to().unwrap_or_default();
-    members.extend(rest);
-    RawJson::from_value(&members)
 }
 
 /// What the call of a finished task would have been answered with.
@@ -220,7 +182,7 @@ impl Client {
             }
             ("tasks/get", Ok(id)) => {
                 let work = async move {
-                    client.look(&id, &requestor, &options).await.map(|(task, rest)| neutral(&task, rest))
+                    client.look(&id, &requestor, &options).await.map(|(task, rest)| tasks::neutral(&task, rest))
                 };
                 tasks::following(&link, work, done)
             }
@@ -351,112 +313,5 @@ impl Client {
             }
             following.pause(&task).await?;
         }
-    }
-}
-
-/// A task that is looked at until it is finished. Its questions are answered until this is dropped.
-pub(super) struct Following {
-    client: Client,
-    id: String,
-    options: CallOptions,
-    requestor: Requestor,
-    /// Since before the last look, or a change right after it would be missed.
-    news: Arc<Signal>,
-    answering: Arc<Answering>,
-    making: Vec<Guard>,
-    broken: u32,
-}
-
-impl Following {
-    pub(super) fn new(client: &Client, id: &str, requestor: Requestor, options: &CallOptions) -> Self {
-        Self {
-            client: client.clone(),
-            id: id.to_owned(),
-            requestor,
-            options: options.clone(),
-            news: Arc::default(),
-            answering: Arc::default(),
-            making: Vec::new(),
-            broken: 0,
-        }
-    }
-
-    /// How the task is. What it asks is on its way to who answers it.
-    ///
-    /// # Errors
-    /// As a look; what went wrong with an answer.
-    pub(super) async fn look(&mut self) -> Result<(Task, Map<String, Value>)> {
-        let extended = &self.client.connected.known.extended;
-        let (task, rest) = loop {
-            self.news = self.client.connected.known.news(&self.id);
-            *locked(&self.answering.wake) = self.news.clone();
-            if let Some(error) = locked(&self.answering.failed).take() {
-                return Err(error);
-            }
-            match self.client.look(&self.id, &self.requestor, &self.options).await {
-                Ok(seen) => break seen,
-                // A connection that broke off is nothing to the task.
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::Transport | ErrorKind::Timeout)
-                        && self.broken < MAX_BROKEN =>
-                {
-                    self.broken += 1;
-                    self.requestor.rest().await;
-                }
-                Err(error) => return Err(error),
-            }
-        };
-        self.broken = 0;
-        if task.status.is_terminal() {
-            extended.over(&self.id);
-            return Ok((task, rest));
-        }
-        if let Some(Value::Object(questions)) = rest.get("inputRequests").cloned() {
-            if questions.len() > MAX_QUESTIONS {
-                let message = format!("result of tasks/get: more than {MAX_QUESTIONS} questions at once");
-                return Err(Error::new(ErrorKind::PeerMisbehaved, message));
-            }
-            for (key, question) in questions {
-                if extended.claim(&self.id, &key)? {
-                    let guard = self.answer(key, question);
-                    self.making.push(guard);
-                }
-            }
-        }
-        Ok((task, rest))
-    }
-
-    /// Waits until it is time for the next look.
-    ///
-    /// # Errors
-    /// [`Closed`](ErrorKind::Closed).
-    pub(super) async fn pause(&self, task: &Task) -> Result<()> {
-        let over = &self.client.connected.hub.over;
-        let paused = over.unless(self.requestor.pause(task, &self.news, None)).await;
-        paused.map(drop).ok_or_else(|| Error::closed("the connection ended while a task was followed"))
-    }
-
-    /// Has a task's question answered, and brings the answer to the server.
-    fn answer(&self, key: String, question: Value) -> Guard {
-        let (client, heard, link) = (self.client.clone(), self.answering.clone(), self.client.connected.link.clone());
-        let mut claim = Claim { client: client.clone(), id: self.id.clone(), key: key.clone(), sent: false };
-        let requestor = self.requestor.clone();
-        let work = async move {
-            let questions = Map::from_iter([(key, question)]);
-            let responses = client.responses("tasks/get", &questions, requestor.trace()).await?;
-            let responses: Value = serde_json::from_str(&responses).unwrap_or_default();
-            let params = RawJson::from_value(&json!({"taskId": claim.task(), "inputResponses": responses}));
-            let answer = requestor.ask("tasks/update", Some(params), &CallOptions::default()).await?;
-            claim.is_sent();
-            Ok(answer)
-        };
-        let done: Done = Box::new(move |outcome| {
-            if let Err(error) = outcome {
-                *locked(&heard.failed) = Some(error);
-            }
-            let wake = locked(&heard.wake).clone();
-            wake.set();
-        });
-        tasks::following(&link, work, done)
     }
 }

@@ -237,6 +237,22 @@ fn without_null(result: RawJson) -> RawJson {
 }
 
 impl Client {
+    /// The result of a task that was looked at: checked as that of the call that it was.
+    ///
+    /// # Errors
+    /// [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) when it does not fit.
+    #[cfg(feature = "runtime")]
+    pub(super) fn checked_of_task(&self, id: &str, result: RawJson) -> Result<RawJson> {
+        let outputs = &self.connected.known.outputs;
+        if self.connected.validate_output
+            && let Some(tool) = outputs.called(id)
+            && let Some(ready) = outputs.ready(&tool)
+        {
+            ready.check(&tool, &result)?;
+        }
+        Ok(result)
+    }
+
     /// Has the answer checked, where it is a tool's, and learns from lists of tools.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ mod changes;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -181,7 +182,7 @@ impl Client {
         &self,
         name: &str,
         arguments: impl Serialize,
-        ttl: Option<std::time::Duration>,
+        ttl: Option<Duration>,
         options: &CallOptions,
     ) -> Result<TaskHandle> {
         #[derive(Serialize)]
@@ -222,6 +223,34 @@ impl Client {
         };
         let link = self.connected.link.clone();
         let work = async move { handle.waited(&options).await.map(|(_, said)| said) };
+        tasks::following(&link, work, done)
+    }
+
+    /// Waits for the result of the task of these parameters of `tasks/result`, as [`TaskHandle::result`], and finishes with
+    /// it as it came. `timeout` and `max_timeout` of `options` are for all of it, none unless they are given; the rest is for
+    /// each look. Dropping what is returned gives up.
+    pub(crate) fn wait_for_result(&self, params: Option<&RawJson>, mut options: CallOptions, done: Done) -> Guard {
+        let done: Done = Box::new(move |outcome| done(outcome.map_err(Error::received)));
+        let named =
+            |name: &'static str, time: Option<Duration>| time.filter(|time| !time.is_zero()).map(|time| (time, name));
+        let limits = [named("timeout", options.timeout.take()), named("max_timeout", options.max_timeout.take())];
+        let limit = limits.into_iter().flatten().min();
+        let (handle, options) = match self.followed_of(params, options) {
+            Ok(followed) => followed,
+            Err(error) => {
+                done(Err(error));
+                return Box::new(());
+            }
+        };
+        let link = self.connected.link.clone();
+        let work = async move {
+            let Some((time, name)) = limit else { return handle.outcome(&options).await };
+            let requestor = handle.client.asking(&options);
+            tasks::within(&requestor, time, handle.outcome(&options)).await.unwrap_or_else(|| {
+                let message = format!("no answer to \"tasks/result\" within {} s ({name})", time.as_secs_f64());
+                Err(Error::new(ErrorKind::Timeout, message))
+            })
+        };
         tasks::following(&link, work, done)
     }
 
@@ -337,7 +366,7 @@ impl TaskHandle {
     }
 
     /// Waits until it is finished, however it ends. Looks as often as the server says, and at once when the server tells
-    /// of a change. While the task waits for an answer of this client, its result is asked for, too: the question comes
+    /// of a change; where it tells of all (2026-07-28, `subscriptions/listen`) seldom besides. While the task waits for an answer of this client, its result is asked for, too: the question comes
     /// with that (specification, tasks, "Input Required Status").
     ///
     /// # Errors
@@ -352,7 +381,7 @@ impl TaskHandle {
         if self.client.has_extended_tasks() {
             let requestor = self.client.asking(options);
             return self.client.finished(&self.id, requestor, options).await.map(|(task, rest)| {
-                let said = super::extended_tasks::neutral(&task, rest);
+                let said = tasks::neutral(&task, rest);
                 (task, said)
             });
         }
@@ -378,22 +407,26 @@ impl TaskHandle {
         TaskChanges { followed: Followed::new(self, options), last: None }
     }
 
-    /// Its result, when it is there. Giving up does not cancel the task.
+    /// Its result, when it is there, checked against the output schema of its tool as far as that is known. A connection that
+    /// breaks off meanwhile is nothing to the task: it is asked for again. Giving up does not cancel the task.
     ///
     /// # Errors
-    /// The error that the call would have had; [`Cancelled`](ErrorKind::Cancelled) when the task was; as
-    /// [`status`](Self::status).
+    /// The error that the call would have had; [`Cancelled`](ErrorKind::Cancelled) when the task was;
+    /// [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) when it does not fit the schema; as [`status`](Self::status).
     pub async fn result(&self) -> Result<CallToolResult> {
-        let options = CallOptions::default();
-        let asking = self.client.asking(&options);
+        super::results::typed("tasks/result", &self.outcome(&CallOptions::default()).await?)
+    }
+
+    /// Its result, as it came. `options` are for each look.
+    async fn outcome(&self, options: &CallOptions) -> Result<RawJson> {
+        let asking = self.client.asking(options);
         #[cfg(feature = "runtime")]
         if self.client.has_extended_tasks() {
-            let (task, rest) = self.client.finished(&self.id, asking, &options).await?;
-            return super::results::typed("tasks/get", &super::extended_tasks::outcome(&task, &rest)?);
+            let (task, rest) = self.client.finished(&self.id, asking, options).await?;
+            return self.client.checked_of_task(&self.id, super::extended_tasks::outcome(&task, &rest)?);
         }
-        let task = asking.status(&self.id, &options).await?;
-        let result = asking.result(&task, &options).await?;
-        super::results::typed("tasks/result", &result)
+        let task = asking.status(&self.id, options).await?;
+        asking.result(&task, options).await
     }
 
     /// Cancels it.

@@ -39,9 +39,10 @@ pub struct SubscriptionFilter {
     /// Changes of the resources with these URIs, and of what is a part of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resource_subscriptions: Vec<String>,
-    /// Changes of the tasks with these ids (extension `io.modelcontextprotocol/tasks`).
+    /// Changes of the tasks with these ids (extension `io.modelcontextprotocol/tasks`; in 2025-11-25 those of which the
+    /// server tells).
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) task_ids: Vec<String>,
+    pub task_ids: Vec<String>,
     /// What belongs to extensions of one's own: `true`, or the keys of what is wanted.
     #[serde(flatten)]
     pub(crate) others: BTreeMap<String, Value>,
@@ -96,6 +97,16 @@ impl SubscriptionFilter {
     #[must_use]
     pub fn resource(mut self, uri: impl Into<String>) -> Self {
         self.add(&uri.into());
+        self
+    }
+
+    /// And changes of the task with this id.
+    #[must_use]
+    pub fn task(mut self, id: impl Into<String>) -> Self {
+        let id = id.into();
+        if !self.task_ids.contains(&id) {
+            self.task_ids.push(id);
+        }
         self
     }
 

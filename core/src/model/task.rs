@@ -44,7 +44,7 @@ impl TaskStatus {
 }
 
 /// What is known of a task: the schema's `Task`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Task {

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod client;
+mod heard;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -26,7 +26,9 @@ pub(crate) use self::extension::{Detachable, Listened, may_be_task};
 use self::extension::{Heard, Questions};
 use self::link::TaskLink;
 pub use self::options::TaskOptions;
-pub(crate) use self::requestor::{Followed, Requestor, augmented, check, created, detailed, following, task, within};
+pub(crate) use self::requestor::{
+    Followed, Requestor, augmented, check, created, detailed, first, following, neutral, task, within,
+};
 use super::context::Clock;
 use super::request::Guard;
 use super::{Context, Handler, Link, Reply, Shaper};

@@ -47,13 +47,13 @@ pub(crate) struct Requestor {
     trace: Option<TraceContext>,
 }
 
-/// Resolves to the first of two that is ready.
-enum First<A, B> {
+/// What was ready first of two.
+pub(crate) enum First<A, B> {
     A(A),
     B(B),
 }
 
-async fn first<A: Future, B: Future>(mut a: Pin<&mut A>, mut b: Pin<&mut B>) -> First<A::Output, B::Output> {
+pub(crate) async fn first<A: Future, B: Future>(mut a: Pin<&mut A>, mut b: Pin<&mut B>) -> First<A::Output, B::Output> {
     poll_fn(|cx| match a.as_mut().poll(cx) {
         Poll::Ready(output) => Poll::Ready(First::A(output)),
         Poll::Pending => b.as_mut().poll(cx).map(First::B),
@@ -103,6 +103,13 @@ pub(crate) fn detailed(method: &str, result: &RawJson) -> Result<(Task, Map<Stri
     let rest = rest.into_iter().filter_map(|name| members.remove(name).map(|value| (name.to_owned(), value))).collect();
     let task = serde_json::from_value(members.into()).map_err(wrong)?;
     Ok((task, rest))
+}
+
+/// A task as it would be told in 2025-11-25, with what else the extension tells.
+pub(crate) fn neutral(task: &Task, rest: Map<String, Value>) -> RawJson {
+    let mut members: Map<String, Value> = RawJson::from_value(task).to().unwrap_or_default();
+    members.extend(rest);
+    RawJson::from_value(&members)
 }
 
 /// The task that a request became; none, when it was answered as any other.
@@ -345,6 +352,13 @@ impl Requestor {
     /// Waits for as long as between two looks when the peer does not say.
     pub(crate) async fn rest(&self) {
         sleep(&*self.link.clock(), POLL).await;
+    }
+
+    /// Waits until something was heard of a task, or it is time to look at one again of which the peer tells anyway.
+    #[cfg(feature = "runtime")]
+    pub(crate) async fn pause_told(&self, task: &Task, news: &Signal) {
+        let clock = self.link.clock();
+        first(pin!(news.wait()), pin!(sleep(&*clock, interval_of(task).max(ALIVE)))).await;
     }
 
     /// Waits until it is time to look at a task again, something was heard of it, or this is answered.

@@ -34,6 +34,11 @@ struct State {
 
 impl State {
     fn add(&mut self, change: Change) {
+        if let Change::Task { task, .. } = &change {
+            // How it is now.
+            let is_of = |other: &Change| matches!(other, Change::Task { task: of, .. } if of.task_id == task.task_id);
+            self.waiting.retain(|other| !is_of(other));
+        }
         // Of an extension it is what happened, not what is so.
         if matches!(change, Change::Extension { .. }) || !self.waiting.contains(&change) {
             self.waiting.push_back(change);
@@ -76,15 +81,20 @@ impl Inbox {
             if !change.is_in(&state.filter) {
                 return;
             }
-            if state.waiting.len() >= MAX_WAITING + state.filter.resource_subscriptions.len() {
+            if state.waiting.len()
+                >= MAX_WAITING + state.filter.resource_subscriptions.len() + state.filter.task_ids.len()
+            {
                 if state.waiting.iter().chain([change]).any(|change| matches!(change, Change::Extension { .. })) {
                     let message = format!("{MAX_WAITING} changes wait to be taken: more would be lost");
                     state.end = Some(Err(Error::new(ErrorKind::Closed, message)));
                     return;
                 }
                 // Parts of what is listened to, then.
-                state.waiting.clear();
+                state.waiting.retain(|change| matches!(change, Change::Task { .. }));
                 state.add_all();
+                if matches!(change, Change::Task { .. }) {
+                    state.add(change.clone());
+                }
             } else {
                 state.add(change.clone());
             }
@@ -103,7 +113,7 @@ impl Inbox {
             if again {
                 state.add_all();
             }
-            if again && !state.filter.others.is_empty() {
+            if again && !(state.filter.others.is_empty() && state.filter.task_ids.is_empty()) {
                 let params = params.map_or_else(RawJson::empty_object, without_subscription);
                 state.add(Change::Extension { method: ACKNOWLEDGED.into(), params });
             }

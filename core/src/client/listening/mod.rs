@@ -22,11 +22,11 @@ use super::Client;
 use super::cache::Cache;
 use super::events::Events;
 use super::tasks::Known;
-use crate::call::{Answer, CallOptions, Done, Guard};
+use crate::call::{Answer, CallOptions, Done, Guard, tasks};
 use crate::error::{Error, ErrorKind, Result, shortened};
 use crate::jsonrpc::RawJson;
-use crate::model::SubscriptionFilter;
 use crate::model::meta::SUBSCRIPTION_ID;
+use crate::model::{SubscriptionFilter, TASKS_EXTENSION, Task, TraceContext};
 use crate::protocol::revision::{Era, Method, shape};
 use crate::report;
 use crate::signal::Signal;
@@ -34,6 +34,8 @@ use crate::signal::Signal;
 const SUBSCRIBE: &str = "resources/subscribe";
 const UNSUBSCRIBE: &str = "resources/unsubscribe";
 const UPDATED: &str = "notifications/resources/updated";
+const TASK: &str = "notifications/tasks";
+const TASK_STATUS: &str = "notifications/tasks/status";
 
 /// The most streams that one client listens on.
 const MAX_LISTENING: usize = 1000;
@@ -50,8 +52,17 @@ pub enum Change {
     ResourcesListChanged,
     /// The resource with this URI has changed.
     ResourceUpdated(String),
+    /// How a task is now (extension `io.modelcontextprotocol/tasks`; in 2025-11-25 where the server tells of it). Of what
+    /// is not taken the last of each task is there.
+    Task {
+        /// How it is.
+        task: Box<Task>,
+        /// The same with all that the server says of it, an object: also `result`, `error`, `inputRequests`.
+        params: RawJson,
+    },
     /// A notification of an extension that the client declares. After the stream broke off and was opened again, the server's
-    /// acknowledgement is one, too (`notifications/subscriptions/acknowledged`): others may have been missed.
+    /// acknowledgement is one, too (`notifications/subscriptions/acknowledged`): others, and changes of tasks, may have been
+    /// missed.
     Extension {
         /// The notification's method.
         method: String,
@@ -68,6 +79,11 @@ impl Change {
             "notifications/prompts/list_changed" => Self::PromptsListChanged,
             "notifications/resources/list_changed" => Self::ResourcesListChanged,
             UPDATED => Self::ResourceUpdated(uri_of(params)?),
+            TASK => {
+                let (task, rest) = tasks::detailed(TASK, &without_subscription(params?)).ok()?;
+                Self::Task { params: tasks::neutral(&task, rest), task: Box::new(task) }
+            }
+            TASK_STATUS => Self::Task { task: Box::new(params?.to().ok()?), params: params?.clone() },
             other if Method::find(other).is_none() => Self::Extension {
                 method: other.to_owned(),
                 params: params.map_or_else(RawJson::empty_object, without_subscription),
@@ -79,6 +95,7 @@ impl Change {
     fn is_in(&self, filter: &SubscriptionFilter) -> bool {
         match self {
             Self::ResourceUpdated(uri) => filter.wants(uri),
+            Self::Task { task, .. } => filter.task_ids.contains(&task.task_id),
             Self::Extension { .. } => !filter.others.is_empty(),
             list => filter.wants_list(list.method()),
         }
@@ -92,6 +109,7 @@ impl Change {
             Self::PromptsListChanged => "notifications/prompts/list_changed",
             Self::ResourcesListChanged => "notifications/resources/list_changed",
             Self::ResourceUpdated(_) => UPDATED,
+            Self::Task { .. } => TASK,
             Self::Extension { method, .. } => method,
         }
     }
@@ -110,12 +128,12 @@ impl Change {
     pub fn params(&self) -> RawJson {
         match self {
             Self::ResourceUpdated(uri) => RawJson::from_value(&json!({"uri": uri})),
-            Self::Extension { params, .. } => params.clone(),
+            Self::Task { params, .. } | Self::Extension { params, .. } => params.clone(),
             _ => RawJson::empty_object(),
         }
     }
 
-    /// Everything that is listened to.
+    /// Everything that is listened to and of which may be said, without asking, that it has changed.
     fn all_of(filter: &SubscriptionFilter) -> impl Iterator<Item = Self> {
         let lists = filter.lists().filter_map(|method| Self::of(method, None));
         lists.chain(filter.resource_subscriptions.iter().cloned().map(Self::ResourceUpdated))
@@ -154,6 +172,15 @@ impl Listening {
     /// come.
     pub async fn next(&mut self) -> Option<Result<Change>> {
         std::future::poll_fn(|cx| self.inbox.poll(cx)).await
+    }
+
+    /// Waits until the server has acknowledged it.
+    ///
+    /// # Errors
+    /// Why it has not.
+    #[cfg(feature = "runtime")]
+    pub(super) async fn settled(&self) -> Result<()> {
+        self.inbox.settled().await
     }
 
     /// Ends it, also for those who wait for a change.
@@ -295,13 +322,14 @@ impl Client {
     /// [`Unsupported`](ErrorKind::Unsupported) naming what the server does not declare to tell of, and nothing was sent; as
     /// [`request`](Self::request); [`Misuse`](ErrorKind::Misuse) when nothing is asked for.
     pub async fn listen(&self, filter: SubscriptionFilter) -> Result<Listening> {
-        if !filter.task_ids.is_empty() {
-            return Err(Error::misuse("listen: \"taskIds\": tasks are followed by their handles"));
-        }
         if filter.is_empty() {
             return Err(Error::misuse(
-                "listen: nothing is asked for: say tools, prompts, resources, uris or extensions",
+                "listen: nothing is asked for: say tools, prompts, resources, uris, tasks or extensions",
             ));
+        }
+        if !filter.task_ids.is_empty() && !self.hears_of_tasks() {
+            let message = format!("\"taskIds\": client and server do not both declare {TASKS_EXTENSION:?}");
+            return Err(Error::new(ErrorKind::Unsupported, message));
         }
         for (member, capability) in filter.needs() {
             if !self.capabilities().has(capability) {
@@ -314,7 +342,7 @@ impl Client {
         let listening = Listening { inbox: inbox.clone(), client: self.clone(), over: Arc::default() };
         match self.revision().era() {
             Era::Modern => {
-                stream::listen(hub, &self.connected.link, self.connected.timeout, &inbox, &listening.over);
+                self.open(&listening, None);
                 inbox.settled().await?;
                 hub.add(&inbox)?;
             }
@@ -334,6 +362,31 @@ impl Client {
             }
         }
         Ok(listening)
+    }
+
+    fn open(&self, listening: &Listening, trace: Option<TraceContext>) {
+        let connected = &self.connected;
+        let way = stream::Way { link: connected.link.clone(), timeout: connected.timeout, trace };
+        stream::listen(&connected.hub, way, &listening.inbox, &listening.over);
+    }
+
+    /// Listens to one task, from when the server acknowledges it ([`Listening::settled`]).
+    #[cfg(feature = "runtime")]
+    pub(super) fn listen_to_task(&self, id: &str, trace: Option<TraceContext>) -> Listening {
+        let inbox = Arc::new(Inbox::new(SubscriptionFilter::new().task(id), true));
+        let listening = Listening { inbox, client: self.clone(), over: Arc::default() };
+        self.open(&listening, trace);
+        listening
+    }
+
+    /// Whether changes of tasks may be told.
+    fn hears_of_tasks(&self) -> bool {
+        let rules = self.revision().rules();
+        #[cfg(feature = "runtime")]
+        if rules.tasks_extension {
+            return self.has_extended_tasks();
+        }
+        rules.tasks && self.capabilities().has("tasks")
     }
 
     fn ask_for(&self, method: &str, uri: &str) -> Answer {

@@ -10,10 +10,10 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Change, Hub, Inbox};
-use crate::call::{Answer, CallOptions, Link, Told};
+use crate::call::{Answer, CallOptions, Link, Told, traced};
 use crate::error::{Error, ErrorKind};
 use crate::jsonrpc::RawJson;
-use crate::model::SubscriptionFilter;
+use crate::model::{SubscriptionFilter, TraceContext};
 use crate::signal::Signal;
 
 pub(super) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
@@ -26,9 +26,31 @@ const MAX_FUTILE: u32 = 10;
 /// One that lasted so long did.
 const LASTING: Duration = Duration::from_secs(10);
 
+/// How a listener gets to its server.
+pub(super) struct Way {
+    pub(super) link: Arc<dyn Link>,
+    pub(super) timeout: Option<Duration>,
+    /// To which what is sent belongs.
+    pub(super) trace: Option<TraceContext>,
+}
+
 /// Opens a stream. Dropping the answer ends it.
 pub(super) fn open(link: &Arc<dyn Link>, timeout: Option<Duration>, filter: &SubscriptionFilter, told: Told) -> Answer {
+    open_in(link, timeout, None, filter, told)
+}
+
+fn open_in(
+    link: &Arc<dyn Link>,
+    timeout: Option<Duration>,
+    trace: Option<&TraceContext>,
+    filter: &SubscriptionFilter,
+    told: Told,
+) -> Answer {
     let params = RawJson::from_value(&json!({"notifications": filter}));
+    let params = match trace {
+        Some(trace) => traced(Some(&params), trace),
+        None => params,
+    };
     let options = CallOptions { timeout, by_default: true, told: Some(told), ..CallOptions::default() };
     Answer::of(|done| {
         let done = Box::new(move |outcome: Result<RawJson, Error>| done(outcome.map_err(Error::received)));
@@ -102,16 +124,11 @@ impl Tries {
 }
 
 /// Listens until that is over, for one listener.
-pub(super) fn listen(
-    hub: &Arc<Hub>,
-    link: &Arc<dyn Link>,
-    timeout: Option<Duration>,
-    inbox: &Arc<Inbox>,
-    over: &Arc<Signal>,
-) {
-    let (hub, own, inbox, over, filter) = (hub.clone(), link.clone(), inbox.clone(), over.clone(), inbox.honoured());
-    link.spawn(Box::pin(async move {
-        let (link, mut tries, mut before) = (own, Tries::default(), false);
+pub(super) fn listen(hub: &Arc<Hub>, way: Way, inbox: &Arc<Inbox>, over: &Arc<Signal>) {
+    let (hub, inbox, over, filter) = (hub.clone(), inbox.clone(), over.clone(), inbox.honoured());
+    way.link.clone().spawn(Box::pin(async move {
+        let Way { link, timeout, trace } = way;
+        let (mut tries, mut before) = (Tries::default(), false);
         loop {
             let is_open = Arc::new(AtomicBool::new(false));
             let (hears, opens, known) = (inbox.clone(), is_open.clone(), hub.clone());
@@ -130,7 +147,9 @@ pub(super) fn listen(
                 }
             });
             let begun = link.clock().now();
-            let Some(outcome) = over.unless(open(&link, timeout, &filter, told)).await else { return };
+            let Some(outcome) = over.unless(open_in(&link, timeout, trace.as_ref(), &filter, told)).await else {
+                return;
+            };
             let Err(error) = outcome else { return inbox.end(Ok(())) };
             let was_open = is_open.load(Ordering::Acquire);
             before |= was_open;

@@ -80,7 +80,7 @@ impl Followed {
             Self::Plain(plain) => plain.look().await,
             #[cfg(feature = "runtime")]
             Self::Extended(following) => following.look().await.map(|(task, rest)| {
-                let said = crate::client::extended_tasks::neutral(&task, rest);
+                let said = tasks::neutral(&task, rest);
                 (task, said)
             }),
         }

@@ -13,18 +13,18 @@ use tricorn::{ErrorKind, Handler, Reply};
 
 use super::{Gates, Nothing, PATIENCE, server, tool};
 
-const MODERN: &str = "2026-07-28";
-const BOTH: [&str; 2] = ["2025-11-25", MODERN];
+pub(super) const MODERN: &str = "2026-07-28";
+pub(super) const BOTH: [&str; 2] = ["2025-11-25", MODERN];
 
-async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
+pub(super) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("{what} within {PATIENCE:?}"))
 }
 
 /// Answers with what it is given for a message, and keeps the messages.
-struct User(fn(&str) -> Value, Mutex<Vec<String>>);
+pub(super) struct User(fn(&str) -> Value, pub(super) Mutex<Vec<String>>);
 
 impl User {
-    fn new(answers: fn(&str) -> Value) -> Arc<Self> {
+    pub(super) fn new(answers: fn(&str) -> Value) -> Arc<Self> {
         Arc::new(Self(answers, Mutex::default()))
     }
 }
@@ -38,17 +38,17 @@ impl Handler for User {
     }
 }
 
-fn fast() -> TaskOptions {
+pub(super) fn fast() -> TaskOptions {
     TaskOptions::new().task_poll_interval(0.01)
 }
 
-async fn connected(server: &Server, revision: &str, user: &Arc<User>) -> Client {
+pub(super) async fn connected(server: &Server, revision: &str, user: &Arc<User>) -> Client {
     let options = ClientOptions::new().revision(revision);
     let handlers = Handlers::new().elicitation(user.clone()).tasks(TaskOptions::new()).unwrap();
     Client::in_memory_with(server, &options, &handlers).await.unwrap()
 }
 
-fn accepts(message: &str) -> Value {
+pub(super) fn accepts(message: &str) -> Value {
     let content = match message {
         "one?" => json!({"a": "1"}),
         "two?" => json!({"b": "2"}),
