@@ -3,6 +3,7 @@
 #![cfg(feature = "runtime")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod behind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +13,7 @@ use tricorn::jsonrpc::RawJson;
 use tricorn::middleware::{Next, Request};
 use tricorn::model::{Prompt, Resource};
 use tricorn::prelude::*;
-use tricorn::server::{ElicitAction, ElicitResult, InputRequired, IntoHandler, Kind, ListRootsResult, Question};
+use tricorn::server::{ElicitAction, ElicitResult, InputRequired, ListRootsResult, Question};
 use tricorn::{Handler, Reply};
 
 const REVISIONS: [&str; 3] = ["2025-06-18", "2025-11-25", "2026-07-28"];
@@ -495,41 +496,5 @@ async fn what_is_declared_is_what_is_answered() {
         let handlers = Handlers::new().elicitation(user.clone());
         let client = Client::in_memory_with(&server, &options, &handlers).await.unwrap();
         assert_eq!(client.call_tool("visit", json!({})).await.unwrap().text(), "Accept", "{revision}");
-    }
-}
-
-#[tokio::test]
-async fn rounds_of_one_server_are_nothing_to_the_one_behind_it() {
-    let asks = |_: Nothing, cx: Context| async move {
-        let answer = cx.elicit("inner?", &form("inner")).await?;
-        Ok(answer.content["inner"].as_str().unwrap_or_default().to_owned())
-    };
-    let behind = Server::new("behind").tool("far", "", asks).prompt(Prompt::new("far"), asks);
-    let user = User::new(|message| {
-        let name = message.trim_end_matches('?');
-        json!({"action": "accept", "content": {name: format!("<{name}>")}})
-    });
-    let inner = connected(&behind, "2026-07-28", &user).await;
-    let server = Server::new("before");
-    for (kind, method) in [(Kind::Tool, "tools/call"), (Kind::Prompt, "prompts/get")] {
-        let inner = inner.clone();
-        let get = move |params: Value, cx: Context| {
-            let inner = inner.clone();
-            async move {
-                cx.elicit("outer?", &form("outer")).await?;
-                assert!(params.get("requestState").is_none() && params.get("inputResponses").is_none(), "{params}");
-                let result = inner.request(method, Some(RawJson::from_value(&params)), &CallOptions::new()).await?;
-                Ok(result.to::<Value>().unwrap())
-            }
-        };
-        server.set_source(kind, None, Some(get.into_handler()));
-    }
-    let client = connected(&server, "2026-07-28", &user).await;
-    for method in ["tools/call", "prompts/get"] {
-        let params = json!({"name": "far", "requestState": "another's", "inputResponses": {"a": 1}});
-        // Those that the parameters have are not of this request either.
-        let result = client.request(method, Some(RawJson::from_value(&params)), &CallOptions::new()).await.unwrap();
-        assert!(result.get().contains("<inner>"), "{result}");
-        assert_eq!(user.asked(), ["outer?", "inner?"], "{method}");
     }
 }
