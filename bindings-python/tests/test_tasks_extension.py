@@ -131,6 +131,8 @@ async def test_a_tool_is_answered_with_a_task_that_asks(app: Server) -> None:
     @app.tool(task_support="optional")
     async def book(ctx: Context) -> str:
         asked.append(str(ctx.request.task_id))
+        declared = ctx.extension("io.modelcontextprotocol/tasks")
+        assert declared == (None if ctx.request.task_id is None else {})
         assert ctx.run_as_task() is (ctx.request.task_id is not None)
         assert ctx.set_status("looking")
         assert ctx.progress(1, 2)

@@ -8,8 +8,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, overload
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast, overload
 
 import msgspec
 
@@ -140,6 +140,17 @@ def switched(settings: dict[str, Any]) -> None:
         settings["tasks"] = {} if settings["tasks"] else None
 
 
+def _declared(settings: Mapping[str, Any]) -> Iterator[str]:
+    """The extensions that the options declare by themselves."""
+    capabilities: Any = settings.get("capabilities")
+    if isinstance(capabilities, Mapping):
+        extensions: Any = cast("Mapping[str, Any]", capabilities).get("extensions")
+        if isinstance(extensions, Mapping):
+            yield from cast("Mapping[str, Any]", extensions)
+    if settings.get("tasks") is not None:
+        yield "io.modelcontextprotocol/tasks"
+
+
 class HttpOptions(TypedDict, total=False):
     """Options of an HTTP endpoint; times in seconds."""
 
@@ -248,6 +259,7 @@ class Server(Offer):
             self._core.set_lifespan(*self._life.numbers())
         elif state is not None:
             self._host.state = state
+        self._host.extensions.update(_declared(settings))
         for extension in extensions:
             self.add_extension(extension)
         self._listening: list[Callable[[str], None]] = []

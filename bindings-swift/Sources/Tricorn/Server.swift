@@ -165,6 +165,9 @@ public final class Server: Offering {
             do { try self.state.attach(lifespan, to: core, report) } catch { failure = failure ?? .from(error) }
         }
         if let failure { registered.with { $0.failure = failure } }
+        let byOptions = capabilities.first(where: { $0.name == "extensions" })?.members.map(\.key) ?? []
+        let ofTasks = tasks == nil ? [] : ["io.modelcontextprotocol/tasks"]
+        self.state.extensions.with { $0.formUnion(byOptions + ofTasks) }
         Host.shared.replaceListener(source) { [weak self] name, params in self?.event(name, params) }
         for one in extensions {
             do { try addExtension(one) } catch { fail(error, "extension \"\(one.id)\"") }
