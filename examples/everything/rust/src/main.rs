@@ -7,6 +7,7 @@ mod extension;
 mod handshake;
 mod official;
 mod own;
+mod protected;
 mod questions;
 mod tasks;
 
@@ -53,7 +54,11 @@ fn server() -> tricorn::Result<Server> {
     let app = official::tools(app.clone(), &app)?;
     let app = questions::tools(by_hand::tools(app));
     let app = handshake::questions(handshake::prompts(handshake::resources(app, setting::<String>("CACHE").is_some())));
-    own::tools(app.clone(), &app, setting::<f64>("TASKS").is_some())
+    let app = own::tools(app.clone(), &app, setting::<f64>("TASKS").is_some())?;
+    Ok(match setting::<String>("AUTH") {
+        Some(auth) => protected::offers(app).auth(protected::auth(&auth)?),
+        None => app,
+    })
 }
 
 #[tokio::main]
