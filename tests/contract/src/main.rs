@@ -5,11 +5,11 @@ use contract::options::Options;
 use contract::proxy;
 use contract::replay::{self, BAD};
 use contract::report::Report;
-use contract::{Outcome, bad, cases, coverage, launchers, leaks, peer, stateless};
+use contract::{Outcome, attacks, bad, cases, coverage, launchers, leaks, peer, stateless};
 use std::process::ExitCode;
 
 const USAGE: &str =
-    "contract transcripts|bad-input|launchers|leaks|cases|cuts|stateless --lang rust|python|node|swift [--transport stdio|http]
+    "contract transcripts|bad-input|launchers|leaks|cases|cuts|attacks|stateless --lang rust|python|node|swift [--transport stdio|http]
          [--only GLOB] [--server COMMAND] [--timeout SECONDS] [--verbose]
   transcripts   replay tests/transcripts against the fixture server
   bad-input     tests/transcripts/bad and broken HTTP: an error each, and life goes on
@@ -18,6 +18,7 @@ const USAGE: &str =
   cases         tests/cases against a runner of the language [--against LANG]
   cuts          the cases with a proxy that breaks connections: the language's client with a server
                 in Rust, a client in Rust with the language's server
+  attacks       tests/cases/attacks: who gets into a protected server, over HTTP, and who does not
   stateless     [--requests N --front nginx|own] two processes with one secret behind a round-robin proxy
 contract coverage [write]
   tests/requirements.yaml: every requirement proved in every language, or a reason; docs/parity.md says the same
@@ -46,7 +47,7 @@ fn dispatch(command: &str, arguments: impl Iterator<Item = String>) -> Outcome<E
         "peer" => return peer::main(arguments),
         "proxy" => return proxy::main(arguments),
         "victim" => return leaks::victim::main(arguments),
-        "transcripts" | "bad-input" | "launchers" | "cuts" | "coverage" => &[],
+        "transcripts" | "bad-input" | "launchers" | "cuts" | "attacks" | "coverage" => &[],
         _ => return Err(format!("what to do?\n{USAGE}")),
     };
     let options = Options::parse(arguments, own)?;
@@ -58,6 +59,7 @@ fn dispatch(command: &str, arguments: impl Iterator<Item = String>) -> Outcome<E
         "leaks" => leaks::run(&options, &mut report)?,
         "cases" => cases::run(&options, &mut report)?,
         "cuts" => cases::run_cuts(&options, &mut report)?,
+        "attacks" => attacks::run(&options, &mut report)?,
         "stateless" => stateless::run(&options, &mut report)?,
         _ => coverage::run(&options, &mut report)?,
     }

@@ -130,7 +130,7 @@ pub fn header_value(text: &str) -> String {
     if plain { text.to_owned() } else { format!("=?base64?{}?=", base64(text.as_bytes())) }
 }
 
-fn base64(bytes: &[u8]) -> String {
+pub(crate) fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
     for chunk in bytes.chunks(3) {

@@ -192,7 +192,7 @@ impl Asker {
 }
 
 /// The state goes back with an answer to each question; no content is a refusal.
-pub(super) fn answer(params: &mut Value, result: &Value, content: &Value) -> Outcome {
+pub(crate) fn answer(params: &mut Value, result: &Value, content: &Value) -> Outcome {
     let asked = result["inputRequests"].as_object().ok_or_else(|| format!("no questions: {}", brief(result)))?;
     let said = match content {
         Value::Null => json!({"action": "decline"}),

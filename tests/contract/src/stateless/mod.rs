@@ -2,7 +2,7 @@
 //! round-robin proxy without sticky routing, and clients of the stateless revision that ask them whatever there is to
 //! ask. Tasks are left out: they live in the process that made them.
 
-mod asker;
+pub(crate) mod asker;
 mod front;
 mod nginx;
 mod turns;
