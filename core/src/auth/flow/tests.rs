@@ -1,4 +1,5 @@
 mod kept;
+mod recorded;
 mod world;
 
 use super::*;
@@ -6,7 +7,7 @@ use crate::auth::client::{Grant, Identity};
 use crate::auth::registration::KnownBy;
 use crate::auth::token::TokenType;
 use serde_json::{Value, json};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use world::*;
 
 #[test]

@@ -66,7 +66,11 @@ impl World {
             .unwrap_or((0, Vec::new(), Value::Null));
         match status {
             0 => Err("no connection".into()),
-            status => Ok(Fetched { status, headers, body: Bytes::from(body.to_string()) }),
+            status => {
+                // A text is a page.
+                let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
+                Ok(Fetched { status, headers, body: Bytes::from(body) })
+            }
         }
     }
 
