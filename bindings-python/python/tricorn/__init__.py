@@ -77,6 +77,7 @@ from .trace import TraceContext
 
 if TYPE_CHECKING:
     from .client import AsyncClient, ClientCache, ClientOptions, connect
+    from .client_auth import AuthStep, ClientAuth, Identity, Wanted
     from .group import AsyncClientGroup, ClientGroup, GroupOptions, connect_many
     from .handlers import Handlers
     from .listening import (
@@ -89,9 +90,12 @@ if TYPE_CHECKING:
         ResourceUpdated,
         ToolsListChanged,
     )
+    from .principal import Principal
     from .requests import RequestOptions
+    from .server_auth import Introspection, ServerAuth
     from .sync import Client, Listening
     from .tasks import AsyncTaskHandle, Task, TaskHandle
+    from .token_store import FileStore, TokenKey, TokenStore
 
 __version__ = version()
 
@@ -102,11 +106,13 @@ __all__ = [
     "AsyncListening",
     "Audio",
     "AuthError",
+    "AuthStep",
     "CacheHints",
     "CallToolResult",
     "CancelledError",
     "Change",
     "Client",
+    "ClientAuth",
     "ClientCache",
     "ClientGroup",
     "ClientOptions",
@@ -120,6 +126,7 @@ __all__ = [
     "Error",
     "Extension",
     "ExtensionNotification",
+    "FileStore",
     "Form",
     "GetPromptResult",
     "GroupOptions",
@@ -127,9 +134,11 @@ __all__ = [
     "Honoured",
     "HttpOptions",
     "Icon",
+    "Identity",
     "Image",
     "Implementation",
     "InputRequired",
+    "Introspection",
     "ListRootsResult",
     "Listening",
     "LogHandler",
@@ -138,6 +147,7 @@ __all__ = [
     "Next",
     "Page",
     "PeerMisbehavedError",
+    "Principal",
     "Progress",
     "Prompt",
     "PromptArgument",
@@ -160,6 +170,7 @@ __all__ = [
     "Root",
     "RpcError",
     "Server",
+    "ServerAuth",
     "ServerCache",
     "ServerOptions",
     "AsyncTaskHandle",
@@ -168,6 +179,8 @@ __all__ = [
     "TaskOptions",
     "Text",
     "TimeoutError",
+    "TokenKey",
+    "TokenStore",
     "Tool",
     "ToolAnnotations",
     "ToolError",
@@ -178,6 +191,7 @@ __all__ = [
     "UnsupportedError",
     "UrlElicitation",
     "UrlElicitationRequiredError",
+    "Wanted",
     "assistant",
     "connect",
     "connect_many",
@@ -186,8 +200,18 @@ __all__ = [
     "__version__",
 ]
 
-_CLIENT = {
+_LATER = {
     "AsyncClient": "client",
+    "AuthStep": "client_auth",
+    "ClientAuth": "client_auth",
+    "FileStore": "token_store",
+    "Identity": "client_auth",
+    "Introspection": "server_auth",
+    "Principal": "principal",
+    "ServerAuth": "server_auth",
+    "TokenKey": "token_store",
+    "TokenStore": "token_store",
+    "Wanted": "client_auth",
     "Client": "sync",
     "ClientCache": "client",
     "ClientOptions": "client",
@@ -214,11 +238,11 @@ _CLIENT = {
 
 
 def __getattr__(name: str) -> Any:
-    # Most servers never are a client: they do not pay for importing one.
-    if name not in _CLIENT:
+    # Most servers never are a client, nor protected: they do not pay for importing that.
+    if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(f".{_CLIENT[name]}", __name__), name)
+    value = getattr(import_module(f".{_LATER[name]}", __name__), name)
     globals()[name] = value
     return value

@@ -8,7 +8,9 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from .errors import Error
+import msgspec
+
+from .errors import Error, MisuseError
 from .handler import options_text
 
 if TYPE_CHECKING:
@@ -25,6 +27,12 @@ class Application:
 
     Where the framework passes its lifespan on, its end is that of the server's own `lifespan`, too. Else say
     `await application.close()` when the program ends.
+
+    Of a server with `auth` clients look for the protected-resource metadata from the root of the host. What is mounted
+    at the root serves it; for what is mounted below add `metadata`, as in Starlette or FastAPI:
+
+        mcp = app.asgi(allowed_hosts=["example.com"])
+        Starlette(routes=[Route(mcp.metadata.path, mcp.metadata), Mount("/mcp", mcp)])
     """
 
     def __init__(self, server: Server, options: HttpOptions) -> None:
@@ -33,6 +41,17 @@ class Application:
         self._endpoint: HttpEndpoint | None = server._core.http(self._options)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._user: object = None
+
+    @property
+    def metadata(self) -> Metadata:
+        """An ASGI application that serves the protected-resource metadata (RFC 9728), whatever path it is reached by.
+
+        `MisuseError` when there is none: the server has no `auth`.
+        """
+        raw = self._here().resource_metadata()
+        if raw is None:
+            raise MisuseError("metadata: the server has no auth: Server(auth=ServerAuth(..., resource=...))")
+        return Metadata(self, **msgspec.json.decode(raw))
 
     async def close(self) -> None:
         """Ends all sessions, and the server's lifespan; a request after that begins anew."""
@@ -61,7 +80,14 @@ class Application:
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
-    async def _exchange(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    def _here(self) -> HttpEndpoint:
+        if self._endpoint is None:
+            self._endpoint = self._server._core.http(self._options)
+        return self._endpoint
+
+    async def _exchange(
+        self, scope: MutableMapping[str, Any], receive: Receive, send: Send, target: str | None = None
+    ) -> None:
         body = await _body(receive, self._server._body_limit)
         if body is None:
             return
@@ -70,9 +96,7 @@ class Application:
         if self._loop is not loop:
             self._user = host.attach()
             self._loop = loop
-        if self._endpoint is None:
-            self._endpoint = self._server._core.http(self._options)
-        endpoint = self._endpoint
+        endpoint = self._here()
         parts: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
         finished: asyncio.Future[Any] = loop.create_future()
         finished.add_done_callback(lambda _: parts.put_nowait(("end", None)))
@@ -80,7 +104,7 @@ class Application:
         self._server._exchanges[op] = lambda name, part: parts.put_nowait((name, part))
         watch = loop.create_task(_gone(receive, parts))
         try:
-            endpoint.exchange(op, _head(scope), body)
+            endpoint.exchange(op, _head(scope, target), body)
             await _answer(parts, finished, send, lambda: endpoint.written(op))
         finally:
             watch.cancel()
@@ -88,13 +112,31 @@ class Application:
             host.forget(op)
 
 
-def _head(scope: MutableMapping[str, Any]) -> str:
+class Metadata:
+    """The protected-resource metadata of a mounted server, as an ASGI application: `Application.metadata`."""
+
+    def __init__(self, application: Application, path: str, text: str) -> None:
+        self._application = application
+        self.path = path
+        """Where it has to be reached, from the root of the host."""
+        self.text = text
+        """The document, for those who serve it themselves, as `application/json`."""
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """One ASGI connection."""
+        if scope["type"] == "http":
+            await self._application._exchange(scope, receive, send, self.path)
+        else:
+            await self._application(scope, receive, send)
+
+
+def _head(scope: MutableMapping[str, Any], target: str | None) -> str:
     headers = [[name.decode("latin-1"), value.decode("latin-1")] for name, value in scope["headers"]]
-    return json.dumps({"method": scope["method"], "headers": headers, "target": _target(scope)})
+    return json.dumps({"method": scope["method"], "headers": headers, "target": target or _target(scope)})
 
 
 def _target(scope: MutableMapping[str, Any]) -> str:
-    """Path and query: clients of HTTP+SSE name their session in the query."""
+    """Path and query: metadata is found by the path, and clients of HTTP+SSE name their session in the query."""
     path: str = quote(scope["path"], safe="/:@!$&'()*+,;=~") or "/"
     query: bytes = scope.get("query_string", b"")
     return f"{path}?{query.decode('latin-1')}" if query else path

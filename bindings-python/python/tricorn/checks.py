@@ -45,3 +45,16 @@ def text(name: str, value: object) -> None:
     """`MisuseError` for what is no text."""
     if not isinstance(value, str):
         raise MisuseError(f"{name}: expected text, got {value!r}")
+
+
+def texts(name: str, value: object) -> None:
+    """`MisuseError` for what is no list of texts, such as one text."""
+    listed = isinstance(value, (list, tuple, set, frozenset))
+    if not listed or not all(isinstance(item, str) for item in cast("list[object]", value)):
+        raise MisuseError(f"{name}: expected a list of texts, got {value!r}")
+
+
+def secret(name: str, value: object) -> None:
+    """`MisuseError` for what is no text; it is not shown."""
+    if not isinstance(value, str):
+        raise MisuseError(f"{name}: expected text, got a {type(value).__qualname__}")

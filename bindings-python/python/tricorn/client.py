@@ -54,6 +54,8 @@ from .trace import TraceLike, TraceSource, joined, source_of
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from .client_auth import AuthStep, ClientAuth
+
 T = TypeVar("T")
 Target = str | Server | Mapping[str, Any] | Sequence[str] | os.PathLike[str]
 """A URL, a command line, a server of this process, `{"url": ...}`, `{"command": ..., "args": ...}`, a list of
@@ -101,6 +103,8 @@ class ClientOptions(Identity, Handlers, total=False):
     """Requests awaited at once, further ones wait their turn; 256."""
     headers: Mapping[str, str]
     """HTTP headers sent with every request; none."""
+    auth: ClientAuth | bool
+    """How to get past a server that protects itself, over HTTP; True, as `ClientAuth()`, finds out everything. No."""
     shutdown_grace: float
     """How long a child process may take to end by itself; 2."""
     ping_interval: float
@@ -162,11 +166,20 @@ class Given:
             self.settings = {**of_policy(policy), **self.settings}
             take = self.settings.pop
         warn_options(self.settings)
+        self.auth: object = take("auth", None)
         self.callbacks = {name: called(name, take(name)) for name in CALLBACKS if name in self.settings}
         self.questions = {name: take(name) for name in QUESTIONS if name in self.settings}
         self.middleware: object = take("middleware", ())
         self.trace = source_of(called("trace_context", take("trace_context", None)), self.middleware)
         self.on_error: OnError | None = called("on_error", take("on_error", None))
+
+    def text(self, host: Host) -> str:
+        """The settings as the engine takes them; functions among them get their places in the table of `host`."""
+        if not self.auth:
+            return options_text(self.settings)
+        from .client_auth import settings
+
+        return options_text({**self.settings, "auth": settings(host, self.auth)})
 
     def plus(self, what: str, more: Mapping[str, Any]) -> Given:
         """The same with other callbacks and answers in place."""
@@ -187,7 +200,7 @@ class AsyncClient(Connection, AsyncFeatures):
         which = given.settings.pop("server", None)
         self._prepare(Host(False, given.on_error), [target] if isinstance(target, Server) else [], given)
         source = self._host.source(self._event)
-        text = options_text(given.settings)
+        text = given.text(self._host)
         if isinstance(target, Server):
             core = _core.Client.in_memory(self._host.bridge, source, target._core, text)
         else:
@@ -362,6 +375,15 @@ class AsyncClient(Connection, AsyncFeatures):
     def metrics(self) -> dict[str, Any]:
         """Gauges: requests in flight, queued messages."""
         return cast("dict[str, Any]", msgspec.json.decode(self._core.metrics()))
+
+    def auth_trace(self) -> list[AuthStep]:
+        """What was asked, answered and decided in the last logins, oldest first: 128 steps at most, without secrets.
+
+        Also after a `connect` that failed. Empty without the option `auth`.
+        """
+        from .client_auth import AuthStep
+
+        return msgspec.json.decode(self._core.auth_trace(), type=list[AuthStep])
 
     async def _do(self, request: Request[T], options: RequestOptions) -> T:
         if request.becomes_task:

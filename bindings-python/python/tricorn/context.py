@@ -19,16 +19,15 @@ from .trace import TraceContext, TraceLike, told
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
+    from typing_extensions import TypeVar as TypeVarWithDefault
 
     from .ask import CreateMessageResult, Elicited, Form, ListRootsResult
     from .host import Host
+    from .principal import Principal
     from .prompts import Message, Said
     from .question import Question
     from .requests import RequestOptions
     from .session import Session
-
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar as TypeVarWithDefault
 
     State = TypeVarWithDefault("State", default=Any)
 else:
@@ -178,6 +177,11 @@ class Context(RequestContext, Generic[State]):
         if state is NO_STATE:
             raise MisuseError("the server has no state: give it one with Server(lifespan=...) or Server(state=...)")
         return cast(State, state)
+
+    @property
+    def principal(self) -> Principal | None:
+        """Who sent the request, as the server's option `auth` says. None: nobody was asked, as on standard streams."""
+        return self.request.principal
 
     @deprecated("MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry")
     def log(self, level: Level, data: Any, logger: str | None = None) -> bool:

@@ -112,7 +112,7 @@ class AsyncClientGroup(Connection, AsyncFeatures):
         elif isinstance(servers, os.PathLike):
             others = os.fspath(servers)
         self._begin(Host(False, given.on_error), [target for target in by_name.values() if isinstance(target, Server)])
-        text = options_text(given.settings)
+        text = given.text(self._host)
         self._core = _core.ClientGroup(self._host.bridge, options_text(others), text)
         self._clients: dict[str, _Member] = {}
         for name in self._core.names():

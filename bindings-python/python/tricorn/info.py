@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
 
 from .content import Implementation, member
 from .trace import TraceContext, trace_of
+
+if TYPE_CHECKING:
+    from .principal import Principal
 
 
 class RequestInfo:
@@ -83,6 +88,16 @@ class RequestInfo:
         return self.raw.get("sessionId")
 
     @property
+    def principal(self) -> Principal | None:
+        """Who sent it, as the server's option `auth` has found out. None: nobody was asked, as on standard streams."""
+        raw = self.raw.get("principal")
+        if raw is None:
+            return None
+        from .principal import Principal
+
+        return msgspec.convert(raw, Principal)
+
+    @property
     def headers(self) -> dict[str, str]:
         """The HTTP headers of the request, names in lower case, repeated ones joined; empty for other transports."""
         headers: dict[str, str] = {}
@@ -93,4 +108,5 @@ class RequestInfo:
         return headers
 
     def __repr__(self) -> str:
-        return f"RequestInfo({self.raw!r})"
+        raw = self.raw if self.principal is None else {**self.raw, "principal": self.principal}
+        return f"RequestInfo({raw!r})"

@@ -212,6 +212,9 @@ class Offering:
             checks.finite("", {option: options.get(option) for option in ("cache", "annotations", "size")})
             if "cache" in options:
                 settings["cache"] = options["cache"]
+            if "scopes" in options:
+                checks.texts("scopes", options["scopes"])
+                settings["scopes"] = options["scopes"]
             text = encode(settings).decode() if settings else ""
             self._tell(kind, encode(definition).decode(), text, numbers[0])
         except BaseException:

@@ -89,6 +89,9 @@ class PromptOptions(TypedDict, total=False):
     """Images for user interfaces; none."""
     meta: Mapping[str, Any]
     """The definition's `_meta`; none."""
+    scopes: Sequence[str]
+    """The scopes that the caller's access token needs for it over HTTP, besides the server's `required_scopes`; it is
+    listed to those who have them. None."""
     enabled: bool
     """False hides it until `set_enabled` shows it. True."""
     replace: bool

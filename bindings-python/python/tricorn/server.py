@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .asgi import Application
+    from .server_auth import ServerAuth
 
 A = TypeVar("A", bound=Around[Context])
 
@@ -98,6 +99,8 @@ class ServerOptions(Identity, total=False):
     revision: str
     """Speaks only this revision, such as `"2025-11-25"`, or only those with handshakes (`"legacy"`) or without
     (`"modern"`); all of them."""
+    auth: ServerAuth
+    """Whose access tokens it takes over HTTP, such as `ServerAuth(issuer=..., resource=...)`; it asks for none."""
     page_size: int
     """Entries on one page of a list; 250."""
     max_message_bytes: int
@@ -249,6 +252,10 @@ class Server(Offer):
         self._body_limit = int(options.get("max_message_bytes", BODY_LIMIT))
         settings: dict[str, Any] = {"name": self.name, "version": self.version, **options}
         switched(settings)
+        if settings.get("auth") is not None:
+            from . import server_auth
+
+            settings["auth"] = server_auth.settings(self._host, settings["auth"])
         source = self._host.source(self._event)
         self._core = _core.Server(self._host.bridge, source, options_text(settings))
         self._life: Life | None = None

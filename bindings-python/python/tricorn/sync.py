@@ -45,6 +45,8 @@ from .trace import TraceLike
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
+    from .client_auth import AuthStep
+
 T = TypeVar("T")
 
 GLANCE = 0.25
@@ -419,6 +421,10 @@ class Client(Features):
     def metrics(self) -> dict[str, Any]:
         """Gauges: requests in flight, queued messages."""
         return self._async.metrics()
+
+    def auth_trace(self) -> list[AuthStep]:
+        """What was asked, answered and decided in the last logins, as `AsyncClient.auth_trace`."""
+        return self._async.auth_trace()
 
     def _do(self, request: Request[T], options: RequestOptions) -> T:
         if request.becomes_task:

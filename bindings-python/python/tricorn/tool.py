@@ -88,6 +88,9 @@ class ToolOptions(TypedDict, total=False):
     answers with a task who declares the extension `io.modelcontextprotocol/tasks`; see `Context.run_as_task`, too."""
     run_in_thread: bool
     """For plain functions; False runs them on the event loop, which is faster but must never block. True."""
+    scopes: Sequence[str]
+    """The scopes that the caller's access token needs for it over HTTP, besides the server's `required_scopes`; it is
+    listed to those who have them. None."""
     enabled: bool
     """False hides it until `set_enabled` shows it. True."""
     replace: bool

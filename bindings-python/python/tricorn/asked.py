@@ -1,0 +1,107 @@
+"""Functions of the program that the engine asks for itself, and for no peer: what authorization needs to know."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import contextvars
+import inspect
+from collections.abc import Awaitable, Callable
+from concurrent import futures
+from typing import Any
+
+import msgspec
+
+from .context import RequestContext
+from .errors import AuthError, CancelledError, ClosedError, Error, MisuseError, TimeoutError, TransportError  # noqa: A004
+from .handler import encode, hook
+from .handlers import called
+from .host import Host
+from .threads import Threads
+
+Asked = Callable[[dict[str, Any]], Awaitable[object]]
+_LATE = (builtins.TimeoutError, asyncio.TimeoutError, futures.TimeoutError)
+_CAUSES = 16
+"""How far an exception is followed to what has caused it."""
+
+
+def entry(host: Host, name: str, asked: Asked) -> int:
+    """The number that the engine asks `asked` by. What it raises is told by its kind, and else to `on_error`."""
+    bridge = host.bridge
+
+    def failed(key: int, error: BaseException) -> None:
+        meant = isinstance(error, Error) and not isinstance(error, MisuseError)
+        said = error.message if isinstance(error, Error) else type(error).__name__
+        bridge.error(key, said, None, None, kind_of(error))
+        if isinstance(error, Exception) and not meant:
+            host.report(error, name)
+        elif isinstance(error, (SystemExit, KeyboardInterrupt)):
+            host.quit(error)
+
+    async def run(raw: bytes, key: int) -> None:
+        try:
+            bridge.result(key, encode(await asked(msgspec.json.decode(raw))))
+        except asyncio.CancelledError:
+            bridge.error(key, "it was cancelled", None, None, CancelledError.kind)
+            raise
+        except GeneratorExit:
+            bridge.error(key, "the event loop ended")
+            raise
+        except BaseException as error:  # noqa: BLE001 - all of them are answered
+            failed(key, error)
+        finally:
+            host.done(key)
+
+    return host.add(lambda raw, key: host.spawn(key, run(raw, key), name))
+
+
+def kind_of(error: BaseException) -> str:
+    """What an exception means to the engine: nobody can tell now (`"timeout"`, `"transport"`), or else.
+
+    Libraries have exceptions of their own for a host that is not reached: they say by what they were caused.
+    """
+    reason: BaseException | None = error
+    for _ in range(_CAUSES):
+        if isinstance(reason, ClosedError):
+            return TransportError.kind
+        if isinstance(reason, Error):
+            return reason.kind
+        if isinstance(reason, _LATE):
+            return TimeoutError.kind
+        if isinstance(reason, OSError) and not isinstance(reason, PermissionError):
+            return TransportError.kind
+        if reason is None:
+            break
+        reason = reason.__cause__ or (None if reason.__suppress_context__ else reason.__context__)
+    return AuthError.kind
+
+
+class Function:
+    """A function of the user's of one value, or of none. Plain ones run in worker threads."""
+
+    def __init__(self, name: str, function: Callable[..., Any], threads: Threads) -> None:
+        signature = hook(called(name, function), 1, name, RequestContext)
+        self._call, self._is_async = signature.call, signature.is_async
+        self._threads = threads
+
+    async def __call__(self, value: object) -> Any:
+        """What the function gives."""
+        if self._is_async:
+            return await self._call(values=(value,))
+        return await answered(self._threads, lambda: self._call(values=(value,)))
+
+
+async def answered(threads: Threads, call: Callable[[], Any]) -> Any:
+    """What a plain function gives, which runs in a worker thread, or what is awaitable of it."""
+    future: futures.Future[Any] = futures.Future()
+
+    def work() -> None:
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(call())
+            except BaseException as error:  # noqa: BLE001 - whoever waits gets it
+                future.set_exception(error)
+
+    threads.submit(contextvars.copy_context(), work)
+    value = await asyncio.wrap_future(future)
+    return await value if inspect.isawaitable(value) else value

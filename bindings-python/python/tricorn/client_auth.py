@@ -1,0 +1,225 @@
+"""How a client gets past a server that protects itself."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from . import asked, checks
+from .errors import MisuseError
+from .handlers import MAX_THREADS
+from .host import Host
+from .principal import shown, written
+from .threads import Threads
+from .token_store import Store, place
+
+Grant = Literal["authorization_code", "client_credentials", "jwt_bearer", "id_jag"]
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What a token or an assertion is wanted for."""
+
+    issuer: str
+    """The authorization server's issuer, which is the assertion's audience; empty where no server is asked."""
+    resource: str | None = None
+    """The resource that it is to open, as the server names itself."""
+
+
+Source = Callable[..., "str | Awaitable[str]"]
+"""A function of a `Wanted`, or of nothing, that gives a text which nobody else may know."""
+
+
+class Identity(msgspec.Struct, omit_defaults=True):
+    """The identity provider of an enterprise, which answers for its users."""
+
+    token_endpoint: str
+    """Its token endpoint, an https URL."""
+    client_id: str
+    """What this program is known as there."""
+    token: str | None = None
+    """What it has said of the user, an ID token; None: the option `assertion`, a function, gives it."""
+    client_secret: str | None = None
+    """The program's secret there, if it has one."""
+    token_type: str | None = None
+    """The token's type; `urn:ietf:params:oauth:token-type:id_token`."""
+
+    def __rich_repr__(self) -> Any:
+        return shown(self, ("token_endpoint", "client_id", "token_type"))
+
+    def __repr__(self) -> str:
+        return written(self)
+
+
+class AuthStep(msgspec.Struct, frozen=True):
+    """One step of a login: what was asked, answered and decided. There are no secrets in it."""
+
+    step: str
+    """What was wanted: `"resource metadata"`, `"authorization server metadata"`, `"registration"`, `"token"`, ..."""
+    decision: str
+    """What followed from it."""
+    url: str | None = None
+    """Where, without what may be secret in it; None of a step that asks nobody."""
+    status: int | None = None
+    """The HTTP status, if there was an answer."""
+
+
+class ClientAuth(msgspec.Struct, kw_only=True):
+    """How a client gets past a server that protects itself: `connect(url, auth=ClientAuth())`, or `auth=True`.
+
+    With nothing given it finds out everything: it discovers the authorization server, registers the program there where
+    that is possible, and lets the user log in with the browser. After that it refreshes its tokens, and asks for more
+    scopes when the server wants them. There is no secret in its `repr`.
+
+    Functions may be plain ones, which run in worker threads, or asynchronous. What they raise ends the login: a
+    `TimeoutError` and what says that somebody is not reached as `TimeoutError` and `TransportError`, all else as an
+    `AuthError`, and `on_error` hears of it unless it is an `AuthError` itself.
+    """
+
+    grant: Grant | None = None
+    """How tokens are got; by what else is given, and a user's login otherwise."""
+    client_id: str | None = None
+    """The program's id at the authorization server, where it is registered already."""
+    client_secret: str | None = None
+    """Its secret there."""
+    private_key: str | None = None
+    """Its private key there, PEM; it proves itself with `private_key_jwt` (RFC 7523) then."""
+    signing_algorithm: str | None = None
+    """The key's algorithm; `"ES256"`."""
+    key_id: str | None = None
+    """The key's id (`kid`), where the server needs it."""
+    issuer: str | None = None
+    """The issuer that `client_id` belongs to: of the authorization servers that a server lists, this one is taken. For
+    servers without metadata, the one that is asked."""
+    client_metadata_url: str | None = None
+    """The URL of the program's own Client ID Metadata Document: its id at servers that understand that."""
+    client_name: str | None = None
+    """The program's name for people, where it registers itself; the client's own name."""
+    client_uri: str | None = None
+    """Where to read about the program."""
+    application_type: Literal["native", "web"] | None = None
+    """What it registers as (OpenID Connect); `"native"` where the browser comes back to this machine."""
+    scopes: Sequence[str] = ()
+    """Scopes that are always asked for, besides what the server wants; none."""
+    dpop: bool | None = None
+    """Tokens bound to a key (RFC 9449): True wherever the authorization server can, False never; where the MCP server
+    asks for it."""
+    identity: Identity | None = None
+    """The identity provider that answers for the user."""
+    assertion: str | Source | None = None
+    """A workload's JWT, which is the grant, or a function of a `Wanted` that gives it each time; with `identity` what
+    the provider has said of the user."""
+    token: str | Source | None = None
+    """An access token, or a function of a `Wanted` that gives one, and another when the server refuses it. Nothing else
+    is done then."""
+    login_timeout: float = 300
+    """Seconds that a user may take to log in; 300."""
+    no_browser: bool = False
+    """Writes the login page's address to standard error instead of opening it, where no `browser` is given."""
+    redirect_port: int | None = None
+    """The port of this machine that the browser comes back to, at `/callback`; one that is free. A client that was
+    registered by hand may need its own."""
+    browser: Callable[[str], object] | None = None
+    """Called with the URL of the login page, to show it to the user; the system's browser. What it gives is ignored,
+    and it need not wait for the user."""
+    redirect_uri: str | None = None
+    """Where the browser comes back to, when that is not a port that the library listens on: needs `callback`."""
+    callback: Source | None = None
+    """Gives the URL with which the browser came back, or its query. Called with `redirect_uri` before the browser is
+    shown the page; it waits as long as the user does, and is cancelled when nobody waits any more."""
+    store: Store | None = None
+    """Where logins are kept: `"file"`, files that only the user can read and that all programs of this user share,
+    which is the default; `"memory"`, for this client alone; `"keychain"`, files that are sealed with a key of the
+    system's keychain, in builds that have it; a `FileStore`; or a `TokenStore` of your own."""
+
+    @classmethod
+    def bearer(cls, token: str | Source) -> ClientAuth:
+        """An access token that is there already, or a function that gives it."""
+        return cls(token=token)
+
+    @classmethod
+    def client_credentials(cls, client_id: str, client_secret: str) -> ClientAuth:
+        """The program as itself, with a secret (RFC 6749 §4.4)."""
+        return cls(grant="client_credentials", client_id=client_id, client_secret=client_secret)
+
+    @classmethod
+    def private_key_jwt(cls, client_id: str, private_key: str, signing_algorithm: str = "ES256") -> ClientAuth:
+        """The program as itself, with a private key in PEM (RFC 7523 §2.2)."""
+        return cls(
+            grant="client_credentials",
+            client_id=client_id,
+            private_key=private_key,
+            signing_algorithm=signing_algorithm,
+        )
+
+    @classmethod
+    def identity_assertion(cls, identity: Identity, client_id: str, client_secret: str | None = None) -> ClientAuth:
+        """The user as their identity provider knows them (enterprise-managed authorization).
+
+        `client_id` is what the program is known as at the server's authorization server.
+        """
+        return cls(identity=identity, client_id=client_id, client_secret=client_secret)
+
+    @classmethod
+    def workload(cls, client_id: str, assertion: str | Source) -> ClientAuth:
+        """A workload, whose platform gives it JWTs: the function is asked for one each time (RFC 7523 §2.1)."""
+        return cls(grant="jwt_bearer", client_id=client_id, assertion=assertion)
+
+    def __rich_repr__(self) -> Any:
+        return shown(self, ("grant", "client_id", "issuer", "client_metadata_url", "scopes", "identity"))
+
+    def __repr__(self) -> str:
+        return written(self)
+
+    def to_wire(self, host: Host) -> dict[str, Any]:
+        """As the engine takes it; functions get their places in the table of `host`."""
+        checks.texts("auth.scopes", self.scopes)
+        threads = Threads(MAX_THREADS)
+        wire = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
+        for name in ("token", "assertion"):
+            if callable(function := wire.get(name)):
+                del wire[name]
+                wire[f"{name}s"] = asked.entry(host, name, _giving(name, function, threads))
+        for name in ("browser", "callback"):
+            if name in wire:
+                wire[name] = asked.entry(host, name, _told(name, wire[name], threads))
+        if self.store is not None:
+            wire["store"] = place(host, self.store, threads)
+        return wire
+
+
+def settings(host: Host, auth: object) -> dict[str, Any] | None:
+    """A client's option `auth` as the engine takes it; None is none."""
+    if auth is None or auth is False:
+        return None
+    if auth is True:
+        auth = ClientAuth()
+    if not isinstance(auth, ClientAuth):
+        raise MisuseError(f"auth: expected a ClientAuth or True, got a {type(auth).__qualname__}")
+    return auth.to_wire(host)
+
+
+def _giving(name: str, function: Any, threads: Threads) -> asked.Asked:
+    call = asked.Function(name, function, threads)
+
+    async def give(params: dict[str, Any]) -> object:
+        given = await call(Wanted(params["issuer"], params.get("resource")))
+        checks.secret(name, given)
+        return {name: given}
+
+    return give
+
+
+def _told(name: str, function: Any, threads: Threads) -> asked.Asked:
+    call = asked.Function(name, function, threads)
+
+    async def tell(params: dict[str, Any]) -> object:
+        if name == "browser":
+            await call(params["url"])
+            return {}
+        came = await call(params["redirect_uri"])
+        checks.secret(name, came)
+        return {"url": came}
+
+    return tell
