@@ -20,6 +20,8 @@ import pytest
 
 from tricorn import CallToolResult, Context, Server, testing
 
+from .authorization_server import AuthorizationServer, Visitor
+
 LEGACY = "2025-11-25"
 Question = Callable[[Context], Awaitable[Any]]
 PATIENCE = 30.0
@@ -338,3 +340,18 @@ def gauges(app: Server) -> tuple[int, int]:
 
 async def idle(app: Server) -> None:
     await until(lambda: gauges(app) == (0, 0))
+
+
+# -- authorization
+
+
+@pytest.fixture
+def authority() -> Generator[AuthorizationServer]:
+    server = AuthorizationServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def visitor() -> Visitor:
+    return Visitor()

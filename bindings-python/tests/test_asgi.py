@@ -22,7 +22,15 @@ ACCEPT = {"accept": "application/json, text/event-stream", "content-type": "appl
 class Exchange:
     """One HTTP exchange as a framework would run it."""
 
-    def __init__(self, app: Any, method: str, headers: dict[str, str], body: bytes = b"", query: str = "") -> None:
+    def __init__(
+        self,
+        app: Any,
+        method: str,
+        headers: dict[str, str],
+        body: bytes = b"",
+        query: str = "",
+        path: str = "/mounted/somewhere",
+    ) -> None:
         self.incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self.outgoing: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         half = len(body) // 2
@@ -31,7 +39,7 @@ class Exchange:
         scope = {
             "type": "http",
             "method": method,
-            "path": "/mounted/somewhere",
+            "path": path,
             "query_string": query.encode(),
             "headers": [(name.encode(), value.encode()) for name, value in {**ACCEPT, **headers}.items()],
             "client": ("127.0.0.1", 1234),

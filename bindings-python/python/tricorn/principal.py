@@ -29,7 +29,7 @@ class Principal(msgspec.Struct, frozen=True, omit_defaults=True, rename=_WIRE):
     """What the token was granted; `has_scope` knows what follows from it, too."""
     claims: dict[str, Any] = {}
     """All that the token or its introspection says. The token itself is not in it."""
-    expires_at: float | None = None
+    expires_at: int | float | None = None
     """When the token expires, in seconds since 1970. None: nobody says so."""
     implied: Sequence[str] = ()
     """What the granted scopes imply besides themselves, by the server's `scope_implies`; not a verifier's business."""
