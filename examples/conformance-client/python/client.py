@@ -6,7 +6,9 @@ import os
 import sys
 from typing import Any
 
-from tricorn import AsyncClient, Tool, connect
+from login import login
+
+from tricorn import AsyncClient, ClientOptions, Tool, connect
 
 SCENARIO = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
 REVISION = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION", "2025-11-25")
@@ -74,6 +76,11 @@ async def rounds(client: AsyncClient) -> None:
         await client.call_tool(f"test_mrtr_{name}")
 
 
+async def call_test_tool(client: AsyncClient) -> None:
+    await client.list_tools()
+    await client.call_tool("test-tool")
+
+
 def fill_in(_message: str, schema: dict[str, Any]) -> dict[str, Any]:
     """A user who confirms what is to be confirmed, and else leaves the form as it is."""
     if SCENARIO == "sep-2322-client-request-state":
@@ -109,11 +116,15 @@ SCENARIOS = {
 
 
 async def main(url: str) -> None:
-    run = SCENARIOS.get(SCENARIO)
+    is_protected = SCENARIO.startswith("auth/")
+    run = call_test_tool if is_protected else SCENARIOS.get(SCENARIO)
     if run is None:
         sys.exit(f"scenario {SCENARIO!r} is not supported yet")
     capabilities: dict[str, Any] = EVERYTHING if SCENARIO == "request-metadata" else {}
-    async with connect(url, revision=REVISION, capabilities=capabilities, elicitation=fill_in) as client:
+    options: ClientOptions = {"revision": REVISION, "capabilities": capabilities, "elicitation": fill_in}
+    if is_protected:
+        options["auth"] = login(SCENARIO, CONTEXT)
+    async with connect(url, **options) as client:
         await run(client)
 
 
