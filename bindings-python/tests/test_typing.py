@@ -23,7 +23,7 @@ PROGRAM = """
     from dataclasses import dataclass
 
     from tricorn import (
-        CallToolResult, Change, Client, ClientGroup, Completion, Context, Elicited, Image, InputRequired,
+        CallToolResult, Change, Client, ClientAuth, ClientGroup, Completion, Principal, ServerAuth, TokenKey, TokenStore, Context, Elicited, Image, InputRequired,
         ListRootsResult, Message, Next, PromptsListChanged, Question, Request, RequestContext, ResourcesListChanged,
         ExtensionNotification, ResourceUpdated, Server, ToolsListChanged, assistant, connect, connect_many, user,
     )
@@ -52,6 +52,37 @@ PROGRAM = """
     @app.resource("notes://{number}", mime_type="text/plain", complete={"number": ["1", "2"]})
     def note(number: int) -> str:
         return str(number)
+
+
+    class Logins:
+        def load(self, key: TokenKey) -> str | None:
+            return None
+
+        async def find(self, server: str) -> list[tuple[str, str]]:
+            return []
+
+        async def save(self, key: TokenKey, login: str) -> None:
+            pass
+
+        def remove(self, key: TokenKey) -> None:
+            pass
+
+
+    async def whose(token: str) -> Principal | None:
+        return Principal("ada", scopes=["read"]) if token else None
+
+
+    guarded = Server("guarded", auth=ServerAuth(verifier=whose, authorization_servers=["https://login.example.com"]))
+
+
+    @guarded.tool(scopes=["write"])
+    def who(ctx: Context) -> bool:
+        return ctx.principal is not None and ctx.principal.has_scope("write")
+
+
+    logins: TokenStore = Logins()
+    protected = connect("https://example.com/mcp", auth=ClientAuth(store=logins, token=lambda: "t"))
+    steps: list[str] = [step.decision for step in protected.auth_trace()]
 
 
     @app.prompt

@@ -10,6 +10,7 @@ from typing import Any
 from by_hand import add_by_hand
 from extension import add_search
 from handshake import PNG, add_features
+from protected import add_protected, protection
 from questions import add_questions
 from tasks import add_tasks
 
@@ -49,6 +50,8 @@ if revision := os.environ.get("EVERYTHING_REVISION"):
     options["revision"] = revision
 if key := os.environ.get("EVERYTHING_REQUEST_STATE_KEY"):
     options["request_state_keys"] = [key]
+if given := os.environ.get("EVERYTHING_AUTH"):
+    options["auth"] = protection(given)
 app = Server(
     "everything",
     "1.0.0",
@@ -425,6 +428,8 @@ async def test_metrics() -> dict[str, Any]:
 http: dict[str, Any] = {**setting("max_sessions"), **setting("session_idle_timeout"), **setting("sse_retry")}
 if "EVERYTHING_EXTENSION" in os.environ:
     add_search(app)
+if "EVERYTHING_AUTH" in os.environ:
+    add_protected(app)
 if "EVERYTHING_ALLOWED_HOSTS" in os.environ:
     http["allowed_hosts"] = [os.environ["EVERYTHING_ALLOWED_HOSTS"]]
 app.run(sse="EVERYTHING_SSE" in os.environ, **http)

@@ -7,7 +7,7 @@ import json
 import sys
 import threading
 import warnings
-from typing import Any
+from typing import Any, cast
 
 import tricorn
 
@@ -205,7 +205,10 @@ class Runner:
         def hear(method: str, params: Json) -> None:
             heard.append({"method": method, "params": params})
 
-        client = await tricorn.connect(command["target"], on_notification=hear, **answers, **command["options"])
+        options = {**command["options"], **answers}
+        if (auth := options.pop("auth", None)) is not None:
+            options["auth"] = authorization(auth)
+        client = await tricorn.connect(command["target"], on_notification=hear, **options)
         self.clients[key] = client
         return self.info(key, client)
 
@@ -243,6 +246,16 @@ class Runner:
             "meta": result.meta,
         }
         return {**answer, "structured": result.structured} if result.has_structured else answer
+
+
+def authorization(given: Json) -> tricorn.ClientAuth:
+    """The option `auth`, in which a store may be a directory, and the identity provider is an object."""
+    given = dict(given)
+    if isinstance(store := given.get("store"), dict):
+        given["store"] = tricorn.FileStore(cast(Json, store)["directory"])
+    if (identity := given.pop("identity", None)) is not None:
+        given["identity"] = tricorn.Identity(**identity)
+    return tricorn.ClientAuth(**given)
 
 
 async def main() -> None:
