@@ -53,6 +53,7 @@ export declare function answerError(
   message: string,
   data?: string | undefined | null,
 ): boolean;
+export declare function answerKind(bridge: BridgeHandle, key: number, kind: string, message: string): boolean;
 
 export declare class Server {
   constructor(bridge: Bridge, source: number, options: string);

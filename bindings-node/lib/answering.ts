@@ -5,11 +5,11 @@ import { pathToFileURL } from "node:url";
 import { inspect } from "node:util";
 import type * as Addon from "./addon.js";
 import { CreateMessageResult } from "./ask.js";
-import { RequestContext } from "./context.js";
 import { MisuseError, native } from "./errors.js";
 import { type AnyFunction, type Home, Runner, toJson } from "./handler.js";
 import { addon, handle, register } from "./host.js";
 import type { Kind } from "./kind.js";
+import { RequestContext } from "./request-context.js";
 import type {
   CreateMessageRequestParams,
   ElicitRequestFormParams,

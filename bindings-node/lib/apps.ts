@@ -222,6 +222,7 @@ const OPTIONS: Readonly<Record<keyof UiResourceOptions, true>> = {
   meta: true,
   enabled: true,
   replace: true,
+  scopes: true,
   cache: true,
   complete: true,
   ui: true,

@@ -3,15 +3,16 @@
 import { AsyncResource } from "node:async_hooks";
 import type * as Addon from "./addon.js";
 import { answerWith, LISTENERS, type RootLike, setRoots } from "./answering.js";
+import type { AuthStep } from "./auth.js";
 import type { Suggestions } from "./completion.js";
 import { CALLBACKS, type ClientOptions, type Connected, type Made, make, withPolicy } from "./connecting.js";
-import { ClosedError, MisuseError, native, TricornError, UnsupportedError } from "./errors.js";
+import { ClosedError, MisuseError, native, TricornError, traceOf, UnsupportedError } from "./errors.js";
 import { type Home, logError, toJson } from "./handler.js";
 import { hearing, hearsLists } from "./hearing.js";
-import { addon, hold, listen, newSource, release, wait } from "./host.js";
+import { addon, listen, newSource, wait } from "./host.js";
 import { Listening, type ListenOptions } from "./listening.js";
 import { type ClientEvent, type ClientMetrics, type Middleware, type RequestRecord, wrap } from "./middleware.js";
-import { closed, isOpen, opened } from "./open.js";
+import { closed, Hold, opened } from "./open.js";
 import { checkFunctions, checkTypes } from "./options.js";
 import {
   collected,
@@ -95,8 +96,7 @@ export class Client {
   readonly #traced: Traced;
   #connected: Connected | undefined;
   /** Whether the program is to go on for what is heard, and does. */
-  #waits: boolean;
-  #held = false;
+  readonly #hold: Hold;
   #closing: Promise<void> | undefined;
 
   static {
@@ -109,16 +109,16 @@ export class Client {
     const { middleware = [], onClose, onError } = options;
     checkFunctions(options, CALLBACKS);
     if (!Array.isArray(middleware)) throw new MisuseError("middleware: expected a list");
-    const { engine, onStderr = options.onStderr } = make(this.#source);
+    const { engine, onStderr = options.onStderr, kept = [] } = make(this.#source);
     this.#native = engine;
     this.#handle = engine.handle();
     const home: Home = { scope: new AsyncResource("tricorn.Client"), running: 0, onError: onError ?? logError };
     const logs: ((record: RequestRecord) => void)[] = [];
     const around = middleware.flatMap((one: Middleware) => wrap(engine, one, home, logs, true));
-    this.#answers = [...answerWith(engine, options, home), ...around];
+    this.#answers = [...answerWith(engine, options, home), ...around, ...kept];
     this.#listed = Array.isArray(options.roots);
     this.#traced = tracing(options.traceContext, middleware, home);
-    this.#waits = LISTENERS.some((name) => options[name] !== undefined);
+    this.#hold = new Hold(LISTENERS.some((name) => options[name] !== undefined));
     const ended = (reason: string): void => {
       this.#forget();
       if (!this.#closing) onClose?.(reason);
@@ -431,12 +431,22 @@ export class Client {
    * answer, and no change that it {@link listen}s to.
    */
   ref(): this {
-    return this.#wait(true);
+    this.#hold.want(true);
+    return this;
   }
 
   /** Lets the program end though this client is connected: only requests that wait for their answer keep it running. */
   unref(): this {
-    return this.#wait(false);
+    this.#hold.want(false);
+    return this;
+  }
+
+  /**
+   * What was asked, answered and decided in the last logins, oldest first: 128 steps at most, without secrets. Clients of one
+   * group share it. What {@link connect} throws has it, too: {@link TricornError.authTrace}.
+   */
+  authTrace(): AuthStep[] {
+    return JSON.parse(this.#native.authTrace()) as AuthStep[];
   }
 
   /** Gauges of this connection: requests in flight, and so on. */
@@ -450,17 +460,6 @@ export class Client {
     const send = (op: number, text: string | undefined, engine: string): void =>
       addon.request(this.#handle, op, method, text, engine);
     return requested(this.#traced(options), params, send, looks);
-  }
-
-  #wait(waits: boolean): this {
-    this.#waits = waits;
-    this.#hold(waits && isOpen(this));
-    return this;
-  }
-
-  #hold(held: boolean): void {
-    if (held !== this.#held) (held ? hold : release)();
-    this.#held = held;
   }
 
   #task<T>(id: string, created: Readonly<Record<string, unknown>> | undefined): TaskHandle<T> {
@@ -479,6 +478,7 @@ export class Client {
     } catch (error) {
       this.#forget();
       if (error instanceof TricornError) Error.captureStackTrace(error);
+      traceOf(error, () => this.authTrace());
       throw error;
     }
   }
@@ -489,12 +489,12 @@ export class Client {
     this.#closing = undefined;
     listen(this.#source, this.#hear);
     opened(this, server, this.#answers);
-    this.#hold(this.#waits);
+    this.#hold.connected(true);
   }
 
   #forget(): void {
     listen(this.#source, undefined);
-    this.#hold(false);
+    this.#hold.connected(false);
     closed(this);
   }
 }

@@ -1,14 +1,17 @@
 /** What can be said when connecting, and what becomes of it. */
 
+import { AsyncResource } from "node:async_hooks";
 import type * as Addon from "./addon.js";
 import { type Answers, LISTENERS, type Listeners } from "./answering.js";
+import { type ClientAuth, clientAuth } from "./auth.js";
 import type { ClientCache } from "./cache.js";
-import type { RequestContext } from "./context.js";
 import { MisuseError } from "./errors.js";
+import { logError } from "./handler.js";
 import { addon, bridge } from "./host.js";
 import type { BuiltinMiddleware, Middleware } from "./middleware.js";
 import { toEngine, withOptions } from "./options.js";
 import { userPackage } from "./package.js";
+import type { RequestContext } from "./request-context.js";
 import { limit } from "./requesting.js";
 import { nativeServer, Server } from "./server.js";
 import { resolve, type Target } from "./target.js";
@@ -53,6 +56,11 @@ export interface ClientOptions extends Answers, Listeners {
   readonly maxNesting?: number;
   /** Requests awaiting an answer at once, further ones wait their turn; at least 1. Default 256. */
   readonly maxInFlight?: number;
+  /**
+   * How it gets past a server that protects itself (HTTP): true finds out everything, and lets the user log in when the
+   * server asks for it. Default: only `headers` are sent.
+   */
+  readonly auth?: boolean | ClientAuth;
   /** Sent with every HTTP request. */
   readonly headers?: Readonly<Record<string, string>>;
   /** How long a server that was started gets to end by itself. Default 2 seconds. */
@@ -133,33 +141,40 @@ export function withPolicy<Options extends ClientOptions>(options: Options): Opt
   return merged as unknown as Options;
 }
 
-/** The options as the engine takes them. */
-export function engineOptions(options: ClientOptions): string {
+/** The options as the engine takes them, and what keeps the functions alive that are in them. */
+export function engineOptions(options: ClientOptions): { readonly engine: string; readonly kept: readonly object[] } {
   const given = Object.entries(options).filter(([name]) => !(OWN as readonly string[]).includes(name));
-  const { requestTimeout, ...plain } = Object.fromEntries(given) as ClientOptions;
+  const { requestTimeout, auth, ...plain } = Object.fromEntries(given) as ClientOptions;
   const user = userPackage();
-  return toEngine({
+  const scope = new AsyncResource("tricorn.auth");
+  const { wire, kept } = clientAuth(auth, { scope, running: 0, onError: options.onError ?? logError });
+  const engine = toEngine({
     name: user.name ?? "client",
     version: user.version ?? "0.0.0",
     ...plain,
+    auth: wire,
     requestTimeout: requestTimeout === undefined ? undefined : (limit(requestTimeout) ?? 0),
   });
+  return { engine, kept };
 }
 
 /** A client of the engine, and who listens to the stderr of its program when the target says so. */
 export interface Made {
   readonly engine: Addon.Client;
   readonly onStderr?: ((line: string) => void) | undefined;
+  /** What the client has to keep: the engine refers to it weakly. */
+  readonly kept?: readonly object[] | undefined;
 }
 
 /** Makes a client of the engine, whose events arrive under `source`. */
 export function make(target: Target, options: ClientOptions, source: number): Made {
-  const engine = engineOptions(options);
+  const { engine, kept } = engineOptions(options);
   if (target instanceof Server) {
-    return { engine: withOptions(() => addon.Client.inMemory(bridge, source, nativeServer(target), engine), OWN) };
+    const client = withOptions(() => addon.Client.inMemory(bridge, source, nativeServer(target), engine), OWN);
+    return { engine: client, kept };
   }
   const { wire, stderr } = resolve(target, options.server, options.onStderr !== undefined);
-  return { engine: withOptions(() => new addon.Client(bridge, source, wire, engine), OWN), onStderr: stderr };
+  return { engine: withOptions(() => new addon.Client(bridge, source, wire, engine), OWN), onStderr: stderr, kept };
 }
 
 /** @internal */

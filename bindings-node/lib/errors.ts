@@ -1,5 +1,6 @@
 /** Everything Tricorn throws: one class per kind, one place that makes them. */
 
+import type { AuthStep } from "./auth.js";
 import type { Question } from "./question.js";
 
 /** Who is at fault; the same names in every language. */
@@ -15,10 +16,24 @@ export type ErrorKind =
   | "misuse"
   | "input_required";
 
+/**
+ * A client could not connect: what its logins did goes with the error.
+ *
+ * @internal
+ */
+export let traceOf: (error: unknown, trace: () => readonly AuthStep[]) => void;
+
 /** What all errors of the engine have in common. Catch a subclass, or look at {@link kind}. */
 export class TricornError extends Error {
   /** Who is at fault. */
   readonly kind: ErrorKind;
+  #authTrace: readonly AuthStep[] = [];
+
+  static {
+    traceOf = (error, trace) => {
+      if (error instanceof TricornError) error.#authTrace = trace();
+    };
+  }
 
   constructor(kind: ErrorKind, message: string, options?: ErrorOptions) {
     super(message, options);
@@ -27,6 +42,14 @@ export class TricornError extends Error {
 
   override get name(): string {
     return this.constructor.name;
+  }
+
+  /**
+   * Of the error because of which a client with `auth` did not connect: what was asked, answered and decided in its logins,
+   * without secrets. Empty otherwise.
+   */
+  get authTrace(): readonly AuthStep[] {
+    return this.#authTrace;
   }
 }
 

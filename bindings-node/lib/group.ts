@@ -5,7 +5,7 @@ import { type Client, clientOf, connected } from "./client.js";
 import type { Suggestions } from "./completion.js";
 import { type ClientOptions, type Connected, engineOptions, OWN, withPolicy } from "./connecting.js";
 import type { AnyState } from "./context.js";
-import { type ErrorRecord, errorFrom, MisuseError, type TricornError } from "./errors.js";
+import { type ErrorRecord, errorFrom, MisuseError, type TricornError, traceOf } from "./errors.js";
 import { addon, bridge, wait, warn } from "./host.js";
 import type { Kind } from "./kind.js";
 import { checkNames, withOptions } from "./options.js";
@@ -35,7 +35,7 @@ export interface GroupOptions extends Omit<ClientOptions, "server"> {
   /** Whether the server's name comes before a name that several servers have (`clash`, the default) or before all. */
   readonly prefix?: "clash" | "always";
   /** What answers and hears the server of this name, in place of the same members of the options. */
-  readonly forServer?: (name: string) => Omit<ClientOptions, "server">;
+  readonly forServer?: (name: string) => Omit<ClientOptions, "auth" | "server">;
 }
 
 /** Something that a server lists: `server` is its name in the group. */
@@ -90,6 +90,8 @@ let begin: (group: ClientGroup) => Promise<void>;
 export class ClientGroup {
   readonly #engine: Addon.ClientGroup;
   readonly #options: GroupOptions;
+  /** The functions of authorization, which all clients share. */
+  readonly #kept: readonly object[];
   readonly #clients = new Map<string, { readonly client: Client; readonly server?: Server<AnyState> | undefined }>();
   readonly #ready = new Set<string>();
   #closing: Promise<void> | undefined;
@@ -106,7 +108,8 @@ export class ClientGroup {
       throw new MisuseError("forServer: expected a function");
     }
     const own = [...OWN, "connectTimeout", "prefix", "forServer"];
-    const engine = engineOptions(rest);
+    const { engine, kept } = engineOptions(rest);
+    this.#kept = kept;
     const file = typeof servers === "string" || isConfig(servers);
     const wire = file ? listed(servers, options) : "[]";
     this.#engine = withOptions(() => new addon.ClientGroup(bridge, wire, engine), own);
@@ -127,7 +130,9 @@ export class ClientGroup {
 
   /** Why servers are not connected, by name: they could not be reached, or their connection has ended. */
   get failures(): ReadonlyMap<string, TricornError> {
-    return failuresOf(JSON.parse(this.#engine.failures()) as Failures);
+    const failures = failuresOf(JSON.parse(this.#engine.failures()) as Failures);
+    for (const [name, error] of failures) this.#trace(name, error);
+    return failures;
   }
 
   /** The client of one server, for everything that the group does not do itself; undefined when it never connected. */
@@ -157,8 +162,13 @@ export class ClientGroup {
 
   /** Ends the server's connection, if it has one, and connects anew. */
   async reconnect(name: string): Promise<Client> {
-    const info = await wait<Connected>((op) => this.#engine.reconnect(op, name));
-    return this.#connected(name, info);
+    try {
+      const info = await wait<Connected>((op) => this.#engine.reconnect(op, name));
+      return this.#connected(name, info);
+    } catch (error) {
+      this.#trace(name, error);
+      throw error;
+    }
   }
 
   /** What all servers list of one kind, with those that failed to. */
@@ -315,6 +325,11 @@ export class ClientGroup {
     for (const [name, info] of Object.entries(servers)) this.#connected(name, info);
   }
 
+  #trace(name: string, error: unknown): void {
+    const client = this.#clients.get(name)?.client;
+    if (client) traceOf(error, () => client.authTrace());
+  }
+
   #connected(name: string, info: Connected): Client {
     const seat = this.#clients.get(name);
     if (!seat) throw new MisuseError(`server "${name}": it was removed meanwhile`);
@@ -340,7 +355,7 @@ export class ClientGroup {
   }
 
   #seat(name: string, make: Parameters<typeof clientOf>[0], server?: Server<AnyState>): void {
-    const client = clientOf((source) => withOptions(() => make(source)), this.#heard(name));
+    const client = clientOf((source) => ({ ...withOptions(() => make(source)), kept: this.#kept }), this.#heard(name));
     this.#clients.set(name, { client, server });
   }
 

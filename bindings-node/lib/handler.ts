@@ -2,7 +2,7 @@
 
 import type { AsyncResource } from "node:async_hooks";
 import type { CacheHints } from "./cache.js";
-import { Context, type RequestContext } from "./context.js";
+import { Context } from "./context.js";
 import {
   CancelledError,
   InputRequired,
@@ -17,6 +17,7 @@ import { addon, bridge, calls, type Handler, handle } from "./host.js";
 import { toEngine } from "./options.js";
 import { passingThrough } from "./passing.js";
 import { isForeign } from "./received.js";
+import type { RequestContext } from "./request-context.js";
 import { describe, isStandard, type Schema } from "./schema.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: the signatures of the registering methods give functions their types.
@@ -257,6 +258,7 @@ export function addOptions(parts: {
   readonly enabled?: boolean | undefined;
   readonly replace?: boolean | undefined;
   readonly cache?: CacheHints | undefined;
+  readonly scopes?: readonly string[] | undefined;
 }): string {
   const members: string[] = [];
   if (parts.parameters !== undefined) members.push(`"parameters":${parts.parameters}`);
@@ -264,5 +266,6 @@ export function addOptions(parts: {
   if (parts.enabled !== undefined) members.push(`"enabled":${parts.enabled}`);
   if (parts.replace !== undefined) members.push(`"replace":${parts.replace}`);
   if (parts.cache !== undefined) members.push(toEngine({ cache: parts.cache }).slice(1, -1));
+  if (parts.scopes !== undefined) members.push(`"scopes":${JSON.stringify(parts.scopes)}`);
   return members.length > 0 ? `{${members.join()}}` : "";
 }

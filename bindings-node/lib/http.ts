@@ -60,12 +60,34 @@ export interface HttpOptions extends MountOptions {
 /** A listener as `node:http` and Express know it. */
 export type NodeListener = (request: IncomingMessage, response: ServerResponse) => void;
 
+/** The protected-resource metadata (RFC 9728) of a mounted server, for everybody to read: where tokens are to be had. */
+export interface ResourceMetadata {
+  /** The path of its URL, from the root of the host. */
+  readonly path: string;
+  /** What is there: JSON, of the media type `application/json`. */
+  readonly text: string;
+  /** Answers a request for it, whatever its path is. */
+  readonly fetch: (request: Request) => Promise<Response>;
+  /** The same for `node:http`. */
+  readonly listener: NodeListener;
+}
+
 /** An endpoint without a socket. Which paths lead to it is for its host to decide. */
 export interface HttpMount {
   /** Answers one request. Aborting its signal or cancelling the body cancels what runs for it. */
   readonly fetch: (request: Request) => Promise<Response>;
   /** The same for `node:http`. Mount it before what reads bodies, or leave the body in `request.body`. */
   readonly listener: NodeListener;
+  /**
+   * Of a server with `auth` that says its `resource`. Both functions above answer requests for its path themselves, when
+   * these reach them; what is mounted below a prefix has to have it at the root, too:
+   *
+   * ```ts
+   * app.use("/mcp", mount.listener);
+   * if (mount.resourceMetadata) app.use(mount.resourceMetadata.path, mount.resourceMetadata.listener);
+   * ```
+   */
+  readonly resourceMetadata: ResourceMetadata | undefined;
 }
 
 interface Head {
@@ -91,10 +113,14 @@ export function mount(endpoint: Addon.HttpEndpoint, maxBytes: number, owner: obj
       },
     );
   const kept = { owner, exchange };
-  return {
-    fetch: (request) => answerFetch(kept.exchange, request, maxBytes),
-    listener: (request, response) => void answerNode(kept.exchange, request, response, maxBytes),
-  };
+  const at = (target?: string): Pick<HttpMount, "fetch" | "listener"> => ({
+    fetch: (request) => answerFetch(kept.exchange, request, maxBytes, target),
+    listener: (request, response) => void answerNode(kept.exchange, request, response, maxBytes, target),
+  });
+  const document = endpoint.resourceMetadata();
+  if (document === null) return { ...at(), resourceMetadata: undefined };
+  const { path, text } = JSON.parse(document) as Pick<ResourceMetadata, "path" | "text">;
+  return { ...at(), resourceMetadata: { path, text, ...at(path) } };
 }
 
 type Exchange = (head: object, body: Uint8Array, sink: Sink, signal: AbortSignal) => Promise<unknown>;
@@ -124,7 +150,13 @@ class Body {
   }
 }
 
-async function answerFetch(exchange: Exchange, request: Request, maxBytes: number): Promise<Response> {
+/** @param target what is asked for, when that is not what the request says */
+async function answerFetch(
+  exchange: Exchange,
+  request: Request,
+  maxBytes: number,
+  target: string | undefined,
+): Promise<Response> {
   const url = new URL(request.url);
   const headers: [string, string][] = [...request.headers];
   // `Request` objects made by hand have no Host header; the URL says what it would have been.
@@ -164,7 +196,7 @@ async function answerFetch(exchange: Exchange, request: Request, maxBytes: numbe
         controller?.enqueue(encoder.encode(text));
       },
     };
-    const head = { method: request.method, headers, target: url.pathname + url.search };
+    const head = { method: request.method, headers, target: target ?? url.pathname + url.search };
     exchange(head, body.bytes, sink, away.signal)
       .then(
         () => controller?.close(),
@@ -180,9 +212,10 @@ async function answerFetch(exchange: Exchange, request: Request, maxBytes: numbe
 
 async function answerNode(
   exchange: Exchange,
-  request: IncomingMessage & { readonly body?: unknown },
+  request: IncomingMessage & { readonly body?: unknown; readonly originalUrl?: unknown },
   response: ServerResponse,
   maxBytes: number,
+  target: string | undefined,
 ): Promise<void> {
   const away = new AbortController();
   const onClose = (): void => away.abort(new DOMException("the client went away", "AbortError"));
@@ -194,7 +227,9 @@ async function answerNode(
   }
   try {
     const body = await bodyOf(request, maxBytes);
-    const head = { method: request.method ?? "GET", headers, target: request.url ?? "/" };
+    // Frameworks take the prefix off that they mount at.
+    const asked = typeof request.originalUrl === "string" ? request.originalUrl : (request.url ?? "/");
+    const head = { method: request.method ?? "GET", headers, target: target ?? asked };
     const sink: Sink = {
       head({ status, headers }) {
         response.writeHead(status, headers.flat());

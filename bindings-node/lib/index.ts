@@ -14,6 +14,8 @@ export type {
 } from "./answering.js";
 export * as apps from "./apps.js";
 export { CreateMessageResult, type Elicited, type SampleMessage, type SampleOptions } from "./ask.js";
+export type { AskedOptions } from "./asked.js";
+export type { AuthStep, ClientAuth, Identity, Secrets, Wanted } from "./auth.js";
 export type { CacheHints, CacheUsage, ClientCache, ServerCache } from "./cache.js";
 export { Client, connect } from "./client.js";
 export type { Completer, Completes, Completion, Fallback, Suggestions } from "./completion.js";
@@ -30,7 +32,7 @@ export {
   text,
   user,
 } from "./content.js";
-export { Context, RequestContext } from "./context.js";
+export { Context } from "./context.js";
 export {
   AuthError,
   CancelledError,
@@ -60,7 +62,7 @@ export {
   type Listing,
   type Targets,
 } from "./group.js";
-export type { HttpMount, HttpOptions, MountOptions, NodeListener } from "./http.js";
+export type { HttpMount, HttpOptions, MountOptions, NodeListener, ResourceMetadata } from "./http.js";
 export type { RequestInfo } from "./info.js";
 export type { Kind } from "./kind.js";
 export type { Lifespan } from "./lifespan.js";
@@ -89,8 +91,18 @@ export {
   timing,
 } from "./middleware.js";
 export type { PromptPage, ResourcePage, ResourceTemplatePage, ToolPage } from "./pages.js";
+export { Principal, type PrincipalDetails } from "./principal.js";
 export type { Message, PromptArguments, PromptHandler, PromptOptions, PromptValue } from "./prompts.js";
+export type {
+  IntrospectionProtection,
+  IssuerProtection,
+  Protection,
+  ServerAuth,
+  Verifier,
+  VerifierProtection,
+} from "./protection.js";
 export { type Asked, Question } from "./question.js";
+export { RequestContext } from "./request-context.js";
 export type { CallOptions, Progress, RequestOptions } from "./requesting.js";
 export type {
   Contents,
@@ -115,6 +127,7 @@ export { Server } from "./server.js";
 export type { Metrics, ServerOptions } from "./serving.js";
 export type { Session } from "./session.js";
 export type { Source } from "./source.js";
+export type { StoredLogin, TokenKey, TokenStore } from "./store.js";
 export type { CommandTarget, ConfigTarget, HttpTarget, Target } from "./target.js";
 export { TaskHandle, type TaskOptions, type TaskSupport } from "./tasks.js";
 export type { Arguments, Returns, ToolHandler, ToolOptions } from "./tool.js";

@@ -1,6 +1,7 @@
 /** What is known of the request behind a call. */
 
 import { bridge } from "./host.js";
+import { type Principal, principalFrom, type WirePrincipal } from "./principal.js";
 import type { TraceContext } from "./trace.js";
 import type {
   ClientCapabilities,
@@ -39,6 +40,8 @@ export interface RequestInfo {
   readonly transport: "stdio" | "http" | "memory";
   /** The `Mcp-Session-Id` of a legacy HTTP client. */
   readonly sessionId: string | undefined;
+  /** Who sent it, where the server has `auth`; see {@link Context.principal}. */
+  readonly principal: Principal | undefined;
   /** The HTTP headers, names in lower case, repeated ones joined by `, `; empty on other transports. */
   readonly headers: { readonly [name: string]: string };
   /** All of it as the engine tells it, with names this version may not know. */
@@ -46,9 +49,10 @@ export interface RequestInfo {
 }
 
 /** How the engine tells it: members without a value are left out. */
-type Wire = Partial<Omit<RequestInfo, "id" | "headers" | "raw">> &
+type Wire = Partial<Omit<RequestInfo, "id" | "headers" | "principal" | "raw">> &
   Pick<RequestInfo, "method" | "protocolVersion" | "era" | "transport"> & {
     readonly requestId: RequestId;
+    readonly principal?: WirePrincipal;
     readonly headers?: readonly (readonly [name: string, value: string])[];
   };
 
@@ -57,6 +61,7 @@ export function infoOf(key: number): RequestInfo {
   const text = bridge.context(key);
   if (text === null) throw new Error("the call has finished: read ctx.request while it runs");
   const wire = JSON.parse(text) as Wire;
+  const principal = wire.principal && principalFrom(wire.principal);
   return {
     id: wire.requestId,
     method: wire.method,
@@ -71,8 +76,10 @@ export function infoOf(key: number): RequestInfo {
     taskId: wire.taskId,
     transport: wire.transport,
     sessionId: wire.sessionId,
+    principal,
     headers: joined(wire.headers ?? []),
-    raw: wire,
+    // What is known of the principal is shown to nobody who only looks.
+    raw: principal ? { ...wire, principal } : wire,
   };
 }
 

@@ -1,13 +1,14 @@
 /** What stands around every request: a server's on their way to a handler, a client's on their way out. */
 
 import type { CacheUsage } from "./cache.js";
-import { type AnyState, type Context, keyOf, RequestContext } from "./context.js";
+import type { AnyState, Context } from "./context.js";
 import { MisuseError, ToolError } from "./errors.js";
 import { type Home, Runner, toJson } from "./handler.js";
 import { addon, bridge, handle, register, thrownHere, wait } from "./host.js";
 import { toEngine, withOptions } from "./options.js";
 import { enter, goOn, leave } from "./passing.js";
 import { own } from "./received.js";
+import { keyOf, RequestContext } from "./request-context.js";
 import type { CompleteRequestParams, LoggingLevel, Request, Result } from "./types.js";
 
 /** Parameters: what is known of them, and whatever else there is. */

@@ -66,9 +66,9 @@ export abstract class Offer<State> {
     if (typeof run !== "function") {
       throw new MisuseError(`tool "${name}": the last argument must be the function that runs it`);
     }
-    const { enabled, replace } = options;
+    const { enabled, replace, scopes } = options;
     const definition = define(name, options);
-    return this.#add("tool", name, definition, new Tool(name, options, run, this.#home), { enabled, replace });
+    return this.#add("tool", name, definition, new Tool(name, options, run, this.#home), { enabled, replace, scopes });
   }
 
   /**
@@ -162,8 +162,8 @@ export abstract class Offer<State> {
     const more = (register: (handler: Handler) => number): string => {
       const numbers = completers.map(([argument, completer]) => [argument, register(completer)]);
       const completions = numbers.length > 0 ? (Object.fromEntries(numbers) as Record<string, number>) : undefined;
-      const { enabled, replace, cache } = options;
-      return addOptions({ parameters, completions, enabled, replace, cache });
+      const { enabled, replace, cache, scopes } = options;
+      return addOptions({ parameters, completions, enabled, replace, cache, scopes });
     };
     const runners = [runner, ...completers.map(([, completer]) => completer)] as const;
     native(() => this.#place.add(kind, name, definition, more, runners));
@@ -180,6 +180,7 @@ interface Added {
   readonly enabled?: boolean | undefined;
   readonly replace?: boolean | undefined;
   readonly cache?: CacheHints | undefined;
+  readonly scopes?: readonly string[] | undefined;
   readonly input?: Schema | undefined;
   readonly inputSchema?: Schema | undefined;
   readonly complete?: Readonly<Record<string, Completes<AnyState> | undefined>> | undefined;

@@ -1,16 +1,36 @@
 /** The clients that are connected. The program closes them when it has nothing else to do. */
 
+import { hold, release } from "./host.js";
+
 interface Closes {
   close(): Promise<void>;
 }
 
+/** Whether the program goes on for a client while that is connected. */
+export class Hold {
+  #wanted: boolean;
+  #connected = false;
+  #held = false;
+
+  constructor(wanted: boolean) {
+    this.#wanted = wanted;
+  }
+
+  want(wanted: boolean): void {
+    this.#wanted = wanted;
+    this.connected(this.#connected);
+  }
+
+  connected(connected: boolean): void {
+    this.#connected = connected;
+    const held = connected && this.#wanted;
+    if (held !== this.#held) (held ? hold : release)();
+    this.#held = held;
+  }
+}
+
 /** Each with what lives as long as it does: what answers its server, and the server itself when that is in this process. */
 const open = new Map<Closes, readonly unknown[]>();
-
-/** Whether this one is. */
-export function isOpen(client: Closes): boolean {
-  return open.has(client);
-}
 
 /** It is from now on; `kept` lives as long. */
 export function opened(client: Closes, ...kept: readonly unknown[]): void {

@@ -5,8 +5,10 @@ import { MisuseError, native } from "./errors.js";
 
 /** Durations are milliseconds here, as everywhere in Node, and seconds in the engine. */
 const DURATIONS = new Set([
+  "clockSkew",
   "connectTimeout",
   "keepAliveInterval",
+  "loginTimeout",
   "maxTaskTtl",
   "maxTimeout",
   "pingInterval",
@@ -31,6 +33,17 @@ export function toEngine(options: object): string {
   const text = JSON.stringify(toWire(options));
   if (text.includes("null")) checkFinite("", options);
   return text;
+}
+
+/**
+ * Options within options, as the engine takes them. Members that are objects stay as they are.
+ *
+ * @param place what is before their names
+ * @throws {MisuseError} naming the number that JSON has not
+ */
+export function optionsToEngine(place: string, options: object): Record<string, unknown> {
+  checkFinite(place, options);
+  return toWire(options);
 }
 
 function toWire(options: object): Record<string, unknown> {

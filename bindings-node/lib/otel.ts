@@ -26,10 +26,11 @@ import {
   type TracerProvider,
   trace,
 } from "@opentelemetry/api";
-import { type AnyState, Context, type RequestContext } from "./context.js";
+import { type AnyState, Context } from "./context.js";
 import { InputRequired, RpcError, TricornError } from "./errors.js";
 import { addon } from "./host.js";
 import type { Middleware, MiddlewareRequest } from "./middleware.js";
+import type { RequestContext } from "./request-context.js";
 import type { TraceContext } from "./trace.js";
 
 /** What the conventions want, in seconds. */

@@ -1,8 +1,8 @@
 /** Requests on their way through middleware, and what is around the functions inside of it. */
 
 import { AsyncResource } from "node:async_hooks";
-import type { RequestContext } from "./context.js";
 import { bridge } from "./host.js";
+import type { RequestContext } from "./request-context.js";
 
 /** A request in a function of middleware. */
 export interface Passing {

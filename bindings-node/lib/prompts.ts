@@ -29,6 +29,11 @@ export interface PromptOptions<Input extends Schema | undefined = undefined, Sta
   readonly icons?: readonly Icon[];
   /** The prompt's `_meta`. */
   readonly meta?: MetaObject;
+  /**
+   * What the caller's access token needs, all of them, where the server has `auth`: who lacks one neither sees it in a list
+   * nor may use it. Default: nothing beyond what every request needs.
+   */
+  readonly scopes?: readonly string[];
   /** False hides it until {@link Server.setEnabled}. Default true. */
   readonly enabled?: boolean;
   /** True puts it in the place of the prompt of this name, if there is one; hidden when that is, unless `enabled` says otherwise. Default false. */
@@ -66,6 +71,7 @@ const OPTIONS: Readonly<Record<keyof AnyPromptOptions, true>> = {
   meta: true,
   enabled: true,
   replace: true,
+  scopes: true,
 };
 
 /** A registered prompt. */

@@ -35,6 +35,11 @@ export interface ResourceOptions<
   readonly icons?: readonly Icon[];
   /** The resource's `_meta`. */
   readonly meta?: MetaObject;
+  /**
+   * What the caller's access token needs, all of them, where the server has `auth`: who lacks one neither sees it in a list
+   * nor may use it. Default: nothing beyond what every request needs.
+   */
+  readonly scopes?: readonly string[];
   /** False hides it until {@link Server.setEnabled}. Default true. */
   readonly enabled?: boolean;
   /** True puts it in the place of what has this URI, if there is something; hidden when that is, unless `enabled` says otherwise. Default false. */
@@ -115,6 +120,7 @@ const OPTIONS: Readonly<Record<keyof AnyResourceOptions, true>> = {
   meta: true,
   enabled: true,
   replace: true,
+  scopes: true,
   cache: true,
   input: true,
   inputSchema: true,

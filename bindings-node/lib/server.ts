@@ -16,6 +16,7 @@ import { type BuiltinMiddleware, type Middleware, wrap } from "./middleware.js";
 import { Offer } from "./offer.js";
 import { checkFunctions, checkTypes, toEngine, withOptions } from "./options.js";
 import { userPackage } from "./package.js";
+import { serverAuth } from "./protection.js";
 import { address, askedFor, closeOnSignal, guardStdout } from "./running.js";
 import { forgotten, type Heard, hear, type Metrics, type ServerOptions } from "./serving.js";
 import { Session } from "./session.js";
@@ -64,15 +65,16 @@ export class Server<State = unknown> extends Offer<State> {
 
   /** @param name default: the name in your package.json */
   constructor(name?: string, options: ServerOptions<State> = {}) {
-    const { onError, lifespan, state, extensions = [], ...rest } = options;
+    const { onError, lifespan, state, extensions = [], auth, ...rest } = options;
     checkFunctions(options, ["onError"]);
     const user = userPackage();
     const known = name ?? user.name ?? "server";
     const home: Home = { scope: undefined, running: 0, onError: onError ?? logError, state };
-    const settings = toEngine({ version: user.version ?? "0.0.0", ...rest, name: known });
+    const { wire, kept: asked } = serverAuth(auth, home);
+    const settings = toEngine({ version: user.version ?? "0.0.0", ...rest, auth: wire, name: known });
     const source = newSource();
     const engine = withOptions(() => new addon.Server(bridge, source, settings), OWN);
-    const kept = new Map<string, readonly object[]>();
+    const kept = new Map<string, readonly object[]>([["auth", asked]]);
     const offered = new Map<string, ReadonlyMap<number, Handler>>();
     const replaced = new Map<number, Handler>();
     super(home, {

@@ -8,6 +8,7 @@ import type { Home } from "./handler.js";
 import { listen, warn } from "./host.js";
 import type { Lifespan } from "./lifespan.js";
 import type { MethodTiming, RequestRecord } from "./middleware.js";
+import type { ServerAuth } from "./protection.js";
 import type { TaskOptions } from "./tasks.js";
 import type { Icon } from "./types.js";
 
@@ -30,6 +31,8 @@ export interface ServerOptions<State = unknown> {
    * Default: all of them.
    */
   readonly revision?: string;
+  /** Whose access tokens it takes over HTTP. Default: everybody may ask. */
+  readonly auth?: ServerAuth;
   /** Entries per page of a list. Default 250. */
   readonly pageSize?: number;
   /** Largest message accepted. Default 4 MiB. */

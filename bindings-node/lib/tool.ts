@@ -36,6 +36,11 @@ export interface ToolOptions<Input extends Schema | undefined, Output extends Sc
   readonly taskSupport?: TaskSupport;
   /** The tool's `_meta`. */
   readonly meta?: MetaObject;
+  /**
+   * What the caller's access token needs, all of them, where the server has `auth`: who lacks one neither sees it in a list
+   * nor may use it. Default: nothing beyond what every request needs.
+   */
+  readonly scopes?: readonly string[];
   /** False hides it until {@link Server.setEnabled}. Default true. */
   readonly enabled?: boolean;
   /** True puts it in the place of the tool of this name, if there is one; hidden when that is, unless `enabled` says otherwise. Default false. */
@@ -73,6 +78,7 @@ const OPTIONS: Readonly<Record<keyof AnyOptions, true>> = {
   meta: true,
   enabled: true,
   replace: true,
+  scopes: true,
 };
 
 /** A registered tool: validates what the engine cannot, runs the handler, answers. */

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use napi::bindgen_prelude::{External, Function, Status};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi_derive::napi;
+use tricorn::ErrorKind;
 use tricorn::bridge::{Answer, Delivery, Host};
 use tricorn::jsonrpc::RawJson;
 
@@ -234,6 +235,14 @@ pub(crate) fn answer_error(bridge: &BridgeHandle, key: i64, code: i64, message: 
         error = error.with_data(raw(data));
     }
     bridge.complete(key as u64, Answer::Error(error))
+}
+
+/// Answers with an error that has a kind and no code; of what a function for authorization throws the kind means something.
+#[napi(catch_unwind)]
+pub(crate) fn answer_kind(bridge: &BridgeHandle, key: i64, kind: String, message: String) -> bool {
+    let kinds = [ErrorKind::Timeout, ErrorKind::Transport, ErrorKind::Cancelled, ErrorKind::Misuse];
+    let kind = kinds.into_iter().find(|known| known.as_str() == kind).unwrap_or(ErrorKind::Auth);
+    bridge.complete(key as u64, Answer::Error(tricorn::Error::new(kind, message)))
 }
 
 /// Text that `JSON.stringify` made: valid and on one line, so checking it again would be waste.

@@ -234,6 +234,7 @@ test("an exchange that the engine gives up errors the body and leaves nothing be
   const exchanges = [];
   const native = nativeServer(server).http("{}");
   const endpoint = {
+    resourceMetadata: () => null,
     exchange(op, head, body) {
       exchanges.push(op);
       native.exchange(op, head, body);

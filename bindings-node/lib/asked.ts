@@ -1,0 +1,105 @@
+/** Functions of the program that authorization asks: for tokens, for logins, for what a token is worth. */
+
+import { inspect } from "node:util";
+import { AuthError, CancelledError, ClosedError, MisuseError, TimeoutError, TransportError } from "./errors.js";
+import { type Home, toJson } from "./handler.js";
+import { addon, type Cancellable, calls, type Handler, handle, register } from "./host.js";
+
+/** What every function of authorization gets besides its first argument. */
+export interface AskedOptions {
+  /** Aborted when nobody waits for the answer any more. */
+  readonly signal: AbortSignal;
+}
+
+/** One of them: gets what the engine says, and answers with an object. */
+type Asked = (params: never, options: AskedOptions) => object | PromiseLike<object>;
+
+/** Runs one of them. */
+class Answering implements Handler {
+  readonly #call: Asked;
+  readonly #name: string;
+  readonly #home: Home;
+  readonly #tells: boolean;
+
+  constructor(call: Asked, name: string, home: Home, tells: boolean) {
+    this.#call = call;
+    this.#name = name;
+    this.#home = home;
+    this.#tells = tells;
+  }
+
+  run(params: unknown, key: number): void {
+    const away = new AbortController();
+    const waiting: Cancellable = {
+      cancel: (reason) => away.abort(new DOMException(reason ?? "nobody waits for the answer any more", "AbortError")),
+    };
+    calls.set(key, waiting);
+    void this.#answer(params as never, key, away.signal).finally(() => calls.delete(key));
+  }
+
+  async #answer(params: never, key: number, signal: AbortSignal): Promise<void> {
+    const { scope } = this.#home;
+    try {
+      const asked = (): object | PromiseLike<object> => this.#call(params, { signal });
+      const answer = await (scope ? scope.runInAsyncScope(asked) : asked());
+      addon.answerResult(handle, key, toJson(answer));
+    } catch (error) {
+      addon.answerKind(handle, key, kindOf(error), error instanceof Error ? error.message : inspect(error));
+      // Nobody else hears of it: whoever sent the token is not told why it is refused.
+      if (this.#tells && !(error instanceof AuthError) && !signal.aborted) {
+        this.#home.onError(error, this.#name, `the ${this.#name}`);
+      }
+    }
+  }
+}
+
+/** Gives functions of the program numbers. `kept` keeps them: the engine refers to them weakly. */
+export class Numbered {
+  readonly kept: object[] = [];
+  readonly #home: Home;
+  readonly #tells: boolean;
+
+  /** @param tells whether `onError` hears of what they throw */
+  constructor(home: Home, tells: boolean) {
+    this.#home = home;
+    this.#tells = tells;
+  }
+
+  number(name: string, call: Asked): number {
+    const handler = new Answering(call, name, this.#home, this.#tells);
+    this.kept.push(handler);
+    return register(handler);
+  }
+}
+
+/** What kind of error it is may mean something: whether somebody refuses, or nobody can tell. */
+function kindOf(error: unknown): string {
+  if (error instanceof AuthError) return "auth";
+  if (error instanceof MisuseError) return "misuse";
+  if (error instanceof CancelledError) return "cancelled";
+  if (error instanceof TimeoutError || isNamed(error, "TimeoutError")) return "timeout";
+  if (error instanceof TransportError || error instanceof ClosedError || isOfSystem(error)) return "transport";
+  return "auth";
+}
+
+function isNamed(error: unknown, name: string): boolean {
+  return (error as { readonly name?: unknown } | null | undefined)?.name === name;
+}
+
+/** Whether a socket or a name failed, also below a `fetch`. */
+function isOfSystem(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (error instanceof AggregateError && error.errors.some(isOfSystem)) return true;
+  const { code, cause } = error as NodeJS.ErrnoException & { readonly cause?: unknown };
+  return (typeof code === "string" && /^(E[A-Z]+$|EAI_|UND_ERR_)/.test(code)) || isOfSystem(cause);
+}
+
+/**
+ * The text that a function gave.
+ *
+ * @throws {MisuseError} for anything else. What it is is not said: it may be secret
+ */
+export function textOf(what: string, given: unknown): string {
+  if (typeof given === "string") return given;
+  throw new MisuseError(`expected ${what}, got ${given === null ? "null" : typeof given}`);
+}

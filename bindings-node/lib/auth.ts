@@ -1,0 +1,229 @@
+/** How a client gets past a server that protects itself. */
+
+import { inspect } from "node:util";
+import { type AskedOptions, Numbered, textOf } from "./asked.js";
+import { MisuseError } from "./errors.js";
+import type { Home } from "./handler.js";
+import { checkNames, optionsToEngine } from "./options.js";
+import { type StoreRequest, storing, type TokenStore } from "./store.js";
+
+/** What an assertion or a token is wanted for. */
+export interface Wanted {
+  /** The authorization server's issuer, which is the assertion's audience. Empty where no server is asked. */
+  readonly issuer: string;
+  /** The resource that it is to open, as the server names itself. */
+  readonly resource: string | undefined;
+}
+
+/** Gives a text that must not be known to others. It has five minutes. What it throws is why the request fails. */
+export type Secrets = (wanted: Wanted, options: AskedOptions) => string | PromiseLike<string>;
+
+/** The identity provider of an enterprise, which answers for its users. */
+export interface Identity {
+  /** Its token endpoint, an https URL. */
+  readonly tokenEndpoint: string;
+  /** What this program is known as there. */
+  readonly clientId: string;
+  /** Its secret there, if it has one. */
+  readonly clientSecret?: string | undefined;
+  /** What it has said of the user, an ID token; or {@link ClientAuth.assertion}, a function, gives it. */
+  readonly token?: string | undefined;
+  /** The token's type. Default `urn:ietf:params:oauth:token-type:id_token`. */
+  readonly tokenType?: string | undefined;
+}
+
+/**
+ * How a client gets its access tokens. All optional: with nothing given it discovers everything, registers the program
+ * where that is possible, and lets the user log in with the browser. The combinations that make sense:
+ *
+ * ```ts
+ * { auth: true }                                              // a user logs in
+ * { auth: { clientId, clientSecret } }                        // the same, of a program that is registered
+ * { auth: { clientMetadataUrl: "https://app.example/id.json" } } // … that has a Client ID Metadata Document
+ * { auth: { token: "…" } }                                    // an access token that is there already
+ * { auth: { token: async () => await vault.token() } }        // … asked for again when the server refuses it
+ * { auth: { grant: "client_credentials", clientId, clientSecret } } // the program as itself (RFC 6749 §4.4)
+ * { auth: { grant: "client_credentials", clientId, privateKey, signingAlgorithm: "ES256" } } // … private_key_jwt (RFC 7523)
+ * { auth: { clientId, clientSecret, identity: { tokenEndpoint, clientId, token } } } // enterprise-managed authorization
+ * { auth: { grant: "jwt_bearer", clientId, assertion: () => readFile(path, "utf8") } } // a workload's own JWT
+ * ```
+ *
+ * Only https URLs, and http ones of this machine, are ever asked or opened. What fails is an {@link AuthError} that says
+ * which step it was, where, and what to do; {@link Client.authTrace} has all of them.
+ */
+export interface ClientAuth {
+  /**
+   * How tokens are got: a user logs in, the program is let in as itself, a workload's JWT is the grant, an identity
+   * provider answers for the user. Default: by what else is given, and a user's login otherwise.
+   */
+  readonly grant?: "authorization_code" | "client_credentials" | "jwt_bearer" | "id_jag" | undefined;
+  /** The program's id at the authorization server, where it is registered already. */
+  readonly clientId?: string | undefined;
+  /** Its secret there. */
+  readonly clientSecret?: string | undefined;
+  /** Its private key there, PEM; it proves itself with `private_key_jwt` (RFC 7523) then. */
+  readonly privateKey?: string | undefined;
+  /** The key's algorithm. Default `ES256`. */
+  readonly signingAlgorithm?: string | undefined;
+  /** The key's id (`kid`), where the server needs it. */
+  readonly keyId?: string | undefined;
+  /**
+   * The issuer that `clientId` belongs to; of the authorization servers that a server lists, this one is taken. For
+   * servers without metadata, the one that is asked.
+   */
+  readonly issuer?: string | undefined;
+  /** The URL of the program's own Client ID Metadata Document: its id at servers that understand that. */
+  readonly clientMetadataUrl?: string | undefined;
+  /** The program's name for people, where it registers itself. Default: the client's own name. */
+  readonly clientName?: string | undefined;
+  /** Where to read about the program. */
+  readonly clientUri?: string | undefined;
+  /** OpenID Connect's. Default: `native` where the browser comes back to this machine. */
+  readonly applicationType?: "native" | "web" | undefined;
+  /** Scopes that are always asked for, besides what the server wants. */
+  readonly scopes?: readonly string[] | undefined;
+  /**
+   * Tokens bound to a key (RFC 9449): true wherever the authorization server can, false never. Default: where the MCP
+   * server asks for it.
+   */
+  readonly dpop?: boolean | undefined;
+  /** The identity provider that answers for the user. */
+  readonly identity?: Identity | undefined;
+  /** A workload's JWT, which is the grant, or a function that gives it, or what the identity provider has said. */
+  readonly assertion?: string | Secrets | undefined;
+  /** An access token, or a function that gives one and is asked again when the server refuses it: nothing else is done then. */
+  readonly token?: string | Secrets | undefined;
+  /** Milliseconds that a user may take to log in. Default 5 minutes. */
+  readonly loginTimeout?: number | undefined;
+  /** Says the login page's address on standard error instead of opening it, where there is no `browser`. Default false. */
+  readonly noBrowser?: boolean | undefined;
+  /**
+   * The port of this machine that the browser comes back to, at `/callback`, where there is no `redirectUri`. Default: one
+   * that is free; a client that was registered by hand may need its own.
+   */
+  readonly redirectPort?: number | undefined;
+  /**
+   * Shows the login page to the user, and need not wait for them; what it returns is ignored, and what it throws is why the
+   * login fails. Default: the system's browser.
+   */
+  readonly browser?: ((url: string, options: AskedOptions) => unknown) | undefined;
+  /** Where the browser comes back to, https or on this machine, when not to a port that is opened for it. With `callback`. */
+  readonly redirectUri?: string | undefined;
+  /**
+   * Gives the URL that the browser came back with, or its query. It is called before the browser is opened, and its signal
+   * is aborted when the login is over. With `redirectUri`.
+   */
+  readonly callback?:
+    | ((redirectUri: string, options: AskedOptions) => string | URL | PromiseLike<string | URL>)
+    | undefined;
+  /**
+   * Where logins are kept. `file` (default): files that only the user can read, in the user's own directory
+   * (`~/.local/share/tricorn/logins` on Linux), where the build knows one sealed by the `keychain`; `memory`: for this
+   * client only; or files in another directory, or a store of the program's own.
+   */
+  readonly store?: "file" | "memory" | "keychain" | { readonly directory: string } | TokenStore | undefined;
+}
+
+/** What was asked, answered and decided in a login. No secrets are in it. */
+export interface AuthStep {
+  /** What was wanted: `resource metadata`, `authorization server metadata`, `registration`, `token`, … */
+  readonly step: string;
+  /** Where, without what may be secret in it. */
+  readonly url?: string;
+  /** The HTTP status, if there was an answer. */
+  readonly status?: number;
+  /** What followed from it. */
+  readonly decision: string;
+}
+
+const GRANTS: readonly ClientAuth["grant"][] = ["authorization_code", "client_credentials", "jwt_bearer", "id_jag"];
+
+const OPTIONS: Readonly<Record<keyof ClientAuth, true>> = {
+  grant: true,
+  clientId: true,
+  clientSecret: true,
+  privateKey: true,
+  signingAlgorithm: true,
+  keyId: true,
+  issuer: true,
+  clientMetadataUrl: true,
+  clientName: true,
+  clientUri: true,
+  applicationType: true,
+  scopes: true,
+  dpop: true,
+  identity: true,
+  assertion: true,
+  token: true,
+  loginTimeout: true,
+  noBrowser: true,
+  redirectPort: true,
+  browser: true,
+  redirectUri: true,
+  callback: true,
+  store: true,
+};
+
+/** Options as the engine takes them, and what keeps the functions alive that are in them. */
+export interface WireAuth {
+  readonly wire: object | undefined;
+  readonly kept: readonly object[];
+}
+
+/**
+ * The option `auth` of a client.
+ *
+ * @throws {MisuseError} naming what is wrong with it
+ */
+export function clientAuth(given: ClientAuth | boolean | undefined, home: Home): WireAuth {
+  if (given === undefined || given === false) return { wire: undefined, kept: [] };
+  const auth = given === true ? {} : given;
+  if (typeof auth !== "object" || auth === null) throw new MisuseError("auth: expected an object, or true");
+  checkNames("auth", auth, OPTIONS);
+  // The engine's word on it would spell them in our casing.
+  if (auth.grant !== undefined && !GRANTS.includes(auth.grant)) {
+    throw new MisuseError(`auth: grant: expected one of ${GRANTS.join(", ")}, got ${inspect(auth.grant)}`);
+  }
+  const { browser, callback, token, assertion, store, identity, ...plain } = auth;
+  const functions = new Numbered(home, false);
+  const secrets = (name: "token" | "assertion", source: Secrets): number =>
+    functions.number(name, async ({ issuer, resource }: Wanted, options) => {
+      const wanted: Wanted = { issuer, resource: resource ?? undefined };
+      return { [name]: textOf("a text", await source.call(auth, wanted, options)) };
+    });
+  const wire: Record<string, unknown> = { ...plain };
+  if (identity !== undefined) wire["identity"] = identity && optionsToEngine("auth: identity: ", identity);
+  if (typeof token === "function") wire["tokens"] = secrets("token", token);
+  else wire["token"] = token;
+  if (typeof assertion === "function") wire["assertions"] = secrets("assertion", assertion);
+  else wire["assertion"] = assertion;
+  if (browser !== undefined) {
+    const open = expectFunction("browser", browser);
+    wire["browser"] = functions.number("browser", async ({ url }: { readonly url: string }, options) => {
+      await open.call(auth, url, options);
+      return {};
+    });
+  }
+  if (callback !== undefined) {
+    const wait = expectFunction("callback", callback);
+    type Coming = { readonly redirect_uri: string };
+    wire["callback"] = functions.number("callback", async ({ redirect_uri }: Coming, options) => {
+      const came: unknown = await wait.call(auth, redirect_uri, options);
+      return { url: came instanceof URL ? came.href : textOf("the URL that the browser came back with", came) };
+    });
+  }
+  if (isStore(store)) {
+    const ask = storing(store);
+    wire["store"] = { handler: functions.number("store", (request: StoreRequest) => ask(request)), reserves: true };
+  } else wire["store"] = store;
+  return { wire: optionsToEngine("auth: ", wire), kept: functions.kept };
+}
+
+function expectFunction<T>(name: string, given: T): T {
+  if (typeof given !== "function") throw new MisuseError(`auth: ${name}: expected a function`);
+  return given;
+}
+
+function isStore(store: ClientAuth["store"]): store is TokenStore {
+  return typeof store === "object" && store !== null && !("directory" in store);
+}

@@ -1,0 +1,151 @@
+/** How a server protects itself: whose access tokens it takes. */
+
+import { type AskedOptions, Numbered } from "./asked.js";
+import type { WireAuth } from "./auth.js";
+import { MisuseError } from "./errors.js";
+import type { Home } from "./handler.js";
+import { checkNames, optionsToEngine } from "./options.js";
+import { Principal } from "./principal.js";
+
+/** What a protected server says of itself, and what tokens have to say. All optional. */
+export interface Protection {
+  /**
+   * The server's own URL, as its clients write it: `https://mcp.example.com/mcp`. Tokens have to be for it (RFC 8707).
+   * Needed unless the server listens on the loopback interface with its default `allowedHosts`: there it is the URL that
+   * the request was sent to.
+   */
+  readonly resource?: string | undefined;
+  /**
+   * The audiences of which a token needs one, for authorization servers that have names of their own for resources. They
+   * replace the `resource`: name that, too, where it may come. No other server may have them.
+   */
+  readonly audiences?: readonly string[] | undefined;
+  /** The scopes that every request needs, all of them. Default: none. */
+  readonly requiredScopes?: readonly string[] | undefined;
+  /**
+   * The scopes that the metadata lists: those that a client should ask for at first, and no more. Default: the required
+   * ones.
+   */
+  readonly scopesSupported?: readonly string[] | undefined;
+  /** Whoever was granted a scope has these narrower ones, too: `{ admin: ["read", "write"] }`. */
+  readonly scopeImplies?: Readonly<Record<string, readonly string[]>> | undefined;
+  /** The issuers that clients may get tokens from, as the metadata lists them. Default: the issuer. */
+  readonly authorizationServers?: readonly string[] | undefined;
+  /** The server's name for people, in the metadata. */
+  readonly resourceName?: string | undefined;
+  /** Where developers can read about the server, in the metadata. */
+  readonly resourceDocumentation?: string | undefined;
+  /** Milliseconds by which the clocks of issuer and server may differ, in whole seconds. Default one minute. */
+  readonly clockSkew?: number | undefined;
+  /**
+   * Milliseconds that the authorization server, or the function, may take over one question; for keys, metadata and all.
+   * Default 10 seconds. Longer it is 503.
+   */
+  readonly timeout?: number | undefined;
+}
+
+/** Takes JSON Web Tokens (RFC 9068) of an issuer. */
+export interface IssuerProtection extends Protection {
+  /**
+   * The text that their `iss` has, byte for byte. Its keys are found by its metadata (RFC 8414, OpenID Connect Discovery),
+   * kept, and fetched again when they are an hour old or a token names another. Signatures are RS, PS, ES or EdDSA.
+   */
+  readonly issuer: string;
+  /** Where the issuer's keys are, for one that publishes no metadata. */
+  readonly jwksUri?: string | undefined;
+  readonly introspection?: undefined;
+  readonly verifier?: undefined;
+}
+
+/** Asks the authorization server about each token (RFC 7662). What is active has to say for whom it is (`aud`). */
+export interface IntrospectionProtection extends Protection {
+  /** Its endpoint, and this server as its client (`client_secret_basic`). An answer is believed for 30 seconds. */
+  readonly introspection: { readonly url: string; readonly clientId: string; readonly clientSecret: string };
+  readonly authorizationServers: readonly string[];
+  readonly issuer?: undefined;
+  readonly jwksUri?: undefined;
+  readonly verifier?: undefined;
+}
+
+/** Asks a function about each token. */
+export interface VerifierProtection extends Protection {
+  readonly verifier: Verifier;
+  readonly authorizationServers: readonly string[];
+  readonly issuer?: undefined;
+  readonly jwksUri?: undefined;
+  readonly introspection?: undefined;
+}
+
+/**
+ * Says whose a token is. It has to make sure that the token is for this server; what it says of the expiry is checked. Null,
+ * undefined, or an {@link AuthError} it throws, refuse the token (401). A {@link TimeoutError}, a {@link TransportError}, and
+ * errors of sockets and of `fetch` mean that nobody can tell now (503). Any other error refuses it, too. The client is told
+ * nothing of what it throws; {@link ServerOptions.onError} is, unless it is an `AuthError`.
+ */
+export type Verifier = (
+  token: string,
+  options: AskedOptions,
+) => Principal | null | undefined | PromiseLike<Principal | null | undefined>;
+
+/**
+ * Whose access tokens a server takes over HTTP: it is an OAuth 2.1 resource server then, and each of its requests needs a
+ * token in its `Authorization` header. Exactly one of `issuer`, `introspection` and `verifier` says what a token is worth.
+ *
+ * ```ts
+ * const app = new Server("notes", {
+ *   auth: { issuer: "https://login.example.com", resource: "https://mcp.example.com/mcp", requiredScopes: ["mcp"] },
+ * });
+ * ```
+ *
+ * A request without a token, or with one that is not for this server now, is answered with 401 and a challenge that says
+ * where the protected-resource metadata is (RFC 9728), which is served, too; one whose token lacks scopes with 403 and a
+ * challenge that names all that it needs; one whose token cannot be checked now with 503. Handlers learn who asks by
+ * {@link Context.principal}, and never see the token.
+ */
+export type ServerAuth = IssuerProtection | IntrospectionProtection | VerifierProtection;
+
+const OPTIONS: Readonly<Record<keyof ServerAuth, true>> = {
+  issuer: true,
+  jwksUri: true,
+  introspection: true,
+  verifier: true,
+  resource: true,
+  audiences: true,
+  requiredScopes: true,
+  scopesSupported: true,
+  scopeImplies: true,
+  authorizationServers: true,
+  resourceName: true,
+  resourceDocumentation: true,
+  clockSkew: true,
+  timeout: true,
+};
+
+/**
+ * The option `auth` of a server.
+ *
+ * @throws {MisuseError} naming what is wrong with it
+ */
+export function serverAuth(auth: ServerAuth | undefined, home: Home): WireAuth {
+  if (auth === undefined) return { wire: undefined, kept: [] };
+  if (typeof auth !== "object" || auth === null) throw new MisuseError("auth: expected an object");
+  checkNames("auth", auth, OPTIONS);
+  const { verifier, introspection, scopeImplies, ...plain } = auth;
+  const functions = new Numbered(home, true);
+  const wire: Record<string, unknown> = { ...plain };
+  if (introspection !== undefined) {
+    wire["introspection"] = introspection && optionsToEngine("auth: introspection: ", introspection);
+  }
+  if (verifier !== undefined) {
+    if (typeof verifier !== "function") throw new MisuseError("auth: verifier: expected a function");
+    wire["verifier"] = functions.number("verifier", async ({ token }: { readonly token: string }, options) => {
+      const known: unknown = await verifier.call(auth, token, options);
+      if (known === null || known === undefined) return {};
+      if (!(known instanceof Principal)) throw new MisuseError("the verifier: expected a Principal, null or undefined");
+      const { subject, issuer, clientId, scopes, claims, expiresAt } = known;
+      return { principal: { subject, issuer, clientId, scopes, claims, expiresAt } };
+    });
+  }
+  // The scopes are names of the user's, which stay as they are.
+  return { wire: { ...optionsToEngine("auth: ", wire), scope_implies: scopeImplies }, kept: functions.kept };
+}
