@@ -90,6 +90,8 @@ function isNamed(error: unknown, name: string): boolean {
 function isOfSystem(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error instanceof AggregateError && error.errors.some(isOfSystem)) return true;
+  // Whatever is below it, there was no answer.
+  if (error instanceof TypeError && error.message === "fetch failed") return true;
   const { code, cause } = error as NodeJS.ErrnoException & { readonly cause?: unknown };
   return (typeof code === "string" && /^(E[A-Z]+$|EAI_|UND_ERR_)/.test(code)) || isOfSystem(cause);
 }

@@ -30,7 +30,7 @@ export interface TokenStore {
   load(key: TokenKey): Later<string | null | undefined>;
   /** All that is kept for a server, whatever the issuer. A client asks for it before it knows the issuer. */
   find(server: string): Later<readonly StoredLogin[]>;
-  /** Keeps this in place of what was there. When it settles, no crash may undo it; when it fails, what was there still is. */
+  /** Keeps this in place of what was there. When it settles, no crash may undo it; when it fails, what was there still is, and a warning says so. */
   save(key: TokenKey, login: string): unknown;
   /** Keeps nothing under this key any more. */
   remove(key: TokenKey): unknown;

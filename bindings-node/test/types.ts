@@ -1,14 +1,18 @@
 // Compiled, never run: what the types promise to users, and what they refuse.
 
 import {
+  type AuthStep,
   type CallToolResult,
+  type ClientAuth,
   type Context,
   connect,
   image,
   jsonSchema,
+  Principal,
   result,
   Server,
   type StandardSchema,
+  type TokenStore,
 } from "tricorn";
 import type { withClient } from "tricorn/testing";
 import { z } from "zod";
@@ -99,3 +103,34 @@ async function client(): Promise<void> {
   same<Awaited<ReturnType<typeof withClient<number>>>, number>(true);
 }
 void client;
+
+// A server says what a token is worth in one way.
+new Server("guarded", { auth: { issuer: "https://login.example.com", requiredScopes: ["mcp"], clockSkew: 1000 } });
+new Server("guarded", {
+  auth: {
+    verifier: async (token) => (token === "a" ? new Principal("ada", { scopes: ["mcp"] }) : null),
+    authorizationServers: ["https://login.example.com"],
+  },
+}).tool("who", { scopes: ["more"] }, (_, { principal }) => {
+  same<typeof principal, Principal | undefined>(true);
+  return principal?.hasScope("more");
+});
+// @ts-expect-error: two ways
+new Server("guarded", { auth: { issuer: "https://login.example.com", verifier: () => null } });
+// @ts-expect-error: where tokens are to be had
+new Server("guarded", { auth: { verifier: () => null } });
+// @ts-expect-error: a verifier makes a principal
+new Server("guarded", { auth: { verifier: () => "ada", authorizationServers: [] } });
+
+// A client logs in, by itself or with what the program gives.
+async function authorized(store: TokenStore): Promise<void> {
+  await connect("https://mcp.example.com/mcp", { auth: true });
+  const auth: ClientAuth = { browser: (url) => void url.length, store, token: ({ issuer }) => issuer };
+  const client = await connect("https://mcp.example.com/mcp", { auth });
+  same<ReturnType<typeof client.authTrace>, AuthStep[]>(true);
+  // @ts-expect-error: the protocol's own word
+  await connect("https://mcp.example.com/mcp", { auth: { grant: "clientCredentials" } });
+  // @ts-expect-error: no store
+  await connect("https://mcp.example.com/mcp", { auth: { store: { load: () => null } } });
+}
+void authorized;
