@@ -1,8 +1,9 @@
 // The client the official conformance suite drives: `run URL`, the scenario is in the environment.
 import { connect } from "tricorn";
+import { auth } from "./auth.mjs";
 
 const url = process.argv[2];
-const scenario = process.env.MCP_CONFORMANCE_SCENARIO;
+const scenario = process.env.MCP_CONFORMANCE_SCENARIO ?? "";
 // The oldest releases of the suite do not say which revision they mean.
 const revision = process.env.MCP_CONFORMANCE_PROTOCOL_VERSION ?? "2025-11-25";
 
@@ -68,7 +69,8 @@ const answers = {
   "sep-2322-client-request-state": { confirmed: true },
 };
 
-const run = scenarios[scenario];
+const isProtected = scenario.startsWith("auth/");
+const run = isProtected ? (client) => client.callTool("test-tool") : scenarios[scenario];
 if (!url || !run) {
   console.error(`unknown scenario ${scenario}`);
   process.exit(2);
@@ -79,6 +81,7 @@ const capabilities = scenario === "request-metadata" ? { roots: {}, sampling: {}
 const client = await connect(url, {
   revision,
   capabilities,
+  ...(isProtected && { auth: auth(scenario, JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? "{}")) }),
   ...(answers[scenario] && { elicitation: () => answers[scenario] }),
 });
 try {
