@@ -111,7 +111,7 @@ test("handlers, middleware and lists know the principal, and nobody else shows i
     return next(request, context);
   });
   app.tool("look", (_, ctx) => inspect(ctx.request, { depth: 9 }) + JSON.stringify(ctx.request));
-  app.tool("implied", { scopes: ["read_all"] }, () => "implied");
+  app.tool("implied", { scopes: ["read_all"] }, (_, { principal }) => principal.hasScope("read_all"));
   app.resource("who://am-i", (_, { principal }) => principal.subject);
   app.prompt("who", (_, { principal }) => principal.subject);
   t.after(() => app.close());
@@ -122,7 +122,7 @@ test("handlers, middleware and lists know the principal, and nobody else shows i
     const who = await client.callTool("who");
     assert.deepEqual(who.structured, { subject, issuer, clientId, scopes, expiresAt, claims });
     assert.doesNotMatch((await client.callTool("look")).text, /email|s3cret/);
-    assert.equal((await client.callTool("implied")).text, "implied");
+    assert.equal((await client.callTool("implied")).text, "true");
     assert.equal((await client.readResource("who://am-i")).text, "ada");
     assert.equal((await client.getPrompt("who")).messages[0].content.text, "ada");
     await client.close();

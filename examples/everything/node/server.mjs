@@ -5,6 +5,7 @@ import { addContractTools } from "./contract.mjs";
 import { addSearch } from "./extension.mjs";
 import { addPrompts, addQuestions, addResources } from "./handshake.mjs";
 import { addOfficialTools } from "./official.mjs";
+import { addProtected, protection } from "./protected.mjs";
 import { addStraightQuestions } from "./questions.mjs";
 import { addTasks } from "./tasks.mjs";
 
@@ -14,6 +15,7 @@ const given = (options) => Object.fromEntries(Object.entries(options).filter(([,
 
 const key = process.env.EVERYTHING_REQUEST_STATE_KEY;
 const taskTtl = setting("EVERYTHING_TASKS");
+const protectedBy = process.env.EVERYTHING_AUTH;
 const cacheSettings = process.env.EVERYTHING_CACHE;
 /** The setting has seconds, as the options of most languages. */
 const inMilliseconds = (hints) =>
@@ -36,6 +38,7 @@ const app = new Server("everything", {
     revision: process.env.EVERYTHING_REVISION || undefined,
     requestStateKeys: key ? [key] : undefined,
     tasks: taskTtl && { maxTaskTtl: taskTtl * 1000 },
+    auth: protectedBy ? protection(protectedBy) : undefined,
     cache: cacheSettings && inMilliseconds(JSON.parse(cacheSettings)),
   }),
 });
@@ -49,6 +52,7 @@ addQuestions(app);
 addByHand(app);
 addStraightQuestions(app);
 addContractTools(app, taskTtl ? "optional" : undefined);
+if (protectedBy) addProtected(app);
 
 const at = process.argv.indexOf("--http");
 const milliseconds = (name) => (setting(name) === undefined ? undefined : setting(name) * 1000);
