@@ -104,7 +104,8 @@ export interface ClientAuth {
   readonly redirectPort?: number | undefined;
   /**
    * Shows the login page to the user, and need not wait for them; what it returns is ignored, and what it throws is why the
-   * login fails. Default: the system's browser.
+   * login fails. Default: the system's browser. What plays a user in a test follows redirects by `node:http`: where the
+   * browser comes back to, `fetch` is refused, as it says that it is a script.
    */
   readonly browser?: ((url: string, options: AskedOptions) => unknown) | undefined;
   /** Where the browser comes back to, https or on this machine, when not to a port that is opened for it. With `callback`. */
