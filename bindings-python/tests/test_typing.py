@@ -23,9 +23,10 @@ PROGRAM = """
     from dataclasses import dataclass
 
     from tricorn import (
-        CallToolResult, Change, Client, ClientAuth, ClientGroup, Completion, Principal, ServerAuth, TokenKey, TokenStore, Context, Elicited, Image, InputRequired,
+        CallToolResult, Change, Client, ClientAuth, ClientGroup, Completion, Context, Elicited, Image, InputRequired,
         ListRootsResult, Message, Next, PromptsListChanged, Question, Request, RequestContext, ResourcesListChanged,
-        ExtensionNotification, ResourceUpdated, Server, ToolsListChanged, assistant, connect, connect_many, user,
+        ExtensionNotification, Principal, ResourceUpdated, Server, ServerAuth, TokenKey, TokenStore, ToolsListChanged,
+        assistant, connect, connect_many, user,
     )
     from tricorn.middleware import Result, rate_limit, timing
     from tricorn.types import CreateMessageRequestParams
@@ -76,7 +77,7 @@ PROGRAM = """
 
 
     @guarded.tool(scopes=["write"])
-    def who(ctx: Context) -> bool:
+    def guarded_who(ctx: Context) -> bool:
         return ctx.principal is not None and ctx.principal.has_scope("write")
 
 
