@@ -339,8 +339,6 @@ impl Bridge {
         self.offer(Delivery::Event { source, name, params });
     }
 
-    // ---- operations -------------------------------------------------------------------------------------------
-
     /// The host no longer waits for an operation: what is unfinished is cancelled.
     pub fn settle(&self, op: u64) {
         let gone = lock(&self.0.ops).remove(&op);
