@@ -90,7 +90,7 @@ export function checkRequest(method: string, options: object): void {
 
 /** When a look at a task is answered, if not at once. */
 export interface Looks {
-  /** When the task is finished. */
+  /** When the task is finished; of its result, however often the way there breaks off. */
   readonly wait?: true;
   /** At its next change, of those that have this number, beginning with how it is; its questions are answered until the end. */
   readonly follow?: number;
@@ -100,7 +100,7 @@ export interface Looks {
  * Sends a request and waits for its result object.
  *
  * @param send gets the operation, the parameters and the options as the engine wants them
- * @param looks of `tasks/get`: answered when
+ * @param looks of `tasks/get` and `tasks/result`: answered when
  */
 export async function requested(
   options: RequestOptions,

@@ -1,6 +1,6 @@
 /** Tool calls that go on after their answer: tasks of revision 2025-11-25, and in the same words those of 2026-07-28. */
 
-import { CancelledError, PeerMisbehavedError, RpcError } from "./errors.js";
+import { PeerMisbehavedError } from "./errors.js";
 import { nextNumber } from "./listening.js";
 import { received } from "./received.js";
 import type { Looks, RequestOptions } from "./requesting.js";
@@ -97,19 +97,14 @@ export class TaskHandle<T = unknown> {
   }
 
   /**
-   * Its result, when it is there: waits without a limit unless the options have one. Giving up does not cancel the task.
+   * Its result, when it is there: waits without a limit unless the options have one. A connection that breaks off meanwhile
+   * is nothing to the task. Giving up does not cancel the task.
    *
    * @throws {RpcError} the error that the call would have had
    * @throws {CancelledError} when the task was cancelled
    */
   async result(options?: RequestOptions): Promise<CallToolResult<T>> {
-    try {
-      const params = { taskId: this.id };
-      return new CallToolResult<T>(await this.#send("tasks/result", params, { timeout: null, ...options }));
-    } catch (error) {
-      const task = error instanceof RpcError ? await this.status(options).catch(() => undefined) : undefined;
-      throw task?.status === "cancelled" ? received(new CancelledError("the task was cancelled")) : error;
-    }
+    return new CallToolResult<T>(await this.#send("tasks/result", { taskId: this.id }, options, { wait: true }));
   }
 
   /**

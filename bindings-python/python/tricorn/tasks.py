@@ -125,7 +125,7 @@ def _cancel(task: str) -> Request[Task]:
 
 
 def _result(task: str) -> Request[CallToolResult]:
-    return Request("tasks/result", {"taskId": task}, CallToolResult.from_wire)
+    return Request("tasks/result", {"taskId": task}, CallToolResult.from_wire, until_over=True)
 
 
 class _Handle:
@@ -182,9 +182,8 @@ class AsyncTaskHandle(_Handle):
     async def result(self, **options: Unpack[RequestOptions]) -> CallToolResult:
         """Waits for the tool's result, without a time limit unless `timeout` is given; `RpcError` when it has none.
 
-        Cancelling the wait does not cancel the task.
+        A connection that breaks off meanwhile is nothing to the task. Cancelling the wait does not cancel the task.
         """
-        options.setdefault("timeout", None)
         return await self._client._do(_result(self.id), options)
 
     async def cancel(self, **options: Unpack[RequestOptions]) -> Task:
@@ -230,7 +229,6 @@ class TaskHandle(_Handle):
 
     def result(self, **options: Unpack[RequestOptions]) -> CallToolResult:
         """Waits for the tool's result, without a time limit unless `timeout` is given; `RpcError` when it has none."""
-        options.setdefault("timeout", None)
         return self._client._do(_result(self.id), options)
 
     def cancel(self, **options: Unpack[RequestOptions]) -> Task:

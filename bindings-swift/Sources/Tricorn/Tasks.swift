@@ -67,11 +67,6 @@ extension Types.TaskStatus {
     public var isFinal: Bool { [.completed, .failed, .cancelled].contains(self) }
 }
 
-extension Types.Task {
-    /// How long to wait before the next look.
-    fileprivate var pause: Duration { .milliseconds(pollInterval ?? 1000) }
-}
-
 extension Context {
     /// Says what the call is doing, for who looks at its task; nothing when it runs as none.
     public func setStatus(_ message: String) { _ = try? Host.shared.bridge.setStatus(key: key, message: message) }
@@ -156,9 +151,6 @@ public struct TaskHandle: Sendable {
     /// model meanwhile (`io.modelcontextprotocol/model-immediate-response`). Nil of what `Client.task` gives.
     public let created: JSONValue?
 
-    /// How often to see that the server is alive while its answer is waited for.
-    private static let alive = Duration.seconds(10)
-
     private func ask(_ method: String, _ options: RequestOptions) async throws -> JSONValue {
         try await client.request(method, ["taskId": .string(id)], options)
     }
@@ -183,49 +175,16 @@ public struct TaskHandle: Sendable {
         try await task("tasks/cancel", options)
     }
 
-    /// Its result, when it is there. Cancelling the wait does not cancel the task.
+    /// Its result, when it is there: waits without a limit unless the options have one. A connection that breaks off meanwhile
+    /// is nothing to the task. Cancelling the wait does not cancel the task.
     ///
     /// Throws the error that the call would have had, and `TricornError.cancelled` when the task was.
     public func result(_ options: RequestOptions = .init()) async throws -> CallToolResult {
-        var last = try await status(options)
-        while true {
-            do {
-                return try await patiently(last)
-            } catch let error as TricornError {
-                switch error {
-                case .rpc:
-                    if try await status(options).status == .cancelled {
-                        throw TricornError.cancelled("the task was cancelled")
-                    }
-                    throw error
-                // A stream that broke off is nothing to the task.
-                case .transport where !last.status.isFinal, .timeout where !last.status.isFinal:
-                    try await Task.sleep(for: last.pause)
-                    last = try await status(options)
-                default: throw error
-                }
-            }
-        }
-    }
-
-    /// The answer to `tasks/result`, for as long as the server says how the task is.
-    private func patiently(_ last: Types.Task) async throws -> CallToolResult {
-        try await withThrowingTaskGroup(of: CallToolResult?.self) { group in
-            group.addTask {
-                let params = JSONWriter()
-                params.append(["taskId": .string(id)])
-                return CallToolResult(try await client.perform("tasks/result", params, .init(timeout: .zero)))
-            }
-            group.addTask {
-                while true {
-                    try await Task.sleep(for: max(last.pause, Self.alive))
-                    _ = try await status()
-                }
-            }
-            defer { group.cancelAll() }
-            guard let result = try await group.next(), let result else { throw CancellationError() }
-            return result
-        }
+        var options = options
+        options.untilOver = true
+        let params = JSONWriter()
+        params.append(["taskId": .string(id)])
+        return CallToolResult(try await client.perform("tasks/result", params, options))
     }
 
     /// Waits until it is finished. Looks as often as the server says, and at once when the server tells of a change; a

@@ -98,3 +98,43 @@ async fn a_host_takes_one_change_of_a_task_after_the_other() {
         deliveries.settled(14).await;
     }
 }
+
+#[tokio::test]
+async fn a_host_waits_for_the_result_of_a_task() {
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let mut it = Fixture::new();
+        let options = r#"{"name": "s", "tasks": {"task_poll_interval": 0.01}}"#;
+        it.server = Server::new(&it.bridge, 1, options).expect("a server");
+        it.server.add("tool", TOOL, "", 7).expect("a tool");
+        let mut deliveries = Deliveries { it: &it, left: Vec::new() };
+        let options = json!({"revision": revision, "tasks": {}}).to_string();
+        let client = Client::in_memory(&it.bridge, 2, &it.server, &options).expect("a client");
+        client.connect(1);
+        deliveries.settled(1).await;
+        client.request(2, "tasks/result", None, r#"{"wait": true}"#);
+        assert_eq!(deliveries.settled(2).await, "Misuse", "which task?");
+        let mut begin = async |op| {
+            client.request(op, "tools/call", Some(RawJson::from_value(&json!({"name": "slow", "task": {}}))), "");
+            let created = deliveries.settled(op).await;
+            let key = deliveries.call(7).await;
+            (key, json!({"taskId": created["task"]["taskId"]}))
+        };
+        let (key, first) = begin(3).await;
+        let (_, second) = begin(4).await;
+        let ask = |op, method: &str, task: &Value, options: &str| {
+            client.request(op, method, Some(RawJson::from_value(task)), options);
+        };
+        // A limit is for all of it, and for none of the looks.
+        ask(5, "tasks/result", &first, r#"{"wait": true, "timeout": 0.05}"#);
+        assert_eq!(deliveries.settled(5).await, "Timeout", "{revision}");
+        ask(6, "tasks/result", &first, r#"{"wait": true, "timeout": 0}"#);
+        assert!(it.bridge.complete(key, Answer::Text("done".into())));
+        assert_eq!(deliveries.settled(6).await["content"][0]["text"], "done", "{revision}");
+        ask(7, "tasks/result", &second, r#"{"wait": true}"#);
+        ask(8, "tasks/cancel", &second, "");
+        deliveries.settled(8).await;
+        assert_eq!(deliveries.settled(7).await, "Cancelled", "{revision}");
+        client.close(9);
+        deliveries.settled(9).await;
+    }
+}
