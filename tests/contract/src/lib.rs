@@ -4,7 +4,7 @@
 //! Reading order: [`script`] (the transcript format) · [`pattern`] (what may vary) ·
 //! [`wire`] (bytes to messages, stdio and HTTP) · [`replay`] (a script against a server) ·
 //! [`peer`] (a script against a client) · [`proxy`] (connections that break) · [`bad`], [`launchers`], [`leaks`], [`cases`],
-//! [`attacks`], [`coverage`] (the other subcommands).
+//! [`attacks`], [`logins`], [`coverage`] (the other subcommands).
 #![allow(clippy::print_stdout, reason = "a command-line tool: its report is its standard output")]
 
 pub mod attacks;
@@ -14,6 +14,7 @@ pub mod coverage;
 pub mod launch;
 pub mod launchers;
 pub mod leaks;
+pub mod logins;
 pub mod options;
 pub mod pattern;
 pub mod peer;

@@ -21,6 +21,8 @@ const NPM_SDK: [&str; 5] = [
 ];
 /// The SDK that most servers and clients out there are built on.
 const NPM_SDK1: [&str; 2] = ["@modelcontextprotocol/sdk@1.32.2", "zod@4.6.7"];
+/// A certified authorization server, for `contract logins`.
+const NPM_PROVIDER: [&str; 1] = ["oidc-provider@9.13.3"];
 const PYTHON_SDK: [&str; 1] = ["mcp==2.3.0"];
 /// The same in Python.
 const PYTHON_SDK1: [&str; 1] = ["mcp==1.30.0"];
@@ -95,6 +97,13 @@ pub(crate) fn peers() -> Result<Peers> {
             copy_programs("tests/interop/typescript", dir)
         })?;
     }
+    let dir = place::target("interop/npm-provider");
+    let inputs = texts(&NPM_PROVIDER).path("tests/auth/provider")?;
+    once("interop-npm-provider", &inputs, &dir.join("node_modules"), || {
+        report::step(format!("getting {}", NPM_PROVIDER[0]));
+        node::install(&dir, &NPM_PROVIDER)?;
+        copy_programs("tests/auth/provider", &dir)
+    })?;
     pip("python-sdk", &PYTHON_SDK)?;
     pip("python-sdk1", &PYTHON_SDK1)?;
     let inputs = Inputs::new().path("tests/interop/rmcp")?;

@@ -3,7 +3,7 @@
 //! languages are held to the same words.
 
 mod file;
-mod runner;
+pub(crate) mod runner;
 
 use crate::launch::{self, Listening};
 use crate::options::Options;

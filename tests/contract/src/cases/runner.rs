@@ -3,13 +3,13 @@
 use crate::Outcome;
 use crate::launch;
 use crate::pattern::brief;
-use crate::wire::stdio::{Launch, Pipe};
+use crate::wire::stdio::{Launch, Pipe, Tail};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 /// A running runner.
-pub(super) struct Runner {
+pub(crate) struct Runner {
     pipe: Option<Pipe>,
     limit: Duration,
     last: u64,
@@ -18,7 +18,7 @@ pub(super) struct Runner {
 }
 
 impl Runner {
-    pub(super) fn start(language: &str, limit: Duration) -> Outcome<Self> {
+    pub(crate) fn start(language: &str, limit: Duration) -> Outcome<Self> {
         let program = launch::root()?.join("tests/cases/runners").join(language).join("run");
         let launch = Launch { words: vec![program.to_string_lossy().into_owned()], environment: Vec::new() };
         Ok(Self {
@@ -34,16 +34,21 @@ impl Runner {
         self.pipe.as_mut().ok_or_else(|| "the runner has ended".into())
     }
 
-    pub(super) fn alive(&mut self) -> bool {
+    pub(crate) fn alive(&mut self) -> bool {
         self.pipe.is_some()
     }
 
-    pub(super) fn log(&self) -> Vec<String> {
+    pub(crate) fn log(&self) -> Vec<String> {
         self.pipe.as_ref().map(|pipe| pipe.log.lines()).unwrap_or_default()
     }
 
+    /// Its standard error.
+    pub(crate) fn tail(&self) -> Tail {
+        self.pipe.as_ref().map(|pipe| pipe.log.clone()).unwrap_or_default()
+    }
+
     /// Send a command; its number.
-    pub(super) fn send(&mut self, mut command: Value) -> Outcome<u64> {
+    pub(crate) fn send(&mut self, mut command: Value) -> Outcome<u64> {
         self.last += 1;
         command["id"] = self.last.into();
         let line = command.to_string();
@@ -71,7 +76,7 @@ impl Runner {
     }
 
     /// The answer to a command.
-    pub(super) fn answer(&mut self, id: u64) -> Outcome<Value> {
+    pub(crate) fn answer(&mut self, id: u64) -> Outcome<Value> {
         loop {
             if let Some(answer) = self.answers.remove(&id) {
                 return Ok(answer);
@@ -81,7 +86,7 @@ impl Runner {
     }
 
     /// The next progress of a command that runs.
-    pub(super) fn progress(&mut self, id: u64) -> Outcome<Value> {
+    pub(crate) fn progress(&mut self, id: u64) -> Outcome<Value> {
         loop {
             if let Some(progress) = self.progress.get_mut(&id).and_then(VecDeque::pop_front) {
                 return Ok(progress);
@@ -94,12 +99,12 @@ impl Runner {
     }
 
     /// All progress of a command that is answered.
-    pub(super) fn take_progress(&mut self, id: u64) -> Vec<Value> {
+    pub(crate) fn take_progress(&mut self, id: u64) -> Vec<Value> {
         self.progress.remove(&id).map(Vec::from).unwrap_or_default()
     }
 
     /// End of input: the runner ends with exit code 0, its clients and their servers with it.
-    pub(super) fn finish(self) -> Outcome {
+    pub(crate) fn finish(self) -> Outcome {
         let Some(pipe) = self.pipe else {
             return Err("the runner died".into());
         };

@@ -8,6 +8,8 @@ use std::io::BufRead;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
+use tricorn::auth::{FileStore, MemoryStore};
+use tricorn::client::Auth;
 use tricorn::jsonrpc::RawJson;
 use tricorn::prelude::*;
 use tricorn::protocol::{Kind, LogLevel};
@@ -213,7 +215,7 @@ impl Runner {
 
     async fn connect(&self, key: u64, command: &Value) -> Result<Value> {
         let target = Target::parse(&command["target"].to_string())?;
-        let options = ClientOptions::parse(&command["options"].to_string())?;
+        let options = options(&command["options"])?;
         let heard = Arc::new(Heard::default());
         let (handlers, roots) = handlers(&command["answers"], &heard)?;
         let client = Client::connect_with(&target, &options, &handlers).await?;
@@ -237,6 +239,20 @@ impl Runner {
         println!("{line}");
         locked(&self.running).remove(&id);
     }
+}
+
+/// The client's options; `auth` has the place of its store in it.
+fn options(given: &Value) -> Result<ClientOptions> {
+    let mut given = given.clone();
+    let auth = given.as_object_mut().and_then(|members| members.shift_remove("auth"));
+    let options = ClientOptions::parse(&given.to_string())?;
+    let Some(mut auth) = auth else { return Ok(options) };
+    let store = auth.as_object_mut().and_then(|members| members.shift_remove("store")).unwrap_or_default();
+    let auth: Auth = serde_json::from_value(auth).map_err(|error| Error::misuse(format!("auth: {error}")))?;
+    Ok(options.auth(match store["directory"].as_str() {
+        Some(directory) => auth.store(FileStore::at(directory)),
+        None => auth.store(MemoryStore::new()),
+    }))
 }
 
 async fn feature(client: &Client, name: &str, command: &Value) -> Result<Value> {
