@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, reason = "what the guides show")]
 
 mod apps;
+mod authorization;
 mod caching;
 mod capabilities_and_versions;
 mod completion;
@@ -36,6 +37,7 @@ mod tracing;
 fn main() -> tricorn::Result<()> {
     match std::env::args().nth(1).as_deref() {
         Some("apps") => apps::main(),
+        Some("authorization") => authorization::main(),
         Some("caching") => caching::main(),
         Some("capabilities-and-versions") => capabilities_and_versions::main(),
         Some("completion") => completion::main(),
