@@ -155,6 +155,7 @@ extension Offering {
     public func uiResource(
         _ uri: String, _ description: String? = nil, ui: ResourceUI? = nil, name: String? = nil, title: String? = nil,
         icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false,
+        scopes: [String] = [],
         cache: CacheHints? = nil, _ html: @escaping @Sendable () async throws -> String
     ) {
         guard uri.hasPrefix(Apps.scheme), !uri.contains("{") else {
@@ -166,7 +167,8 @@ extension Offering {
         let shown = ui?.meta
         resource(
             uri, description, name: name ?? String(uri.dropFirst(Apps.scheme.count)), title: title,
-            mimeType: Apps.uiMIMEType, icons: icons, meta: meta, enabled: enabled, replacing: replacing, cache: cache
+            mimeType: Apps.uiMIMEType, icons: icons, meta: meta, enabled: enabled, replacing: replacing, scopes: scopes,
+            cache: cache
         ) { () -> ResourceContents in
             ResourceContents(uri: uri, mimeType: Apps.uiMIMEType, text: try await html(), meta: shown)
         }
@@ -176,11 +178,11 @@ extension Offering {
     public func uiResource(
         _ uri: String, _ description: String? = nil, html: String, ui: ResourceUI? = nil, name: String? = nil,
         title: String? = nil, icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true,
-        replacing: Bool = false, cache: CacheHints? = nil
+        replacing: Bool = false, scopes: [String] = [], cache: CacheHints? = nil
     ) {
         uiResource(
             uri, description, ui: ui, name: name, title: title, icons: icons, meta: meta, enabled: enabled,
-            replacing: replacing, cache: cache
+            replacing: replacing, scopes: scopes, cache: cache
         ) { html }
     }
 }

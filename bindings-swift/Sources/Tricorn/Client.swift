@@ -14,12 +14,19 @@ public final class Client: Sendable {
     private let handlers: [UInt32]
     private let trace: (@Sendable () -> TraceContext?)?
     let roots: Roots?
+    /// Those of a group are its clients', too.
+    private let auth: AuthFunctions?
+    private let isMember: Bool
 
     private init(
-        server: Server?, _ options: ClientOptions, _ make: (CoreBridge, UInt32) throws -> CoreClient
+        server: Server?, _ options: ClientOptions, member auth: AuthFunctions?? = .none,
+        _ make: (CoreBridge, UInt32, String) throws -> CoreClient
     ) throws {
         let options = try options.withPolicy
         self.server = server
+        isMember = auth != nil
+        let auth = auth ?? options.auth.map { AuthFunctions($0) }
+        self.auth = auth
         let streams = Streams(options)
         self.streams = streams
         roots = options.kept.roots
@@ -28,7 +35,8 @@ public final class Client: Sendable {
         let answers = options.answers, middleware = options.middlewareEntries()
         handlers = answers.map(\.handler) + middleware
         do {
-            core = try make(Host.shared.bridge, source)
+            core = try make(Host.shared.bridge, source, options.text(auth).json.description)
+            if !isMember { auth?.begin { [core] in AuthStep.all(try? core.authTrace()) } }
             for answer in answers {
                 try core.setHandler(
                     method: answer.method, capability: answer.capability.description, handler: answer.handler)
@@ -45,8 +53,10 @@ public final class Client: Sendable {
 
     deinit {
         streams.close()
+        if !isMember { auth?.end(authTrace) }
         // Until then: what a launched server says while it ends.
-        let ended: @Sendable () -> Void = { [source, streams, handlers] in
+        let ended: @Sendable () -> Void = { [source, streams, handlers, auth] in
+            _ = auth
             Host.shared.replaceListener(source, nil)
             Host.shared.removeHandlers(handlers)
             streams.finish()
@@ -58,34 +68,39 @@ public final class Client: Sendable {
     static func open(_ target: Target, _ options: ClientOptions) async throws -> Client {
         if case .server(let server) = target { return try await open(server, options) }
         let target = target.json(heard: options.onStderr != nil)
-        let client = try Client(server: nil, options) { bridge, source in
-            try CoreClient(
-                bridge: bridge, source: source, target: target.description, options: options.json.description)
+        let client = try Client(server: nil, options) { bridge, source, options in
+            try CoreClient(bridge: bridge, source: source, target: target.description, options: options)
         }
         return try await client.opened()
     }
 
     static func open(_ server: Server, _ options: ClientOptions) async throws -> Client {
         try server.check()
-        let client = try Client(server: server, options) { bridge, source in
-            try CoreClient.inMemory(
-                bridge: bridge, source: source, server: server.core, options: options.json.description)
+        let client = try Client(server: server, options) { bridge, source, options in
+            try CoreClient.inMemory(bridge: bridge, source: source, server: server.core, options: options)
         }
         do { return try await client.opened() } catch { throw server.state.own(error) }
     }
 
     /// One of a group's, which connects it.
     static func member(
-        _ server: Server?, _ options: ClientOptions, _ make: (UInt32) throws -> CoreClient
+        _ server: Server?, _ options: ClientOptions, _ auth: AuthFunctions?, _ make: (UInt32) throws -> CoreClient
     ) throws -> Client {
-        try Client(server: server, options) { _, source in try make(source) }
+        try Client(server: server, options, member: .some(auth)) { _, source, _ in try make(source) }
     }
 
     /// What the core said of the connection.
     func opened(_ connection: JSONValue) { opening.with { $0 = connection } }
 
     private func opened() async throws -> Client {
-        let payload = try await Self.noting { try await Host.shared.perform { op in try core.connect(op: op) } }
+        let payload = try await Self.noting {
+            do {
+                return try await Host.shared.perform { op in try core.connect(op: op) }
+            } catch {
+                auth?.end(authTrace)
+                throw error
+            }
+        }
         let text = try JSONText(payload)
         opened(JSONValue(text, 0))
         return self
@@ -223,6 +238,10 @@ public final class Client: Sendable {
         _ = try? await Host.shared.perform { op in try core.close(op: op) }
         streams.finish()
     }
+
+    /// What the last logins have asked, been answered and decided, oldest first: 128 steps at most, without secrets. Of a client
+    /// that could not connect `ClientAuth.trace` has them.
+    public var authTrace: [AuthStep] { AuthStep.all(try? core.authTrace()) }
 
     /// Gauges: `awaited`, requests that wait for an answer; `cache`, what was kept of the server's answers and what that was
     /// good for: `{"entries", "bytes", "hits", "misses", "stale"}`; `timing`, what `Middleware.timing` counted.

@@ -29,6 +29,8 @@ public struct ClientOptions: Sendable {
     public var maxInFlight: Int?
     /// Sent with every HTTP request.
     public var headers: [String: String]?
+    /// How the client gets past a server that protects itself: `ClientAuth()` finds out everything. Not at all when nil.
+    public var auth: ClientAuth?
     /// How long a launched server may take to end by itself, and then again after SIGTERM (2 s).
     public var shutdownGrace: Duration?
     /// Without a message of the server for so long, it is asked for a sign of life (never).
@@ -139,10 +141,10 @@ public struct ClientOptions: Sendable {
     /// The core's defaults, `revision` excepted.
     public init(revision: String? = nil) { self.revision = revision }
 
-    var json: JSONValue { text.json }
-
-    var text: OptionsText {
+    /// - Parameter auth: the functions of `auth`, in the table of handlers.
+    func text(_ auth: AuthFunctions?) -> OptionsText {
         var options = OptionsText()
+        options.set("auth", auth?.json)
         options.set("name", text: name)
         options.set("version", text: version)
         options.set("title", text: title)

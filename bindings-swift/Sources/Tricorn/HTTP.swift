@@ -135,7 +135,8 @@ extension Server {
 public struct HTTPRequest: Sendable {
     /// Such as `POST`.
     public var method: String
-    /// Path and query, such as `/mcp?key=1`; the clients of HTTP+SSE name their session in the query.
+    /// Path and query as they came, such as `/mcp?key=1`: the metadata of a protected server has a path of its own, a token in a
+    /// query is refused, and the clients of HTTP+SSE name their session there.
     public var target: String
     /// In order; names in any case. `host` has to be there: under HTTP/2 it is what `:authority` says.
     public var headers: [(name: String, value: String)]
@@ -166,7 +167,7 @@ public struct HTTPResponse: Sendable {
 /// A server as a function from request to response, for mounting in a web framework.
 public final class HTTPEndpoint: Sendable {
     private let server: Server
-    private let endpoint: CoreEndpoint
+    let endpoint: CoreEndpoint
 
     init(_ server: Server, _ endpoint: CoreEndpoint) {
         self.server = server

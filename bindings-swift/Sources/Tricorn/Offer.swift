@@ -9,6 +9,8 @@ struct Offer {
     var enabled = true
     /// It takes the place of what has its name.
     var replacing = false
+    /// What an access token needs for it.
+    var scopes: [String] = []
     /// How long what is read keeps.
     var cache: CacheHints?
 }

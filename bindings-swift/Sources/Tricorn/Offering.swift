@@ -128,6 +128,7 @@ extension Offer {
         if !completions.members.isEmpty { options.set("completions", completions.json) }
         if !enabled { options.set("enabled", false) }
         if replacing { options.set("replace", true) }
+        if !scopes.isEmpty { options.set("scopes", texts: scopes) }
         options.set("cache", cache?.json)
         do {
             try add(definition.description, options.json.description, handler)

@@ -20,12 +20,15 @@ extension Offering {
     ///   - choices: arguments of which the values are known: those that begin like what is there complete it.
     ///   - replacing: it takes the place of the one of its name, if there is one, and is hidden when that is; `enabled`
     ///     can only hide it.
+    ///   - scopes: what a client's access token needs for it, all of them, of a server with `auth`: others are not shown it, and
+    ///     are told what they lack when they use it.
     ///   - handler: runs in a task of its own, which is cancelled when the client cancels the request. It returns text or
     ///     `Content`, which the user says, a `PromptMessage`, an array of these, or a `GetPromptResult`. What it throws
     ///     becomes a JSON-RPC error, as that of a resource.
     public func prompt<Input: Decodable & Sendable, Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, icons: [JSONValue]? = nil,
-        meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false, arguments: [Types.PromptArgument]? = nil,
+        meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false, scopes: [String] = [],
+        arguments: [Types.PromptArgument]? = nil,
         parameters: JSONValue? = nil, complete: [String: Completer] = [:], choices: [String: [String]] = [:],
         _ handler: @escaping @Sendable (Input, Context) async throws -> Output
     ) {
@@ -42,7 +45,8 @@ extension Offering {
                 prompt.set("_meta", meta)
                 return Offer(
                     definition: prompt.json, parameters: try Arguments<Input>.schema(parameters),
-                    completers: Offer.completers(complete, choices), enabled: enabled, replacing: replacing)
+                    completers: Offer.completers(complete, choices), enabled: enabled, replacing: replacing,
+                    scopes: scopes)
             },
             run: { params, context in
                 try encode(try await handler(try Arguments<Input>.parameters(params), context))
@@ -52,12 +56,14 @@ extension Offering {
     /// Adds a prompt that does not look at its context.
     public func prompt<Input: Decodable & Sendable, Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, icons: [JSONValue]? = nil,
-        meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false, arguments: [Types.PromptArgument]? = nil,
+        meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false, scopes: [String] = [],
+        arguments: [Types.PromptArgument]? = nil,
         parameters: JSONValue? = nil, complete: [String: Completer] = [:], choices: [String: [String]] = [:],
         _ handler: @escaping @Sendable (Input) async throws -> Output
     ) {
         prompt(
             name, description, title: title, icons: icons, meta: meta, enabled: enabled, replacing: replacing,
+            scopes: scopes,
             arguments: arguments,
             parameters: parameters, complete: complete, choices: choices
         ) { (input: Input, _) in try await handler(input) }
@@ -66,10 +72,13 @@ extension Offering {
     /// Adds a prompt without arguments.
     public func prompt<Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, icons: [JSONValue]? = nil,
-        meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false,
+        meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false, scopes: [String] = [],
         _ handler: @escaping @Sendable () async throws -> Output
     ) {
-        prompt(name, description, title: title, icons: icons, meta: meta, enabled: enabled, replacing: replacing) {
+        prompt(
+            name, description, title: title, icons: icons, meta: meta, enabled: enabled, replacing: replacing,
+            scopes: scopes
+        ) {
             (_: NoArguments, _) in
             try await handler()
         }

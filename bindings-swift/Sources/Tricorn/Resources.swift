@@ -25,6 +25,8 @@ extension Offering {
     ///   - choices: variables of which the values are known: those that begin like what is there complete it.
     ///   - replacing: it takes the place of the one of its name, if there is one, and is hidden when that is; `enabled`
     ///     can only hide it.
+    ///   - scopes: what a client's access token needs for it, all of them, of a server with `auth`: others are not shown it, and
+    ///     are told what they lack when they use it.
     ///   - cache: how long what is read keeps, and for whom; what the server's `cache` says when nil.
     ///   - handler: runs in a task of its own, which is cancelled when the client cancels the request. It returns text,
     ///     `Data` or `ResourceContents`, an array of one of these, a `ReadResourceResult`, or any other value, which is
@@ -33,7 +35,8 @@ extension Offering {
     public func resource<Variables: Decodable & Sendable, Output: Encodable & Sendable>(
         _ uri: String, _ description: String? = nil, name: String? = nil, title: String? = nil,
         mimeType: String? = nil, size: Int? = nil, annotations: Types.Annotations? = nil, icons: [JSONValue]? = nil,
-        meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false, cache: CacheHints? = nil,
+        meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false, scopes: [String] = [],
+        cache: CacheHints? = nil,
         parameters: JSONValue? = nil, complete: [String: Completer] = [:], choices: [String: [String]] = [:],
         _ handler: @escaping @Sendable (Variables, Context) async throws -> Output
     ) {
@@ -60,6 +63,7 @@ extension Offering {
                 return Offer(
                     definition: resource.json, parameters: isTemplate ? schema : nil,
                     completers: Offer.completers(complete, choices), enabled: enabled, replacing: replacing,
+                    scopes: scopes,
                     cache: cache)
             },
             run: { params, context in
@@ -71,13 +75,15 @@ extension Offering {
     public func resource<Variables: Decodable & Sendable, Output: Encodable & Sendable>(
         _ uri: String, _ description: String? = nil, name: String? = nil, title: String? = nil,
         mimeType: String? = nil, size: Int? = nil, annotations: Types.Annotations? = nil, icons: [JSONValue]? = nil,
-        meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false, cache: CacheHints? = nil,
+        meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false, scopes: [String] = [],
+        cache: CacheHints? = nil,
         parameters: JSONValue? = nil, complete: [String: Completer] = [:], choices: [String: [String]] = [:],
         _ handler: @escaping @Sendable (Variables) async throws -> Output
     ) {
         resource(
             uri, description, name: name, title: title, mimeType: mimeType, size: size, annotations: annotations,
-            icons: icons, meta: meta, enabled: enabled, replacing: replacing, cache: cache, parameters: parameters,
+            icons: icons, meta: meta, enabled: enabled, replacing: replacing, scopes: scopes, cache: cache,
+            parameters: parameters,
             complete: complete, choices: choices
         ) { (variables: Variables, _) in try await handler(variables) }
     }
@@ -86,12 +92,13 @@ extension Offering {
     public func resource<Output: Encodable & Sendable>(
         _ uri: String, _ description: String? = nil, name: String? = nil, title: String? = nil,
         mimeType: String? = nil, size: Int? = nil, annotations: Types.Annotations? = nil, icons: [JSONValue]? = nil,
-        meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false, cache: CacheHints? = nil,
+        meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false, scopes: [String] = [],
+        cache: CacheHints? = nil,
         _ handler: @escaping @Sendable () async throws -> Output
     ) {
         resource(
             uri, description, name: name, title: title, mimeType: mimeType, size: size, annotations: annotations,
-            icons: icons, meta: meta, enabled: enabled, replacing: replacing, cache: cache
+            icons: icons, meta: meta, enabled: enabled, replacing: replacing, scopes: scopes, cache: cache
         ) { (_: NoArguments, _) in try await handler() }
     }
 
@@ -99,12 +106,13 @@ extension Offering {
     public func resource(
         _ uri: String, _ description: String? = nil, name: String? = nil, title: String? = nil,
         mimeType: String? = nil, size: Int? = nil, annotations: Types.Annotations? = nil, icons: [JSONValue]? = nil,
-        meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false, cache: CacheHints? = nil,
+        meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false, scopes: [String] = [],
+        cache: CacheHints? = nil,
         value: some Encodable & Sendable
     ) {
         resource(
             uri, description, name: name, title: title, mimeType: mimeType, size: size, annotations: annotations,
-            icons: icons, meta: meta, enabled: enabled, replacing: replacing, cache: cache
+            icons: icons, meta: meta, enabled: enabled, replacing: replacing, scopes: scopes, cache: cache
         ) { value }
     }
 

@@ -42,6 +42,7 @@ public final class Server: Offering {
         case hook(String)
         case middleware(UInt32)
         case ofExtension(String)
+        case verifier
     }
 
     /// What can be declared before there is any of it, or besides.
@@ -92,6 +93,7 @@ public final class Server: Offering {
     ///   - maxRequestStateBytes: bytes of such a state, which holds the answers so far (16 KiB).
     ///   - extensions: extensions of the protocol that are offered, such as `[.ui]`; they are off unless they are given here or
     ///     by `addExtension`.
+    ///   - auth: whose access tokens it takes over HTTP: each request needs one then. Other transports have none.
     ///   - cache: how long what is answered keeps, and for whom (2026-07-28); nothing is kept by default.
     ///   - lifespan: starts and stops what handlers share.
     ///   - state: what handlers share that needs neither, as `Context.state`.
@@ -108,7 +110,7 @@ public final class Server: Offering {
         maxQueuedNotifications: Int? = nil, maxListeners: Int? = nil, capabilities: Set<Capability> = [],
         pingInterval: Duration? = nil, pingTimeout: Duration? = nil, tasks: TaskOptions? = nil,
         requestStateKeys: [String] = [], requestStateTTL: Duration? = nil, maxRequestStateBytes: Int? = nil,
-        extensions: [Extension] = [], cache: ServerCache? = nil, lifespan: Lifespan? = nil,
+        extensions: [Extension] = [], auth: ServerAuth? = nil, cache: ServerCache? = nil, lifespan: Lifespan? = nil,
         state: (any Sendable)? = nil,
         onError: (@Sendable (any Error, String) -> Void)? = nil,
         onWarning: @escaping @Sendable (String) -> Void = { StandardError.write("\($0)\n") }
@@ -150,6 +152,14 @@ public final class Server: Offering {
         self.state = ServerState(state)
         source = Host.shared.listen()
         let source = source
+        if let auth {
+            let report = report
+            let verifier = auth.verifier.map { verify in
+                Host.shared.add("verifier", hear: { report($0, "auth", "the verifier") }, verify)
+            }
+            registered.with { $0.handlers[.verifier] = verifier.map { [$0] } }
+            options.set("auth", auth.json(verifier))
+        }
         var failure: TricornError?
         func make(_ options: JSONValue) throws -> CoreServer {
             try CoreServer(bridge: Host.shared.bridge, source: source, options: options.description)

@@ -73,6 +73,8 @@ extension Offering {
     ///   - outputSchema: derived from `Output` when nil and possible; there is none for text and content blocks.
     ///   - replacing: it takes the place of the one of its name, if there is one, and is hidden when that is; `enabled`
     ///     can only hide it.
+    ///   - scopes: what a client's access token needs for it, all of them, of a server with `auth`: others are not shown it, and
+    ///     are told what they lack when they use it.
     ///   - handler: runs in a task of its own, which is cancelled when the client cancels the call. It returns a
     ///     value that encodes to JSON, a `String`, a `Content` block or an array of them, or a `CallToolResult`. What it
     ///     throws becomes a result with `isError`: the text of a `ToolError`, only the type's name of any other
@@ -80,6 +82,7 @@ extension Offering {
     public func tool<Input: Decodable & Sendable, Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
         icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false,
+        scopes: [String] = [],
         taskSupport: TaskSupport? = nil, inputSchema: JSONValue? = nil, outputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable (Input, Context) async throws -> Output
     ) {
@@ -95,7 +98,7 @@ extension Offering {
                     definition: options.definition(
                         input: try Arguments<Input>.schema(inputSchema),
                         output: try outputSchema ?? Outcome<Output>.schema()),
-                    enabled: enabled, replacing: replacing)
+                    enabled: enabled, replacing: replacing, scopes: scopes)
             },
             run: { params, context in try encode(try await handler(try decode(params), context)) })
     }
@@ -104,12 +107,13 @@ extension Offering {
     public func tool<Input: Decodable & Sendable, Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
         icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false,
+        scopes: [String] = [],
         taskSupport: TaskSupport? = nil, inputSchema: JSONValue? = nil, outputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable (Input) async throws -> Output
     ) {
         tool(
             name, description, title: title, annotations: annotations, icons: icons, meta: meta,
-            enabled: enabled, replacing: replacing, taskSupport: taskSupport, inputSchema: inputSchema,
+            enabled: enabled, replacing: replacing, scopes: scopes, taskSupport: taskSupport, inputSchema: inputSchema,
             outputSchema: outputSchema
         ) { (input: Input, _) in try await handler(input) }
     }
@@ -118,12 +122,13 @@ extension Offering {
     public func tool<Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
         icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false,
+        scopes: [String] = [],
         taskSupport: TaskSupport? = nil, inputSchema: JSONValue? = nil, outputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable () async throws -> Output
     ) {
         tool(
             name, description, title: title, annotations: annotations, icons: icons, meta: meta,
-            enabled: enabled, replacing: replacing, taskSupport: taskSupport, inputSchema: inputSchema,
+            enabled: enabled, replacing: replacing, scopes: scopes, taskSupport: taskSupport, inputSchema: inputSchema,
             outputSchema: outputSchema
         ) { (_: NoArguments, _) in try await handler() }
     }
@@ -132,12 +137,13 @@ extension Offering {
     public func tool<Input: Decodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
         icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false,
+        scopes: [String] = [],
         taskSupport: TaskSupport? = nil, inputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable (Input, Context) async throws -> Void
     ) {
         tool(
             name, description, title: title, annotations: annotations, icons: icons, meta: meta,
-            enabled: enabled, replacing: replacing, taskSupport: taskSupport, inputSchema: inputSchema
+            enabled: enabled, replacing: replacing, scopes: scopes, taskSupport: taskSupport, inputSchema: inputSchema
         ) { (input: Input, context) -> [Content] in
             try await handler(input, context)
             return []

@@ -1,0 +1,113 @@
+/// Whose login it is, and for what: tokens of one issuer are never shown to another, nor those for one server to another.
+public struct TokenKey: Sendable, Hashable {
+    /// The authorization server's issuer identifier, as its metadata spells it.
+    public var issuer: String
+    /// The MCP server's URL, as the `resource` of its tokens.
+    public var server: String
+
+    /// Both are compared as texts.
+    public init(issuer: String, server: String) {
+        self.issuer = issuer
+        self.server = server
+    }
+}
+
+/// Where logins are kept, each as one text of at most 256 KiB, in which there are secrets: `ClientAuth.store = .custom(store)`.
+///
+/// A refresh token is used up by being used. So whatever is changed is changed by one at a time: reserve, load, refresh,
+/// save, release. In one client the library sees to that; a store that several clients or processes share does it with
+/// `reserve` and `release`.
+///
+/// A function that throws fails the login, which says so; when that is `save`, the login is used, and `ClientOptions.onWarning`
+/// hears of it.
+public protocol TokenStore: Sendable {
+    /// What is kept under this key; nil when that is nothing.
+    func load(_ key: TokenKey) async throws -> String?
+    /// All that is kept for a server, whatever the issuer. A client asks for it before it knows the issuer.
+    func find(server: String) async throws -> [(issuer: String, login: String)]
+    /// Keeps this in place of what was there. When it returns, no crash must undo it; when it throws, what was there is still to
+    /// be there.
+    func save(_ key: TokenKey, login: String) async throws
+    /// Keeps nothing any more.
+    func remove(_ key: TokenKey) async throws
+    /// Keeps everybody else from changing what is kept under this key, until `release`. Waits for whoever has it, at most `wait`,
+    /// and throws then. By default it does nothing.
+    func reserve(_ key: TokenKey, wait: Duration) async throws
+    /// It is somebody else's turn, after a `reserve` that did not throw. By default it does nothing.
+    func release(_ key: TokenKey) async throws
+}
+
+extension TokenStore {
+    /// Does nothing: only clients of one at a time share the store.
+    public func reserve(_ key: TokenKey, wait: Duration) async throws {}
+    /// Does nothing.
+    public func release(_ key: TokenKey) async throws {}
+}
+
+/// Carries out what the core wants of a store.
+final class StoreKeeper: Sendable {
+    private struct State {
+        /// The reservations that are held, or asked for.
+        var turns: [TokenKey: Task<Void, any Error>] = [:]
+        var whenFree: (@Sendable () -> Void)?
+    }
+
+    private let store: any TokenStore
+    private let state = Locked(State())
+
+    init(_ store: any TokenStore) { self.store = store }
+
+    /// Runs `body` once nothing is reserved any more: a refresh ends after its client, or what it has brought would be lost.
+    func whenFree(_ body: @escaping @Sendable () -> Void) {
+        let isFree = state.with { state in
+            if !state.turns.isEmpty { state.whenFree = body }
+            return state.turns.isEmpty
+        }
+        if isFree { body() }
+    }
+
+    func perform(_ asked: JSONValue) async throws -> JSONValue {
+        let server = asked["server"]?.stringValue ?? ""
+        let key = TokenKey(issuer: asked["issuer"]?.stringValue ?? "", server: server)
+        switch asked["op"]?.stringValue {
+        case "load": return ["login": try await store.load(key).map { .string($0) } ?? .null]
+        case "find":
+            let found = try await store.find(server: server)
+            return ["logins": .array(found.map { ["issuer": .string($0.issuer), "login": .string($0.login)] })]
+        case "save": try await store.save(key, login: asked["login"]?.stringValue ?? "")
+        case "remove": try await store.remove(key)
+        case "reserve": try await reserve(key, .seconds(asked["wait"]?.doubleValue ?? 0))
+        case "release": try await release(key)
+        default: throw TricornError.misuse("a store can not \(asked["op"] ?? .null)")
+        }
+        return [:]
+    }
+
+    private func reserve(_ key: TokenKey, _ wait: Duration) async throws {
+        // Under the lock that `release` takes: it comes after a cancellation, and finds the turn or there will be none.
+        let turn = try state.with { [store] state in
+            try Task.checkCancellation()
+            let turn = Task { try await store.reserve(key, wait: wait) }
+            state.turns[key] = turn
+            return turn
+        }
+        try await withTaskCancellationHandler {
+            try await turn.value
+        } onCancel: {
+            turn.cancel()
+        }
+    }
+
+    /// Comes after every `reserve`, also after one that has failed or was given up.
+    private func release(_ key: TokenKey) async throws {
+        guard let turn = state.with({ $0.turns[key] }) else { return }
+        defer {
+            let free = state.with { state in
+                state.turns[key] = nil
+                return state.turns.isEmpty ? state.whenFree : nil
+            }
+            free?()
+        }
+        if case .success = await turn.result { try await store.release(key) }
+    }
+}
