@@ -35,6 +35,8 @@ pub(crate) struct Given {
     pub(crate) refused: bool,
     /// The access token that will not do any more.
     pub(crate) used: Option<String>,
+    /// The refresh token that was refused before.
+    pub(crate) spent: Option<String>,
     /// The token is good, and its scopes are too few.
     pub(crate) steps_up: bool,
     pub(crate) auth: Auth,
@@ -127,6 +129,8 @@ pub(crate) struct Flow {
     nonce_tried: bool,
     /// What is kept has a refresh token that was refused.
     refused_refresh: bool,
+    /// The refresh token that was refused.
+    spent: Option<String>,
     refused_client: bool,
     request: Option<Request>,
     trace: Trace,
@@ -162,6 +166,7 @@ impl Flow {
             nonce: None,
             nonce_tried: false,
             refused_refresh: false,
+            spent: None,
             refused_client: false,
             request: None,
             trace: Trace::default(),
@@ -233,6 +238,11 @@ impl Flow {
     }
 
     /// What the user should hear of: a login that was lost, and why. Taken out.
+    /// The refresh token that was refused meanwhile.
+    pub(crate) fn take_spent(&mut self) -> Option<String> {
+        self.spent.take()
+    }
+
     pub(crate) fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }

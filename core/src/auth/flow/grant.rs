@@ -76,7 +76,9 @@ impl Flow {
         let may_refresh = !self.given.steps_up
             && session.as_ref().is_some_and(|session| {
                 let same = self.metadata.is_none() || session.resource == self.identifier;
-                same && session.refresh_token().is_some() && session.is_of(&self.given.auth)
+                let refresh_token = session.refresh_token();
+                let is_good = refresh_token.is_some() && refresh_token != self.given.spent.as_deref();
+                same && is_good && session.is_of(&self.given.auth)
             });
         self.session = session;
         match may_refresh {

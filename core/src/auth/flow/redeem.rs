@@ -185,6 +185,7 @@ impl Flow {
         self.notes.push(note);
         self.request = None;
         self.refused_refresh = true;
+        self.spent = self.session.as_ref().and_then(Session::refresh_token).map(str::to_owned);
         self.refused_client = refusal.is("invalid_client") || refusal.is("unauthorized_client");
         if !self.given.refused && self.given.auth.granted() == Grant::AuthorizationCode {
             // What is asked for next needs a user: not before the server has said what it wants.

@@ -107,6 +107,24 @@ fn a_page_in_the_place_of_a_token_endpoint_is_no_refusal() {
 }
 
 #[test]
+fn a_refresh_token_that_was_refused_is_not_sent_again() {
+    let mut world = World::usual().with("https://as/token", 400, json!({"error": "invalid_grant"}));
+    world.kept = Some(session("https://as", Some("r1")));
+    let ahead = Given { stored: world.kept.clone(), used: Some("old-token".into()), ..given(Auth::new(), &[]) };
+    let (outcome, mut flow) = world.run(ahead);
+    assert!(outcome.is_err());
+    let spent = flow.take_spent();
+    assert_eq!(spent.as_deref(), Some("r1"));
+    // The server has refused the token meanwhile.
+    let mut world = World { kept: world.kept, ..World::usual() };
+    let stored = world.kept.clone().expect("a session");
+    let (outcome, mut flow) = world.run(Given { spent, ..used(Auth::new(), &["Bearer"], stored) });
+    assert_eq!(token_of(&outcome.expect("a session")), "new");
+    assert!(!world.asked.iter().any(|line| line.contains("grant_type=refresh_token")), "{:?}", world.asked);
+    assert!(flow.take_notes().is_empty(), "it was said before");
+}
+
+#[test]
 fn a_damaged_key_ends_its_tokens_and_nothing_else() {
     let mut bound = session("https://as", Some("r1"));
     bound.dpop = Some("damaged".into());

@@ -133,6 +133,7 @@ pub(super) fn given(auth: Auth, challenges: &[&str]) -> Given {
         challenges: crate::auth::challenge::parse(challenges),
         refused: !challenges.is_empty(),
         used: None,
+        spent: None,
         steps_up: false,
         auth,
         stored: None,

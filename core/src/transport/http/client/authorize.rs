@@ -89,6 +89,8 @@ struct State {
     session: Option<Session>,
     access: Option<Access>,
     nonce: Option<Arc<str>>,
+    /// The refresh token that was refused last.
+    spent: Option<String>,
     generation: u64,
     /// The login that is on its way, and the token that it is to replace.
     flight: Option<(u64, watch::Receiver<Option<Result<()>>>)>,

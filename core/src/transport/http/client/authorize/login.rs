@@ -38,9 +38,10 @@ impl Authorizer {
         if let Some(tokens) = &self.auth.tokens {
             return self.asked(tokens).await;
         }
-        let (used, stored) = {
+        let (used, spent, stored) = {
             let state = self.lock();
-            (state.access.as_ref().map(|access| access.token.to_string()), state.session.clone())
+            let used = state.access.as_ref().map(|access| access.token.to_string());
+            (used, state.spent.clone(), state.session.clone())
         };
         let steps_up = matches!(why, Why::Insufficient(_));
         let refused = !matches!(why, Why::Ahead);
@@ -54,6 +55,7 @@ impl Authorizer {
             challenges,
             refused,
             used,
+            spent,
             steps_up,
             auth: self.auth.clone(),
             stored,
@@ -62,6 +64,9 @@ impl Authorizer {
         let (mut flow, step) = Flow::start(given);
         let outcome = self.carried_out(&mut flow, step).await;
         self.auth.traced(flow.take_trace());
+        if let Some(spent) = flow.take_spent() {
+            self.lock().spent = Some(spent);
+        }
         let notes = flow.take_notes();
         notes.iter().for_each(|note| self.warn(note));
         // Whoever is logged in now may see other things, and more of them.
@@ -106,7 +111,7 @@ impl Authorizer {
 
     async fn carried_out(&self, flow: &mut Flow, mut step: Step) -> Result<()> {
         let mut reserved: Option<Box<dyn Reservation>> = None;
-        let mut callback = None;
+        let (mut callback, mut registered) = (None, None);
         for _ in 0..MAX_STEPS {
             step = match step {
                 Step::Fetch(wanted) => {
@@ -115,6 +120,7 @@ impl Authorizer {
                 }
                 Step::Load { issuer } => {
                     let session = self.loaded(&issuer, &mut reserved).await?;
+                    registered = session.as_ref().and_then(|session| session.client.redirect_uri.clone());
                     flow.loaded(session, now())
                 }
                 Step::Assert(wanted) => {
@@ -127,7 +133,7 @@ impl Authorizer {
                 Step::Listen => {
                     // People take their time: others may change what is kept meanwhile.
                     reserved = None;
-                    let listened = self.listened().await;
+                    let listened = self.listened(registered.as_deref()).await;
                     let redirect_uri = listened.map(|(redirect_uri, waiting)| {
                         callback = Some(waiting);
                         redirect_uri
@@ -156,14 +162,24 @@ impl Authorizer {
         Ok(kept.and_then(|kept| Session::from_kept(&kept, issuer)))
     }
 
-    async fn listened(&self) -> Result<(String, Waiting)> {
+    /// Waits for the browser: where it was to come back to before, if that may be. The registration is good still then.
+    async fn listened(&self, registered: Option<&str>) -> Result<(String, Waiting)> {
         match &self.auth.redirect {
             Some(redirect) => {
                 let callback = redirect.listen().await?;
                 Ok((callback.redirect_uri, Waiting::Given(callback.query)))
             }
             None => {
-                let own = Own::bind(self.auth.redirect_port, "/callback").await?;
+                let before = registered
+                    .and_then(|uri| uri.strip_prefix("http://127.0.0.1:")?.strip_suffix("/callback")?.parse().ok());
+                let own = match (self.auth.redirect_port, before) {
+                    (None, Some(port)) => Own::bind(Some(port), "/callback").await.ok(),
+                    _ => None,
+                };
+                let own = match own {
+                    Some(own) => own,
+                    None => Own::bind(self.auth.redirect_port, "/callback").await?,
+                };
                 Ok((own.redirect_uri(), Waiting::Own(own)))
             }
         }
