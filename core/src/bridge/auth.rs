@@ -292,7 +292,7 @@ impl TokenStore for HostStore {
             // From here on its end is told, also of one that was given up while it was asked for.
             let reserved = Reserved { store, key, turn: Some(turn) };
             if reserved.store.reserves {
-                let mut params = HostStore::about("reserve", &reserved.key);
+                let mut params = Self::about("reserve", &reserved.key);
                 params["wait"] = wait.as_secs_f64().into();
                 reserved.store.function.ask::<Nothing>(&params, wait.max(STORE)).await?;
             }
