@@ -1,3 +1,4 @@
+@preconcurrency import Dispatch
 internal import TricornCore
 
 /// A function of `auth`, which the core asks apart from any request: an object in, an object out.
@@ -12,10 +13,17 @@ extension Host {
         let subject = Subject(name: name, text: "auth: \(name)", report: { error, _, _ in hear(error) })
         return add { key, params, _ in
             let call = Call(key: key, side: .client, subject: subject, around: nil)
+            let asked = Task { try await function(JSONValue(try JSONText(params), 0)) }
             do {
-                call.answer(with: try .of(result: await function(JSONValue(try JSONText(params), 0))))
+                // Cancelled elsewhere: a page that is fetched by `URLSession` may hang in that, on Linux, when it is just there.
+                let answer = try await withTaskCancellationHandler {
+                    try await asked.value
+                } onCancel: {
+                    DispatchQueue.global().async { asked.cancel() }
+                }
+                call.answer(with: try .of(result: answer))
             } catch {
-                if !(error is TricornError), !Task.isCancelled { hear(error) }
+                if !(error is TricornError), !asked.isCancelled { hear(error) }
                 call.answer(with: .error(.ofAuthorization(error)))
             }
         }

@@ -49,7 +49,7 @@ public struct ClientAuth: Sendable {
     /// when nil. A client that was registered by hand may need its own.
     public var redirectPort: Int?
     /// Shows the login page to the user; the system's browser does when nil. It gets https URLs, and http ones of this machine, and
-    /// need not wait for the user. What it throws ends the login.
+    /// need not wait for the user. What it throws ends the login; it is cancelled when the user is back, or nobody waits any more.
     public var browser: (@Sendable (_ url: String) async throws -> Void)?
     /// Where the browser comes back to: https, or http on this machine. Goes with `callback`.
     public var redirectURI: String?

@@ -49,6 +49,8 @@ final class StoreKeeper: Sendable {
     private struct State {
         /// The reservations that are held, or asked for.
         var turns: [TokenKey: Task<Void, any Error>] = [:]
+        /// Reservations that were over before they were begun.
+        var over: Set<TokenKey> = []
         var whenFree: (@Sendable () -> Void)?
     }
 
@@ -84,13 +86,13 @@ final class StoreKeeper: Sendable {
     }
 
     private func reserve(_ key: TokenKey, _ wait: Duration) async throws {
-        // Under the lock that `release` takes: it comes after a cancellation, and finds the turn or there will be none.
-        let turn = try state.with { [store] state in
-            try Task.checkCancellation()
+        let turn = state.with { [store] state -> Task<Void, any Error>? in
+            if state.over.remove(key) != nil { return nil }
             let turn = Task { try await store.reserve(key, wait: wait) }
             state.turns[key] = turn
             return turn
         }
+        guard let turn else { throw CancellationError() }
         try await withTaskCancellationHandler {
             try await turn.value
         } onCancel: {
@@ -98,9 +100,13 @@ final class StoreKeeper: Sendable {
         }
     }
 
-    /// Comes after every `reserve`, also after one that has failed or was given up.
+    /// Comes after every `reserve`, also after one that has failed or was given up, and then maybe sooner than that begins.
     private func release(_ key: TokenKey) async throws {
-        guard let turn = state.with({ $0.turns[key] }) else { return }
+        let turn = state.with { state in
+            if state.turns[key] == nil { state.over.insert(key) }
+            return state.turns[key]
+        }
+        guard let turn else { return }
         defer {
             let free = state.with { state in
                 state.turns[key] = nil
