@@ -14,6 +14,10 @@ func offered(_ client: Client) async throws -> [Tool] {
     client.capabilities["tools"] == nil ? [] : try await client.listTools()
 }
 
+func context() throws -> JSONValue {
+    try JSONValue(parsing: ProcessInfo.processInfo.environment["MCP_CONFORMANCE_CONTEXT"] ?? "{}")
+}
+
 let scenarios: [String: Scenario] = [
     "initialize": { client in _ = try await offered(client) },
     "tools_call": { client in
@@ -28,8 +32,7 @@ let scenarios: [String: Scenario] = [
     },
     "http-custom-headers": { client in
         _ = try await client.listTools()
-        let text = ProcessInfo.processInfo.environment["MCP_CONFORMANCE_CONTEXT"] ?? "{}"
-        for call in try JSONValue(parsing: text)["toolCalls"]?.arrayValue ?? [] {
+        for call in try context()["toolCalls"]?.arrayValue ?? [] {
             _ = try await client.callTool(call["name"]?.stringValue ?? "", call["arguments"] ?? [:])
         }
     },
@@ -48,6 +51,7 @@ let scenarios: [String: Scenario] = [
         }
         _ = try await client.callTool("json_schema_echo", ["schema": tool.inputSchema])
     },
+    "auth": { client in _ = try await client.callTool("test-tool") },
     "sep-2322-client-request-state": { client in
         for tool in ["echo_state", "unrelated", "no_state", "no_result_type"] {
             _ = try await client.callTool("test_mrtr_\(tool)")
@@ -59,11 +63,15 @@ let scenarios: [String: Scenario] = [
     static func main() async throws {
         let environment = ProcessInfo.processInfo.environment
         let scenario = environment["MCP_CONFORMANCE_SCENARIO"] ?? ""
-        guard let url = CommandLine.arguments.dropFirst().first, let run = scenarios[scenario] else {
+        let isProtected = scenario.hasPrefix("auth/")
+        guard let url = CommandLine.arguments.dropFirst().first,
+            let run = scenarios[isProtected ? "auth" : scenario]
+        else {
             throw ToolError("unknown scenario \(scenario)")
         }
         // The oldest releases of the suite do not say which revision they mean.
         var options = ClientOptions(revision: environment["MCP_CONFORMANCE_PROTOCOL_VERSION"] ?? "2025-11-25")
+        if isProtected { options.auth = auth(scenario, try context()) }
         // What the suite asks a client to declare; answering is for the scenarios that need it.
         if scenario == "request-metadata" {
             options.capabilities = ["roots": [:], "sampling": [:], "elicitation": [:]]
