@@ -5,6 +5,7 @@ import Tricorn
     static func main() async throws {
         switch CommandLine.arguments.dropFirst().first {
         case "apps": try await AppsExample.main()
+        case "authorization": try await AuthorizationExample.main()
         case "caching": try await CachingExample.main()
         case "capabilities-and-versions": try await CapabilitiesAndVersionsExample.main()
         case "completion": try await CompletionExample.main()
