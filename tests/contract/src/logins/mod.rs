@@ -16,8 +16,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Languages that have no authorization yet. This is the one place for it.
-const NOT_YET: [(&str, &str); 3] = [
-    ("python", "its fixture server and its case runner have no authorization yet"),
+const NOT_YET: [(&str, &str); 2] = [
     ("node", "its fixture server and its case runner have no authorization yet"),
     ("swift", "its fixture server and its case runner have no authorization yet"),
 ];
