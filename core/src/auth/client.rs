@@ -106,6 +106,9 @@ pub struct Auth {
     pub client_uri: Option<String>,
     /// `native` or `web` (OpenID Connect). Default: `native` where the browser comes back to this machine.
     pub application_type: Option<String>,
+    /// Whose login it is, where one program has several users: what one has is not shown for another. Default: the one
+    /// user of the program.
+    pub user: Option<String>,
     /// Scopes that are always asked for, besides what the server wants.
     pub scopes: Vec<String>,
     /// Tokens bound to a key (RFC 9449): `true` wherever the authorization server can, `false` never. Default: where the
@@ -152,6 +155,7 @@ impl Default for Auth {
             client_name: None,
             client_uri: None,
             application_type: None,
+            user: None,
             scopes: Vec::new(),
             dpop: None,
             identity: None,
@@ -251,6 +255,7 @@ impl Auth {
         client_name: some text;
         client_uri: some text;
         application_type: some text;
+        user: some text;
         dpop: some bool;
         identity: some Identity;
         assertion: some text;

@@ -237,12 +237,12 @@ impl Flow {
         self.trace.take()
     }
 
-    /// What the user should hear of: a login that was lost, and why. Taken out.
     /// The refresh token that was refused meanwhile.
     pub(crate) fn take_spent(&mut self) -> Option<String> {
         self.spent.take()
     }
 
+    /// What the user should hear of: a login that was lost, and why. Taken out.
     pub(crate) fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }

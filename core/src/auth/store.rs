@@ -54,7 +54,7 @@ impl TokenKey {
 }
 
 /// The most that is kept of one login, in bytes.
-const MAX_BYTES: usize = 256 * 1024;
+pub(crate) const MAX_BYTES: usize = 256 * 1024;
 
 /// Where logins are kept if nothing is said: one place for the process.
 pub(crate) fn default_store() -> Arc<dyn TokenStore> {
@@ -75,7 +75,7 @@ pub(crate) fn default_store() -> Arc<dyn TokenStore> {
     place.clone()
 }
 
-fn too_long(key: &TokenKey) -> Error {
+pub(crate) fn too_long(key: &TokenKey) -> Error {
     let server = shown_url(&key.server);
     Error::new(ErrorKind::Auth, format!("the login at {server} is longer than the 256 KiB that a token store keeps"))
 }

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::lifespan::alone;
 use super::{Bridge, HostHandler};
+use crate::auth::store::{MAX_BYTES, too_long};
 use crate::auth::{FileStore, MemoryStore, Reservation, Secret, TokenKey, TokenStore};
 use crate::call::{BoxFuture, Handler, handled};
 use crate::client::{Auth, Browser, Callback, ClientOptions, Redirect, Wanted};
@@ -67,7 +68,10 @@ impl Function {
             // What kind of error it is may mean something; what it says is the host's own.
             let answer =
                 answer.map_err(|e| Error::new(kind_of(&e), format!("option \"auth\": {what}: {}", e.message())))?;
-            answer.to().map_err(|e| Error::misuse(format!("option \"auth\": {what}: {e}")))
+            // What serde says would quote the answer, which may be a token.
+            answer.to().map_err(|_| {
+                Error::misuse(format!("option \"auth\": {what}: its answer is not of the shape that it should have"))
+            })
         }
     }
 }
@@ -75,6 +79,8 @@ impl Function {
 fn kind_of(error: &Error) -> ErrorKind {
     match error.kind() {
         kind @ (ErrorKind::Timeout | ErrorKind::Transport | ErrorKind::Cancelled | ErrorKind::Misuse) => kind,
+        // Of the host's own connections: whom it asks is away.
+        ErrorKind::Closed => ErrorKind::Transport,
         _ => ErrorKind::Auth,
     }
 }
@@ -102,14 +108,18 @@ struct Functions {
 #[serde(untagged)]
 enum Place {
     Named(String),
-    Directory {
-        directory: String,
-    },
+    Directory(InDirectory),
     Host {
         handler: u32,
         #[serde(default)]
         reserves: bool,
     },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct InDirectory {
+    directory: String,
 }
 
 const FUNCTIONS: [&str; 6] = ["redirect_uri", "callback", "browser", "tokens", "assertions", "store"];
@@ -193,7 +203,7 @@ fn client(bridge: &Bridge, mut members: Map<String, Value>) -> Result<Auth> {
                 return Err(Error::misuse(format!("option \"auth\": \"store\": {why}, got {name:?}")));
             }
         },
-        Some(Place::Directory { directory }) => auth.store(FileStore::at(directory)),
+        Some(Place::Directory(place)) => auth.store(FileStore::at(place.directory)),
         Some(Place::Host { handler, reserves }) => {
             let (function, turns) = (function(handler, "\"store\""), MemoryStore::new());
             auth.store(HostStore { function, reserves, turns })
@@ -229,7 +239,10 @@ impl Redirect for HostRedirect {
         let query = async move {
             let came = asked.await?.url;
             // Whoever has the query only may give that.
-            let query = came.split_once('?').map_or(came.as_str(), |(_, query)| query);
+            let query = match came.split_once('?') {
+                Some((before, query)) if before.contains("://") => query,
+                _ => came.as_str(),
+            };
             Ok(query.split('#').next().unwrap_or_default().to_owned())
         };
         let callback = Callback::new(self.redirect_uri.clone(), Box::pin(query));
@@ -313,6 +326,9 @@ impl Reservation for Reserved {
     }
 
     fn save(&mut self, login: &Secret) -> BoxFuture<Result<()>> {
+        if login.expose().len() > MAX_BYTES {
+            return Box::pin(std::future::ready(Err(too_long(&self.key))));
+        }
         let mut params = HostStore::about("save", &self.key);
         params["login"] = login.expose().into();
         let asked = self.store.function.ask::<Nothing>(&params, STORE);

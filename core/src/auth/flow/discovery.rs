@@ -62,8 +62,23 @@ impl Flow {
         left: VecDeque<String>,
         outcome: Result<Fetched, String>,
     ) -> Step {
-        let fetched = match self.document("the resource's metadata", &asked, outcome) {
-            Ok(fetched) => fetched,
+        let remembered = self.given.stored.as_ref().and_then(|stored| stored.resource_metadata.as_ref());
+        let is_hint = remembered == Some(&asked) && self.challenged("resource_metadata") != Some(asked.as_str());
+        let fetched = match outcome {
+            // Only what is remembered says that there ever was something: there are better places.
+            Err(why) if is_hint => Ok(Err(why)),
+            Ok(fetched) if is_hint && (fetched.status >= 500 || fetched.status == 429) => {
+                Ok(Err(format!("HTTP {}", fetched.status)))
+            }
+            outcome => self.document("the resource's metadata", &asked, outcome).map(Ok),
+        };
+        let fetched = match fetched {
+            Ok(Ok(fetched)) => fetched,
+            Ok(Err(why)) => {
+                self.trace.decided(&why);
+                self.missed.push(format!("{}: {why}", shown_url(&asked)));
+                return self.next_resource(left);
+            }
             Err(failed) => return failed,
         };
         let found = match fetched.status {

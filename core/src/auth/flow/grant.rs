@@ -48,10 +48,11 @@ impl Flow {
 
     /// What is kept for the issuer is known, too: is there anything left to do?
     pub(super) fn decide(&mut self, session: Option<Session>, now: u64) -> Step {
-        let mut session = session.filter(|session| session.issuer == self.issuer);
+        let is_own = |session: &Session| session.issuer == self.issuer && session.is_of(&self.given.auth);
+        let mut session = session.filter(is_own);
         // What could not be kept is newer than what is.
-        let own = self.given.stored.as_ref().filter(|own| own.issuer == self.issuer);
-        if let Some(own) = own.filter(|own| session.as_ref().is_none_or(|kept| kept.since < own.since)) {
+        let unsaved = self.given.stored.as_ref().filter(|own| own.unsaved && is_own(own));
+        if let Some(own) = unsaved.filter(|own| session.as_ref().is_none_or(|kept| kept.since <= own.since)) {
             session = Some(own.clone());
         }
         if self.refused_refresh {
@@ -66,7 +67,6 @@ impl Flow {
         if let Some(session) = &session
             && let Some(token) = &session.token
             && !token.is_stale(now)
-            && session.is_of(&self.given.auth)
             && self.given.used.as_ref() != Some(&token.access_token)
             && (!self.given.steps_up || session.has_scopes(&challenged))
         {
@@ -78,7 +78,7 @@ impl Flow {
                 let same = self.metadata.is_none() || session.resource == self.identifier;
                 let refresh_token = session.refresh_token();
                 let is_good = refresh_token.is_some() && refresh_token != self.given.spent.as_deref();
-                same && is_good && session.is_of(&self.given.auth)
+                same && is_good
             });
         self.session = session;
         match may_refresh {
@@ -111,9 +111,13 @@ impl Flow {
         wanted
     }
 
-    fn grant(&mut self, now: u64) -> Step {
+    pub(super) fn grant(&mut self, now: u64) -> Step {
         let auth = &self.given.auth;
         match auth.granted() {
+            Grant::AuthorizationCode if !self.given.refused => {
+                let why = "the server has not refused the token yet: nobody is asked for another";
+                self.failed("the login in the browser", None, why)
+            }
             Grant::AuthorizationCode => {
                 let metadata = self.metadata.clone().unwrap_or_default();
                 let problem = match &metadata.authorization_endpoint {

@@ -174,6 +174,14 @@ impl Flow {
             self.request = None;
             return self.discover();
         }
+        if refusal.is_strange() && self.given.refused {
+            // It may have been refused, in words of the server's own: a login is a way out, and until it succeeds the
+            // token stays where it is kept.
+            self.trace.decided("no token endpoint's answer: a new login");
+            self.request = None;
+            self.nonce_tried = false;
+            return self.grant(now);
+        }
         if refusal.is_transient() {
             return self.failed("the refresh", endpoint.as_deref(), &format!("{refusal}; {kept}"));
         }
@@ -225,6 +233,8 @@ impl Flow {
             methods,
             client: request.client,
             grant: Some(self.given.auth.granted()),
+            user: self.given.auth.user.clone(),
+            unsaved: false,
             scopes: request.scopes,
             since: now,
             dpop: bound.map(Proofs::to_kept),

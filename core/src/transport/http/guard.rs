@@ -218,6 +218,10 @@ impl Guard {
                     Ok(Ok(Err(error))) if matches!(error.kind(), ErrorKind::Transport | ErrorKind::Timeout) => {
                         return Err(self.unavailable("the function that checks tokens cannot tell"));
                     }
+                    // A mistake of the function's is no word on the token.
+                    Ok(Ok(Err(error))) if error.kind() == ErrorKind::Misuse => {
+                        return Err(self.unavailable(error.message()));
+                    }
                     Ok(Ok(Err(_))) => return Err(invalid("the token is not accepted")),
                     Ok(Err(_)) => return Err(self.unavailable("the function that checks tokens panicked")),
                     Err(_) => return Err(self.unavailable("the function that checks tokens took too long")),

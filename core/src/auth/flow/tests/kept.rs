@@ -71,10 +71,16 @@ fn what_belongs_to_another_program_or_user_is_not_used() {
 fn what_could_not_be_kept_is_newer_than_what_is() {
     let mut world = World::usual();
     world.kept = Some(session("https://as", Some("used up")));
-    let own = Session { since: 900, ..session("https://as", Some("r1")) };
+    let own = Session { since: 900, unsaved: true, ..session("https://as", Some("r1")) };
     let (outcome, _) = world.run(used(Auth::new(), &["Bearer"], own));
     assert_eq!(token_of(&outcome.expect("a session")), "new");
     assert!(world.last().contains("refresh_token=r1"), "{:?}", world.asked);
+    // What was kept, and is not any more, somebody has taken away.
+    let mut world = World::usual();
+    let own = Session { since: 900, ..session("https://as", Some("r1")) };
+    let (outcome, _) = world.run(used(Auth::new(), &["Bearer"], own));
+    assert_eq!(token_of(&outcome.expect("a session")), "new");
+    assert!(!world.asked.iter().any(|line| line.contains("refresh_token=r1")), "{:?}", world.asked);
 }
 
 #[test]
@@ -98,12 +104,44 @@ fn a_page_in_the_place_of_a_token_endpoint_is_no_refusal() {
     assert_eq!(token_of(&outcome.expect("a session")), "new");
     assert!(world.last().contains("POST https://as/token grant_type=refresh_token&refresh_token=r1"));
     assert!(flow.take_notes().is_empty() && world.opened.is_empty());
-    // And where the metadata says so, the token is kept for the next time.
-    let mut world = World::usual().with("https://as/token", 403, json!("<html>"));
+    // Where the metadata says so it may mean anything: the user may log in, and nothing is thrown away before that.
+    let mut world = World::usual();
+    world.answers.insert("https://as/token".into(), VecDeque::new());
+    let world = world.then("https://as/token", 403, &[], json!("<html>"));
+    let mut world = world.then("https://as/token", 200, &[], json!({"access_token": "new"}));
     world.kept = Some(session("https://as", Some("r1")));
     let stored = world.kept.clone().expect("a session");
-    let error = world.run(used(Auth::new(), &["Bearer"], stored)).0.expect_err("a page");
-    assert!(error.message().ends_with("HTTP 403; the refresh token is kept"), "{error}");
+    let (outcome, mut flow) = world.run(used(Auth::new(), &["Bearer"], stored));
+    assert_eq!(token_of(&outcome.expect("a session")), "new");
+    assert_eq!((world.opened.len(), flow.take_notes().len(), flow.take_spent()), (1, 0, None));
+}
+
+#[test]
+fn where_the_metadata_was_once_is_only_a_hint() {
+    for status in [0, 503, 429, 404] {
+        let mut world = World::usual().with("https://gone/prm", status, json!({}));
+        let stored = Session { resource_metadata: Some("https://gone/prm".into()), ..session("https://as", None) };
+        let (outcome, _) = world.run(used(Auth::new(), &["Bearer"], stored));
+        assert_eq!(outcome.expect("a session").resource_metadata.as_deref(), Some(PRM), "{status}");
+    }
+}
+
+#[test]
+fn nobody_is_asked_to_log_in_before_the_server_has_refused_a_token() {
+    for spent in [Some("r1".to_owned()), None] {
+        let mut world = World::usual();
+        let refresh_token = spent.as_ref().map(String::as_str);
+        world.kept = Some(session("https://as", refresh_token.or(Some("r1"))));
+        let moved = Session { resource: Some("https://h/other".into()), ..session("https://as", Some("r1")) };
+        let stored = if spent.is_some() { world.kept.clone() } else { Some(moved) };
+        if spent.is_none() {
+            world.kept = None;
+        }
+        let ahead = Given { stored, spent, used: Some("old-token".into()), ..given(Auth::new(), &[]) };
+        let error = world.run(ahead).0.expect_err("no token");
+        assert!(error.message().contains("has not refused the token yet"), "{error}");
+        assert!(world.opened.is_empty() && !world.asked.iter().any(|line| line.contains("register")));
+    }
 }
 
 #[test]

@@ -147,6 +147,8 @@ pub(super) fn session(issuer: &str, refresh_token: Option<&str>) -> Session {
         resource: Some(SERVER.into()),
         resource_metadata: None,
         grant: None,
+        user: None,
+        unsaved: false,
         token_endpoint: format!("{issuer}/token"),
         methods: None,
         client: Client {

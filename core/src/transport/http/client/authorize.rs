@@ -7,7 +7,7 @@ mod login;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::FutureExt;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
@@ -31,6 +31,9 @@ use crate::transport::http::fetch::FetchPolicy;
 
 /// So often the scopes of a token are widened for one request.
 const MAX_STEP_UPS: usize = 2;
+
+/// A connection that ends waits so long for a login: one exchange, and what is kept of it.
+const LAST: Duration = Duration::from_secs(15);
 
 const DPOP: HeaderName = HeaderName::from_static("dpop");
 
@@ -92,8 +95,17 @@ struct State {
     /// The refresh token that was refused last.
     spent: Option<String>,
     generation: u64,
-    /// The login that is on its way, and the token that it is to replace.
-    flight: Option<(u64, watch::Receiver<Option<Result<()>>>)>,
+    /// The login that is on its way.
+    flight: Option<Flight>,
+}
+
+/// A login that is on its way.
+struct Flight {
+    /// The token that it is to replace.
+    replaces: u64,
+    /// Nobody has refused that yet, so no user is asked.
+    ahead: bool,
+    told: watch::Receiver<Option<Result<()>>>,
 }
 
 /// The tokens of one connection.
@@ -164,7 +176,8 @@ impl Authorizer {
         let (stale, ended, generation) = {
             let state = self.lock();
             let token = state.session.as_ref().and_then(|session| session.token.as_ref());
-            let renewable = state.session.as_ref().is_some_and(|session| session.refresh_token().is_some())
+            let refresh_token = state.session.as_ref().and_then(Session::refresh_token);
+            let renewable = refresh_token.is_some_and(|token| state.spent.as_deref() != Some(token))
                 || self.auth.granted() != Grant::AuthorizationCode;
             let stale = renewable && token.is_some_and(|token| token.is_stale(now()));
             let first = state.access.is_none() && self.auth.tokens.is_some();
@@ -194,8 +207,7 @@ impl Authorizer {
         }
         match self.store.find(&self.server_url).await {
             Ok(found) => {
-                let sessions = found.iter().filter_map(|(key, kept)| Session::from_kept(kept, &key.issuer));
-                let sessions = sessions.filter(|session| session.is_of(&self.auth));
+                let sessions = found.iter().filter_map(|(key, kept)| Session::from_kept(kept, &key.issuer, &self.auth));
                 if let Some(session) = sessions.max_by_key(|session| session.since) {
                     self.take(session);
                 }
@@ -294,40 +306,57 @@ impl Authorizer {
     /// Another token than that of `generation`: one that came meanwhile, or that of the login which is on its way, or
     /// of one that begins now.
     async fn fly(self: &Arc<Self>, why: Why, generation: u64) -> Result<()> {
-        let mut told = {
-            let mut state = self.lock();
-            if state.generation != generation {
-                return Ok(());
-            }
-            match &state.flight {
-                Some((replaces, told)) if *replaces == generation => told.clone(),
-                _ => {
-                    let (tell, told) = watch::channel(None);
-                    let this = self.clone();
-                    // To its end, whoever goes away: a refresh token that is used up has to be replaced in the store.
-                    self.runtime.spawn(async move {
-                        let outcome = AssertUnwindSafe(this.another(why)).catch_unwind().await;
-                        let panicked =
-                            |_| Error::new(ErrorKind::Auth, "authorization: a function of the program's own panicked");
-                        let outcome = outcome.unwrap_or_else(|panic| Err(panicked(panic)));
-                        let mut state = this.lock();
-                        state.flight = state.flight.take().filter(|(replaces, _)| *replaces != generation);
-                        drop(state);
-                        tell.send_replace(Some(outcome));
-                    });
-                    state.flight = Some((generation, told.clone()));
-                    told
-                }
-            }
-        };
         let _patience = Patience::new(&self.peer);
-        let outcome = told.wait_for(Option::is_some).await.ok().and_then(|outcome| outcome.clone());
-        outcome.unwrap_or_else(|| Err(Error::closed("authorization: the connection was closed during the login")))
+        loop {
+            let Some((ahead, mut told)) = self.flight(&why, generation) else { return Ok(()) };
+            let outcome = told.wait_for(Option::is_some).await.ok().and_then(|outcome| outcome.clone());
+            match outcome {
+                // It has asked nobody, as the server had refused nothing then. Now it has.
+                Some(Err(_)) if ahead && !matches!(why, Why::Ahead) => {}
+                Some(outcome) => return outcome,
+                None => return Err(Error::closed("authorization: the connection was closed during the login")),
+            }
+        }
+    }
+
+    /// The login that replaces the token of `generation`, and whether it is one ahead of its end; `None`: there is
+    /// another token already.
+    fn flight(self: &Arc<Self>, why: &Why, generation: u64) -> Option<(bool, watch::Receiver<Option<Result<()>>>)> {
+        let mut state = self.lock();
+        if state.generation != generation {
+            return None;
+        }
+        if let Some(flight) = state.flight.as_ref().filter(|flight| flight.replaces == generation) {
+            return Some((flight.ahead, flight.told.clone()));
+        }
+        let (tell, told) = watch::channel(None);
+        let (this, own, ahead) = (self.clone(), why.clone(), matches!(why, Why::Ahead));
+        // To its end, whoever goes away: a refresh token that is used up has to be replaced in the store.
+        self.runtime.spawn(async move {
+            let outcome = AssertUnwindSafe(this.another(own)).catch_unwind().await;
+            let panicked = |_| Error::new(ErrorKind::Auth, "authorization: a function of the program's own panicked");
+            let outcome = outcome.unwrap_or_else(|panic| Err(panicked(panic)));
+            let mut state = this.lock();
+            state.flight = state.flight.take().filter(|flight| flight.replaces != generation);
+            drop(state);
+            tell.send_replace(Some(outcome));
+        });
+        state.flight = Some(Flight { replaces: generation, ahead, told: told.clone() });
+        Some((false, told))
     }
 
     /// Whether a login is on its way.
     pub(super) fn is_busy(&self) -> bool {
         self.lock().flight.is_some()
+    }
+
+    /// Waits for the login that is on its way: a refresh token that is used up has to be replaced in the store, which may
+    /// go away with whoever closes the connection.
+    pub(super) async fn ended(&self) {
+        let told = self.lock().flight.as_ref().map(|flight| flight.told.clone());
+        if let Some(mut told) = told {
+            let _ = tokio::time::timeout(LAST, told.wait_for(Option::is_some)).await;
+        }
     }
 
     /// The connection ends: nobody waits for a user any more.

@@ -374,6 +374,10 @@ impl Shared {
             // A server may refuse, or be gone.
             let _ = tokio::time::timeout(grace, self.exchange(Method::DELETE, headers, &Bytes::new(), true)).await;
         }
+        #[cfg(feature = "auth")]
+        if let Some(authorizer) = &self.authorizer {
+            authorizer.ended().await;
+        }
         self.pool.close();
     }
 }

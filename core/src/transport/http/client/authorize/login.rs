@@ -159,7 +159,7 @@ impl Authorizer {
         let mut reservation = self.store.reserve(&key, RESERVE).await?;
         let kept = reservation.load().await?;
         *reserved = Some(reservation);
-        Ok(kept.and_then(|kept| Session::from_kept(&kept, issuer)))
+        Ok(kept.and_then(|kept| Session::from_kept(&kept, issuer, &self.auth)))
     }
 
     /// Waits for the browser: where it was to come back to before, if that may be. The registration is good still then.
@@ -222,16 +222,19 @@ impl Authorizer {
     }
 
     /// Keeps what a login has brought, before anybody uses it.
-    async fn keep(&self, session: Session, reserved: Option<Box<dyn Reservation>>) -> Result<()> {
+    async fn keep(&self, mut session: Session, reserved: Option<Box<dyn Reservation>>) -> Result<()> {
         let kept = async {
             let mut reservation = match reserved {
                 Some(reservation) => reservation,
                 None => self.store.reserve(&TokenKey::new(&session.issuer, &self.server_url), RESERVE).await?,
             };
-            reservation.save(&session.to_kept()?).await
+            // What cannot be read is nobody's login.
+            let before = reservation.load().await.unwrap_or_default();
+            reservation.save(&session.to_kept(&self.auth, before.as_ref())?).await
         };
         if let Err(error) = kept.await {
             self.warn(&format!("the login is used, and cannot be kept: {}", error.message()));
+            session.unsaved = true;
         }
         self.take(session);
         Ok(())
