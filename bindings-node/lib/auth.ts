@@ -80,6 +80,8 @@ export interface ClientAuth {
   readonly clientUri?: string | undefined;
   /** OpenID Connect's. Default: `native` where the browser comes back to this machine. */
   readonly applicationType?: "native" | "web" | undefined;
+  /** Whose login it is, where one program has several users: what one has is not shown for another. */
+  readonly user?: string | undefined;
   /** Scopes that are always asked for, besides what the server wants. */
   readonly scopes?: readonly string[] | undefined;
   /**
@@ -151,6 +153,7 @@ const OPTIONS: Readonly<Record<keyof ClientAuth, true>> = {
   clientName: true,
   clientUri: true,
   applicationType: true,
+  user: true,
   scopes: true,
   dpop: true,
   identity: true,
@@ -226,5 +229,5 @@ function expectFunction<T>(name: string, given: T): T {
 }
 
 function isStore(store: ClientAuth["store"]): store is TokenStore {
-  return typeof store === "object" && store !== null && !("directory" in store);
+  return typeof (store as TokenStore | undefined)?.load === "function";
 }

@@ -100,6 +100,8 @@ class ClientAuth(msgspec.Struct, kw_only=True):
     """Where to read about the program."""
     application_type: Literal["native", "web"] | None = None
     """What it registers as (OpenID Connect); `"native"` where the browser comes back to this machine."""
+    user: str | None = None
+    """Whose login it is, where one program has several users: what one has is not shown for another."""
     scopes: Sequence[str] = ()
     """Scopes that are always asked for, besides what the server wants; none."""
     dpop: bool | None = None

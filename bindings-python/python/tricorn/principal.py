@@ -37,6 +37,8 @@ class Principal(msgspec.Struct, frozen=True, omit_defaults=True, rename=_WIRE):
     def __post_init__(self) -> None:
         checks.text("Principal: subject", self.subject)
         checks.texts("Principal: scopes", self.scopes)
+        if self.expires_at is not None:
+            checks.number("Principal: expires_at", self.expires_at)
 
     def has_scope(self, scope: str) -> bool:
         """Whether a scope was granted, or follows from one that was (`scope_implies`)."""

@@ -36,8 +36,8 @@ extension TricornError {
         switch error {
         case let error as TricornError: error
         case is CancellationError: .cancelled("it was cancelled")
-        // `URLError`, which is not in every Foundation.
-        case _ where error._domain == "NSURLErrorDomain": .transport("\(error)")
+        // `URLError`, which is not in every Foundation, and what the system says of sockets.
+        case _ where ["NSURLErrorDomain", "NSPOSIXErrorDomain"].contains(error._domain): .transport("\(error)")
         default: .auth("\(error)")
         }
     }

@@ -30,6 +30,8 @@ public struct ClientAuth: Sendable {
     public var clientURI: String?
     /// What kind of program it is (OpenID Connect); `.native` where the browser comes back to this machine.
     public var applicationType: ApplicationType?
+    /// Whose login it is, where one program has several users: what one has is not shown for another.
+    public var user: String?
     /// Scopes that are always asked for, besides what the server wants.
     public var scopes: [String]
     /// Tokens bound to a key (RFC 9449): true wherever the authorization server can, false never; where the MCP server asks for it
@@ -242,6 +244,7 @@ extension ClientAuth {
         options.set("client_name", text: clientName)
         options.set("client_uri", text: clientURI)
         options.set("application_type", text: applicationType?.rawValue)
+        options.set("user", text: user)
         if !scopes.isEmpty { options.set("scopes", texts: scopes) }
         options.set("dpop", flag: dpop)
         options.set("identity", identity?.json)
