@@ -198,6 +198,30 @@ actor Runner {
             environment: Dictionary(uniqueKeysWithValues: environment), standardError: .discard)
     }
 
+    /// The option `auth`, by the names that all languages share.
+    private func authorization(_ given: JSONValue) -> ClientAuth {
+        func text(_ name: String) -> String? { given[name]?.stringValue }
+        var auth = ClientAuth(
+            clientID: text("client_id"), clientSecret: text("client_secret"), issuer: text("issuer"),
+            clientMetadataURL: text("client_metadata_url"))
+        auth.scopes = (given["scopes"]?.arrayValue ?? []).compactMap(\.stringValue)
+        auth.grant = text("grant").flatMap(ClientAuth.Grant.init)
+        auth.privateKey = text("private_key")
+        auth.signingAlgorithm = text("signing_algorithm")
+        auth.keyID = text("key_id")
+        auth.clientName = text("client_name")
+        auth.clientURI = text("client_uri")
+        auth.applicationType = text("application_type").flatMap(ClientAuth.ApplicationType.init)
+        auth.dpop = given["dpop"]?.boolValue
+        auth.token = text("token").map { .text($0) }
+        auth.assertion = text("assertion").map { .text($0) }
+        auth.loginTimeout = given["login_timeout"].flatMap { seconds($0) }
+        auth.noBrowser = given["no_browser"] == true
+        auth.redirectPort = given["redirect_port"]?.intValue
+        auth.store = given["store"]?["directory"]?.stringValue.map { .directory($0) } ?? .memory
+        return auth
+    }
+
     private func clientOptions(_ json: JSONValue) throws -> ClientOptions {
         var options = ClientOptions()
         for (name, value) in json.objectValue ?? [:] {
@@ -220,6 +244,7 @@ actor Runner {
             case "headers": options.headers = value.objectValue.map(texts)
             case "capabilities": options.capabilities = value
             case "tasks": options.tasks = TaskOptions()
+            case "auth": options.auth = authorization(value)
             default: throw TricornError.misuse("unknown option \"\(name)\"")
             }
         }
