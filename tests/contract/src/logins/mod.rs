@@ -16,8 +16,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Languages that have no authorization yet. This is the one place for it.
-const NOT_YET: [(&str, &str); 1] =
-    [("node", "its fixture server and its case runner have no authorization yet")];
+const NOT_YET: [(&str, &str); 1] = [("node", "its fixture server and its case runner have no authorization yet")];
 
 /// What is played: a name, and how.
 const SCENES: [(&str, Scene); 9] = [
