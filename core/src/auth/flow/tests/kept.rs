@@ -130,7 +130,7 @@ fn where_the_metadata_was_once_is_only_a_hint() {
 fn nobody_is_asked_to_log_in_before_the_server_has_refused_a_token() {
     for spent in [Some("r1".to_owned()), None] {
         let mut world = World::usual();
-        let refresh_token = spent.as_ref().map(String::as_str);
+        let refresh_token = spent.as_deref();
         world.kept = Some(session("https://as", refresh_token.or(Some("r1"))));
         let moved = Session { resource: Some("https://h/other".into()), ..session("https://as", Some("r1")) };
         let stored = if spent.is_some() { world.kept.clone() } else { Some(moved) };
