@@ -27,6 +27,7 @@ const DURATIONS = new Set([
   "ping_timeout",
   "timeout",
   "max_timeout",
+  "login_timeout",
 ]);
 const ours = (options) =>
   Object.fromEntries(
@@ -35,6 +36,9 @@ const ours = (options) =>
       DURATIONS.has(name) && value !== null ? value * 1000 : value,
     ]),
   );
+
+/** Options of a client, of which `auth` has options of its own. */
+const oursWithAuth = ({ auth, ...options }) => ({ ...ours(options), ...(auth && { auth: ours(auth) }) });
 
 const info = (key, client) => ({
   protocolVersion: client.protocolVersion,
@@ -86,7 +90,7 @@ const commands = {
     questions.set(key, asked);
     notifications.set(key, heard);
     const onNotification = (method, params) => heard.push({ method, params });
-    const client = await connect(target, { ...ours(options), ...handlers(answers, asked), onNotification });
+    const client = await connect(target, { ...oursWithAuth(options), ...handlers(answers, asked), onNotification });
     clients.set(key, client);
     opened.add(client);
     return info(key, client);
