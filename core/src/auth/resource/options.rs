@@ -111,9 +111,8 @@ impl Auth {
 
     /// Asks a function about each token. It has to make sure that the token is for this server; what it says of the
     /// expiry is checked. An error of the kinds [`Transport`](crate::ErrorKind::Transport) and
-    /// [`Timeout`](crate::ErrorKind::Timeout) means that nobody can tell now, as does
-    /// [`Misuse`](crate::ErrorKind::Misuse), a mistake of the function's; any other that the token is refused. The client
-    /// is told no message. Say [`authorization_servers`](Self::authorization_servers), too.
+    /// [`Timeout`](crate::ErrorKind::Timeout) means that nobody can tell now, any other that the token is refused; the
+    /// client is told neither's message. Say [`authorization_servers`](Self::authorization_servers), too.
     ///
     /// ```
     /// # use tricorn::{Error, ErrorKind, model::Principal, server::Auth};

@@ -218,11 +218,13 @@ impl Guard {
                     Ok(Ok(Err(error))) if matches!(error.kind(), ErrorKind::Transport | ErrorKind::Timeout) => {
                         return Err(self.unavailable("the function that checks tokens cannot tell"));
                     }
-                    // A mistake of the function's is no word on the token.
-                    Ok(Ok(Err(error))) if error.kind() == ErrorKind::Misuse => {
-                        return Err(self.unavailable(error.message()));
+                    Ok(Ok(Err(error))) => {
+                        if error.kind() == ErrorKind::Misuse {
+                            // A mistake of the function's, and of no bearer.
+                            self.complain(error.message());
+                        }
+                        return Err(invalid("the token is not accepted"));
                     }
-                    Ok(Ok(Err(_))) => return Err(invalid("the token is not accepted")),
                     Ok(Err(_)) => return Err(self.unavailable("the function that checks tokens panicked")),
                     Err(_) => return Err(self.unavailable("the function that checks tokens took too long")),
                 };
