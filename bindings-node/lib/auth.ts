@@ -229,5 +229,7 @@ function expectFunction<T>(name: string, given: T): T {
 }
 
 function isStore(store: ClientAuth["store"]): store is TokenStore {
-  return typeof (store as TokenStore | undefined)?.load === "function";
+  if (typeof store !== "object" || store === null) return false;
+  // One's own may have a member of that name, too.
+  return typeof (store as Partial<TokenStore>).load === "function" || !("directory" in store);
 }
