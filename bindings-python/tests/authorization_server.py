@@ -68,6 +68,11 @@ class AuthorizationServer:
         """How many of the next access tokens are to be renewed before they are used again."""
         self.tokens: dict[str, Principal] = {}
         """What was issued and holds: for servers that ask for each token."""
+        self.slow = threading.Event()
+        """Set: a refresh is answered when `answers` is set, although the refresh token is used up before."""
+        self.waits = threading.Event()
+        """A refresh waits for its answer."""
+        self.answers = threading.Event()
         self.secrets = {"robot": "hush", "server": "shh"}
         self._codes: dict[str, dict[str, str]] = {}
         self._refreshes: dict[str, str] = {}
@@ -146,19 +151,25 @@ class AuthorizationServer:
     def post(self, request: BaseHTTPRequestHandler) -> None:
         body = request.rfile.read(int(request.headers["Content-Length"]))
         with self._lock:
-            if request.path == "/register":
-                self.registered.append(json.loads(body))
-                answer(request, 201, {**json.loads(body), "client_id": f"client-{len(self.registered)}"})
-            elif request.path == "/token":
-                self.forms.append(pairs(body.decode()))
-                answer(request, *self.token(self.forms[-1], request.headers.get("Authorization", "")))
-            elif request.path == "/introspect":
-                form = pairs(body.decode())
-                self.introspected.append({**form, "authorization": request.headers.get("Authorization", "")})
-                claims = {"active": True, "sub": self.subject, "aud": self.audience, "scope": "read"}
-                answer(request, 200, claims if form["token"] == "opaque" else {"active": False})
-            else:
-                answer(request, 404, {})
+            status, said = self.posted(request.path, body, request.headers.get("Authorization", ""))
+        if self.slow.is_set() and request.path == "/token" and self.forms[-1]["grant_type"] == "refresh_token":
+            self.waits.set()
+            self.answers.wait(30)
+        answer(request, status, said)
+
+    def posted(self, path: str, body: bytes, authorization: str) -> tuple[int, dict[str, Any]]:
+        if path == "/register":
+            self.registered.append(json.loads(body))
+            return 201, {**json.loads(body), "client_id": f"client-{len(self.registered)}"}
+        if path == "/token":
+            self.forms.append(pairs(body.decode()))
+            return self.token(self.forms[-1], authorization)
+        if path == "/introspect":
+            form = pairs(body.decode())
+            self.introspected.append({**form, "authorization": authorization})
+            claims = {"active": True, "sub": self.subject, "aud": self.audience, "scope": "read"}
+            return 200, claims if form["token"] == "opaque" else {"active": False}
+        return 404, {}
 
     def token(self, form: dict[str, str], authorization: str) -> tuple[int, dict[str, Any]]:
         kind = form["grant_type"]

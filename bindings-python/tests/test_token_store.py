@@ -6,12 +6,17 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator
+from concurrent import futures
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from tricorn import (
+    AsyncClient,
+    Client,
     ClientAuth,
+    ClosedError,
     Context,
     FileStore,
     MisuseError,
@@ -21,10 +26,12 @@ from tricorn import (
     TokenKey,
     TokenStore,
     connect,
+    connection,
 )
 from tricorn.token_store import _turn, _turns
 
 from .authorization_server import AuthorizationServer, Visitor, serving
+from .conftest import until
 
 
 class PlainStore:
@@ -214,6 +221,122 @@ async def test_a_client_that_closes_meanwhile_gives_its_turn_back(app: Server) -
         await asyncio.wait_for(client.close(), 30)
         async with asyncio.timeout(30) if hasattr(asyncio, "timeout") else contextlib.nullcontext(), store.lock:
             pass
+
+
+# -- a client that ends while its login is renewed
+
+
+async def renewing(url: str, authority: AuthorizationServer, visitor: Visitor, store: Any) -> ClientAuth:
+    """A login that the next client renews, and is answered late."""
+    auth = ClientAuth(browser=visitor.browse, store=store)
+    async with connect(url, auth=auth):
+        authority.slow.set()
+        authority.tokens.clear()
+    return auth
+
+
+async def settled(client: AsyncClient) -> None:
+    """The engine takes the client for closed: whoever waits for nothing else would end it now."""
+    await until(lambda: client._closing is not None and not client._host.waiting)
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def is_kept(url: str, authority: AuthorizationServer, auth: ClientAuth) -> None:
+    """What the refresh has brought opens the server: the refresh token before it is used up."""
+    authority.slow.clear()
+    async with connect(url, auth=auth) as client:
+        assert (await client.call_tool("who")).text == "ada"
+    assert authority.grants() == ["authorization_code", "refresh_token"]
+    assert not _turns
+
+
+@pytest.mark.parametrize("make", [PlainStore, AsyncStore])
+@pytest.mark.parametrize("end", ["close", "cancel"])
+async def test_a_login_is_kept_of_a_client_that_is_given_up(
+    app: Server, authority: AuthorizationServer, visitor: Visitor, make: Any, end: str
+) -> None:
+    store = make()
+    async with serving(app) as url:
+        auth = await renewing(url, authority, visitor, store)
+        client = connect(url, auth=auth)
+        connecting = asyncio.ensure_future(client.connect())
+        assert await asyncio.to_thread(authority.waits.wait, 30)
+        if end == "close":
+            ending: asyncio.Future[Any] = asyncio.ensure_future(client.close())
+        else:
+            connecting.cancel()
+            ending = connecting
+        await settled(client)
+        authority.answers.set()
+        await asyncio.wait([ending, connecting], timeout=30)
+        assert isinstance(connecting.exception(), ClosedError) if end == "close" else connecting.cancelled()
+        assert not client._host.reserved
+        await is_kept(url, authority, auth)
+
+
+async def test_a_login_is_kept_of_a_client_that_is_closed(
+    app: Server, authority: AuthorizationServer, visitor: Visitor
+) -> None:
+    store = AsyncStore()
+    async with serving(app) as url:
+        auth = ClientAuth(browser=visitor.browse, store=store)
+        client = await connect(url, auth=auth)
+        authority.slow.set()
+        authority.tokens.clear()
+        calling = asyncio.ensure_future(client.call_tool("who"))
+        assert await asyncio.to_thread(authority.waits.wait, 30)
+        closing = asyncio.ensure_future(client.close())
+        with pytest.raises(ClosedError):
+            await asyncio.wait_for(calling, 30)
+        authority.answers.set()
+        await asyncio.wait_for(closing, 30)
+        await is_kept(url, authority, auth)
+
+
+@pytest.mark.parametrize("end", ["close", "interrupt"])
+async def test_a_login_is_kept_of_a_synchronous_client(
+    app: Server, authority: AuthorizationServer, visitor: Visitor, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait = futures.wait
+
+    def interrupted(*arguments: Any, **options: Any) -> Any:
+        monkeypatch.setattr(futures, "wait", wait)
+        authority.waits.wait(30)
+        raise KeyboardInterrupt
+
+    async with serving(app) as url:
+        auth = await renewing(url, authority, visitor, PlainStore())
+        client = Client(url, auth=auth)
+        if end == "interrupt":
+            monkeypatch.setattr(futures, "wait", interrupted)
+        with ThreadPoolExecutor() as pool:
+            connecting = pool.submit(client.connect)
+            assert await asyncio.to_thread(authority.waits.wait, 30)
+            closing = connecting if end == "interrupt" else pool.submit(client.close)
+            await settled(client._async)
+            assert not closing.done()
+            authority.answers.set()
+            done, _ = await asyncio.to_thread(wait, [connecting, closing], 30)
+            assert len(done) == len({connecting, closing})
+        assert isinstance(connecting.exception(), KeyboardInterrupt if end == "interrupt" else ClosedError)
+        await is_kept(url, authority, auth)
+
+
+async def test_a_login_that_does_not_end_is_not_waited_for(
+    app: Server, authority: AuthorizationServer, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "LAST", 0.05)
+    store = AsyncStore()
+    async with serving(app) as url:
+        client = connect(url, auth=await renewing(url, authority, visitor, store))
+        connecting = asyncio.ensure_future(client.connect())
+        assert await asyncio.to_thread(authority.waits.wait, 30)
+        await asyncio.wait_for(client.close(), 30)
+        with pytest.raises(ClosedError):
+            await connecting
+        await until(lambda: not store.lock.locked())
+        authority.answers.set()
 
 
 async def test_turns() -> None:

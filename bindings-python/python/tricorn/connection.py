@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from .server import Server
 
 
+LAST = 15.0
+"""Seconds that a connection which ends waits for a login: one exchange, and what is kept of it."""
+
+
 class Core(Protocol):
     """The native object that is connected."""
 
@@ -65,7 +69,10 @@ class Connection:
         self._lent.append((peer, peer._host.lend()))
 
     async def close(self) -> None:
-        """Ends the connection, and the child process if there is one; waiting calls raise `ClosedError`."""
+        """Ends the connection, and the child process if there is one; waiting calls raise `ClosedError`.
+
+        A login that is being renewed comes to its end, and into its store, before: 15 s are given to that.
+        """
         loop, here = self._host.loop, asyncio.get_running_loop()
         if loop is None:
             self._host.bridge.close()
@@ -82,17 +89,23 @@ class Connection:
         await asyncio.shield(self._closing)
 
     async def _shut(self) -> None:
+        loop, host = asyncio.get_running_loop(), self._host
+        until = loop.time() + LAST
         try:
-            await self._host.wait(self._native.close)
+            await host.wait(self._native.close)
+            # A refresh token that is used up has to be replaced in a store that only this host can ask. The engine
+            # waits for a client that is connected, not for one that was given up before.
+            while host.reserved and (left := until - loop.time()) > 0:
+                await asyncio.wait(set(host.reserved), timeout=left)
         finally:
             try:
                 while self._lent:
                     peer, user = self._lent.pop()
                     await peer._release(user)
             finally:
-                self._host.cancel_tasks()
-                self._host.detach(self._user)
-                self._host.bridge.close()
+                host.cancel_tasks()
+                host.detach(self._user)
+                host.bridge.close()
 
     async def __aenter__(self) -> Self:
         return await self.connect()

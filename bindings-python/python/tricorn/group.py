@@ -286,9 +286,7 @@ class ClientGroup(Features):
         """Connects to all servers; those that cannot be are among `failures`."""
         for peer in self._async._peers:
             peer._host.must_not_block()
-        background = the_background()
-        background.run(self._async.connect())
-        background.clients.add(self)
+        the_background().open(self, self._async.connect())
         return self
 
     def close(self) -> None:

@@ -93,6 +93,7 @@ class Host:
         self.asked: set[int] = set()
         self.extensions: set[str] = set()
         self.steps: dict[int, set[futures.Future[None]]] = {}
+        self.reserved: set[asyncio.Task[None]] = set()
         self.waiting: dict[int, Waiter] = {}
         self.progress: dict[int, Callable[[bytes], None]] = {}
         self.sinks: dict[int, EventSink] = {}

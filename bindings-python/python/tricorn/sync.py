@@ -81,6 +81,16 @@ class _Background:
             future.cancel()
             raise
 
+    def open(self, client: Closing, connecting: Coroutine[Any, Any, object]) -> None:
+        """Connects a client; one whose connecting Ctrl-C has interrupted is closed."""
+        try:
+            self.run(connecting)
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                client.close()
+            raise
+        self.clients.add(client)
+
     def close_all(self) -> None:
         # Child processes get their orderly end even when the program forgot to close.
         for client in list(self.clients):
@@ -273,13 +283,14 @@ class Client(Features):
     def connect(self) -> Self:
         """Starts or reaches the server and agrees on a protocol revision."""
         _may_block(self._async)
-        background = the_background()
-        background.run(self._async.connect())
-        background.clients.add(self)
+        the_background().open(self, self._async.connect())
         return self
 
     def close(self) -> None:
-        """Ends the connection, and the child process if there is one; waiting calls raise `ClosedError`."""
+        """Ends the connection, and the child process if there is one; waiting calls raise `ClosedError`.
+
+        A login that is being renewed comes to its end, and into its store, before: 15 s are given to that.
+        """
         _must_not_block()
         background = the_background()
         background.clients.discard(self)

@@ -51,7 +51,8 @@ class TokenStore(Protocol):
     Its methods may be plain, then they run in worker threads, or asynchronous. Each has a minute. When `save` returns,
     the login is kept, whatever happens to the process; when it fails, what was there still is.
 
-    A refresh token is used up by being used: so one client at a time changes a login. Clients of this process that
+    A refresh token is used up by being used: so one client at a time changes a login, and one that is closed meanwhile,
+    or whose connecting is cancelled, ends when that has come to its end, or after 15 s. Clients of this process that
     are given the same object take turns by themselves. A store that other processes share, too, has a method
 
         @asynccontextmanager
@@ -147,9 +148,11 @@ class _Kept:
             raise
 
     async def _hold(self, key: TokenKey, wait: float, entered: asyncio.Future[None], over: asyncio.Event) -> None:
+        task = cast("asyncio.Task[None]", asyncio.current_task())
         try:
             async with self._reserved(key, wait):
                 if not entered.done():
+                    self._host.reserved.add(task)
                     entered.set_result(None)
                 await over.wait()
         except Exception as error:  # noqa: BLE001 - whoever waits gets it
@@ -158,6 +161,7 @@ class _Kept:
             else:
                 entered.set_exception(error)
         finally:
+            self._host.reserved.discard(task)
             entered.cancel()
 
     def _reserved(self, key: TokenKey, wait: float) -> AbstractAsyncContextManager[object]:
