@@ -2,7 +2,7 @@
 //! registration, the code flow with PKCE, refresh with rotation, keys that change, grants that are taken back, a token
 //! that ends during a stream, a restart, more scopes on the way, and a user who says no.
 
-mod provider;
+pub(crate) mod provider;
 
 use crate::cases::runner::Runner;
 use crate::launch::{self, Listening};

@@ -14,12 +14,12 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// A running one.
-pub(super) struct Provider {
+pub(crate) struct Provider {
     process: Listening,
 }
 
 impl Provider {
-    pub(super) fn start() -> Outcome<Self> {
+    pub(crate) fn start() -> Outcome<Self> {
         let program = launch::root()?.join("target/interop/npm-provider/provider.mjs");
         if !program.exists() {
             return Err(format!("{} is not there: cargo xtask interop gets it", program.display()));
@@ -28,17 +28,17 @@ impl Provider {
         Ok(Self { process: Listening::start(&command, &[])? })
     }
 
-    pub(super) fn issuer(&self) -> &str {
+    pub(crate) fn issuer(&self) -> &str {
         &self.process.url
     }
 
     /// One of the commands of its README.
-    pub(super) fn control(&self, command: &Value) -> Outcome<Value> {
+    pub(crate) fn control(&self, command: &Value) -> Outcome<Value> {
         control(&self.process.endpoint, command)
     }
 
     /// What was asked of it since this was asked last.
-    pub(super) fn seen(&self) -> Outcome<Value> {
+    pub(crate) fn seen(&self) -> Outcome<Value> {
         self.control(&json!({"seen": {}}))
     }
 }
@@ -60,7 +60,7 @@ fn control(endpoint: &Endpoint, command: &Value) -> Outcome<Value> {
 }
 
 /// Opens whatever address a client says on its standard error, and logs in there.
-pub(super) struct User {
+pub(crate) struct User {
     denies: Arc<AtomicBool>,
     gone: Arc<AtomicBool>,
     /// What went wrong in the browser.
@@ -68,7 +68,7 @@ pub(super) struct User {
 }
 
 impl User {
-    pub(super) fn before(said: Tail, provider: &Provider) -> Self {
+    pub(crate) fn before(said: Tail, provider: &Provider) -> Self {
         let user = Self { denies: Arc::default(), gone: Arc::default(), trouble: Arc::default() };
         let (denies, gone, trouble) = (Arc::clone(&user.denies), Arc::clone(&user.gone), Arc::clone(&user.trouble));
         let endpoint = provider.process.endpoint.clone();
@@ -96,11 +96,11 @@ impl User {
         user
     }
 
-    pub(super) fn denies(&self, denies: bool) {
+    pub(crate) fn denies(&self, denies: bool) {
         self.denies.store(denies, Ordering::Release);
     }
 
-    pub(super) fn trouble(&self) -> String {
+    pub(crate) fn trouble(&self) -> String {
         self.trouble.lock().map(|trouble| trouble.join("\n")).unwrap_or_default()
     }
 }

@@ -4,7 +4,7 @@
 
 pub(crate) mod asker;
 mod front;
-mod nginx;
+pub(crate) mod nginx;
 mod turns;
 
 use crate::cases;

@@ -1,4 +1,4 @@
-//! nginx, with the settings that `docs/load-balancing.md` shows: the page is held to what it says.
+//! nginx, with settings that a page shows: the page is held to what it says.
 
 use super::front::ANSWERED_BY;
 use crate::Outcome;
@@ -20,7 +20,7 @@ const START_LIMIT: Duration = Duration::from_secs(10);
 const ATTEMPTS: usize = 3;
 
 /// Where it is and what it calls itself, or why it is not there.
-pub(super) fn find() -> Outcome<(PathBuf, String)> {
+pub(crate) fn find() -> Outcome<(PathBuf, String)> {
     let ours = launch::root()?.join("target/nginx/usr/sbin/nginx");
     for program in [PathBuf::from("nginx"), PathBuf::from("/usr/sbin/nginx"), ours] {
         // It says its version on standard error: `nginx version: nginx/1.22.1`.
@@ -35,26 +35,35 @@ pub(super) fn find() -> Outcome<(PathBuf, String)> {
 }
 
 /// A running nginx; killed when dropped.
-pub(super) struct Nginx {
+pub(crate) struct Nginx {
     child: Child,
     folder: PathBuf,
+    /// What it complains of.
+    pub(crate) log: Tail,
 }
 
 impl Nginx {
     /// With so many addresses, at each of which the processes take turns on their own.
     pub(super) fn start(program: &Path, processes: &[&Endpoint; 2], count: usize) -> Outcome<(Self, Vec<SocketAddr>)> {
-        static STARTED: AtomicUsize = AtomicUsize::new(0);
         let page = std::fs::read_to_string(launch::root()?.join(PAGE)).map_err(|error| format!("{PAGE}: {error}"))?;
+        Self::with(program, count, |addresses| {
+            addresses.iter().enumerate().map(|(number, address)| site(&page, number, *address, processes)).collect()
+        })
+    }
+
+    /// With so many addresses, and the settings that `sites` makes for them.
+    pub(crate) fn with(
+        program: &Path,
+        count: usize,
+        mut sites: impl FnMut(&[SocketAddr]) -> Outcome<Vec<String>>,
+    ) -> Outcome<(Self, Vec<SocketAddr>)> {
+        static STARTED: AtomicUsize = AtomicUsize::new(0);
         let mut last = String::new();
         for _ in 0..ATTEMPTS {
             let number = STARTED.fetch_add(1, Ordering::Relaxed);
             let folder = std::env::temp_dir().join(format!("contract-nginx-{}-{number}", std::process::id()));
             let addresses = free(count)?;
-            let sites: Vec<String> = addresses
-                .iter()
-                .enumerate()
-                .map(|(number, address)| site(&page, number, *address, processes))
-                .collect::<Outcome<_>>()?;
+            let sites = sites(&addresses)?;
             std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
             std::fs::write(folder.join("nginx.conf"), settings(&folder, &sites)).map_err(|error| error.to_string())?;
             match Self::launch(program, folder, &addresses) {
@@ -72,14 +81,14 @@ impl Nginx {
         words.push(text(&folder.join("nginx.conf")));
         let mut child = Launch { words, environment: Vec::new() }.spawn(Stdio::null(), Stdio::null())?;
         let log = Tail::follow(child.stderr.take().ok_or("no standard error")?);
-        let mut nginx = Self { child, folder };
+        let mut nginx = Self { child, folder, log };
         let deadline = Instant::now() + START_LIMIT;
         loop {
             let listens = addresses.iter().all(|address| TcpStream::connect(address).is_ok());
             // Whoever listens there is not nginx when nginx has ended.
             let ended = nginx.child.try_wait().map_err(|error| error.to_string())?.is_some();
             if ended || Instant::now() > deadline {
-                return Err(format!("nginx does not listen: {}", log.lines().join("\n")));
+                return Err(format!("nginx does not listen: {}", nginx.log.lines().join("\n")));
             }
             if listens {
                 return Ok(nginx);
