@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import gc
 import json
 import socket
@@ -12,6 +13,7 @@ import urllib.error
 import urllib.request
 import weakref
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -221,7 +223,7 @@ def raising(error: Exception) -> Callable[[str], None]:
         (lambda _: {"subject": "ada"}, 401, MisuseError),
         (lambda _: True, 401, MisuseError),
         (lambda _: Principal(7), 401, MisuseError),  # type: ignore[arg-type]
-        (lambda _: Principal("ada", claims={"now": object()}), 401, TypeError),
+        (lambda _: Principal("ada", claims={"now": object()}), 401, MisuseError),
         (lambda _: Principal("ada", expires_at=1), 401, None),
         (lambda _: Principal("ada", expires_at=time.time() + 60.5), 200, None),
     ],
@@ -347,9 +349,54 @@ async def test_what_needs_more_is_refused() -> None:
 
 
 def test_a_principal() -> None:
-    principal = Principal("ada", scopes=["a"], implied=["b"])
-    assert [principal.has_scope(scope) for scope in "abc"] == [True, True, False]
-    assert principal == Principal("ada", scopes=["a"], implied=["b"])
+    claims = {"email": "ada@example.com", "groups": ["a", {"b": None}]}
+    principal = Principal("ada", issuer="https://login.example.com", client_id="c", scopes={"a"}, claims=claims)
+    assert [principal.has_scope(scope) for scope in "ab"] == [True, False]
+    same = Principal("ada", issuer="https://login.example.com", client_id="c", scopes=("a",), claims=claims)
+    assert (principal, hash(principal)) == (same, hash(same))
+    assert principal != Principal("ada", scopes=["a"], claims=claims)
+    claims.clear()
+    assert principal.claims["email"] == "ada@example.com"
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        principal.subject = "eve"  # type: ignore[misc]
+    with pytest.raises(TypeError, match="implied"):
+        Principal("ada", implied=["admin"])  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    "expires_at",
+    [7, 7.0, datetime.fromtimestamp(7, timezone.utc), datetime.fromtimestamp(7, timezone(timedelta(hours=2)))],
+)
+def test_when_a_token_expires(expires_at: Any) -> None:
+    assert Principal("ada", expires_at=expires_at).expires_at == 7
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"subject": 7}, "subject: expected text, got a int; give str"),
+        ({"subject": None}, "subject: expected text, got a NoneType"),
+        ({"subject": ""}, "subject: expected text that is not empty"),
+        ({"issuer": 7}, "issuer: expected text, got a int"),
+        ({"client_id": b"c"}, "client_id: expected text, got a bytes"),
+        ({"scopes": "read write"}, r"scopes: expected a list of texts, got one text; give its \.split"),
+        ({"scopes": None}, "scopes: expected a list of texts, got None"),
+        ({"scopes": [1]}, "scopes: expected a list of texts"),
+        ({"scopes": ["read write"]}, r"scopes: expected one scope in each text, got 'read write'; give its \.split"),
+        ({"claims": "s3cret"}, "claims: expected a dictionary, got a str; give the token's decoded payload"),
+        ({"claims": {7: "s3cret"}}, "claims: expected names that are text, got a int"),
+        ({"claims": {"a": object()}}, "claims: object cannot be written as JSON; leave out"),
+        ({"claims": {"a": [float("nan")]}}, r"claims: a\[0\]: expected a finite number"),
+        ({"expires_at": datetime(2030, 1, 1)}, r"expires_at: .* got one without; give \.replace\(tzinfo"),
+        ({"expires_at": "2030-01-01"}, "expires_at: expected seconds since 1970.*, got a str"),
+        ({"expires_at": True}, "expires_at: expected seconds since 1970.*, got a bool"),
+        ({"expires_at": float("inf")}, "expires_at: expected seconds since 1970.*, got inf"),
+    ],
+)
+def test_what_is_wrong_with_a_principal_is_named(wrong: dict[str, Any], why: str) -> None:
+    with pytest.raises(MisuseError, match=f"^Principal: {why}") as raised:
+        Principal(**{"subject": "ada", **wrong})
+    assert "s3cret" not in str(raised.value)
 
 
 # -- mounted

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-import msgspec
-
 from .content import Implementation, member
 from .trace import TraceContext, trace_of
 
@@ -95,7 +93,7 @@ class RequestInfo:
             return None
         from .principal import Principal
 
-        return msgspec.convert(raw, Principal)
+        return Principal.from_wire(raw)
 
     @property
     def headers(self) -> dict[str, str]:

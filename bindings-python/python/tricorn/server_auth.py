@@ -123,6 +123,6 @@ def _verifying(verifier: Verifier) -> asked.Asked:
             return {}
         if not isinstance(principal, Principal):
             raise MisuseError(f"verifier: expected a Principal or None, got a {type(principal).__qualname__}")
-        return {"principal": principal}
+        return {"principal": principal.to_wire()}
 
     return verify
