@@ -1,44 +1,48 @@
-@preconcurrency import Dispatch
 internal import TricornCore
 
 /// A function of `auth`, which the core asks apart from any request: an object in, an object out.
 typealias AuthFunction = @Sendable (_ asked: JSONValue) async throws -> JSONValue
 
 extension Host {
-    /// Adds a function of `auth`. What it throws is an error of authorization, unless its kind says more; `hear` is told of
-    /// what is no error of this library.
+    /// Adds a function of `auth`. What it throws is an error of authorization, unless its kind says more; `report` hears of what
+    /// is no error of this library, or one about a wrong use of it.
     func add(
-        _ name: String, hear: @escaping @Sendable (any Error) -> Void = { _ in }, _ function: @escaping AuthFunction
+        _ name: String, _ text: String, _ report: @escaping Report, _ function: @escaping AuthFunction
     ) -> UInt32 {
-        let subject = Subject(name: name, text: "auth: \(name)", report: { error, _, _ in hear(error) })
+        let subject = Subject(name: name, text: text, report: report)
         return add { key, params, _ in
             let call = Call(key: key, side: .client, subject: subject, around: nil)
-            let asked = Task { try await function(JSONValue(try JSONText(params), 0)) }
             do {
-                // Cancelled elsewhere: a page that is fetched by `URLSession` may hang in that, on Linux, when it is just there.
-                let answer = try await withTaskCancellationHandler {
-                    try await asked.value
-                } onCancel: {
-                    DispatchQueue.global().async { asked.cancel() }
-                }
-                call.answer(with: try .of(result: answer))
+                call.answer(with: try .of(result: await function(JSONValue(try JSONText(params), 0))))
             } catch {
-                if !(error is TricornError), !asked.isCancelled { hear(error) }
-                call.answer(with: .error(.ofAuthorization(error)))
+                let told = TricornError.ofAuthorization(error)
+                if !error.isMeant, !Task.isCancelled { report(error, name, text) }
+                call.answer(with: .error(told))
             }
         }
     }
 }
 
+extension Error {
+    /// An error by which a function of the program says how it ended, in words that are meant for others.
+    fileprivate var isMeant: Bool {
+        guard let error = self as? TricornError else { return false }
+        if case .misuse = error { return false }
+        return true
+    }
+}
+
 extension TricornError {
-    /// What a function of `auth` threw.
+    /// What a function of `auth` threw. The words of errors that are not of this library may have secrets in them, so only their
+    /// type is said.
     static func ofAuthorization(_ error: any Error) -> TricornError {
-        switch error {
+        let type = "\(type(of: error))"
+        return switch error {
         case let error as TricornError: error
         case is CancellationError: .cancelled("it was cancelled")
         // `URLError`, which is not in every Foundation, and what the system says of sockets.
-        case _ where ["NSURLErrorDomain", "NSPOSIXErrorDomain"].contains(error._domain): .transport("\(error)")
-        default: .auth("\(error)")
+        case _ where ["NSURLErrorDomain", "NSPOSIXErrorDomain"].contains(error._domain): .transport(type)
+        default: .auth(type)
         }
     }
 }
@@ -52,11 +56,12 @@ final class AuthFunctions: Sendable {
     private let keeper: StoreKeeper?
     private let traced: AuthTrace
 
-    init(_ auth: ClientAuth) {
+    /// `report` hears of what the functions throw without meaning it.
+    init(_ auth: ClientAuth, _ report: @escaping Report) {
         var options = auth.text
         var numbers: [UInt32] = []
         func set(_ name: String, _ what: String, _ function: @escaping AuthFunction) {
-            numbers.append(Host.shared.add(what, function))
+            numbers.append(Host.shared.add(what, "auth: \(what)", report, function))
             options.set(name, number: Int(numbers[numbers.count - 1]))
         }
         if let browser = auth.browser {
@@ -80,7 +85,7 @@ final class AuthFunctions: Sendable {
         }
         keeper = if case .custom(let store) = auth.store { StoreKeeper(store) } else { nil }
         if let keeper {
-            numbers.append(Host.shared.add("store") { try await keeper.perform($0) })
+            numbers.append(Host.shared.add("store", "auth: store", report) { try await keeper.perform($0) })
             options.set("store", ["handler": .int(Int(numbers[numbers.count - 1])), "reserves": true])
         }
         self.numbers = numbers
@@ -100,6 +105,11 @@ final class AuthFunctions: Sendable {
         let forget: @Sendable () -> Void = { [numbers] in Host.shared.removeHandlers(numbers) }
         if let keeper { keeper.whenFree(forget) } else { forget() }
     }
+}
+
+extension AuthFunctions: CustomReflectable {
+    /// Without the options, which have secrets in them: a client that is dumped shows what it has.
+    var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 /// A step of a login.

@@ -25,7 +25,7 @@ public final class Client: Sendable {
         let options = try options.withPolicy
         self.server = server
         isMember = auth != nil
-        let auth = auth ?? options.auth.map { AuthFunctions($0) }
+        let auth = auth ?? options.auth.map { AuthFunctions($0, options.warn) }
         self.auth = auth
         let streams = Streams(options)
         self.streams = streams

@@ -162,6 +162,16 @@ public struct RequestInfo: Sendable, Hashable {
     }
 }
 
+extension RequestInfo: Guarded {
+    /// Without headers, `_meta` and what is known of who sent it, beyond the principal.
+    var shown: KeyValuePairs<String, Any> {
+        [
+            "id": id, "method": method, "protocolVersion": protocolVersion, "transport": transport,
+            "taskID": taskID as Any, "principal": principal as Any,
+        ]
+    }
+}
+
 extension Data {
     /// Bytes that belong to someone else, who keeps them until this is gone.
     init(borrowing bytes: UnsafeBufferPointer<UInt8>) {

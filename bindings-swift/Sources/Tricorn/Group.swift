@@ -92,7 +92,7 @@ public final class ClientGroup: Sendable {
 
     fileprivate init(_ servers: JSONValue, _ options: GroupOptions) throws {
         self.options = options
-        let auth = options.client.auth.map { AuthFunctions($0) }
+        let auth = options.client.auth.map { AuthFunctions($0, options.client.warn) }
         self.auth = auth
         core = try Tricorn.core {
             try CoreGroup(

@@ -155,7 +155,7 @@ public final class Server: Offering {
         if let auth {
             let report = report
             let verifier = auth.verifier.map { verify in
-                Host.shared.add("verifier", hear: { report($0, "auth", "the verifier") }, verify)
+                Host.shared.add("auth", "the verifier", report, verify)
             }
             registered.with { $0.handlers[.verifier] = verifier.map { [$0] } }
             options.set("auth", auth.json(verifier))

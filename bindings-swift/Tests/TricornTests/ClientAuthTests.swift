@@ -200,6 +200,31 @@ import Testing
         }
     }
 
+    @Test func whatAFunctionThrowsIsForTheOperatorToRead() async throws {
+        struct Leak: Error { var text = "hidden-1" }
+        let away = NSError(
+            domain: "NSURLErrorDomain", code: -1004, userInfo: [NSLocalizedDescriptionKey: "https://as/?key=hidden-2"])
+        let misuse = TricornError.misuse("hidden-no-more")
+        let authority = try Authority()
+        try await listening(protected(authority)) { url in
+            let cases: [(any Error, String, String?)] = [
+                (Leak(), "auth", "auth: token failed: Leak: Leak(text: \"hidden-1\")"),
+                (away, "transport", "NSURLErrorDomain"),
+                (misuse, "misuse", "hidden-no-more"), (TricornError.auth("no"), "auth", nil),
+            ]
+            for (thrown, kind, said) in cases {
+                let heard = Locked([String]()), auth = ClientAuth.bearer { _ in throw thrown }
+                var options = options(auth)
+                options.onWarning = { line in heard.with { $0.append(line) } }
+                let error = try #require(await failure { try await connect(url, options) })
+                #expect(error.kind == kind && !"\(error) \(auth.trace)".contains("hidden-1"), "\(error)")
+                #expect(!"\(error) \(auth.trace)".contains("hidden-2"), "\(error)")
+                let lines = heard.with { $0 }
+                if let said { #expect(lines.contains { $0.contains(said) }, "\(lines)") } else { #expect(lines == []) }
+            }
+        }
+    }
+
     @Test func aLoginThatNobodyWaitsForIsCancelled() async throws {
         let authority = try Authority(), begun = Event(), cancelled = Event()
         try await listening(protected(authority)) { url in
@@ -362,7 +387,7 @@ import Testing
         #expect(clear?.kind == "misuse" && clear?.message.contains("not https") == true)
     }
 
-    @Test func secretsAreNotShown() {
+    @Test func secretsAreNotShown() async throws {
         var auth = ClientAuth(clientID: "the-id", clientSecret: "hidden-1", store: .custom(Shelf()))
         auth.privateKey = "hidden-2"
         auth.token = "hidden-3"
@@ -371,6 +396,16 @@ import Testing
         var dumped = ""
         dump(auth, to: &dumped)
         dump(options(auth), to: &dumped)
+        // What has it does not show it either.
+        let app = Server(
+            "test",
+            auth: .introspection(
+                "https://as/check", clientID: "i", clientSecret: "hidden-7", authorizationServers: ["https://as"],
+                resource: "https://mcp"))
+        let client = try await connect(to: app, options(.clientCredentials("the-id", "hidden-8")))
+        dump(client, to: &dumped)
+        dump(app, to: &dumped)
+        await client.close()
         let shown = "\(auth) \(String(reflecting: auth)) \(options(auth)) \(auth.token!) \(auth.identity!) \(dumped)"
         #expect(!shown.contains("hidden"), "\(shown)")
         #expect("\(auth)".hasPrefix("ClientAuth(clientID: \"the-id\", scopes: []"), "\(auth)")

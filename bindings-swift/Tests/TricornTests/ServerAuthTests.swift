@@ -111,6 +111,7 @@ import FoundationNetworking
         let principal = Principal(
             subject: "ada", issuer: "https://as", clientID: "app", scopes: ["admin"],
             claims: ["team": "blue", "groups": [1, nil]], expiresAt: until)
+        let sent = Locked<RequestInfo?>(nil)
         var auth = ServerAuth.verifier(authorizationServers: ["https://as.example.com"], resource: resource) { _ in
             principal
         }
@@ -118,6 +119,7 @@ import FoundationNetworking
         let app = Server("notes", auth: auth)
         app.tool("whoami", scopes: ["read"]) { (_: NoArguments, context) in
             seen.with { $0 = context.principal }
+            sent.with { $0 = context.request }
             return "ok"
         }
         let endpoint = try app.httpEndpoint(HTTPOptions(allowedHosts: ["mcp.example.com"]))
@@ -129,6 +131,11 @@ import FoundationNetworking
         var dumped = ""
         dump(found, to: &dumped)
         #expect(!"\(found) \(String(reflecting: found)) \(dumped)".contains("blue"))
+        // Nor is it shown with the request.
+        let info = try #require(sent.with { $0 })
+        dump(info, to: &dumped)
+        #expect(info.principal == found && "\(info)".contains("tools/call") && "\(info)".contains("ada"), "\(info)")
+        #expect(!"\(info) \(String(reflecting: info)) \(dumped)".contains("blue"))
         #expect("\(Principal(subject: "x"))" == "Principal(subject: \"x\", scopes: [])")
     }
 
