@@ -232,10 +232,11 @@ public final class Client: Sendable {
     /// `Target.command(standardError: .event)`.
     public func standardErrorLines() -> AsyncStream<String> { streams.lines() }
 
-    /// Closes the connection: ends the session, or the launched process. Waiting requests fail with `closed`.
+    /// Closes the connection: ends the session, or the launched process. Waiting requests fail with `closed`. Also in a task that
+    /// is cancelled.
     public func close() async {
         streams.close()
-        _ = try? await Host.shared.perform { op in try core.close(op: op) }
+        await Host.shared.finish { [core] op in try core.close(op: op) }
         streams.finish()
     }
 

@@ -193,9 +193,9 @@ public final class ClientGroup: Sendable {
         return wasThere.boolValue ?? false
     }
 
-    /// Closes all connections.
+    /// Closes all connections, also in a task that is cancelled.
     public func close() async {
-        _ = try? await perform { [core] op in try core.close(op: op) }
+        await Host.shared.finish { [core] op in try core.close(op: op) }
     }
 
     // MARK: - what they have

@@ -172,7 +172,7 @@ final class Host: Sendable {
     func perform(
         progress: (@Sendable (CorePayload) -> Void)? = nil, _ start: (_ op: UInt64) throws -> Void
     ) async throws -> CorePayload {
-        let operation = Operation()
+        let operation = Awaited<CorePayload>()
         let op = self.operation(Expected(settled: { operation.resume($0) }, progress: progress))
         defer { settle(op) }
         return try await withTaskCancellationHandler {
@@ -185,10 +185,15 @@ final class Host: Sendable {
         }
     }
 
+    /// The same for what has to be done in a task that is cancelled, too: a task of its own waits for it.
+    func finish(_ start: @escaping @Sendable (_ op: UInt64) throws -> Void) async {
+        await Task { _ = try? await perform(start) }.value
+    }
+
     /// Starts operations of the core, in this order, and waits for all, or until the first of them that fails.
     func perform(all starts: [@Sendable (_ op: UInt64) throws -> Void]) async throws -> [CorePayload] {
         try Task.checkCancellation()
-        let operations = starts.map { _ in Operation() }
+        let operations = starts.map { _ in Awaited<CorePayload>() }
         let ops = operations.map { operation in self.operation(Expected(settled: { operation.resume($0) })) }
         defer { for op in ops { settle(op) } }
         return try await withTaskCancellationHandler {
@@ -196,7 +201,7 @@ final class Host: Sendable {
                 do { try start(ops[n]) } catch { operations[n].resume(.failure(TricornError.from(error))) }
             }
             var outcomes: [CorePayload] = []
-            for operation in operations { outcomes.append(try await operation.outcome()) }
+            for operation in operations { outcomes.append(try await operation.value()) }
             return outcomes
         } onCancel: {
             for operation in operations { operation.resume(.failure(CancellationError())) }
@@ -227,50 +232,5 @@ extension Host {
             }, begin)
         await reports.finish()
         return try JSONText(outcome)
-    }
-}
-
-/// One wait for one outcome, whichever of outcome, wait and cancellation comes first.
-private final class Operation: Sendable {
-    private enum State {
-        case idle
-        case waiting(CheckedContinuation<CorePayload, any Error>)
-        case done(Result<CorePayload, any Error>?)
-    }
-
-    private let state = Locked(State.idle)
-
-    /// False when the outcome is there already; the continuation has been resumed then.
-    func wait(_ continuation: CheckedContinuation<CorePayload, any Error>) -> Bool {
-        let early: Result<CorePayload, any Error>? = state.with {
-            if case .done(let outcome) = $0 {
-                $0 = .done(nil)
-                return outcome
-            }
-            $0 = .waiting(continuation)
-            return nil
-        }
-        guard let early else { return true }
-        continuation.resume(with: early)
-        return false
-    }
-
-    func outcome() async throws -> CorePayload {
-        try await withCheckedThrowingContinuation { _ = wait($0) }
-    }
-
-    func resume(_ outcome: Result<CorePayload, any Error>) {
-        let continuation: CheckedContinuation<CorePayload, any Error>? = state.with {
-            switch $0 {
-            case .idle:
-                $0 = .done(outcome)
-                return nil
-            case .waiting(let continuation):
-                $0 = .done(nil)
-                return continuation
-            case .done: return nil
-            }
-        }
-        continuation?.resume(with: outcome)
     }
 }

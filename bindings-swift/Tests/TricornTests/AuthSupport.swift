@@ -128,6 +128,8 @@ final class Authority: Sendable {
         var issued = 0
         /// What the token endpoint answers instead of a token, once.
         var refusal: (status: Int, error: String)?
+        /// Runs before the token endpoint answers, and may block.
+        var beforeToken: (@Sendable () -> Void)?
     }
 
     let world: Locked<World>
@@ -187,6 +189,7 @@ final class Authority: Sendable {
     private static func token(_ request: Exchanged, _ world: Locked<World>) -> Exchanged.Answer {
         var form = pairs(request.body)
         form["basic"] = request.headers["authorization"]
+        world.with { $0.beforeToken }?()
         return world.with { world in
             world.forms.append(form)
             if let (status, error) = world.refusal {

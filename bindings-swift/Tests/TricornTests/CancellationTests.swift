@@ -136,6 +136,28 @@ import Testing
         #expect(await eventually { app.metrics["connections"] == 0 })
     }
 
+    @Test func closingGoesOnInATaskThatIsCancelled() async throws {
+        let app = Server("test")
+        app.tool("add") { (input: Add, _) in input.a + input.b }
+        let client = try await connect(to: app), group = try await connectMany(to: ["one": app])
+        #expect(app.metrics["connections"] == 2)
+        let closing = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            await client.close()
+            await group.close()
+        }
+        await closing.value
+        for client in [client, try #require(group.client("one"))] {
+            do {
+                _ = try await bounded { try await client.listTools() }
+                Issue.record("answered")
+            } catch let error as TricornError {
+                #expect(error.kind == "closed", "\(error)")
+            }
+        }
+        #expect(await eventually { app.metrics["connections"] == 0 })
+    }
+
     @Test func aStormOfCancelledCallsLeavesNothingBehind() async throws {
         let app = Server("test", onError: { _, _ in })
         let running = Locked(0)
