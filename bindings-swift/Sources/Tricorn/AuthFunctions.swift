@@ -83,7 +83,7 @@ final class AuthFunctions: Sendable {
                 ["assertion": .string(try await assertion(ClientAuth.Wanted(json: asked)))]
             }
         }
-        keeper = if case .custom(let store) = auth.store { StoreKeeper(store) } else { nil }
+        keeper = if case .custom(let store) = auth.store { StoreKeeper(store, of: auth.traced) } else { nil }
         if let keeper {
             numbers.append(Host.shared.add("store", "auth: store", report) { try await keeper.perform($0) })
             options.set("store", ["handler": .int(Int(numbers[numbers.count - 1])), "reserves": true])

@@ -15,8 +15,9 @@ public struct TokenKey: Sendable, Hashable {
 /// Where logins are kept, each as one text of at most 256 KiB, in which there are secrets: `ClientAuth.store = .custom(store)`.
 ///
 /// A refresh token is used up by being used. So whatever is changed is changed by one at a time: reserve, load, refresh,
-/// save, release. In one client the library sees to that; a store that several clients or processes share does it with
-/// `reserve` and `release`.
+/// save, release. In one process the library sees to that: clients with the same store take turns. It is the same when it is the
+/// same object, an actor or a class; of one that is a structure, when the clients have copies of one `ClientAuth`. A store that
+/// several processes share does it with `reserve` and `release`.
 ///
 /// A function that throws fails the login, which says so; when that is `save`, the login is used, and `ClientOptions.onWarning`
 /// hears of it.
@@ -38,7 +39,7 @@ public protocol TokenStore: Sendable {
 }
 
 extension TokenStore {
-    /// Does nothing: only clients of one at a time share the store.
+    /// Does nothing: one process at a time has the store.
     public func reserve(_ key: TokenKey, wait: Duration) async throws {}
     /// Does nothing.
     public func release(_ key: TokenKey) async throws {}
@@ -55,9 +56,13 @@ final class StoreKeeper: Sendable {
     }
 
     private let store: any TokenStore
+    private let shared: StoreTurns
     private let state = Locked(State())
 
-    init(_ store: any TokenStore) { self.store = store }
+    init(_ store: any TokenStore, of auth: AuthTrace) {
+        self.store = store
+        shared = .of(store, with: auth)
+    }
 
     /// Runs `body` once nothing is reserved any more: a refresh ends after its client, or what it has brought would be lost.
     func whenFree(_ body: @escaping @Sendable () -> Void) {
@@ -86,9 +91,18 @@ final class StoreKeeper: Sendable {
     }
 
     private func reserve(_ key: TokenKey, _ wait: Duration) async throws {
-        let turn = state.with { [store] state -> Task<Void, any Error>? in
+        let turn = state.with { [store, shared] state -> Task<Void, any Error>? in
             if state.over.remove(key) != nil { return nil }
-            let turn = Task { try await store.reserve(key, wait: wait) }
+            let turn = Task {
+                let began = ContinuousClock.now
+                try await shared.take(key, within: wait)
+                do {
+                    try await store.reserve(key, wait: max(.zero, wait - (.now - began)))
+                } catch {
+                    shared.give(key)
+                    throw error
+                }
+            }
             state.turns[key] = turn
             return turn
         }
@@ -114,6 +128,9 @@ final class StoreKeeper: Sendable {
             }
             free?()
         }
-        if case .success = await turn.result { try await store.release(key) }
+        if case .success = await turn.result {
+            defer { shared.give(key) }
+            try await store.release(key)
+        }
     }
 }

@@ -305,7 +305,7 @@ import Testing
             return asked
         }
         let shelf = Shelf(), free = Locked(0)
-        let keeper = StoreKeeper(shelf)
+        let keeper = StoreKeeper(shelf, of: AuthTrace())
         _ = try await keeper.perform(asked("reserve"))
         keeper.whenFree { free.with { $0 += 1 } }
         #expect(free.with { $0 } == 0)
@@ -318,7 +318,7 @@ import Testing
         #expect(await shelf.told == ["reserve", "release"])
 
         // What could not be reserved needs no release.
-        let unwilling = StoreKeeper(Closed(shelf: shelf))
+        let unwilling = StoreKeeper(Closed(shelf: shelf), of: AuthTrace())
         await #expect(throws: Full.self) { _ = try await unwilling.perform(asked("reserve")) }
         _ = try await unwilling.perform(asked("release"))
         #expect(await shelf.told.count == 2)

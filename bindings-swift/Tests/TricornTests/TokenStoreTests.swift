@@ -11,6 +11,11 @@ import Testing
         return options
     }
 
+    /// What there is to ask, at a store that the core has reserved for so long.
+    private func asked(_ op: String, wait: JSONValue = 60, server: JSONValue = "s") -> JSONValue {
+        ["op": .string(op), "issuer": "i", "server": server, "wait": wait]
+    }
+
     @Test(arguments: ["closed", "let go"])
     func aLoginThatComesAfterTheEndOfItsClientIsKept(how: String) async throws {
         let authority = try Authority(), shelf = Shelf()
@@ -44,5 +49,78 @@ import Testing
             #expect(authority.opened == 1)
             await next.close()
         }
+    }
+
+    @Test func clientsOfOneStoreRefreshOnce() async throws {
+        let authority = try Authority(), shelf = Shelf()
+        try await listening(protected(authority)) { url in
+            let first = try await connect(url, options(shelf)), second = try await connect(url, options(shelf))
+            #expect(authority.opened == 1)
+            for round in 1...3 {
+                authority.revokeTokens()
+                let asked = Locked(0), both = DispatchSemaphore(value: 0)
+                authority.world.with { world in
+                    world.beforeToken = {
+                        let isFirst = asked.with { asked in
+                            asked += 1
+                            return asked == 1
+                        }
+                        // The other one has time to come, too.
+                        if isFirst { _ = both.wait(timeout: .now() + 0.3) } else { both.signal() }
+                    }
+                }
+                async let one = first.callTool("whoami").text
+                async let other = second.callTool("whoami").text
+                let texts = try await [one, other]
+                #expect(texts == ["ada blue", "ada blue"])
+                #expect(authority.grants.filter { $0 == "refresh_token" }.count == round)
+            }
+            // Nobody has lost the login.
+            #expect(authority.opened == 1)
+            await first.close()
+            await second.close()
+        }
+    }
+
+    @Test func clientsOfOneStoreTakeTurns() async throws {
+        let shelf = Shelf(), told = Locked([String]())
+        let one = StoreKeeper(shelf, of: AuthTrace()), other = StoreKeeper(shelf, of: AuthTrace())
+        _ = try await one.perform(asked("reserve"))
+        // Another login, and another store, are nobody's business.
+        _ = try await other.perform(asked("reserve", server: "t"))
+        _ = try await StoreKeeper(Shelf(), of: AuthTrace()).perform(asked("reserve"))
+        await #expect(throws: TricornError.self) { try await other.perform(asked("reserve", wait: 0.05)) }
+        _ = try await other.perform(asked("release"))
+        let waiting = Task {
+            _ = try await other.perform(asked("reserve"))
+            told.with { $0.append("other") }
+        }
+        let givenUp = Task { try await StoreKeeper(shelf, of: AuthTrace()).perform(asked("reserve")) }
+        givenUp.cancel()
+        await #expect(throws: CancellationError.self) { try await bounded { try await givenUp.value } }
+        told.with { $0.append("one") }
+        _ = try await one.perform(asked("release"))
+        try await bounded { try await waiting.value }
+        #expect(told.with { $0 } == ["one", "other"])
+        _ = try await other.perform(asked("release"))
+        _ = try await bounded { try await one.perform(self.asked("reserve")) }
+        _ = try await one.perform(asked("release"))
+    }
+
+    @Test func aStoreThatIsNoObjectIsThatOfItsOption() async throws {
+        struct Plain: TokenStore {
+            func load(_ key: TokenKey) async -> String? { nil }
+            func find(server: String) async -> [(issuer: String, login: String)] { [] }
+            func save(_ key: TokenKey, login: String) async {}
+            func remove(_ key: TokenKey) async {}
+        }
+        let auth = AuthTrace()
+        let (one, copy, other) = (
+            StoreKeeper(Plain(), of: auth), StoreKeeper(Plain(), of: auth), StoreKeeper(Plain(), of: AuthTrace())
+        )
+        _ = try await one.perform(asked("reserve"))
+        _ = try await other.perform(asked("reserve"))
+        await #expect(throws: TricornError.self) { try await copy.perform(asked("reserve", wait: 0.05)) }
+        _ = try await one.perform(asked("release"))
     }
 }
