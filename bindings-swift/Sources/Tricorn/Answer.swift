@@ -41,7 +41,7 @@ enum Answer: Sendable {
             // To give up when nobody waits any more is no failure.
             let givesUp =
                 switch error {
-                case is CancellationError: Task.isCancelled
+                case is CancellationError: Task.isCancelled || call.isOver
                 case TricornError.cancelled: call.isOver
                 default: false
                 }

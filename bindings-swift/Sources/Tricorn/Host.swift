@@ -3,6 +3,7 @@ import FoundationEssentials
 #else
 import Foundation
 #endif
+@preconcurrency import Dispatch
 internal import TricornCore
 
 /// The process's side of the bridge: the tables of handlers, running tasks and waiting operations.
@@ -60,7 +61,9 @@ final class Host: Sendable {
     private func handle(_ delivery: CoreDelivery) {
         switch delivery {
         case .call(let key, let number, let params): start(key, number, params)
-        case .cancel(let key, _): tasks.with { $0[key] }?.cancel()
+        case .cancel(let key, _):
+            // Elsewhere: what handlers do when they are cancelled runs at once, and may wait for what only this thread brings.
+            if let task = tasks.with({ $0[key] }) { DispatchQueue.global().async { task.cancel() } }
         case .settle(let op, let result, let error):
             let expected = tables.with { $0.operations.removeValue(forKey: op) }
             if let result {

@@ -172,11 +172,17 @@ extension Context {
     /// Asks. In revision 2026-07-28 a question without an answer ends the run, and cancels those beside it in a task group;
     /// they are asked all the same, so that the client gets all at once: what they wait for is there already.
     func asking<Outcome: Sendable>(_ ask: @escaping @Sendable () async throws -> Outcome) async throws -> Outcome {
+        let wasOver = call.isOver
         let asking = Task { [call] in try await call.noting(.question, ask) }
-        return try await withTaskCancellationHandler {
-            try await asking.value
-        } onCancel: { [call] in
-            if !call.hasAsked { asking.cancel() }
+        do {
+            return try await withTaskCancellationHandler {
+                try await asking.value
+            } onCancel: { [call] in
+                if !call.hasAsked { asking.cancel() }
+            }
+        } catch is TricornError where !wasOver && call.isOver {
+            // Cancelled meanwhile, of which the task hears later than the question.
+            throw CancellationError()
         }
     }
 }

@@ -136,6 +136,35 @@ import Testing
         #expect(await eventually { app.metrics["connections"] == 0 })
     }
 
+    @Test func whatAHandlerDoesWhenItIsCancelledMayWaitForTheClient() async throws {
+        let started = Event(), asked = Event(), client = Locked<Client?>(nil)
+        let app = Server("test", onError: { _, _ in })
+        app.tool("wait") { () async throws -> String in
+            try await withTaskCancellationHandler {
+                await started.set()
+                try await Task.sleep(for: .seconds(60))
+                return "slept"
+            } onCancel: {
+                let answered = DispatchSemaphore(value: 0)
+                Task {
+                    try await client.with { $0 }?.ping()
+                    answered.signal()
+                }
+                let outcome = answered.wait(timeout: .now() + 5)
+                Task { await asked.set(outcome == .success ? "answered" : "stuck") }
+            }
+        }
+        try await withClient(of: app, ClientOptions(revision: "2025-11-25")) { connected in
+            client.with { $0 = connected }
+            let call = Task { try await connected.callTool("wait") }
+            #expect(await started.value() != nil)
+            call.cancel()
+            #expect(await asked.value() == "answered")
+            _ = try? await call.value
+            client.with { $0 = nil }
+        }
+    }
+
     @Test func closingGoesOnInATaskThatIsCancelled() async throws {
         let app = Server("test")
         app.tool("add") { (input: Add, _) in input.a + input.b }
