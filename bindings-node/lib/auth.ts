@@ -4,6 +4,7 @@ import { inspect } from "node:util";
 import { type AskedOptions, Numbered, textOf } from "./asked.js";
 import { MisuseError } from "./errors.js";
 import type { Home } from "./handler.js";
+import { keepUp, letEnd } from "./host.js";
 import { checkNames, optionsToEngine } from "./options.js";
 import { type StoreRequest, storing, type TokenStore } from "./store.js";
 
@@ -217,8 +218,10 @@ export function clientAuth(given: ClientAuth | boolean | undefined, home: Home):
     });
   }
   if (isStore(store)) {
-    const ask = storing(store);
-    wire["store"] = { handler: functions.number("store", (request: StoreRequest) => ask(request)), reserves: true };
+    // The engine brings a refresh to its end, also of a client that is closed, or that nobody refers to any more.
+    const ask = storing(store, (is) => (is ? keepUp : letEnd)(handler));
+    const handler = functions.number("store", (request: StoreRequest) => ask(request));
+    wire["store"] = { handler, reserves: true };
   } else wire["store"] = store;
   return { wire: optionsToEngine("auth: ", wire), kept: functions.kept };
 }

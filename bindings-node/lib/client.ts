@@ -65,11 +65,11 @@ import type {
 export async function connect(target: Target, options: ClientOptions = {}): Promise<Client> {
   const given = withPolicy(options);
   const client = new Client((source) => make(target, given, source), given);
-  await start(client, target instanceof Server ? target : undefined);
+  await start(client, target instanceof Server ? target : undefined, options.signal);
   return client;
 }
 
-let start: (client: Client, server: Server | undefined) => Promise<void>;
+let start: (client: Client, server?: Server, signal?: AbortSignal) => Promise<void>;
 
 /** A client that its group connects. @internal */
 export function clientOf(make: (source: number) => Made, options: ClientOptions): Client {
@@ -100,7 +100,7 @@ export class Client {
   #closing: Promise<void> | undefined;
 
   static {
-    start = (client, server) => client.#connect(server);
+    start = (client, server, signal) => client.#connect(server, signal);
     connected = (client, info, server) => client.#open(info, server);
   }
 
@@ -472,9 +472,9 @@ export class Client {
     return this.#connected;
   }
 
-  async #connect(server: Server | undefined): Promise<void> {
+  async #connect(server?: Server, signal?: AbortSignal): Promise<void> {
     try {
-      this.#open(await wait<Connected>((op) => this.#native.connect(op)), server);
+      this.#open(await wait<Connected>((op) => this.#native.connect(op), signal), server);
     } catch (error) {
       this.#forget();
       if (error instanceof TricornError) Error.captureStackTrace(error);

@@ -61,6 +61,8 @@ export interface ClientOptions extends Answers, Listeners {
    * server asks for it. Default: only `headers` are sent.
    */
   readonly auth?: boolean | ClientAuth;
+  /** Aborted before the connection is there, it gives that up, also while a user logs in. Later it means nothing. */
+  readonly signal?: AbortSignal;
   /** Sent with every HTTP request. */
   readonly headers?: Readonly<Record<string, string>>;
   /** How long a server that was started gets to end by itself. Default 2 seconds. */
@@ -118,7 +120,16 @@ export const CALLBACKS = [...LISTENERS, "onClose", "onError", "onStderr", "trace
 const POLICY = ["sampling", "elicitation", "roots", ...LISTENERS, "onClose", "onStderr"] as const;
 
 /** The options that the engine does not see. */
-export const OWN = [...CALLBACKS, "sampling", "elicitation", "roots", "middleware", "policy", "server"] as const;
+export const OWN = [
+  ...CALLBACKS,
+  "sampling",
+  "elicitation",
+  "roots",
+  "middleware",
+  "policy",
+  "server",
+  "signal",
+] as const;
 
 /**
  * The options with what their policy does where nothing else is given. Methods stay methods of their object.
@@ -127,6 +138,9 @@ export const OWN = [...CALLBACKS, "sampling", "elicitation", "roots", "middlewar
  */
 export function withPolicy<Options extends ClientOptions>(options: Options): Options {
   const { policy, ...beside } = options;
+  if (options.signal !== undefined && !(options.signal instanceof AbortSignal)) {
+    throw new MisuseError("signal: expected an AbortSignal");
+  }
   if (policy === undefined) return options;
   if (typeof policy !== "object" || policy === null) throw new MisuseError("policy: expected an object");
   if (!POLICY.some((name) => policy[name] !== undefined)) {

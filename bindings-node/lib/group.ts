@@ -35,7 +35,7 @@ export interface GroupOptions extends Omit<ClientOptions, "server"> {
   /** Whether the server's name comes before a name that several servers have (`clash`, the default) or before all. */
   readonly prefix?: "clash" | "always";
   /** What answers and hears the server of this name, in place of the same members of the options. */
-  readonly forServer?: (name: string) => Omit<ClientOptions, "auth" | "server">;
+  readonly forServer?: (name: string) => Omit<ClientOptions, "auth" | "server" | "signal">;
 }
 
 /** Something that a server lists: `server` is its name in the group. */
@@ -80,11 +80,17 @@ type Failures = Readonly<Record<string, ErrorRecord>>;
  */
 export async function connectMany(servers: Targets, options: GroupOptions = {}): Promise<ClientGroup> {
   const group = new ClientGroup(servers, options);
-  await begin(group);
+  try {
+    await begin(group, options.signal);
+  } catch (error) {
+    // Some may be connected already.
+    group.close().catch(() => {});
+    throw error;
+  }
   return group;
 }
 
-let begin: (group: ClientGroup) => Promise<void>;
+let begin: (group: ClientGroup, signal: AbortSignal | undefined) => Promise<void>;
 
 /** Clients of many servers. Made by {@link connectMany}. What they offer is found by names that are unique in the group. */
 export class ClientGroup {
@@ -97,7 +103,7 @@ export class ClientGroup {
   #closing: Promise<void> | undefined;
 
   static {
-    begin = (group) => group.#connect();
+    begin = (group, signal) => group.#connect(signal);
   }
 
   /** @internal */
@@ -318,10 +324,9 @@ export class ClientGroup {
     this.#ready.clear();
   }
 
-  async #connect(): Promise<void> {
-    const { servers } = await wait<{ readonly servers: Readonly<Record<string, Connected>> }>((op) =>
-      this.#engine.connect(op),
-    );
+  async #connect(signal: AbortSignal | undefined): Promise<void> {
+    const start = (op: number): void => this.#engine.connect(op);
+    const { servers } = await wait<{ readonly servers: Readonly<Record<string, Connected>> }>(start, signal);
     for (const [name, info] of Object.entries(servers)) this.#connected(name, info);
   }
 

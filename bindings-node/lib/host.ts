@@ -109,7 +109,7 @@ export function register(handler: Handler): number {
   return id;
 }
 
-/** Handlers of sessions, which nobody else keeps. */
+/** Handlers that nobody else keeps: those of sessions, and of what has to be brought to its end. */
 const held = new Map<number, Handler>();
 
 /** As {@link register}, and keeps it until the engine releases it. */
@@ -117,6 +117,19 @@ export function keep(handler: Handler): number {
   const id = register(handler);
   held.set(id, handler);
   return id;
+}
+
+/** Keeps what was registered as `id`, and the program running, until {@link letEnd}. */
+export function keepUp(id: number): void {
+  const handler = handlers.get(id)?.deref();
+  if (!handler || held.has(id)) return;
+  held.set(id, handler);
+  hold();
+}
+
+/** Takes a {@link keepUp} back. */
+export function letEnd(id: number): void {
+  if (held.delete(id)) release();
 }
 
 /** Handlers that were replaced, which calls may still be on their way to: who keeps them. */

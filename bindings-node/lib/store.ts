@@ -68,9 +68,14 @@ const METHODS = ["load", "find", "save", "remove"] as const;
 /**
  * Does what the engine asks of a store. One for each client.
  *
+ * @param reserved told when there is a reservation, and when there is none any more: until then nobody else may bring a
+ * login to its end, whose refresh token may be used up
  * @throws {MisuseError} for what is no store
  */
-export function storing(store: TokenStore): (request: StoreRequest) => Promise<object> {
+export function storing(
+  store: TokenStore,
+  reserved: (is: boolean) => void,
+): (request: StoreRequest) => Promise<object> {
   const missing = METHODS.find((name) => typeof store[name] !== "function");
   if (missing) throw new MisuseError(`auth: store: expected a TokenStore: it has no function "${missing}"`);
   const held = new Map<string, Turn>();
@@ -91,17 +96,19 @@ export function storing(store: TokenStore): (request: StoreRequest) => Promise<o
       case "reserve": {
         const turn = turnAt(store, key, name, wait * 1000);
         held.set(name, turn);
+        reserved(true);
         await turn.granted;
         return {};
       }
       case "release": {
         const turn = held.get(name);
-        held.delete(name);
         // Also of a reservation that was given up, or failed: the others get their turn.
         try {
           const release = await turn?.granted.catch(() => undefined);
           await release?.();
         } finally {
+          if (held.get(name) === turn) held.delete(name);
+          if (held.size === 0) reserved(false);
           turn?.end();
         }
         return {};

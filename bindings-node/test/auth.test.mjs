@@ -9,40 +9,8 @@ import { test } from "node:test";
 import { inspect } from "node:util";
 import { AuthError, connect, connectMany, MisuseError, TimeoutError } from "tricorn";
 import { bridgeMetrics } from "tricorn/testing";
-import { browse, guarded, nobody, OAuth } from "./oauth.mjs";
+import { browse, guarded, Kept, nobody, OAuth, tell } from "./oauth.mjs";
 import { deferred, within } from "./program.mjs";
-
-/** A store that keeps logins in a map, and says what it was asked. */
-class Kept {
-  logins = new Map();
-  asked = [];
-
-  load({ issuer, server }) {
-    return this.logins.get(`${issuer} ${server}`);
-  }
-
-  async find(server) {
-    const all = [...this.logins].map(([key, login]) => ({
-      issuer: key.split(" ")[0],
-      server: key.split(" ")[1],
-      login,
-    }));
-    return all.filter((one) => one.server === server).map(({ issuer, login }) => ({ issuer, login }));
-  }
-
-  async save({ issuer, server }, login) {
-    this.asked.push("save");
-    this.logins.set(`${issuer} ${server}`, login);
-  }
-
-  remove({ issuer, server }) {
-    this.logins.delete(`${issuer} ${server}`);
-  }
-}
-
-async function tell(client) {
-  return (await client.callTool("who")).text;
-}
 
 test("a user logs in by the browser, and once", async (t) => {
   const oauth = await OAuth.start(t);

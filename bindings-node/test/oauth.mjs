@@ -29,6 +29,8 @@ const encoded = (value) => Buffer.from(JSON.stringify(value)).toString("base64ur
 export class OAuth {
   /** What was asked, `authorize` with the scopes, `token` with the grant. */
   asked = [];
+  /** What the answer to a request for a token waits for, when it is of this grant. */
+  slow = {};
   #clients = new Map();
   #codes = new Map();
   #refreshTokens = new Map();
@@ -117,9 +119,10 @@ export class OAuth {
     }
   }
 
-  #token(request, asked, json) {
+  async #token(request, asked, json) {
     const grant = asked.get("grant_type");
     this.asked.push(`token ${grant}`);
+    await this.slow[grant]?.();
     if (grant === "client_credentials") {
       const [id, secret] = Buffer.from(request.headers.authorization.slice(6), "base64").toString().split(":");
       if (secret !== "s3cret") return json(401, { error: "invalid_client" });
@@ -165,4 +168,37 @@ export async function guarded(t, oauth, more = {}) {
   app.prompt("secret", { scopes: ["secret"] }, () => "secret");
   t.after(() => app.close());
   return new Promise((resolve) => void app.serveHttp({ port: 0, onListening: resolve }));
+}
+
+/** A store that keeps logins in a map, and says what it was asked. */
+export class Kept {
+  logins = new Map();
+  asked = [];
+
+  load({ issuer, server }) {
+    return this.logins.get(`${issuer} ${server}`);
+  }
+
+  async find(server) {
+    const all = [...this.logins].map(([key, login]) => ({
+      issuer: key.split(" ")[0],
+      server: key.split(" ")[1],
+      login,
+    }));
+    return all.filter((one) => one.server === server).map(({ issuer, login }) => ({ issuer, login }));
+  }
+
+  async save({ issuer, server }, login) {
+    this.asked.push("save");
+    this.logins.set(`${issuer} ${server}`, login);
+  }
+
+  remove({ issuer, server }) {
+    this.logins.delete(`${issuer} ${server}`);
+  }
+}
+
+/** What the server that `guarded` has made says of who asks. */
+export async function tell(client) {
+  return (await client.callTool("who")).text;
 }
