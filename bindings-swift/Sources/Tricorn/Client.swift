@@ -35,7 +35,7 @@ public final class Client: Sendable {
         let answers = options.answers, middleware = options.middlewareEntries()
         handlers = answers.map(\.handler) + middleware
         do {
-            core = try make(Host.shared.bridge, source, options.text(auth).json.description)
+            core = try make(Host.shared.bridge, source, options.text(auth).json.checkedText)
             if !isMember { auth?.begin { [core] in AuthStep.all(try? core.authTrace()) } }
             for answer in answers {
                 try core.setHandler(
@@ -43,7 +43,7 @@ public final class Client: Sendable {
             }
             try options.addMiddleware(to: core, middleware)
             if options.hearsChanges { try core.hearChanges() }
-            if case .list(let roots) = options.kept.roots { try core.setRoots(roots: roots.json.description) }
+            if case .list(let roots) = options.kept.roots { try core.setRoots(roots: roots.json.checkedText) }
         } catch {
             Host.shared.removeHandlers(handlers)
             Host.shared.replaceListener(source, nil)

@@ -173,12 +173,9 @@ extension DecodingError {
             context = found
         @unknown default: return "\(subject): \(self)"
         }
-        let path = context.codingPath.enumerated().map { position, key in
-            if let index = key.intValue { return "[\(index)]" }
-            return position == 0 ? key.stringValue : ".\(key.stringValue)"
-        }
+        let path = JSONPath.text(context.codingPath)
         return path.isEmpty
             ? "\(subject)s: \(context.debugDescription)"
-            : "\(subject) \"\(path.joined())\": \(context.debugDescription)"
+            : "\(subject) \"\(path)\": \(context.debugDescription)"
     }
 }

@@ -121,7 +121,7 @@ extension Server {
             definition.set("settings", .object(new.settings))
             definition.set("methods", list: methods)
             definition.set("notifications", list: new.notifications)
-            try core.addExtension(definition: definition.json.description)
+            try core.addExtension(definition: definition.json.checkedText)
         } catch {
             if isNew { state.extensions.with { _ = $0.remove(new.id) } }
             Host.shared.removeHandlers(numbers)

@@ -143,7 +143,7 @@ extension Client {
         guard case .list = self.roots else {
             throw TricornError.misuse("the client has declared no list of roots: give ClientOptions.roots, such as []")
         }
-        try Tricorn.core { try core.setRoots(roots: roots.json.description) }
+        try Tricorn.core { try core.setRoots(roots: roots.json.checkedText) }
     }
 
     /// What `ClientOptions.roots`, a function, gives has changed: tells the server. `setRoots` tells it by itself.

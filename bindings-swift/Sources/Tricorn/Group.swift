@@ -96,7 +96,7 @@ public final class ClientGroup: Sendable {
         self.auth = auth
         core = try Tricorn.core {
             try CoreGroup(
-                bridge: Host.shared.bridge, servers: servers.description, options: options.json(auth).description)
+                bridge: Host.shared.bridge, servers: servers.checkedText, options: options.json(auth).checkedText)
         }
         auth?.begin { [weak self] in self?.authTrace ?? [] }
         for name in try Tricorn.core({ try core.names() }) {

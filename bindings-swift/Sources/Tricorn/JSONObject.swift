@@ -102,7 +102,7 @@ extension JSONObject: Codable {
     /// The members in their order, where the encoder keeps one.
     public func encode(to encoder: any Encoder) throws {
         if let slot = encoder as? JSONSlot {
-            slot.write(.object(self))
+            try slot.write(.object(self))
             return
         }
         var container = encoder.container(keyedBy: JSONKey.self)

@@ -22,6 +22,14 @@ final class JSONPath: Sendable {
         }
         return keys.reversed()
     }
+
+    /// For people: `a[0].b`.
+    static func text(_ path: [any CodingKey]) -> String {
+        path.enumerated().map { position, key in
+            if let index = key.intValue { return "[\(index)]" }
+            return position == 0 ? key.stringValue : ".\(key.stringValue)"
+        }.joined()
+    }
 }
 
 /// Decodes one value of a `JSONText`. Errors read like those of the core's validation: `expected integer, got "x"`.

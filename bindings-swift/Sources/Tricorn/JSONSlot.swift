@@ -55,7 +55,8 @@ final class JSONSlot: Encoder {
         return writer
     }
 
-    func write(_ value: JSONValue) {
+    func write(_ value: JSONValue) throws {
+        if let (path, number) = value.flaw { throw Self.noNumber(number, codingPath + path) }
         shape = .value
         writer.append(value)
     }
@@ -66,12 +67,13 @@ final class JSONSlot: Encoder {
     }
 
     fileprivate func number(_ value: Double) throws {
-        guard value.isFinite else {
-            let context = EncodingError.Context(codingPath: codingPath, debugDescription: "\(value) is no JSON number")
-            throw EncodingError.invalidValue(value, context)
-        }
+        guard value.isFinite else { throw Self.noNumber(value, codingPath) }
         shape = .value
         writer.append(value)
+    }
+
+    private static func noNumber(_ value: some Sendable, _ path: [any CodingKey]) -> EncodingError {
+        .invalidValue(value, .init(codingPath: path, debugDescription: "\(value) is no JSON number"))
     }
 
     /// Writes the value; `finish` is still to be called.
@@ -85,13 +87,14 @@ final class JSONSlot: Encoder {
             shape = .value
             return writer.append(value as! Bool)
         }
-        if type == JSONValue.self { return write(value as! JSONValue) }
+        if type == JSONValue.self { return try write(value as! JSONValue) }
         if type == Date.self { return date(value as! Date) }
         if type == URL.self { return text((value as! URL).absoluteString) }
         if type == Data.self { return text((value as! Data).base64EncodedString()) }
         if type == Decimal.self {
+            guard let number = value as? Decimal, number.isFinite else { throw Self.noNumber("NaN", codingPath) }
             shape = .value
-            var digits = (value as! Decimal).description
+            var digits = number.description
             return digits.withUTF8 { writer.append($0) }
         }
         try value.encode(to: self)

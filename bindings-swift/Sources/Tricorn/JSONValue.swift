@@ -121,11 +121,39 @@ extension JSONValue {
 }
 
 extension JSONValue: CustomStringConvertible {
-    /// The value as compact JSON text.
+    /// The value as compact JSON text; numbers that JSON does not have are null.
     public var description: String {
         let writer = JSONWriter()
         writer.append(self)
         return writer.withBytes { String(decoding: $0, as: UTF8.self) }
+    }
+}
+
+extension JSONValue {
+    /// The text for the core. Throws `TricornError.misuse`, naming a number that JSON does not have.
+    var checkedText: String {
+        get throws {
+            let writer = JSONWriter()
+            writer.append(self)
+            return try writer.withData { String(decoding: $0, as: UTF8.self) }
+        }
+    }
+
+    /// The first number that JSON does not have, and the way to it.
+    var flaw: (path: [any CodingKey], number: Double)? {
+        switch self {
+        case .double(let value) where !value.isFinite: return ([], value)
+        case .array(let elements):
+            for (index, element) in elements.enumerated() {
+                if let (path, number) = element.flaw { return ([JSONKey(intValue: index)] + path, number) }
+            }
+        case .object(let members):
+            for (key, member) in members {
+                if let (path, number) = member.flaw { return ([JSONKey(key)] + path, number) }
+            }
+        default: break
+        }
+        return nil
     }
 }
 
@@ -179,7 +207,7 @@ extension JSONValue: Codable {
     /// The value as it is, for any encoder.
     public func encode(to encoder: any Encoder) throws {
         if let slot = encoder as? JSONSlot {
-            slot.write(self)
+            try slot.write(self)
             return
         }
         var container = encoder.singleValueContainer()

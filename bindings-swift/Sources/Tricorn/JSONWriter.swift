@@ -18,6 +18,8 @@ final class JSONWriter: @unchecked Sendable {
     private(set) var count = 0
     /// Containers that `Encodable` code fills at its leisure: where they belong, and what they hold.
     private var inserts: [(at: Int, slot: JSONSlot)] = []
+    /// The first number that JSON does not have, and where it is: `annotations.priority: nan`. It is written as null.
+    private var flaw: String?
 
     init() { base = .allocate(capacity: 256) }
 
@@ -34,9 +36,11 @@ final class JSONWriter: @unchecked Sendable {
         try withExtendedLifetime(self) { try body(UnsafeBufferPointer(start: base, count: count)) }
     }
 
-    /// The text as `Data` that borrows this writer's memory.
-    func withData<Result>(_ body: (Data) throws -> Result) rethrows -> Result {
-        try withExtendedLifetime(self) {
+    /// The text as `Data` that borrows this writer's memory. Throws `TricornError.misuse` when there is a number in it that JSON
+    /// does not have.
+    func withData<Result>(_ body: (Data) throws -> Result) throws -> Result {
+        if let flaw { throw TricornError.misuse("\(flaw) is no JSON number") }
+        return try withExtendedLifetime(self) {
             try body(Data(bytesNoCopy: base, count: count, deallocator: .none))
         }
     }
@@ -47,11 +51,12 @@ final class JSONWriter: @unchecked Sendable {
     func joined() throws -> JSONWriter {
         guard !inserts.isEmpty else { return self }
         let whole = JSONWriter()
+        whole.flaw = flaw
         var from = 0
         for (at, slot) in inserts {
             whole.append(UnsafeBufferPointer(start: base + from, count: at - from))
             from = at
-            try slot.finish().joined().withBytes { whole.append($0) }
+            whole.append(try slot.finish().joined())
         }
         whole.append(UnsafeBufferPointer(start: base + from, count: count - from))
         return whole
@@ -84,7 +89,10 @@ final class JSONWriter: @unchecked Sendable {
         count += bytes.count
     }
 
-    func append(_ other: JSONWriter) { other.withBytes { append($0) } }
+    func append(_ other: JSONWriter) {
+        other.withBytes { append($0) }
+        flaw = flaw ?? other.flaw
+    }
 
     func append(literal: StaticString) {
         append(UnsafeBufferPointer(start: literal.utf8Start, count: literal.utf8CodeUnitCount))
@@ -147,6 +155,7 @@ final class JSONWriter: @unchecked Sendable {
     /// This text, an object or nothing, with these members in its `_meta`.
     func merging(meta: JSONObject) throws -> JSONWriter {
         let merged = JSONWriter()
+        merged.flaw = flaw
         guard count > 2 else {
             merged.append(["_meta": .object(meta)])
             return merged
@@ -168,17 +177,27 @@ final class JSONWriter: @unchecked Sendable {
     }
 
     func append(_ value: JSONValue) {
+        if !write(value), flaw == nil, let (path, number) = value.flaw {
+            flaw = path.isEmpty ? "\(number)" : "\(JSONPath.text(path)): \(number)"
+        }
+    }
+
+    /// Whether JSON has all the numbers.
+    private func write(_ value: JSONValue) -> Bool {
+        var isWhole = true
         switch value {
         case .null: append(literal: "null")
         case .bool(let value): append(value)
         case .int(let value): append(value)
-        case .double(let value): value.isFinite ? append(value) : append(literal: "null")
+        case .double(let value):
+            isWhole = value.isFinite
+            if isWhole { append(value) } else { append(literal: "null") }
         case .string(let value): append(value)
         case .array(let elements):
             append(UInt8(ascii: "["))
             for (index, element) in elements.enumerated() {
                 if index > 0 { append(UInt8(ascii: ",")) }
-                append(element)
+                isWhole = write(element) && isWhole
             }
             append(UInt8(ascii: "]"))
         case .object(let members):
@@ -187,9 +206,10 @@ final class JSONWriter: @unchecked Sendable {
                 if index > 0 { append(UInt8(ascii: ",")) }
                 append(member.key)
                 append(UInt8(ascii: ":"))
-                append(member.value)
+                isWhole = write(member.value) && isWhole
             }
             append(UInt8(ascii: "}"))
         }
+        return isWhole
     }
 }

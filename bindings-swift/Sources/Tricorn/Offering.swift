@@ -131,7 +131,7 @@ extension Offer {
         if !scopes.isEmpty { options.set("scopes", texts: scopes) }
         options.set("cache", cache?.json)
         do {
-            try add(definition.description, options.json.description, handler)
+            try add(definition.checkedText, options.json.checkedText, handler)
         } catch {
             Host.shared.removeHandlers(numbers)
             throw error

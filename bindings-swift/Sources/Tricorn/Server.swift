@@ -162,7 +162,7 @@ public final class Server: Offering {
         }
         var failure: TricornError?
         func make(_ options: JSONValue) throws -> CoreServer {
-            try CoreServer(bridge: Host.shared.bridge, source: source, options: options.description)
+            try CoreServer(bridge: Host.shared.bridge, source: source, options: options.checkedText)
         }
         do {
             core = try make(options.json)

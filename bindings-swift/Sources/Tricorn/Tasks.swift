@@ -55,10 +55,14 @@ public struct TaskRequest: Sendable, Hashable {
     /// A task that lives for so long.
     public init(ttl: Duration? = nil) { self.ttl = ttl }
 
+    /// In seconds; milliseconds of more are not exact everywhere.
+    private static let longest: Int64 = 1 << 43
+
     /// In milliseconds, as the protocol has it.
     var json: JSONValue {
         guard let (seconds, attoseconds) = ttl?.components else { return [:] }
-        return ["ttl": .int(Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000))]
+        let within = min(max(seconds, -Self.longest), Self.longest)
+        return ["ttl": .int(Int(within) * 1000 + Int(attoseconds / 1_000_000_000_000_000))]
     }
 }
 
@@ -196,12 +200,14 @@ public struct TaskHandle: Sendable {
     }
 
     /// How it is now, and each change that is noticed until it is finished. Looks as often as the server says, and at once
-    /// when the server tells of a change; a question of the task is answered meanwhile.
-    public func changes() -> TaskChanges { TaskChanges(handle: self) }
+    /// when the server tells of a change; a question of the task is answered meanwhile. The options are for each look.
+    public func changes(_ options: RequestOptions = .init()) -> TaskChanges {
+        TaskChanges(handle: self, options: options)
+    }
 
     /// The next change of those that have this number.
-    fileprivate func next(_ number: UInt64) async throws -> Types.Task {
-        var options = RequestOptions()
+    fileprivate func next(_ number: UInt64, _ options: RequestOptions) async throws -> Types.Task {
+        var options = options
         options.follows = number
         return try await task("tasks/get", options)
     }
@@ -213,9 +219,10 @@ public struct TaskChanges: AsyncSequence, Sendable {
     public typealias Element = Types.Task
 
     let handle: TaskHandle
+    let options: RequestOptions
 
     /// From how the task is now.
-    public func makeAsyncIterator() -> Iterator { Iterator(handle: handle) }
+    public func makeAsyncIterator() -> Iterator { Iterator(handle: handle, options: options) }
 
     /// Goes through the changes.
     public struct Iterator: AsyncIteratorProtocol {
@@ -230,14 +237,18 @@ public struct TaskChanges: AsyncSequence, Sendable {
         }
 
         private let followed: Followed
+        private let options: RequestOptions
         private var isOver = false
 
-        init(handle: TaskHandle) { followed = Followed(handle) }
+        init(handle: TaskHandle, options: RequestOptions) {
+            followed = Followed(handle)
+            self.options = options
+        }
 
         /// The next change; nil after the end of the task.
         public mutating func next() async throws -> Types.Task? {
             if isOver { return nil }
-            let task = try await followed.handle.next(followed.number)
+            let task = try await followed.handle.next(followed.number, options)
             isOver = task.status.isFinal
             return task
         }

@@ -73,6 +73,51 @@ import Testing
         #expect(try JSONValue(parsing: "18446744073709551616") == .double(18446744073709551616))
     }
 
+    @Test func whatIsNoNumberOfJSONIsNamed() async throws {
+        struct Deep: Codable, Sendable { var list: [JSONValue] }
+        func message(_ body: () async throws -> Void) async -> String {
+            do {
+                try await body()
+                return "no error"
+            } catch {
+                return "\(error)"
+            }
+        }
+        let nan = JSONValue.double(.nan), heard = Locked([String]())
+        let written = await message { _ = try encoded(Deep(list: [1, ["x": nan]])) }
+        for part in ["list", "x", "nan is no JSON number"] { #expect(written.contains(part), "\(written)") }
+        #expect(throws: EncodingError.self) { try encoded(Decimal.nan) }
+        #expect(JSONValue.array([nan, 1]).description == "[null,1]")
+
+        let app = Server("test", onError: { error, name in heard.with { $0.append("\(name): \(error)") } })
+        app.tool("nan") { JSONValue.object(["deep": [nan]]) }
+        app.tool("text") { Content.text("x", .init(annotations: ["priority": nan])) }
+        try await withClient(of: app) { client in
+            let call = await message { _ = try await client.callTool("nan", ["a": ["b": [.double(-.infinity)]]]) }
+            #expect(call == "misuse: a.b[0]: -inf is no JSON number")
+            let meta = await message { _ = try await client.callTool("nan", [:], .init(meta: ["m": nan])) }
+            #expect(meta == "misuse: m: nan is no JSON number")
+            let other = await message { _ = try await client.request("ping", ["x": nan]) }
+            #expect(other == "misuse: x: nan is no JSON number")
+            #expect(await message { try client.notify("x/y", ["x": nan]) } == "misuse: x: nan is no JSON number")
+            for tool in ["nan", "text"] {
+                let result = try await client.callTool(tool)
+                #expect(result.isError && result.text == "tool \"\(tool)\" failed: EncodingError")
+            }
+        }
+        let lines = heard.with { $0 }
+        #expect(lines.count == 2 && lines[0].contains("deep") && lines[1].contains("priority"), "\(lines)")
+
+        let wrong = Server("test")
+        wrong.resource("a://x", annotations: .init(priority: .nan), value: "x")
+        let definition = await message { _ = try await connect(to: wrong) }
+        #expect(definition.contains("a://x") && definition.contains("annotations.priority: nan"), "\(definition)")
+        var options = ClientOptions()
+        options.capabilities = ["experimental": ["x": nan]]
+        let capabilities = await message { _ = try await connect(to: app, options) }
+        #expect(capabilities == "misuse: capabilities.experimental.x: nan is no JSON number")
+    }
+
     @Test func objectsKeepTheirOrderAndCompareWithoutIt() throws {
         var object: JSONObject = ["b": 1, "a": 2]
         object["c"] = 3

@@ -45,6 +45,69 @@ private let legacy = "2025-11-25"
         }
     }
 
+    @Test(arguments: eras) func aResultIsWaitedFor(revision: String) async throws {
+        let go = Event(), app = server(go), looks = Locked([JSONValue]())
+        var options = ClientOptions(revision: revision)
+        options.tasks = fast
+        options.middleware = [
+            Middleware { request, context, next in
+                if request.method.hasPrefix("tasks/") {
+                    looks.with { $0.append(request.params["_meta"]?["look"] ?? .null) }
+                }
+                return try await next(request, context)
+            }
+        ]
+        try await withClient(of: app, options) { client in
+            let task = try await client.callToolTask("wait", ttl: .seconds(60))
+            // Neither a wait that has a limit nor one that is cancelled is anything to the task.
+            for limit in [RequestOptions(timeout: .milliseconds(50)), .init(maxTimeout: .milliseconds(50))] {
+                do {
+                    _ = try await bounded { try await task.result(limit) }
+                    Issue.record("answered")
+                } catch let error as TricornError {
+                    #expect(error.kind == "timeout", "\(error)")
+                }
+            }
+            let waits: [@Sendable () async throws -> Void] = [
+                { _ = try await task.result() }, { _ = try await task.wait() },
+                { for try await change in task.changes() where change.status.isFinal { return } },
+            ]
+            for wait in waits {
+                let waiting = Task { try await wait() }
+                waiting.cancel()
+                await #expect(throws: CancellationError.self) { try await bounded { try await waiting.value } }
+            }
+            #expect(try await task.status().status == .working)
+            let texts = (0..<3).map { _ in Task { try await task.result().text } }
+            await go.set()
+            for text in texts { expect(try await bounded { try await text.value }, try await task.result().text) }
+            #expect(try await bounded { try await task.wait(.init(timeout: .seconds(10))).status } == .completed)
+
+            // The options are for each look.
+            looks.with { $0 = [] }
+            let statuses = try await bounded {
+                try await task.changes(.init(meta: ["look": 7])).reduce(into: []) { $0.append($1.status) }
+            }
+            #expect(statuses == [.completed])
+            let seen = looks.with { $0 }
+            #expect(!seen.isEmpty && seen.allSatisfy { $0 == 7 }, "\(seen)")
+        }
+    }
+
+    @Test func aTaskMayBeWantedForEver() async throws {
+        let go = Event(), app = server(go)
+        try await withClient(of: app, ClientOptions(revision: legacy)) { client in
+            let task = try await client.callToolTask("wait", ttl: .seconds(Int64.max))
+            #expect(try await task.status().ttl == 24 * 3600 * 1000)
+            await go.set()
+            #expect(
+                try await client.callTool("add", ["a": 1, "b": 2], .init(task: .init(ttl: .seconds(Int64.max)))).text
+                    == "3")
+        }
+        #expect(TaskRequest(ttl: .milliseconds(1500)).json == ["ttl": 1500])
+        #expect(TaskRequest(ttl: .seconds(Int64.min)).json["ttl"]?.intValue == -(1 << 43) * 1000)
+    }
+
     @Test func aToolThatMustNotBeATaskIsNotAskedFor() async throws {
         try await withClient(of: server(Event()), ClientOptions(revision: legacy)) { client in
             // Nobody has listed it: the server knows.
