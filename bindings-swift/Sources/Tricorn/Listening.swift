@@ -114,6 +114,12 @@ public final class Listening: AsyncSequence, Sendable {
     /// No longer listens. A loop that waits for a change ends.
     public func close() { listener.end() }
 
+    /// The next change; nil after the last one. `TricornError.timeout` when there is none for so long: nothing is lost with that, nor
+    /// when the task that waits is cancelled, and the listening goes on. No limit when nil or `.zero`.
+    public func next(timeout: Duration? = nil) async throws -> Change? {
+        try await Client.noting { try await listener.next(within: timeout == .zero ? nil : timeout) }
+    }
+
     /// Goes through the changes. When it is let go the listening ends; several at once take the changes in turns.
     public func makeAsyncIterator() -> Iterator {
         Iterator(
@@ -143,45 +149,125 @@ public final class Listening: AsyncSequence, Sendable {
         ///
         /// Throws `TricornError.closed` when the connection ends, and why it could not be listened again; after that, none
         /// come.
-        public func next() async throws -> Change? { try await loop.listening.listener.next() }
+        public func next() async throws -> Change? {
+            do {
+                return try await loop.listening.next()
+            } catch let error as CancellationError {
+                // Closed meanwhile, it has no more to say.
+                guard loop.listening.listener.end() else { return nil }
+                throw error
+            }
+        }
     }
 }
 
 /// Somebody who listens, as the core knows it. The client lives as long as somebody does.
 private final class Listener: Sendable {
+    private struct State {
+        var isOver = false
+        /// What is asked for, until it was taken.
+        var asked: UInt64?
+        var come: Result<CorePayload, any Error>?
+        /// Who is to look when that has come.
+        var waiting: [Awaited<Void>] = []
+    }
+
     let client: Client
     let number = Host.shared.operation()
-    private let isOver = Locked(false)
+    private let state = Locked(State())
 
     init(_ client: Client) { self.client = client }
 
     /// False when it had ended before.
     @discardableResult
     func end() -> Bool {
-        let ends = isOver.with { isOver in
-            defer { isOver = true }
-            return !isOver
+        let (ends, asked, waiting) = state.with { state in
+            defer { state = State(isOver: true) }
+            return (!state.isOver, state.asked, state.waiting)
         }
         if ends { try? client.core.endListening(listener: number) }
+        if let asked { Host.shared.settle(asked) }
+        for one in waiting { one.resume(.success(())) }
         return ends
     }
 
-    func next() async throws -> Change? {
-        while !isOver.with({ $0 }) {
-            let json: JSONValue
-            do {
-                let payload = try await Client.noting {
-                    try await Host.shared.perform { op in try client.core.nextChange(op: op, listener: number) }
-                }
-                json = JSONValue(try JSONText(payload), 0)
-            } catch {
-                // Closed meanwhile, it has no more to say.
-                guard end() else { return nil }
-                throw error
+    /// The next change; nil after the last. What has not come in time, or for a task that is cancelled, comes to who asks next.
+    func next(within limit: Duration? = nil) async throws -> Change? {
+        var late: Task<Void, any Error>?
+        defer { late?.cancel() }
+        let until = limit.map { ContinuousClock.now + $0 }
+        while true {
+            let awaited = Awaited<Void>()
+            let (isOver, come, op) = take(awaited)
+            if isOver { return nil }
+            if let come {
+                guard let change = try read(come) else { continue }
+                return change
             }
-            if json.isNull { end() } else if let change = Change(json) { return change }
+            if let op { ask(op) }
+            late?.cancel()
+            late = until.map { until in
+                Task {
+                    try await Task.sleep(until: until, clock: .continuous)
+                    awaited.resume(.failure(TricornError.timeout("nothing has changed in this time")))
+                }
+            }
+            defer { state.with { $0.waiting.removeAll { $0 === awaited } } }
+            try await withTaskCancellationHandler {
+                try await awaited.value()
+            } onCancel: {
+                awaited.resume(.failure(CancellationError()))
+            }
         }
-        return nil
+    }
+
+    /// What has come, which is somebody's then, or else a place among those who wait, and what is to be asked for.
+    private func take(_ awaited: Awaited<Void>) -> (isOver: Bool, come: Result<CorePayload, any Error>?, op: UInt64?) {
+        let (isOver, come, asked, isNew) = state.with { state in
+            if state.isOver { return (true, state.come, state.asked, false) }
+            if let come = state.come {
+                defer { (state.come, state.asked) = (nil, nil) }
+                return (false, come, state.asked, false)
+            }
+            state.waiting.append(awaited)
+            let isNew = state.asked == nil
+            if isNew {
+                state.asked = Host.shared.operation(Host.Expected(settled: { [weak self] in self?.settled($0) }))
+            }
+            return (false, nil, state.asked, isNew)
+        }
+        if come != nil, let asked { Host.shared.settle(asked) }
+        return (isOver, come, isNew ? asked : nil)
+    }
+
+    private func ask(_ op: UInt64) {
+        do {
+            try client.core.nextChange(op: op, listener: number)
+        } catch {
+            settled(.failure(TricornError.from(error)))
+        }
+    }
+
+    private func settled(_ outcome: Result<CorePayload, any Error>) {
+        let waiting = state.with { state in
+            if !state.isOver { state.come = outcome }
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for one in waiting { one.resume(.success(())) }
+    }
+
+    /// Nil for what is no change.
+    private func read(_ outcome: Result<CorePayload, any Error>) throws -> Change? {
+        do {
+            let json = JSONValue(try JSONText(outcome.get()), 0)
+            if json.isNull { end() }
+            return Change(json)
+        } catch {
+            // Closed meanwhile, it has no more to say.
+            guard end() else { return nil }
+            throw error
+        }
     }
 }
 

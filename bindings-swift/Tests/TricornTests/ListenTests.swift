@@ -196,6 +196,40 @@ private final class Fixture: @unchecked Sendable {
         }
     }
 
+    @Test(arguments: revisions) func aWaitMayHaveALimit(revision: String) async throws {
+        let app = server()
+        try await serve(app, .memory, ClientOptions(revision: revision)) { client in
+            let listening = try await client.listen(tools: true, prompts: true)
+            let late = try await kind { _ = try await listening.next(timeout: .milliseconds(20)) }
+            #expect(late.kind == "timeout", "\(late)")
+            // It goes on, also after a wait that was cancelled.
+            let waiting = Task { try await listening.next() }
+            waiting.cancel()
+            await #expect(throws: CancellationError.self) { try await bounded { try await waiting.value } }
+            app.listChanged(.tool)
+            expect(try await bounded { try await listening.next(timeout: .seconds(60)) }, .toolsListChanged)
+            // Several wait, and each change is one's.
+            async let one = bounded { try await listening.next() }
+            async let other = bounded { try await listening.next(timeout: .seconds(60)) }
+            app.listChanged(.tool)
+            app.listChanged(.prompt)
+            #expect(Set(try await [one, other]) == [.toolsListChanged, .promptsListChanged])
+            app.listChanged(.tool)
+            for try await change in listening {
+                #expect(change == .toolsListChanged)
+                break
+            }
+            #expect(try await listening.next(timeout: .zero) == nil)
+            #expect(await eventually { app.metrics["listeners"] == 0 })
+            // Who waits hears of the end.
+            let last = try await client.listen(tools: true)
+            let ending = Task { try await last.next(timeout: .seconds(60)) }
+            _ = try await kind { _ = try await last.next(timeout: .milliseconds(20)) }
+            last.close()
+            expect(try await bounded { try await ending.value }, nil)
+        }
+    }
+
     @Test(arguments: revisions) func severalTakeTheChangesInTurns(revision: String) async throws {
         let app = server(), taken = Locked([Change]())
         try await serve(app, .memory, ClientOptions(revision: revision)) { client in
