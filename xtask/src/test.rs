@@ -72,7 +72,8 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
         session.step(step);
     }
     let mut all = Vec::new();
-    if ready.iter().any(|lang| session.wants(&format!("{lang} contract stateless"))) {
+    let proxied = |lang: &Lang| ["stateless", "guides"].map(|what| format!("{lang} contract {what}"));
+    if ready.iter().flat_map(proxied).any(|name| session.wants(&name)) {
         setup::nginx();
     }
     if !ready.is_empty() {

@@ -14,6 +14,7 @@ mod extensions;
 mod http_sse;
 mod json_schema;
 mod lifespan;
+mod log_in;
 mod log_messages;
 mod log_routing;
 mod many_servers;
@@ -22,6 +23,7 @@ mod pagination;
 mod ping;
 mod progress_and_cancellation;
 mod prompts;
+mod protected_server;
 mod resources;
 mod resumption;
 mod roots;
@@ -48,6 +50,7 @@ fn main() -> tricorn::Result<()> {
         Some("http-sse") => http_sse::main(),
         Some("json-schema") => json_schema::main(),
         Some("lifespan") => lifespan::main(),
+        Some("log-in") => log_in::main(),
         Some("log-messages") => log_messages::main(),
         Some("log-routing") => log_routing::main(),
         Some("many-servers") => many_servers::main(),
@@ -56,6 +59,7 @@ fn main() -> tricorn::Result<()> {
         Some("ping") => ping::main(),
         Some("progress-and-cancellation") => progress_and_cancellation::main(),
         Some("prompts") => prompts::main(),
+        Some("protected-server") => protected_server::main(),
         Some("resources") => resources::main(),
         Some("resumption") => resumption::main(),
         Some("roots") => roots::main(),
