@@ -96,11 +96,13 @@ public struct ClientAuth: Sendable {
 
     /// Where logins are kept.
     public enum Store: Sendable {
-        /// In the user's configuration folder, in files that only the user can read.
+        /// In files that only the user can read, which all programs of this user share: in `$XDG_DATA_HOME/tricorn/logins`, which
+        /// is below `~/.local/share` if not set, on macOS in `~/Library/Application Support/tricorn/logins`.
         case file
-        /// In this folder, the same way.
+        /// In this folder, the same way. It is made when it is needed; one that others can write in is refused.
         case directory(String)
-        /// In the keychain of the operating system; `TricornError.misuse` in a build of the library without.
+        /// In the same files as `file`, sealed with a key of the system's keychain, which is made at the first use and may ask the
+        /// user for that; `TricornError.misuse` in a build of the library without.
         case keychain
         /// Nowhere: for as long as the client, or the group, lives.
         case memory

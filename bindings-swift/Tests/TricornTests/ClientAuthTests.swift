@@ -339,6 +339,7 @@ import Testing
         auth.clientName = "name"
         auth.clientURI = "https://c"
         auth.applicationType = .web
+        auth.user = "ada"
         auth.dpop = false
         auth.identity = .init(
             tokenEndpoint: "https://idp/t", clientID: "i", clientSecret: "is", token: "it", tokenType: "itt")
@@ -353,7 +354,7 @@ import Testing
                 "grant": "id_jag", "client_id": "id", "client_secret": "secret", "private_key": "PEM",
                 "signing_algorithm": "EdDSA", "key_id": "kid", "issuer": "https://as",
                 "client_metadata_url": "https://c/d", "client_name": "name", "client_uri": "https://c",
-                "application_type": "web", "scopes": ["a"], "dpop": false,
+                "application_type": "web", "user": "ada", "scopes": ["a"], "dpop": false,
                 "identity": [
                     "token_endpoint": "https://idp/t", "client_id": "i", "client_secret": "is", "token": "it",
                     "token_type": "itt",
