@@ -1,8 +1,15 @@
 /** Functions of the program that authorization asks: for tokens, for logins, for what a token is worth. */
 
-import { inspect } from "node:util";
-import { AuthError, CancelledError, ClosedError, MisuseError, TimeoutError, TransportError } from "./errors.js";
-import { type Home, toJson } from "./handler.js";
+import {
+  AuthError,
+  CancelledError,
+  ClosedError,
+  MisuseError,
+  TimeoutError,
+  TransportError,
+  TricornError,
+} from "./errors.js";
+import { type Home, toJson, typeName } from "./handler.js";
 import { addon, type Cancellable, calls, type Handler, handle, register } from "./host.js";
 
 /** What every function of authorization gets besides its first argument. */
@@ -19,13 +26,11 @@ class Answering implements Handler {
   readonly #call: Asked;
   readonly #name: string;
   readonly #home: Home;
-  readonly #tells: boolean;
 
-  constructor(call: Asked, name: string, home: Home, tells: boolean) {
+  constructor(call: Asked, name: string, home: Home) {
     this.#call = call;
     this.#name = name;
     this.#home = home;
-    this.#tells = tells;
   }
 
   run(params: unknown, key: number): void {
@@ -44,9 +49,10 @@ class Answering implements Handler {
       const answer = await (scope ? scope.runInAsyncScope(asked) : asked());
       addon.answerResult(handle, key, toJson(answer));
     } catch (error) {
-      addon.answerKind(handle, key, kindOf(error), error instanceof Error ? error.message : inspect(error));
-      // Nobody else hears of it: whoever sent the token is not told why it is refused.
-      if (this.#tells && !(error instanceof AuthError) && !signal.aborted) {
+      // What others say in their errors may be secret, as the command line of a program that was to give a token.
+      addon.answerKind(handle, key, kindOf(error), error instanceof TricornError ? error.message : typeName(error));
+      // Nobody else hears all of it.
+      if (!(error instanceof AuthError) && !signal.aborted) {
         this.#home.onError(error, this.#name, `the ${this.#name}`);
       }
     }
@@ -57,16 +63,13 @@ class Answering implements Handler {
 export class Numbered {
   readonly kept: object[] = [];
   readonly #home: Home;
-  readonly #tells: boolean;
 
-  /** @param tells whether `onError` hears of what they throw */
-  constructor(home: Home, tells: boolean) {
+  constructor(home: Home) {
     this.#home = home;
-    this.#tells = tells;
   }
 
   number(name: string, call: Asked): number {
-    const handler = new Answering(call, name, this.#home, this.#tells);
+    const handler = new Answering(call, name, this.#home);
     this.kept.push(handler);
     return register(handler);
   }

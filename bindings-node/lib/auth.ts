@@ -5,7 +5,7 @@ import { type AskedOptions, Numbered, textOf } from "./asked.js";
 import { MisuseError } from "./errors.js";
 import type { Home } from "./handler.js";
 import { keepUp, letEnd } from "./host.js";
-import { checkNames, optionsToEngine } from "./options.js";
+import { checkShapes, optionsToEngine, type Shape, typeOf } from "./options.js";
 import { type StoreRequest, storing, type TokenStore } from "./store.js";
 
 /** What an assertion or a token is wanted for. */
@@ -16,7 +16,11 @@ export interface Wanted {
   readonly resource: string | undefined;
 }
 
-/** Gives a text that must not be known to others. It has five minutes. What it throws is why the request fails. */
+/**
+ * Gives a text that must not be known to others. It has five minutes. What it throws is why the request fails: the text of an
+ * {@link AuthError} and of this library's other errors is said there, of any other its type; {@link ClientOptions.onError}
+ * hears all of it.
+ */
 export type Secrets = (wanted: Wanted, options: AskedOptions) => string | PromiseLike<string>;
 
 /** The identity provider of an enterprise, which answers for its users. */
@@ -107,7 +111,7 @@ export interface ClientAuth {
   readonly redirectPort?: number | undefined;
   /**
    * Shows the login page to the user, and need not wait for them; what it returns is ignored, and what it throws is why the
-   * login fails. Default: the system's browser. What plays a user in a test follows redirects by `node:http`: where the
+   * login fails, told as that of {@link Secrets}. Default: the system's browser. What plays a user in a test follows redirects by `node:http`: where the
    * browser comes back to, `fetch` is refused, as it says that it is a script.
    */
   readonly browser?: ((url: string, options: AskedOptions) => unknown) | undefined;
@@ -142,31 +146,39 @@ export interface AuthStep {
 
 const GRANTS: readonly ClientAuth["grant"][] = ["authorization_code", "client_credentials", "jwt_bearer", "id_jag"];
 
-const OPTIONS: Readonly<Record<keyof ClientAuth, true>> = {
-  grant: true,
-  clientId: true,
-  clientSecret: true,
-  privateKey: true,
-  signingAlgorithm: true,
-  keyId: true,
-  issuer: true,
-  clientMetadataUrl: true,
-  clientName: true,
-  clientUri: true,
-  applicationType: true,
-  user: true,
-  scopes: true,
-  dpop: true,
-  identity: true,
-  assertion: true,
-  token: true,
-  loginTimeout: true,
-  noBrowser: true,
-  redirectPort: true,
-  browser: true,
-  redirectUri: true,
-  callback: true,
-  store: true,
+const OPTIONS: Readonly<Record<keyof ClientAuth, Shape>> = {
+  grant: "string",
+  clientId: "string",
+  clientSecret: "string",
+  privateKey: "string",
+  signingAlgorithm: "string",
+  keyId: "string",
+  issuer: "string",
+  clientMetadataUrl: "string",
+  clientName: "string",
+  clientUri: "string",
+  applicationType: "string",
+  user: "string",
+  scopes: "list of strings",
+  dpop: "boolean",
+  identity: "object",
+  assertion: "any",
+  token: "any",
+  loginTimeout: "number",
+  noBrowser: "boolean",
+  redirectPort: "number",
+  browser: "function",
+  redirectUri: "string",
+  callback: "function",
+  store: "any",
+};
+
+const IDENTITY: Readonly<Record<keyof Identity, Shape>> = {
+  tokenEndpoint: "string",
+  clientId: "string",
+  clientSecret: "string",
+  token: "string",
+  tokenType: "string",
 };
 
 /** Options as the engine takes them, and what keeps the functions alive that are in them. */
@@ -184,36 +196,43 @@ export function clientAuth(given: ClientAuth | boolean | undefined, home: Home):
   if (given === undefined || given === false) return { wire: undefined, kept: [] };
   const auth = given === true ? {} : given;
   if (typeof auth !== "object" || auth === null) throw new MisuseError("auth: expected an object, or true");
-  checkNames("auth", auth, OPTIONS);
+  checkShapes("auth", auth, OPTIONS);
   // The engine's word on it would spell them in our casing.
   if (auth.grant !== undefined && !GRANTS.includes(auth.grant)) {
     throw new MisuseError(`auth: grant: expected one of ${GRANTS.join(", ")}, got ${inspect(auth.grant)}`);
   }
   const { browser, callback, token, assertion, store, identity, ...plain } = auth;
-  const functions = new Numbered(home, false);
+  checkText("token", token);
+  checkText("assertion", assertion);
+  const port = auth.redirectPort ?? 0;
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) {
+    throw new MisuseError(`auth: redirectPort: expected a port, 0 to 65535, got ${port}`);
+  }
+  const functions = new Numbered(home);
   const secrets = (name: "token" | "assertion", source: Secrets): number =>
     functions.number(name, async ({ issuer, resource }: Wanted, options) => {
       const wanted: Wanted = { issuer, resource: resource ?? undefined };
       return { [name]: textOf("a text", await source.call(auth, wanted, options)) };
     });
   const wire: Record<string, unknown> = { ...plain };
-  if (identity !== undefined) wire["identity"] = identity && optionsToEngine("auth: identity: ", identity);
+  if (identity !== undefined) {
+    checkShapes("auth: identity", identity, IDENTITY);
+    wire["identity"] = optionsToEngine("auth: identity: ", identity);
+  }
   if (typeof token === "function") wire["tokens"] = secrets("token", token);
   else wire["token"] = token;
   if (typeof assertion === "function") wire["assertions"] = secrets("assertion", assertion);
   else wire["assertion"] = assertion;
   if (browser !== undefined) {
-    const open = expectFunction("browser", browser);
     wire["browser"] = functions.number("browser", async ({ url }: { readonly url: string }, options) => {
-      await open.call(auth, url, options);
+      await browser.call(auth, url, options);
       return {};
     });
   }
   if (callback !== undefined) {
-    const wait = expectFunction("callback", callback);
     type Coming = { readonly redirect_uri: string };
     wire["callback"] = functions.number("callback", async ({ redirect_uri }: Coming, options) => {
-      const came: unknown = await wait.call(auth, redirect_uri, options);
+      const came: unknown = await callback.call(auth, redirect_uri, options);
       return { url: came instanceof URL ? came.href : textOf("the URL that the browser came back with", came) };
     });
   }
@@ -226,9 +245,9 @@ export function clientAuth(given: ClientAuth | boolean | undefined, home: Home):
   return { wire: optionsToEngine("auth: ", wire), kept: functions.kept };
 }
 
-function expectFunction<T>(name: string, given: T): T {
-  if (typeof given !== "function") throw new MisuseError(`auth: ${name}: expected a function`);
-  return given;
+function checkText(name: string, given: unknown): void {
+  if (given === undefined || typeof given === "string" || typeof given === "function") return;
+  throw new MisuseError(`auth: ${name}: expected a string or a function, got ${typeOf(given)}`);
 }
 
 function isStore(store: ClientAuth["store"]): store is TokenStore {

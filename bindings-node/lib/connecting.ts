@@ -107,10 +107,11 @@ export interface ClientOptions extends Answers, Listeners {
    */
   readonly onStderr?: (line: string) => void;
   /**
-   * Hears of what `sampling`, `elicitation` and `roots` throw, other than `RpcError`.
-   * Default: `console.error`. The server only ever learns the type of such an error.
+   * Hears of what `sampling`, `elicitation` and `roots` throw, other than `RpcError`, and the functions of `auth`, other
+   * than `AuthError`: name `token`, `browser`, `store`, …
+   * Default: `console.error`. The server only ever learns the type of such an error, and so does who waits for a login.
    */
-  readonly onError?: (error: unknown, method: string) => void;
+  readonly onError?: (error: unknown, name: string) => void;
 }
 
 /** The options that have to be functions. */

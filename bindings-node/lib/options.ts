@@ -154,11 +154,48 @@ export function checkTypes(what: string, ...given: readonly Typed[]): void {
  * @param known has the names of those that do
  * @throws {MisuseError} naming the option, and the one that was probably meant
  */
-export function checkNames(what: string, options: object, known: Readonly<Record<string, true>>): void {
+export function checkNames(what: string, options: object, known: Readonly<Record<string, unknown>>): void {
   for (const [name, value] of Object.entries(options)) {
     if (value === undefined || Object.hasOwn(known, name)) continue;
     throw new MisuseError(`${what}: unknown option "${name}", did you mean "${nearest(name, Object.keys(known))}"?`);
   }
+}
+
+/** What an option has to be; `any` is checked elsewhere. */
+export type Shape = "string" | "number" | "boolean" | "function" | "object" | "list of strings" | "any";
+
+/**
+ * Refuses options that do not exist, and those of another type. What they are is not said: it may be secret.
+ *
+ * @param shapes by the names of those that do
+ * @throws {MisuseError} naming the option
+ */
+export function checkShapes(what: string, options: object, shapes: Readonly<Record<string, Shape>>): void {
+  checkNames(what, options, shapes);
+  for (const [name, value] of Object.entries(options) as [string, unknown][]) {
+    const shape = shapes[name] ?? "any";
+    if (value === undefined || shape === "any") continue;
+    if (isOf(shape, value)) {
+      if (!DURATIONS.has(name) || !((value as number) < 0)) continue;
+      throw new MisuseError(`${what}: ${name}: expected at least 0 milliseconds, got ${value}`);
+    }
+    const odd: unknown[] = Array.isArray(value) ? value.filter((one) => typeof one !== "string") : [];
+    const got = shape === "list of strings" && odd.length > 0 ? `${typeOf(odd[0])} in it` : typeOf(value);
+    throw new MisuseError(`${what}: ${name}: expected ${shape === "object" ? "an" : "a"} ${shape}, got ${got}`);
+  }
+}
+
+function isOf(shape: Shape, value: unknown): boolean {
+  if (shape === "list of strings") return Array.isArray(value) && value.every((one) => typeof one === "string");
+  if (shape === "object") return typeOf(value) === "an object";
+  return typeof value === shape;
+}
+
+/** What kind of value it is, in words that tell nothing else of it. */
+export function typeOf(value: unknown): string {
+  if (value === undefined || value === null) return String(value);
+  if (Array.isArray(value)) return "a list";
+  return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }
 
 function nearest(name: string, known: readonly string[]): string {

@@ -4,7 +4,7 @@ import { type AskedOptions, Numbered } from "./asked.js";
 import type { WireAuth } from "./auth.js";
 import { MisuseError } from "./errors.js";
 import type { Home } from "./handler.js";
-import { checkNames, optionsToEngine } from "./options.js";
+import { checkShapes, optionsToEngine, type Shape } from "./options.js";
 import { Principal } from "./principal.js";
 
 /** What a protected server says of itself, and what tokens have to say. All optional. */
@@ -104,21 +104,27 @@ export type Verifier = (
  */
 export type ServerAuth = IssuerProtection | IntrospectionProtection | VerifierProtection;
 
-const OPTIONS: Readonly<Record<keyof ServerAuth, true>> = {
-  issuer: true,
-  jwksUri: true,
-  introspection: true,
-  verifier: true,
-  resource: true,
-  audiences: true,
-  requiredScopes: true,
-  scopesSupported: true,
-  scopeImplies: true,
-  authorizationServers: true,
-  resourceName: true,
-  resourceDocumentation: true,
-  clockSkew: true,
-  timeout: true,
+const OPTIONS: Readonly<Record<keyof ServerAuth, Shape>> = {
+  issuer: "string",
+  jwksUri: "string",
+  introspection: "object",
+  verifier: "function",
+  resource: "string",
+  audiences: "list of strings",
+  requiredScopes: "list of strings",
+  scopesSupported: "list of strings",
+  scopeImplies: "object",
+  authorizationServers: "list of strings",
+  resourceName: "string",
+  resourceDocumentation: "string",
+  clockSkew: "number",
+  timeout: "number",
+};
+
+const INTROSPECTION: Readonly<Record<keyof IntrospectionProtection["introspection"], Shape>> = {
+  url: "string",
+  clientId: "string",
+  clientSecret: "string",
 };
 
 /**
@@ -129,15 +135,15 @@ const OPTIONS: Readonly<Record<keyof ServerAuth, true>> = {
 export function serverAuth(auth: ServerAuth | undefined, home: Home): WireAuth {
   if (auth === undefined) return { wire: undefined, kept: [] };
   if (typeof auth !== "object" || auth === null) throw new MisuseError("auth: expected an object");
-  checkNames("auth", auth, OPTIONS);
+  checkShapes("auth", auth, OPTIONS);
   const { verifier, introspection, scopeImplies, ...plain } = auth;
-  const functions = new Numbered(home, true);
+  const functions = new Numbered(home);
   const wire: Record<string, unknown> = { ...plain };
   if (introspection !== undefined) {
-    wire["introspection"] = introspection && optionsToEngine("auth: introspection: ", introspection);
+    checkShapes("auth: introspection", introspection, INTROSPECTION);
+    wire["introspection"] = optionsToEngine("auth: introspection: ", introspection);
   }
   if (verifier !== undefined) {
-    if (typeof verifier !== "function") throw new MisuseError("auth: verifier: expected a function");
     wire["verifier"] = functions.number("verifier", async ({ token }: { readonly token: string }, options) => {
       const known: unknown = await verifier.call(auth, token, options);
       if (known === null || known === undefined) return {};
@@ -145,6 +151,9 @@ export function serverAuth(auth: ServerAuth | undefined, home: Home): WireAuth {
       const { subject, issuer, clientId, scopes, claims, expiresAt } = known;
       return { principal: { subject, issuer, clientId, scopes, claims, expiresAt } };
     });
+  }
+  for (const [scope, narrower] of Object.entries(scopeImplies ?? {})) {
+    checkShapes("auth: scopeImplies", { [scope]: narrower }, { [scope]: "list of strings" });
   }
   // The scopes are names of the user's, which stay as they are.
   return { wire: { ...optionsToEngine("auth: ", wire), scope_implies: scopeImplies }, kept: functions.kept };

@@ -84,7 +84,7 @@ export interface ServerOptions<State = unknown> {
   readonly state?: State;
   /**
    * Hears of what handlers throw, other than `ToolError` and `RpcError`, and of results that do not fit their output
-   * schema, as `MisuseError`.
+   * schema, as `MisuseError`. And of what the `verifier` of `auth` throws, other than `AuthError`: name `verifier`.
    * Default: `console.error`. The client only ever learns the type of such an error.
    *
    * @param name of the tool or prompt, the URI of the resource, …

@@ -228,13 +228,25 @@ test("wrong options are named, and nothing secret with them", () => {
     [{}, /expected one of "issuer", "introspection" and "verifier"/],
     [{ issuer: LOGIN, verifier: () => null }, /expected one of/],
     [{ verifier: "yes" }, /auth: verifier: expected a function/],
+    [
+      { introspection: { ...introspection, clientSecret: 53_17 } },
+      /introspection: clientSecret: expected a string, got a num/,
+    ],
+    [
+      { introspection: { ...introspection, clientSecrt: "5317" } },
+      /unknown option "clientSecrt", did you mean "clientSecret"/,
+    ],
+    [{ introspection: "5317" }, /introspection: expected an object, got a string/],
+    [{ issuer: LOGIN, requiredScopes: "5317" }, /requiredScopes: expected a list of strings, got a string/],
+    [{ issuer: LOGIN, scopeImplies: { all: "5317" } }, /scopeImplies: all: expected a list of strings/],
+    [{ issuer: LOGIN, timeout: -5 }, /auth: timeout: expected at least 0 milliseconds, got -5/],
     [{ isuer: LOGIN }, /unknown option "isuer", did you mean "issuer"/],
     [{ issuer: LOGIN, clockSkew: Number.NaN }, /auth: clockSkew: expected a finite number of milliseconds/],
     [{ introspection: { ...introspection, clientSecret: undefined } }, /clientSecret|client_secret/],
   ]) {
     assert.throws(
       () => new Server("wrong", { auth }),
-      (error) => error instanceof MisuseError && why.test(error.message) && !/s3cret/.test(error.message),
+      (error) => error instanceof MisuseError && why.test(error.message) && !/s3cret|5317/.test(error.message),
       String(why),
     );
   }
