@@ -92,7 +92,10 @@ class Function:
 
 
 async def answered(threads: Threads, call: Callable[[], Any]) -> Any:
-    """What a plain function gives, which runs in a worker thread, or what is awaitable of it."""
+    """What a plain function gives, which runs in a worker thread, or what is awaitable of it.
+
+    It cannot be interrupted: cancelled, it goes on, and the others get another thread in its place.
+    """
     future: futures.Future[Any] = futures.Future()
 
     def work() -> None:
@@ -102,6 +105,11 @@ async def answered(threads: Threads, call: Callable[[], Any]) -> Any:
             except BaseException as error:  # noqa: BLE001 - whoever waits gets it
                 future.set_exception(error)
 
-    threads.submit(contextvars.copy_context(), work)
-    value = await asyncio.wrap_future(future)
+    job = threads.submit(contextvars.copy_context(), work)
+    try:
+        value = await asyncio.wrap_future(future)
+    except asyncio.CancelledError:
+        if not future.cancel():
+            threads.give_up(job)
+        raise
     return await value if inspect.isawaitable(value) else value

@@ -72,7 +72,8 @@ class ClientAuth(msgspec.Struct, kw_only=True):
     that is possible, and lets the user log in with the browser. After that it refreshes its tokens, and asks for more
     scopes when the server wants them. There is no secret in its `repr`.
 
-    Functions may be plain ones, which run in worker threads, or asynchronous. What they raise ends the login: a
+    Functions may be plain ones, which run in worker threads, or asynchronous. An asynchronous one is cancelled when
+    nobody waits for it any more; a plain one goes on, in one of 32 threads, or of 256 more. What they raise ends the login: a
     `TimeoutError` and what says that somebody is not reached as `TimeoutError` and `TransportError`, all else as an
     `AuthError`, and `on_error` hears of it unless it is an `AuthError` itself.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 from collections.abc import Callable
@@ -10,6 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import contextvars
+
+
+log = logging.getLogger("tricorn")
+
+MAX_GIVEN_UP = 256
+"""Functions of one pool that go on although nobody waits for them, and have a thread besides the others."""
 
 
 class ThreadCall:
@@ -41,6 +48,30 @@ class ThreadCall:
             self.waits.discard(future)
 
 
+class Job:
+    """A function that waits for a worker thread, is at work in one, or is over."""
+
+    __slots__ = ("context", "is_given_up", "is_over", "work")
+
+    def __init__(self, context: contextvars.Context, work: Callable[[], None]) -> None:
+        self.context = context
+        self.work = work
+        self.is_given_up = False
+        self.is_over = False
+
+
+class _Shared:
+    """What a pool and its workers know: these must not keep it alive."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self.workers = 0
+        self.spare = 0
+        """Workers that have nothing to do, less the jobs that no worker has taken."""
+        self.given_up = 0
+
+
 class Threads:
     """Worker threads for plain functions, at most `limit`, started when needed.
 
@@ -50,32 +81,67 @@ class Threads:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._count = 0
-        self._queue: queue.SimpleQueue[tuple[contextvars.Context, Callable[[], None]] | None] = queue.SimpleQueue()
-        self._idle = threading.Semaphore(0)
+        self._shared = _Shared()
+        self._warned = False
 
     def __del__(self) -> None:
-        for _ in range(self._count):
-            self._queue.put(None)
+        for _ in range(self._shared.workers):
+            self._shared.jobs.put(None)
 
-    def submit(self, context: contextvars.Context, work: Callable[[], None]) -> None:
+    def submit(self, context: contextvars.Context, work: Callable[[], None]) -> Job:
         """Runs `work` in a worker thread with `context`'s variables."""
-        self._queue.put((context, work))
-        if not self._idle.acquire(blocking=False) and self._count < self._limit:
-            self._count += 1
-            threading.Thread(
-                target=_work, args=(self._queue, self._idle), name=f"tricorn-{self._count}", daemon=True
-            ).start()
+        job, shared = Job(context, work), self._shared
+        shared.jobs.put(job)
+        with shared.lock:
+            shared.spare -= 1
+            number = self._another()
+        self._start(number)
+        return job
+
+    def give_up(self, job: Job) -> None:
+        """Nobody waits for a function any more that is at work: another thread takes the place of its.
+
+        There are `MAX_GIVEN_UP` such places; after that it keeps its own.
+        """
+        shared, number = self._shared, 0
+        with shared.lock:
+            if job.is_over or job.is_given_up:
+                return
+            is_full = shared.given_up >= MAX_GIVEN_UP
+            if not is_full:
+                job.is_given_up = True
+                shared.given_up += 1
+                shared.workers -= 1
+                number = self._another()
+        if is_full and not self._warned:
+            self._warned = True
+            log.warning("%d functions that were given up are still at work: others wait for a thread", MAX_GIVEN_UP)
+        self._start(number)
+
+    def _another(self) -> int:
+        # Under the lock: the number of a worker to start, or 0.
+        shared = self._shared
+        if shared.spare >= 0 or shared.workers >= self._limit:
+            return 0
+        shared.workers += 1
+        shared.spare += 1
+        return shared.workers
+
+    def _start(self, number: int) -> None:
+        if number:
+            threading.Thread(target=_work, args=(self._shared,), name=f"tricorn-{number}", daemon=True).start()
 
 
-def _work(
-    jobs: queue.SimpleQueue[tuple[contextvars.Context, Callable[[], None]] | None], idle: threading.Semaphore
-) -> None:
+def _work(shared: _Shared) -> None:
     while True:
-        job = jobs.get()
+        job = shared.jobs.get()
         if job is None:
             return
-        context, work = job
-        context.run(work)
-        del job, context, work  # an idle thread must keep nothing alive
-        idle.release()
+        job.context.run(job.work)
+        with shared.lock:
+            if job.is_given_up:
+                shared.given_up -= 1
+                return
+            job.is_over = True
+            shared.spare += 1
+        del job  # an idle thread must keep nothing alive
