@@ -1,7 +1,8 @@
 /** Who sent a request. */
 
 import { inspect } from "node:util";
-import { checkFinite } from "./options.js";
+import { MisuseError } from "./errors.js";
+import { checkFinite, checkNames, typeOf } from "./options.js";
 
 /** What is known of a principal besides its name. All optional. */
 export interface PrincipalDetails {
@@ -13,8 +14,33 @@ export interface PrincipalDetails {
   readonly scopes?: readonly string[] | undefined;
   /** All that is said of it, as in a token. Not the token itself. Default: nothing. */
   readonly claims?: Readonly<Record<string, unknown>> | undefined;
-  /** When the token expires, in seconds since 1970, as `exp` has it. Default: nobody says so. */
-  readonly expiresAt?: number | undefined;
+  /** When the token expires: seconds since 1970, as `exp` has them, not milliseconds, or a `Date`. Default: nobody says so. */
+  readonly expiresAt?: number | Date | undefined;
+}
+
+const DETAILS: Readonly<Record<keyof PrincipalDetails, true>> = {
+  issuer: true,
+  clientId: true,
+  scopes: true,
+  claims: true,
+  expiresAt: true,
+};
+
+/** What the engine says, which has checked it. */
+class Told implements PrincipalDetails {
+  readonly issuer: string | undefined;
+  readonly clientId: string | undefined;
+  readonly scopes: readonly string[];
+  readonly claims: Readonly<Record<string, unknown>>;
+  readonly expiresAt: number | undefined;
+
+  constructor({ issuer, clientId, scopes, claims, expiresAt }: WirePrincipal) {
+    this.issuer = issuer ?? undefined;
+    this.clientId = clientId ?? undefined;
+    this.scopes = scopes;
+    this.claims = claims;
+    this.expiresAt = expiresAt ?? undefined;
+  }
 }
 
 /** How the engine tells it. */
@@ -58,30 +84,25 @@ export class Principal {
   #implied: readonly string[] = [];
 
   static {
-    principalFrom = ({ subject, issuer, clientId, scopes, impliedScopes = [], claims, expiresAt }) => {
-      const principal = new Principal(subject, {
-        issuer: issuer ?? undefined,
-        clientId: clientId ?? undefined,
-        scopes,
-        claims,
-        expiresAt: expiresAt ?? undefined,
-      });
-      principal.#implied = impliedScopes;
+    principalFrom = (wire) => {
+      const principal = new Principal(wire.subject, new Told(wire));
+      principal.#implied = wire.impliedScopes ?? [];
       return principal;
     };
   }
 
   /**
    * @param subject a name that its issuer gives to nobody else
-   * @throws {MisuseError} for a time that is no finite number
+   * @throws {MisuseError} naming what is wrong, and what to give instead
    */
-  constructor(subject: string, { issuer, clientId, scopes = [], claims = {}, expiresAt }: PrincipalDetails = {}) {
-    checkFinite("Principal: ", { expiresAt });
+  constructor(subject: string, details: PrincipalDetails = {}) {
+    if (!(details instanceof Told)) check(subject, details);
+    const { issuer, clientId, scopes = [], claims = {}, expiresAt } = details;
     this.subject = subject;
     this.issuer = issuer;
     this.clientId = clientId;
     this.scopes = scopes;
-    this.expiresAt = expiresAt;
+    this.expiresAt = expiresAt instanceof Date ? expiresAt.getTime() / 1000 : expiresAt;
     this.#claims = claims;
   }
 
@@ -100,4 +121,72 @@ export class Principal {
     const { subject, issuer, clientId, scopes, expiresAt } = this;
     return `Principal ${show({ subject, issuer, clientId, scopes, expiresAt }, options)}`;
   }
+}
+
+function check(subject: unknown, details: unknown): void {
+  checkName("subject", subject);
+  if (!isPlain(details)) throw wrong("details", "an object", details, "give { scopes, claims, … }");
+  checkNames("Principal", details, DETAILS);
+  const { issuer, clientId, scopes, claims, expiresAt } = details;
+  if (issuer !== undefined) checkName("issuer", issuer);
+  if (clientId !== undefined) checkName("clientId", clientId);
+  if (scopes !== undefined) checkScopes(scopes);
+  if (claims !== undefined) checkClaims(claims);
+  if (expiresAt !== undefined) checkTime(expiresAt);
+}
+
+/** What it was is not said: a token may have been put there. */
+function wrong(name: string, expected: string, got: unknown, fix: string): MisuseError {
+  return new MisuseError(`Principal: ${name}: expected ${expected}, got ${typeOf(got)}; ${fix}`);
+}
+
+function checkName(name: string, value: unknown): void {
+  if (typeof value !== "string")
+    throw wrong(name, "a string", value, "give String() of it, or leave out what is optional");
+  if (value === "") {
+    throw new MisuseError(
+      `Principal: ${name}: expected a string that is not empty: it tells one principal from another`,
+    );
+  }
+}
+
+function checkScopes(scopes: unknown): void {
+  const fix = 'give its .split(" "), one scope in each';
+  if (typeof scopes === "string") throw wrong("scopes", "a list of strings", scopes, fix);
+  if (!Array.isArray(scopes)) throw wrong("scopes", "a list of strings", scopes, "give [...it]");
+  for (const scope of scopes as unknown[]) {
+    if (typeof scope !== "string") throw wrong("scopes", "a list of strings", [scope], `one of it is ${typeOf(scope)}`);
+    if (!/^\S+$/.test(scope)) {
+      throw new MisuseError(`Principal: scopes: expected one scope in each string, got ${inspect(scope)}; ${fix}`);
+    }
+  }
+}
+
+function checkClaims(claims: unknown): void {
+  if (!isPlain(claims)) throw wrong("claims", "an object", claims, "give the token's decoded payload");
+  try {
+    JSON.stringify(claims);
+  } catch (error) {
+    const cause = { cause: error };
+    throw new MisuseError("Principal: claims: expected what JSON has; leave out cycles, give bigints as text", cause);
+  }
+  checkFinite("Principal: claims: ", claims);
+}
+
+function checkTime(at: unknown): void {
+  const expected = "seconds since 1970 or a Date";
+  if (at instanceof Date) {
+    if (!Number.isNaN(at.getTime())) return;
+    throw new MisuseError(`Principal: expiresAt: expected ${expected}, got an invalid Date; give new Date(exp * 1000)`);
+  }
+  if (typeof at !== "number") throw wrong("expiresAt", expected, at, "give the token's exp");
+  if (!Number.isFinite(at)) {
+    throw new MisuseError(
+      `Principal: expiresAt: expected a finite number or a Date, got ${at}; leave it out where none is said`,
+    );
+  }
+}
+
+function isPlain(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Map);
 }

@@ -266,5 +266,46 @@ test("wrong options are named, and nothing secret with them", () => {
   for (const scopes of ["read", [5]]) {
     assert.throws(() => new Server("wrong").tool("t", { scopes }, () => 1), MisuseError);
   }
-  assert.throws(() => new Principal("ada", { expiresAt: Number.NaN }), /expiresAt: expected a finite number/);
+});
+
+test("a principal says what is wrong with what it is made of, and what to give", () => {
+  const cycle = {};
+  cycle.self = cycle;
+  for (const [subject, details, why] of [
+    [53_17, {}, /subject: expected a string, got a number; give String\(\) of it/],
+    [undefined, {}, /subject: expected a string, got undefined/],
+    ["", {}, /subject: expected a string that is not empty/],
+    ["ada", null, /details: expected an object, got null/],
+    ["ada", ["5317"], /details: expected an object, got a list/],
+    ["ada", { client_id: "5317" }, /unknown option "client_id", did you mean "clientId"/],
+    ["ada", { issuer: new URL("https://5317/") }, /issuer: expected a string, got an object; give String\(\)/],
+    ["ada", { issuer: "" }, /issuer: .* not empty/],
+    ["ada", { clientId: null }, /clientId: expected a string, got null; .*leave out/],
+    ["ada", { scopes: "5317 read" }, /scopes: expected a list of strings, got a string; give its \.split/],
+    ["ada", { scopes: new Set(["5317"]) }, /scopes: expected a list of strings, got an object; give \[\.\.\.it\]/],
+    ["ada", { scopes: ["read", 53_17] }, /scopes: .* one of it is a number/],
+    ["ada", { scopes: ["read write"] }, /scopes: expected one scope in each string, got 'read write'; give its/],
+    ["ada", { scopes: [""] }, /scopes: expected one scope in each string/],
+    ["ada", { claims: "5317" }, /claims: expected an object, got a string; give the token's decoded payload/],
+    ["ada", { claims: new Map() }, /claims: expected an object/],
+    ["ada", { claims: { a: 5317n } }, /claims: expected what JSON has/],
+    ["ada", { claims: cycle }, /claims: expected what JSON has; leave out cycles/],
+    ["ada", { claims: { a: { b: Number.NaN } } }, /claims: a\.b: expected a finite number/],
+    [
+      "ada",
+      { expiresAt: "5317" },
+      /expiresAt: expected seconds since 1970 or a Date, got a string; give the token's exp/,
+    ],
+    ["ada", { expiresAt: Number.NaN }, /expiresAt: expected a finite number or a Date, got NaN; leave it out/],
+    ["ada", { expiresAt: new Date("soon") }, /expiresAt: .* got an invalid Date; give new Date\(exp \* 1000\)/],
+  ]) {
+    assert.throws(
+      () => new Principal(subject, details),
+      (error) => error instanceof MisuseError && why.test(error.message) && !/5317/.test(error.message),
+      String(why),
+    );
+  }
+  assert.equal(new Principal("ada", { expiresAt: new Date(1_500) }).expiresAt, 1.5);
+  const { subject, scopes, claims, expiresAt } = new Principal("ada", { claims: { a: null }, scopes: ["read"] });
+  assert.deepEqual([subject, scopes, claims, expiresAt], ["ada", ["read"], { a: null }, undefined]);
 });
