@@ -365,6 +365,70 @@ async def test_a_function_that_raises(
     assert [type(one) for one in heard] == ([type(raised)] if is_heard else [])
 
 
+@pytest.mark.parametrize("name", ["assertion", "browser", "callback"])
+@pytest.mark.parametrize(
+    ("raised", "said", "is_heard"),
+    [
+        (TransportError("nobody there"), "nobody there", False),
+        (TimeoutError("late"), "late", False),
+        (ConnectionRefusedError("s3cret"), "ConnectionRefusedError", True),
+        (MisuseError("wrong"), "wrong", True),
+        (KeyError("s3cret"), "KeyError", True),
+    ],
+)
+async def test_what_ends_a_login_is_of_authorization(
+    app: Server, name: str, raised: Exception, said: str, is_heard: bool
+) -> None:
+    heard: list[tuple[str, type[Exception]]] = []
+
+    def fails() -> str:
+        raise raised
+
+    if name == "assertion":
+        auth = ClientAuth.workload("c", fails)
+    elif name == "browser":
+        auth = ClientAuth(browser=fails, client_id="c")
+    else:
+        back = "https://app.example/back"
+        auth = ClientAuth(callback=fails, redirect_uri=back, browser=lambda _: None, client_id="c")
+    auth.store = "memory"
+    async with serving(app) as url:
+        with pytest.raises(AuthError, match=f'"{name}": .*{said}') as error:
+            await connect(url, auth=auth, on_error=lambda error, name: heard.append((name, type(error))))
+    assert type(error.value) is AuthError
+    assert "s3cret" not in str(error.value)
+    assert str(error.value).startswith("authorization: ")
+    assert heard == ([(name, type(raised))] if is_heard else [])
+
+
+async def test_an_error_has_the_steps_that_led_to_it(app: Server, authority: AuthorizationServer, login: Auth) -> None:
+    def browser(url: str) -> None:
+        raise AuthError("no display")
+
+    auth = login(browser=browser)
+    async with serving(app) as url:
+        with pytest.raises(AuthError) as raised:
+            await connect(url, auth=auth)
+        named = [step.step for step in raised.value.auth_trace]
+        assert (named[0], named[-1]) == ("resource metadata", "login in the browser")
+        assert "no display" in raised.value.auth_trace[-1].decision
+
+        def synchronous() -> AuthError:
+            with pytest.raises(AuthError) as raised, Client(url, auth=auth):
+                raise AssertionError("it is connected")
+            return raised.value
+
+        assert [step.step for step in (await asyncio.to_thread(synchronous)).auth_trace] == named
+        async with connect_many({"one": url}, auth=auth) as group:
+            assert [step.step for step in group.failures["one"].auth_trace] == named
+            with pytest.raises(AuthError) as raised:
+                await group.reconnect("one")
+            assert [step.step for step in raised.value.auth_trace] == named * 2
+    with pytest.raises(TransportError) as other:
+        await connect(url)
+    assert other.value.auth_trace == ()
+
+
 @pytest.mark.parametrize("given", [None, b"token-ada", 7])
 async def test_a_function_that_gives_no_text(simple: Server, given: Any) -> None:
     heard: list[Exception] = []

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from .errors import Error, MisuseError
+from .errors import Error
 from .handler import options_text
 
 if TYPE_CHECKING:
@@ -32,7 +32,9 @@ class Application:
     at the root serves it; for what is mounted below add `metadata`, as in Starlette or FastAPI:
 
         mcp = app.asgi(allowed_hosts=["example.com"])
-        Starlette(routes=[Route(mcp.metadata.path, mcp.metadata), Mount("/mcp", mcp)])
+        routes = [Mount("/mcp", mcp)]
+        if mcp.metadata:
+            routes.append(Route(mcp.metadata.path, mcp.metadata))
     """
 
     def __init__(self, server: Server, options: HttpOptions) -> None:
@@ -43,15 +45,13 @@ class Application:
         self._user: object = None
 
     @property
-    def metadata(self) -> Metadata:
+    def metadata(self) -> Metadata | None:
         """An ASGI application that serves the protected-resource metadata (RFC 9728), whatever path it is reached by.
 
-        `MisuseError` when there is none: the server has no `auth`.
+        None of a server without `auth`.
         """
         raw = self._here().resource_metadata()
-        if raw is None:
-            raise MisuseError("metadata: the server has no auth: Server(auth=ServerAuth(..., resource=...))")
-        return Metadata(self, **msgspec.json.decode(raw))
+        return None if raw is None else Metadata(self, **msgspec.json.decode(raw))
 
     async def close(self) -> None:
         """Ends all sessions, and the server's lifespan; a request after that begins anew."""

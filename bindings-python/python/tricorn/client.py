@@ -15,7 +15,7 @@ from .connection import Connection
 from .content import CallToolResult, Implementation, member
 from .context import RequestContext
 from .deprecation import deprecated, warn_options
-from .errors import ClosedError, MisuseError
+from .errors import ClosedError, Error, MisuseError
 from .features import AsyncFeatures
 from .handler import encode, options_text
 from .handlers import (
@@ -379,11 +379,16 @@ class AsyncClient(Connection, AsyncFeatures):
     def auth_trace(self) -> list[AuthStep]:
         """What was asked, answered and decided in the last logins, oldest first: 128 steps at most, without secrets.
 
-        Also after a `connect` that failed. Empty without the option `auth`.
+        Also after a `connect` that failed, whose error has it as `auth_trace`. The clients of a group share it. Empty
+        without the option `auth`.
         """
         from .client_auth import AuthStep
 
         return msgspec.json.decode(self._core.auth_trace(), type=list[AuthStep])
+
+    def _failed(self, error: BaseException) -> None:
+        if isinstance(error, Error):
+            error.auth_trace = tuple(self.auth_trace())
 
     async def _do(self, request: Request[T], options: RequestOptions) -> T:
         if request.becomes_task:

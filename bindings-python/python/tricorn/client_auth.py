@@ -73,9 +73,15 @@ class ClientAuth(msgspec.Struct, kw_only=True):
     scopes when the server wants them. There is no secret in its `repr`.
 
     Functions may be plain ones, which run in worker threads, or asynchronous. An asynchronous one is cancelled when
-    nobody waits for it any more; a plain one goes on, in one of 32 threads, or of 256 more. What they raise ends the login: a
-    `TimeoutError` and what says that somebody is not reached as `TimeoutError` and `TransportError`, all else as an
-    `AuthError`, and `on_error` hears of it unless it is an `AuthError` itself.
+    nobody waits for it any more; a plain one goes on, in one of 32 threads, or of 256 more.
+
+    What `assertion`, `browser` and `callback` raise ends the login as an `AuthError` that names the step. What `token`
+    and the store raise ends it as what it means: a `TimeoutError`, or what was caused by one, as a `TimeoutError`; a
+    `TransportError`, a `ClosedError` or an `OSError` other than `PermissionError`, or what was caused by one, as a
+    `TransportError`; what is not of the type that it has to be as a `MisuseError`; all else as an `AuthError`. Where
+    `find` or `save` of a store fails there is a warning, and the login goes on. The message of this package's own
+    exceptions is told, of others the type alone, as it may hold secrets: `on_error` gets all of those, and every
+    `MisuseError`.
     """
 
     grant: Grant | None = None

@@ -59,10 +59,14 @@ class Connection:
             for peer in self._peers:
                 self._borrow(peer)
             self._opened(msgspec.json.decode(await self._host.wait(self._native.connect)))
-        except BaseException:
+        except BaseException as error:
             await self.close()
+            self._failed(error)
             raise
         return self
+
+    def _failed(self, error: BaseException) -> None:
+        """It was not connected because of this."""
 
     def _borrow(self, peer: Server) -> None:
         """A server of this process works on this loop, unless it has one that runs."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,6 +12,7 @@ import msgspec
 from . import _core
 
 if TYPE_CHECKING:
+    from .client_auth import AuthStep
     from .question import Question
 
 RESOURCE_NOT_FOUND = -32002
@@ -26,6 +27,9 @@ class Error(Exception):
     """
 
     kind = "misuse"
+    auth_trace: Sequence[AuthStep] = ()
+    """Of the error because of which a client with `auth` did not connect, also one of a group: what was asked, answered
+    and decided in its logins, without secrets. Else empty."""
     asked: object = None
     """The call whose question to its own client ended like this, which is no secret to that client."""
 

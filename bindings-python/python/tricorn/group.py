@@ -160,7 +160,11 @@ class AsyncClientGroup(Connection, AsyncFeatures):
     @property
     def failures(self) -> dict[str, Error]:
         """Why servers are not connected, by name."""
-        return {name: _error(raw) for name, raw in msgspec.json.decode(self._core.failures()).items()}
+        failures = {name: _error(raw) for name, raw in msgspec.json.decode(self._core.failures()).items()}
+        for name, error in failures.items():
+            if name in self._clients:
+                self._clients[name]._failed(error)
+        return failures
 
     def __getitem__(self, name: str) -> AsyncClient:
         """The client of one server. Closing it leaves the others alone; `connect` connects it anew."""
@@ -186,7 +190,11 @@ class AsyncClientGroup(Connection, AsyncFeatures):
     async def reconnect(self, name: str) -> AsyncClient:
         """Connects a server anew."""
         member = self[name]
-        member._info = msgspec.json.decode(await self._host.wait(lambda op: self._core.reconnect(op, name)))
+        try:
+            member._info = msgspec.json.decode(await self._host.wait(lambda op: self._core.reconnect(op, name)))
+        except Error as error:
+            member._failed(error)
+            raise
         return member
 
     # -- requests
