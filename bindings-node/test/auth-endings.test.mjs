@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { connect, connectMany } from "tricorn";
+import { connect, connectMany, Server } from "tricorn";
 import { bridgeMetrics } from "tricorn/testing";
 import { browse, guarded, Kept, nobody, OAuth, tell } from "./oauth.mjs";
 import { deferred, start, within } from "./program.mjs";
@@ -147,5 +147,56 @@ test("a signal gives up connecting while a user logs in, and the port is free ag
     await assert.rejects(many ? connectMany({ one: url }, options) : connect(url, options), /changed my mind/);
   }
   await assert.rejects(connect(url, { signal: "now" }), /signal: expected an AbortSignal/);
+  assert.equal(bridgeMetrics().calls, 0);
+});
+
+test("the functions of auth are let go with their clients and servers", async (t) => {
+  const oauth = await OAuth.start(t);
+  const url = await guarded(t, oauth);
+  /** All of the functions that a client may have. */
+  const functions = () => {
+    const came = deferred();
+    return {
+      redirectUri: "http://localhost:9/back",
+      browser: async (page) => came.resolve((await fetch(page, { redirect: "manual" })).headers.get("location")),
+      callback: () => came.promise,
+      store: new Kept(),
+    };
+  };
+  const endings = {
+    closed: async (auth) => {
+      const client = await connect(url, { auth });
+      assert.equal(await tell(client), "ada: read");
+      await client.close();
+    },
+    refused: (auth) => assert.rejects(connect(url, { auth: Object.assign(auth, { browser: nobody }) })),
+    misused: (auth) => assert.rejects(connect(url, { auth: Object.assign(auth, { scopes: "read" }) })),
+    "of a group": async (auth) => {
+      const group = await connectMany({ one: url, two: url }, { auth });
+      for (const name of ["one", "two"]) await group.client(name)?.close();
+      await group.close();
+    },
+    "with tokens": async (auth) => {
+      const tokens = Object.assign(auth, { token: () => "wr0ng", assertion: () => "none" });
+      await assert.rejects(connect(url, { auth: tokens }), { name: "AuthError" });
+    },
+    "of a server": async () => {
+      const auth = { verifier: oauth.verify, authorizationServers: [oauth.issuer] };
+      const app = new Server("guarded", { auth });
+      const at = await new Promise((resolve) => void app.serveHttp({ port: 0, onListening: resolve }));
+      await assert.rejects(connect(at), { name: "AuthError" });
+      await app.close();
+      return auth;
+    },
+  };
+  for (const [name, end] of Object.entries(endings)) {
+    // In a function of its own, so that nothing here refers to them.
+    const gone = await (async () => {
+      const auth = functions();
+      return new WeakRef((await end(auth)) ?? auth);
+    })();
+    await collect(() => !gone.deref());
+    assert.equal(gone.deref(), undefined, name);
+  }
   assert.equal(bridgeMetrics().calls, 0);
 });
