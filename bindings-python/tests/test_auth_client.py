@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
-import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -470,23 +468,3 @@ async def test_logins_in_files_outlive_the_program(
     assert (len(visitor.visited), len(authority.forms)) == (1, 1)
     kept = [path for path in (tmp_path / "logins").rglob("*") if path.is_file()]
     assert all(path.stat().st_mode & 0o077 == 0 for path in kept)
-
-
-async def test_functions_go_with_their_client(simple: Server, login: Auth) -> None:
-    class Source:
-        def __call__(self) -> str:
-            return "token-ada"
-
-    async with serving(simple) as url:
-        source = Source()
-        known = weakref.ref(source)
-        client = connect(url, auth=ClientAuth.bearer(source))
-        del source
-        async with client:
-            assert await text(client) == "ada"
-        assert known() is not None
-        del client
-        for _ in range(10):
-            gc.collect()
-            await asyncio.sleep(0)
-        assert known() is None

@@ -79,7 +79,7 @@ class Connection:
         """
         loop, here = self._host.loop, asyncio.get_running_loop()
         if loop is None:
-            self._host.bridge.close()
+            self._end()
             return
         if loop is not here:
             if loop.is_running():
@@ -109,7 +109,12 @@ class Connection:
             finally:
                 host.cancel_tasks()
                 host.detach(self._user)
-                host.bridge.close()
+                self._end()
+
+    def _end(self) -> None:
+        self._host.bridge.close()
+        # Nothing calls the functions any more that the program gave.
+        self._host.table.clear()
 
     async def __aenter__(self) -> Self:
         return await self.connect()

@@ -112,7 +112,7 @@ class AsyncClientGroup(Connection, AsyncFeatures):
         elif isinstance(servers, os.PathLike):
             others = os.fspath(servers)
         self._begin(Host(False, given.on_error), [target for target in by_name.values() if isinstance(target, Server)])
-        text = given.text(self._host)
+        text, given.auth = given.text(self._host), None  # its functions are the host's from now on
         self._core = _core.ClientGroup(self._host.bridge, options_text(others), text)
         self._clients: dict[str, _Member] = {}
         for name in self._core.names():
