@@ -17,9 +17,9 @@ export interface Wanted {
 }
 
 /**
- * Gives a text that must not be known to others. It has five minutes. What it throws is why the request fails: the text of an
- * {@link AuthError} and of this library's other errors is said there, of any other its type; {@link ClientOptions.onError}
- * hears all of it.
+ * Gives a text that must not be known to others. It has five minutes. What it throws is why the request fails: the text of
+ * an {@link AuthError} and of this library's other errors is said there, of any other its type alone, and
+ * {@link ClientOptions.onError} hears all of it.
  */
 export type Secrets = (wanted: Wanted, options: AskedOptions) => string | PromiseLike<string>;
 
@@ -62,11 +62,14 @@ export interface ClientAuth {
    * provider answers for the user. Default: by what else is given, and a user's login otherwise.
    */
   readonly grant?: "authorization_code" | "client_credentials" | "jwt_bearer" | "id_jag" | undefined;
-  /** The program's id at the authorization server, where it is registered already. */
+  /**
+   * The program's id at the authorization server, where it is registered already. All grants but a user's login need it.
+   * Default: the program registers, or is known by `clientMetadataUrl`.
+   */
   readonly clientId?: string | undefined;
-  /** Its secret there. */
+  /** Its secret there; with `clientId`. Default: none. */
   readonly clientSecret?: string | undefined;
-  /** Its private key there, PEM; it proves itself with `private_key_jwt` (RFC 7523) then. */
+  /** Its private key there, PEM; it proves itself with `private_key_jwt` (RFC 7523) then. Default: none. */
   readonly privateKey?: string | undefined;
   /** The key's algorithm. Default `ES256`. */
   readonly signingAlgorithm?: string | undefined;
@@ -74,20 +77,24 @@ export interface ClientAuth {
   readonly keyId?: string | undefined;
   /**
    * The issuer that `clientId` belongs to; of the authorization servers that a server lists, this one is taken. For
-   * servers without metadata, the one that is asked.
+   * servers without metadata, the one that is asked. An https URL, or an http one of this machine. Default: the issuer of
+   * the login that is kept, else the first that the server lists.
    */
   readonly issuer?: string | undefined;
-  /** The URL of the program's own Client ID Metadata Document: its id at servers that understand that. */
+  /** The URL of the program's own Client ID Metadata Document, https with a path: its id at servers that understand that. */
   readonly clientMetadataUrl?: string | undefined;
   /** The program's name for people, where it registers itself. Default: the client's own name. */
   readonly clientName?: string | undefined;
   /** Where to read about the program. */
   readonly clientUri?: string | undefined;
-  /** OpenID Connect's. Default: `native` where the browser comes back to this machine. */
+  /** What it registers as (OpenID Connect). Default: `native` where the browser comes back to this machine, else `web`. */
   readonly applicationType?: "native" | "web" | undefined;
-  /** Whose login it is, where one program has several users: what one has is not shown for another. */
+  /**
+   * Whose login it is, where one program has several users: what one has is not shown for another. Default: that of the
+   * program's one user.
+   */
   readonly user?: string | undefined;
-  /** Scopes that are always asked for, besides what the server wants. */
+  /** Scopes that are always asked for, besides what the server wants. Default: none. */
   readonly scopes?: readonly string[] | undefined;
   /**
    * Tokens bound to a key (RFC 9449): true wherever the authorization server can, false never. Default: where the MCP
@@ -96,11 +103,17 @@ export interface ClientAuth {
   readonly dpop?: boolean | undefined;
   /** The identity provider that answers for the user. */
   readonly identity?: Identity | undefined;
-  /** A workload's JWT, which is the grant, or a function that gives it, or what the identity provider has said. */
+  /**
+   * A workload's JWT, which is the grant, or a function that gives it each time. With `identity` a function that gives what
+   * the provider has said of the user, where that has no `token`.
+   */
   readonly assertion?: string | Secrets | undefined;
-  /** An access token, or a function that gives one and is asked again when the server refuses it: nothing else is done then. */
+  /**
+   * An access token, or a function that gives one and is asked again when the server refuses it, for another: nothing else
+   * is done then. Visible ASCII without spaces.
+   */
   readonly token?: string | Secrets | undefined;
-  /** Milliseconds that a user may take to log in. Default 5 minutes. */
+  /** Milliseconds that a user may take to log in; after that it is an {@link AuthError}. Default 5 minutes. */
   readonly loginTimeout?: number | undefined;
   /** Says the login page's address on standard error instead of opening it, where there is no `browser`. Default false. */
   readonly noBrowser?: boolean | undefined;
@@ -111,11 +124,14 @@ export interface ClientAuth {
   readonly redirectPort?: number | undefined;
   /**
    * Shows the login page to the user, and need not wait for them; what it returns is ignored, and what it throws is why the
-   * login fails, told as that of {@link Secrets}. Default: the system's browser. What plays a user in a test follows redirects by `node:http`: where the
-   * browser comes back to, `fetch` is refused, as it says that it is a script.
+   * login fails, told as that of {@link Secrets}. Default: the system's browser. What plays a user in a test follows
+   * redirects by `node:http`: where the browser comes back to, `fetch` is refused, as it says that it is a script.
    */
   readonly browser?: ((url: string, options: AskedOptions) => unknown) | undefined;
-  /** Where the browser comes back to, https or on this machine, when not to a port that is opened for it. With `callback`. */
+  /**
+   * Where the browser comes back to, when not to a port that is opened for it: an https URL, or an http one of this machine,
+   * without a fragment. With `callback`.
+   */
   readonly redirectUri?: string | undefined;
   /**
    * Gives the URL that the browser came back with, or its query. It is called before the browser is opened, and its signal
@@ -125,9 +141,12 @@ export interface ClientAuth {
     | ((redirectUri: string, options: AskedOptions) => string | URL | PromiseLike<string | URL>)
     | undefined;
   /**
-   * Where logins are kept. `file` (default): files that only the user can read, in the user's own directory
-   * (`~/.local/share/tricorn/logins` on Linux), where the build knows one sealed by the `keychain`; `memory`: for this
-   * client only; or files in another directory, or a store of the program's own.
+   * Where logins are kept. `file`: files that only the user can read and all programs of the user share, in
+   * `$XDG_DATA_HOME/tricorn/logins`, else `~/.local/share/tricorn/logins`; on macOS below `~/Library/Application Support`,
+   * on Windows below `%LOCALAPPDATA%`. `keychain`: the same files, sealed with a key of the system's keychain, a
+   * {@link MisuseError} in builds that know none. `memory`: for this client, or the clients of this group, and no longer.
+   * Or files in another directory, or a store of the program's own. Default: `keychain` in builds that know it, else `file`;
+   * for a user without a home directory the memory of this process, which is said on standard error.
    */
   readonly store?: "file" | "memory" | "keychain" | { readonly directory: string } | TokenStore | undefined;
 }

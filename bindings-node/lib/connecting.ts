@@ -57,8 +57,9 @@ export interface ClientOptions extends Answers, Listeners {
   /** Requests awaiting an answer at once, further ones wait their turn; at least 1. Default 256. */
   readonly maxInFlight?: number;
   /**
-   * How it gets past a server that protects itself (HTTP): true finds out everything, and lets the user log in when the
-   * server asks for it. Default: only `headers` are sent.
+   * How it gets past a server that protects itself (https, or http on this machine): true finds out everything, and lets
+   * the user log in when the server asks for it. `headers` must not have an `Authorization` then. Default: only `headers`
+   * are sent.
    */
   readonly auth?: boolean | ClientAuth;
   /** Aborted before the connection is there, it gives that up, also while a user logs in. Later it means nothing. */

@@ -14,7 +14,7 @@ export interface PrincipalDetails {
   readonly scopes?: readonly string[] | undefined;
   /** All that is said of it, as in a token. Not the token itself. Default: nothing. */
   readonly claims?: Readonly<Record<string, unknown>> | undefined;
-  /** When the token expires: seconds since 1970, as `exp` has them, not milliseconds, or a `Date`. Default: nobody says so. */
+  /** When the token expires: seconds since 1970, as `exp` has them, or a `Date`. Default: nobody says so. */
   readonly expiresAt?: number | Date | undefined;
 }
 

@@ -17,23 +17,23 @@ export interface Protection {
   readonly resource?: string | undefined;
   /**
    * The audiences of which a token needs one, for authorization servers that have names of their own for resources. They
-   * replace the `resource`: name that, too, where it may come. No other server may have them.
+   * replace the `resource`: name that, too, where it may come. No other server may have them. Default: the `resource`.
    */
   readonly audiences?: readonly string[] | undefined;
-  /** The scopes that every request needs, all of them. Default: none. */
+  /** The scopes that every request needs, all of them; not `offline_access`. Default: none. */
   readonly requiredScopes?: readonly string[] | undefined;
   /**
    * The scopes that the metadata lists: those that a client should ask for at first, and no more. Default: the required
    * ones.
    */
   readonly scopesSupported?: readonly string[] | undefined;
-  /** Whoever was granted a scope has these narrower ones, too: `{ admin: ["read", "write"] }`. */
+  /** Whoever was granted a scope has these narrower ones, too: `{ admin: ["read", "write"] }`. Default: none has others. */
   readonly scopeImplies?: Readonly<Record<string, readonly string[]>> | undefined;
   /** The issuers that clients may get tokens from, as the metadata lists them. Default: the issuer. */
   readonly authorizationServers?: readonly string[] | undefined;
-  /** The server's name for people, in the metadata. */
+  /** The server's name for people, in the metadata. Default: none. */
   readonly resourceName?: string | undefined;
-  /** Where developers can read about the server, in the metadata. */
+  /** Where developers can read about the server, a URL in the metadata. Default: none. */
   readonly resourceDocumentation?: string | undefined;
   /** Milliseconds by which the clocks of issuer and server may differ, in whole seconds. Default one minute. */
   readonly clockSkew?: number | undefined;
@@ -48,10 +48,12 @@ export interface Protection {
 export interface IssuerProtection extends Protection {
   /**
    * The text that their `iss` has, byte for byte. Its keys are found by its metadata (RFC 8414, OpenID Connect Discovery),
-   * kept, and fetched again when they are an hour old or a token names another. Signatures are RS, PS, ES or EdDSA.
+   * kept, and fetched again when they are an hour old or a token names another, once in 30 seconds at most; those that are
+   * known are used for a day while there are no others. Signatures are RS, PS, ES or EdDSA. An https URL, or an http one of
+   * this machine.
    */
   readonly issuer: string;
-  /** Where the issuer's keys are, for one that publishes no metadata. */
+  /** Where the issuer's keys are, for one that publishes no metadata. Default: where its metadata says. */
   readonly jwksUri?: string | undefined;
   readonly introspection?: undefined;
   readonly verifier?: undefined;

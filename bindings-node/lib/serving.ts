@@ -31,7 +31,7 @@ export interface ServerOptions<State = unknown> {
    * Default: all of them.
    */
   readonly revision?: string;
-  /** Whose access tokens it takes over HTTP. Default: everybody may ask. */
+  /** Whose access tokens it takes over HTTP; elsewhere there are none. Default: everybody may ask. */
   readonly auth?: ServerAuth;
   /** Entries per page of a list. Default 250. */
   readonly pageSize?: number;

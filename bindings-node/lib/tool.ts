@@ -37,8 +37,9 @@ export interface ToolOptions<Input extends Schema | undefined, Output extends Sc
   /** The tool's `_meta`. */
   readonly meta?: MetaObject;
   /**
-   * What the caller's access token needs, all of them, where the server has `auth`: who lacks one neither sees it in a list
-   * nor may use it. Default: nothing beyond what every request needs.
+   * What the caller's access token needs, all of them: who lacks one neither sees it in a list nor may use it, which is
+   * nobody's over HTTP where the server has no `auth`. In one process and over standard streams nobody is asked. Default:
+   * nothing beyond what every request needs.
    */
   readonly scopes?: readonly string[];
   /** False hides it until {@link Server.setEnabled}. Default true. */
