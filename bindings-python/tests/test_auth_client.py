@@ -21,6 +21,7 @@ from tricorn import (
     Identity,
     MisuseError,
     Principal,
+    RequestContext,
     Server,
     ServerAuth,
     TimeoutError,  # noqa: A004 - this package's
@@ -61,6 +62,11 @@ async def text(client: AsyncClient, name: str = "who") -> str:
     return (await asyncio.wait_for(client.call_tool(name), 30)).text
 
 
+def with_context(ctx: RequestContext) -> str:
+    """There is no request whose context it could get."""
+    return str(ctx)
+
+
 # -- what is said
 
 
@@ -95,6 +101,17 @@ def test_secrets_are_in_no_repr() -> None:
         (ClientAuth(browser="firefox"), "browser: expected a function"),  # type: ignore[arg-type]
         (ClientAuth(token=lambda one, two: ""), "token: .* is given 1 values at most"),
         (ClientAuth(login_timeout=float("inf")), "auth.login_timeout: expected a finite number"),
+        (ClientAuth(login_timeout="5"), "auth.login_timeout: expected a number of seconds, got a str"),  # type: ignore[arg-type]
+        (ClientAuth(login_timeout=-1), "login_timeout.*: expected seconds of at least 0"),
+        (ClientAuth(scopes=["read write"]), r"auth.scopes: .*'read write'; give its \.split"),
+        (ClientAuth(client_id=7), "auth.client_id: expected text, got a int"),  # type: ignore[arg-type]
+        (ClientAuth(client_id="c", private_key=b"s3cret"), r"auth.private_key: .* got a bytes; give its \.decode"),  # type: ignore[arg-type]
+        (ClientAuth(token=b"s3cret"), "auth.token: expected text, got a bytes"),  # type: ignore[arg-type]
+        (ClientAuth(identity={"token": "s3cret"}), "auth.identity: expected an Identity, got a dict"),  # type: ignore[arg-type]
+        (ClientAuth(identity=Identity("https://a.example", "c", b"s3cret")), "auth.identity.token: expected text"),  # type: ignore[arg-type]
+        (ClientAuth(redirect_port=70000), "auth.redirect_port: expected a port, at most 65535"),
+        (ClientAuth(no_browser="yes"), "auth.no_browser: expected True or False"),  # type: ignore[arg-type]
+        (ClientAuth(token=with_context), "token: .* wants a context"),
         (ClientAuth(grant="password"), "password"),  # type: ignore[arg-type]
         (ClientAuth(store="nowhere"), '"store": expected "memory", "file" or "keychain"'),  # type: ignore[arg-type]
         (ClientAuth(store={}), "store: expected .*; this dict has no method 'load'"),  # type: ignore[arg-type]

@@ -65,6 +65,10 @@ def protected(verifier: Callable[..., Any], **options: Any) -> Server:
     return Server("notes", auth=ServerAuth(verifier=verifier, authorization_servers=LOGIN, **options))
 
 
+def with_context(token: str, ctx: Context) -> None:
+    """There is no request whose context it could get."""
+
+
 def reads(token: str) -> Principal:
     """A token is its subject and its scopes."""
     subject, _, scopes = token.partition("-")
@@ -93,11 +97,26 @@ def test_secrets_are_in_no_repr() -> None:
         (ServerAuth(issuer="https://a.example", required_scopes="read"), "auth.required_scopes: expected a list"),
         (ServerAuth(issuer="https://a.example", scope_implies={"a": "b"}), "auth.scope_implies.a: expected a list"),
         (ServerAuth(issuer="https://a.example", timeout=float("nan")), "auth.timeout: expected a finite number"),
+        (ServerAuth(issuer="https://a.example", timeout="10"), "auth.timeout: expected a number of seconds, got a str"),  # type: ignore[arg-type]
+        (
+            ServerAuth(issuer="https://a.example", required_scopes=["a b"]),
+            r"required_scopes: .*'a b'; give its \.split",
+        ),
+        (ServerAuth(issuer="https://a.example", scopes_supported=[""]), "scopes_supported: .*; leave it out"),
+        (ServerAuth(issuer="https://a.example", scope_implies=["a"]), "scope_implies: expected a Mapping, got a list"),  # type: ignore[arg-type]
+        (ServerAuth(issuer=b"https://a.example"), r"auth.issuer: expected text, got a bytes; give its \.decode"),  # type: ignore[arg-type]
+        (ServerAuth(introspection={"url": "https://a"}), "auth.introspection: expected an Introspection, got a dict"),  # type: ignore[arg-type]
+        (
+            ServerAuth(introspection=Introspection("https://a.example", "c", b"s3cret")),  # type: ignore[arg-type]
+            "auth.introspection.client_secret: expected text, got a bytes",
+        ),
+        (ServerAuth(verifier=with_context), "verifier: .* wants a context"),  # type: ignore[arg-type]
     ],
 )
 def test_what_is_wrong_is_named(auth: Any, names: str) -> None:
-    with pytest.raises(MisuseError, match=names):
+    with pytest.raises(MisuseError, match=names) as raised:
         Server("notes", auth=auth)
+    assert "s3cret" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +125,7 @@ def test_what_is_wrong_is_named(auth: Any, names: str) -> None:
         (ServerAuth(issuer="http://login.example.com", resource=RESOURCE), '"issuer"'),
         (ServerAuth(issuer="https://a.example", resource="mcp.example.com"), '"resource"'),
         (ServerAuth(verifier=reads, resource=RESOURCE), '"authorization_servers"'),
-        (ServerAuth(issuer="https://a.example", resource=RESOURCE, required_scopes=["a b"]), '"required_scopes"'),
+        (ServerAuth(issuer="https://a.example", resource=RESOURCE, timeout=0), '"timeout"'),
     ],
 )
 async def test_what_is_wrong_is_named_when_it_serves(auth: ServerAuth, names: str) -> None:

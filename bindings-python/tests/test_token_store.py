@@ -204,6 +204,38 @@ async def test_a_store_that_fails(app: Server, visitor: Visitor, caplog: pytest.
     assert all('"store": ZeroDivisionError' in warning and "s3cret" not in warning for warning in warnings)
 
 
+@pytest.mark.parametrize(
+    ("name", "given", "why"),
+    [
+        ("load", b"s3cret", "store: load: expected text, got a bytes"),
+        ("find", None, "store: find: expected pairs of an issuer and a login"),
+        ("find", ["s3cret"], "store: find: expected pairs of an issuer and a login"),
+        ("find", [("issuer", b"s3cret")], "store: find: login: expected text, got a bytes"),
+    ],
+)
+async def test_a_store_that_gives_what_is_no_login(
+    app: Server, visitor: Visitor, name: str, given: Any, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    store: Any = PlainStore()
+    setattr(store, name, lambda _: given)
+    heard: list[str] = []
+    async with serving(app) as url:
+        auth = ClientAuth(browser=visitor.browse, store=store)
+        client = connect(url, auth=auth, on_error=lambda error, _: heard.append(str(error)))
+        # What cannot be found keeps nobody from logging in.
+        with contextlib.nullcontext() if name == "find" else pytest.raises(MisuseError, match=why):
+            await client
+        await client.close()
+    assert heard[0].startswith(why)
+    assert "s3cret" not in f"{heard} {caplog.text}"
+
+
+def test_a_directory_that_is_none() -> None:
+    for wrong in (7, b"logins", None):
+        with pytest.raises(MisuseError, match="FileStore: expected a path"):
+            FileStore(wrong)  # type: ignore[arg-type]
+
+
 async def test_a_client_that_closes_meanwhile_gives_its_turn_back(app: Server) -> None:
     store = AsyncStore()
     opened = asyncio.Event()

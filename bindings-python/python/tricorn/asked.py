@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from .context import RequestContext
 from .errors import AuthError, CancelledError, ClosedError, Error, MisuseError, TimeoutError, TransportError  # noqa: A004
 from .handler import encode, hook
 from .handlers import called
@@ -80,7 +79,9 @@ class Function:
     """A function of the user's of one value, or of none. Plain ones run in worker threads."""
 
     def __init__(self, name: str, function: Callable[..., Any], threads: Threads) -> None:
-        signature = hook(called(name, function), 1, name, RequestContext)
+        signature = hook(called(name, function), 1, name)
+        if signature.context is not None:
+            raise MisuseError(f"{name}: {function!r} wants a context; it is asked for no request, so there is none")
         self._call, self._is_async = signature.call, signature.is_async
         self._threads = threads
 

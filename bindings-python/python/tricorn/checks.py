@@ -57,4 +57,33 @@ def texts(name: str, value: object) -> None:
 def secret(name: str, value: object) -> None:
     """`MisuseError` for what is no text; it is not shown."""
     if not isinstance(value, str):
-        raise MisuseError(f"{name}: expected text, got a {type(value).__qualname__}")
+        fix = "; give its .decode()" if isinstance(value, bytes) else ""
+        raise MisuseError(f"{name}: expected text, got a {type(value).__qualname__}{fix}")
+
+
+def scopes(name: str, value: object) -> None:
+    """`MisuseError` for what is no list of scopes, such as several in one text."""
+    texts(name, value)
+    for scope in cast("list[str]", value):
+        if scope.split() != [scope]:
+            fix = "give its .split()" if scope.strip() else "leave it out"
+            raise MisuseError(f"{name}: expected one scope in each text, got {scope!r}; {fix}")
+
+
+def flag(name: str, value: object) -> None:
+    """`MisuseError` for what is neither True nor False."""
+    if not isinstance(value, bool):
+        raise MisuseError(f"{name}: expected True or False, got {value!r}")
+
+
+def seconds(name: str, value: object) -> None:
+    """`MisuseError` for what is no number of seconds; None stands for the default."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
+        raise MisuseError(f"{name}: expected a number of seconds, got a {type(value).__qualname__}")
+
+
+def a(name: str, value: object, kind: type) -> None:
+    """`MisuseError` for what is no instance of `kind`; it is not shown."""
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        raise MisuseError(f"{name}: expected {article} {kind.__name__}, got a {type(value).__qualname__}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -14,6 +14,8 @@ from .host import Host
 from .principal import shown, written
 from .threads import Threads
 from .token_store import Store, place
+
+MAX_PORT = 65535
 
 Grant = Literal["authorization_code", "client_credentials", "jwt_bearer", "id_jag"]
 
@@ -93,12 +95,12 @@ class ClientAuth(msgspec.Struct, kw_only=True):
     private_key: str | None = None
     """Its private key there, PEM; it proves itself with `private_key_jwt` (RFC 7523) then."""
     signing_algorithm: str | None = None
-    """The key's algorithm; `"ES256"`."""
+    """The key's algorithm; `"ES256"`. Others are ES384, RS256 to RS512, PS256 to PS512 and EdDSA."""
     key_id: str | None = None
     """The key's id (`kid`), where the server needs it."""
     issuer: str | None = None
     """The issuer that `client_id` belongs to: of the authorization servers that a server lists, this one is taken. For
-    servers without metadata, the one that is asked."""
+    servers without metadata, the one that is asked. An https URL."""
     client_metadata_url: str | None = None
     """The URL of the program's own Client ID Metadata Document: its id at servers that understand that."""
     client_name: str | None = None
@@ -108,7 +110,8 @@ class ClientAuth(msgspec.Struct, kw_only=True):
     application_type: Literal["native", "web"] | None = None
     """What it registers as (OpenID Connect); `"native"` where the browser comes back to this machine."""
     user: str | None = None
-    """Whose login it is, where one program has several users: what one has is not shown for another."""
+    """Whose login it is, where one program has several users: what one has is not shown for another; that of the one
+    user of the program."""
     scopes: Sequence[str] = ()
     """Scopes that are always asked for, besides what the server wants; none."""
     dpop: bool | None = None
@@ -118,10 +121,10 @@ class ClientAuth(msgspec.Struct, kw_only=True):
     """The identity provider that answers for the user."""
     assertion: str | Source | None = None
     """A workload's JWT, which is the grant, or a function of a `Wanted` that gives it each time; with `identity` what
-    the provider has said of the user."""
+    the provider has said of the user. It may take 300 s."""
     token: str | Source | None = None
-    """An access token, or a function of a `Wanted` that gives one, and another when the server refuses it. Nothing else
-    is done then."""
+    """An access token, or a function of a `Wanted` that gives one, and another when the server refuses it; it may take
+    300 s. Nothing else is done then."""
     login_timeout: float = 300
     """Seconds that a user may take to log in; 300."""
     no_browser: bool = False
@@ -181,12 +184,31 @@ class ClientAuth(msgspec.Struct, kw_only=True):
     def __repr__(self) -> str:
         return written(self)
 
+    def _check(self) -> None:
+        # Bytes among them: as JSON they would be others.
+        for name in _TEXTS:
+            if (value := getattr(self, name)) is not None and not (name in _ASKED and callable(value)):
+                checks.secret(f"auth.{name}", value)
+        checks.scopes("auth.scopes", self.scopes)
+        checks.seconds("auth.login_timeout", self.login_timeout)
+        checks.flag("auth.no_browser", self.no_browser)
+        if self.dpop is not None:
+            checks.flag("auth.dpop", self.dpop)
+        port = cast("object", self.redirect_port)
+        if port is not None and (isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= MAX_PORT):
+            raise MisuseError(f"auth.redirect_port: expected a port, at most {MAX_PORT}, got {port!r}")
+        if self.identity is not None:
+            checks.a("auth.identity", self.identity, Identity)
+            for name in Identity.__struct_fields__:
+                if (value := getattr(self.identity, name)) is not None:
+                    checks.secret(f"auth.identity.{name}", value)
+
     def to_wire(self, host: Host) -> dict[str, Any]:
         """As the engine takes it; functions get their places in the table of `host`."""
-        checks.texts("auth.scopes", self.scopes)
+        self._check()
         threads = Threads(MAX_THREADS)
         wire = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
-        for name in ("token", "assertion"):
+        for name in _ASKED:
             if callable(function := wire.get(name)):
                 del wire[name]
                 wire[f"{name}s"] = asked.entry(host, name, _giving(name, function, threads))
@@ -196,6 +218,13 @@ class ClientAuth(msgspec.Struct, kw_only=True):
         if self.store is not None:
             wire["store"] = place(host, self.store, threads)
         return wire
+
+
+_ASKED = ("token", "assertion")
+_TEXTS = (
+    *("grant", "client_id", "client_secret", "private_key", "signing_algorithm", "key_id", "issuer"),
+    *("client_metadata_url", "client_name", "client_uri", "application_type", "user", "redirect_uri", *_ASKED),
+)
 
 
 def settings(host: Host, auth: object) -> dict[str, Any] | None:

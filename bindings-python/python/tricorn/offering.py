@@ -213,7 +213,7 @@ class Offering:
             if "cache" in options:
                 settings["cache"] = options["cache"]
             if "scopes" in options:
-                checks.texts("scopes", options["scopes"])
+                checks.scopes("scopes", options["scopes"])
                 settings["scopes"] = options["scopes"]
             text = encode(settings).decode() if settings else ""
             self._tell(kind, encode(definition).decode(), text, numbers[0])

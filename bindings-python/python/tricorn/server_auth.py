@@ -51,27 +51,30 @@ class ServerAuth(msgspec.Struct, kw_only=True, omit_defaults=True):
     """
 
     issuer: str | None = None
-    """Takes JSON Web Tokens (RFC 9068) of this issuer: the text that their `iss` has. Its keys are found by its
-    metadata, and kept."""
+    """Takes JSON Web Tokens (RFC 9068) of this issuer: the text that their `iss` has, byte for byte, an https URL.
+    Signatures are RS, PS, ES or EdDSA. Its keys are found by its metadata (RFC 8414, OpenID Connect Discovery) and
+    kept; they are fetched again when they are an hour old or a token names another, once in 30 s at most, and used for
+    a day while there are no others."""
     introspection: Introspection | None = None
-    """Asks the authorization server about each token (RFC 7662); an answer is believed for 30 s. Needs
-    `authorization_servers`."""
+    """Asks the authorization server about each token (RFC 7662): what is active has to say for whom it is (`aud`). An
+    answer is believed for 30 s. Needs `authorization_servers`."""
     verifier: Verifier | None = None
     """Asks a function about each token, which has to make sure that it is for this server; what it says of the expiry
-    is checked. A plain one runs in a worker thread. It gives a `Principal`. None, or an exception, refuses the token;
-    but a `TimeoutError`, or an `OSError` such as `ConnectionError`, raised or the cause of what is raised, says that
-    nobody can tell now (503). The client is told neither's message; `on_error` hears of exceptions that are not this
+    is checked. A plain one runs in one of 32 worker threads, and goes on when it takes longer than `timeout`; an
+    asynchronous one is cancelled then. It gives a `Principal`. None, or an exception, refuses the token; but a
+    `TimeoutError`, or an `OSError` such as `ConnectionError`, raised or the cause of what is raised, says that nobody
+    can tell now (503). The client is told neither's message; `on_error` hears of exceptions that are not this
     package's, such as an `AuthError`. Needs `authorization_servers`."""
     jwks_uri: str | None = None
-    """Where the issuer's keys are, for one that publishes no metadata."""
+    """Where the issuer's keys are, for one that publishes no metadata; of no effect without `issuer`."""
     resource: str | None = None
     """The server's own URL, as its clients write it, such as `"https://mcp.example.com/mcp"`; tokens have to be for it
     (RFC 8707). Needed, unless the server listens on the loopback interface with its default `allowed_hosts`."""
     audiences: Sequence[str] = ()
     """The audiences of which a token needs one, for authorization servers that have names of their own for resources;
-    the `resource`, which they replace."""
+    the `resource`, which they replace: name that, too, where it may come. No other server may have them."""
     required_scopes: Sequence[str] = ()
-    """The scopes that every request needs, all of them; none."""
+    """The scopes that every request needs, all of them; none. `offline_access` is none of them."""
     scopes_supported: Sequence[str] = ()
     """The scopes that the metadata lists: those that a client should ask for at first; the required ones."""
     scope_implies: Mapping[str, Sequence[str]] = {}
@@ -85,7 +88,8 @@ class ServerAuth(msgspec.Struct, kw_only=True, omit_defaults=True):
     clock_skew: float = 60
     """By how many whole seconds the clocks of issuer and server may differ; 60."""
     timeout: float = 10
-    """Seconds that the authorization server, or the function, may take over one question; 10, and longer is 503."""
+    """Seconds that the authorization server, or the function, may take over one question, for keys, metadata and all;
+    10, and longer is 503. More than 0."""
 
     def __rich_repr__(self) -> Any:
         names = ("issuer", "introspection", "resource", "required_scopes", "authorization_servers")
@@ -94,12 +98,28 @@ class ServerAuth(msgspec.Struct, kw_only=True, omit_defaults=True):
     def __repr__(self) -> str:
         return written(self)
 
+    def _check(self) -> None:
+        for name in ("issuer", "jwks_uri", "resource", "resource_name", "resource_documentation"):
+            if (value := getattr(self, name)) is not None:
+                checks.secret(f"auth.{name}", value)
+        for name in ("audiences", "authorization_servers"):
+            checks.texts(f"auth.{name}", getattr(self, name))
+        for name in ("required_scopes", "scopes_supported"):
+            checks.scopes(f"auth.{name}", getattr(self, name))
+        checks.a("auth.scope_implies", self.scope_implies, Mapping)
+        for scope, narrower in self.scope_implies.items():
+            checks.scopes("auth.scope_implies", [scope])
+            checks.scopes(f"auth.scope_implies.{scope}", narrower)
+        if self.introspection is not None:
+            checks.a("auth.introspection", self.introspection, Introspection)
+            for name in ("url", "client_id", "client_secret"):
+                checks.secret(f"auth.introspection.{name}", getattr(self.introspection, name))
+        for name in ("clock_skew", "timeout"):
+            checks.seconds(f"auth.{name}", getattr(self, name))
+
     def to_wire(self, host: Host) -> dict[str, Any]:
         """As the engine takes it; the verifier gets its place in the table of `host`."""
-        for name in ("audiences", "required_scopes", "scopes_supported", "authorization_servers"):
-            checks.texts(f"auth.{name}", getattr(self, name))
-        for scope, narrower in self.scope_implies.items():
-            checks.texts(f"auth.scope_implies.{scope}", narrower)
+        self._check()
         wire = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
         if self.verifier is not None:
             wire["verifier"] = asked.entry(host, "verifier", _verifying(self.verifier))

@@ -12,7 +12,7 @@ from concurrent import futures
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
 
-from . import asked
+from . import asked, checks
 from .errors import MisuseError
 from .host import Host, looked_at
 from .threads import Threads
@@ -26,7 +26,7 @@ class TokenKey(NamedTuple):
     issuer: str
     """The authorization server's issuer identifier, as its metadata spells it."""
     server: str
-    """The MCP server's URL."""
+    """The MCP server's URL, as the `resource` of its tokens."""
 
 
 class FileStore:
@@ -38,7 +38,9 @@ class FileStore:
     __slots__ = ("directory",)
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
-        self.directory = os.fspath(directory)
+        if not isinstance(directory, (str, os.PathLike)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise MisuseError(f"FileStore: expected a path, got a {type(directory).__qualname__}")
+        self.directory = os.fsdecode(directory)
 
     def __repr__(self) -> str:
         return f"FileStore({self.directory!r})"
@@ -110,11 +112,13 @@ class _Kept:
         """Does what `op` says."""
         op = params["op"]
         if op == "find":
-            found: Iterable[tuple[str, str]] = await self._do("find", params["server"])
-            return {"logins": [{"issuer": issuer, "login": login} for issuer, login in found]}
+            return {"logins": _logins(await self._do("find", params["server"]))}
         key = TokenKey(params["issuer"], params["server"])
         if op == "load":
-            return {"login": await self._do("load", key)}
+            login = await self._do("load", key)
+            if login is not None:
+                checks.secret("store: load", login)
+            return {"login": login}
         if op == "save":
             await self._do("save", key, params["login"])
         elif op == "remove":
@@ -179,6 +183,18 @@ class _Kept:
             task, over = held
             over.set()
             await asyncio.wait([task])
+
+
+def _logins(found: object) -> list[dict[str, str]]:
+    try:
+        pairs = list(cast("Iterable[tuple[str, str]]", found))
+        logins = [{"issuer": issuer, "login": login} for issuer, login in pairs]
+    except (TypeError, ValueError):
+        raise MisuseError("store: find: expected pairs of an issuer and a login") from None
+    for pair in logins:
+        for name, value in pair.items():
+            checks.secret(f"store: find: {name}", value)
+    return logins
 
 
 _lock = threading.Lock()
