@@ -14,6 +14,7 @@ import pytest
 
 from tricorn import (
     AsyncClient,
+    AuthError,
     Client,
     ClientAuth,
     ClosedError,
@@ -22,7 +23,6 @@ from tricorn import (
     MisuseError,
     Server,
     ServerAuth,
-    TimeoutError,  # noqa: A004 - this package's
     TokenKey,
     TokenStore,
     connect,
@@ -167,7 +167,7 @@ async def test_a_store_that_cannot_be_reserved(app: Server, visitor: Visitor) ->
             yield
 
     async with serving(app) as url:
-        with pytest.raises(TimeoutError, match="somebody else has it"):
+        with pytest.raises(AuthError, match="somebody else has it"):
             await connect(url, auth=ClientAuth(browser=visitor.browse, store=Busy()))
     assert visitor.visited == []
 

@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 
 pub(crate) use asked::Source;
 pub use asked::{Browser, Callback, Redirect, Wanted};
@@ -139,6 +140,18 @@ pub struct Auth {
     store: Option<Arc<dyn TokenStore>>,
     #[serde(skip)]
     traced: Arc<Mutex<VecDeque<Traced>>>,
+    /// How many users are logging in.
+    #[serde(skip)]
+    users: Arc<watch::Sender<usize>>,
+}
+
+/// A user is logging in as long as this is there.
+pub(crate) struct AtLogin(Arc<watch::Sender<usize>>);
+
+impl Drop for AtLogin {
+    fn drop(&mut self) {
+        self.0.send_modify(|users| *users = users.saturating_sub(1));
+    }
 }
 
 impl Default for Auth {
@@ -170,6 +183,7 @@ impl Default for Auth {
             assertions: None,
             store: None,
             traced: Arc::default(),
+            users: Arc::default(),
         }
     }
 }
@@ -323,6 +337,18 @@ impl Auth {
         traced.drain(..excess);
     }
 
+    /// The same for one connection, and how many of its users are logging in: whoever waits for the connection knows by
+    /// that for whom it waits.
+    pub(crate) fn watched(&self) -> (Self, watch::Receiver<usize>) {
+        let (users, watched) = watch::channel(0);
+        (Self { users: Arc::new(users), ..self.clone() }, watched)
+    }
+
+    pub(crate) fn at_login(&self) -> AtLogin {
+        self.users.send_modify(|users| *users += 1);
+        AtLogin(self.users.clone())
+    }
+
     pub(crate) fn granted(&self) -> Grant {
         self.grant.unwrap_or_else(|| match () {
             () if self.identity.is_some() => Grant::IdJag,
@@ -355,6 +381,10 @@ impl Auth {
         }
         if self.identity.as_ref().is_some_and(|identity| !is_safe(&identity.token_endpoint)) {
             return wrong("identity", "expected an https URL as its token_endpoint");
+        }
+        let algorithm = self.signing_algorithm.as_deref();
+        if algorithm.is_some_and(|name| super::jose::Algorithm::parse(name).is_none()) {
+            return wrong("signing_algorithm", "expected one that signs with a private key, such as \"ES256\"");
         }
         let header = |text: &String| !text.is_empty() && text.bytes().all(|byte| (0x21..0x7f).contains(&byte));
         if self.token.as_ref().is_some_and(|token| !header(token)) {

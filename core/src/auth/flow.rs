@@ -37,6 +37,8 @@ pub(crate) struct Given {
     pub(crate) used: Option<String>,
     /// The refresh token that was refused before.
     pub(crate) spent: Option<String>,
+    /// The refresh token with which a refresh has failed for no reason that says that it is refused.
+    pub(crate) doubted: Option<String>,
     /// The token is good, and its scopes are too few.
     pub(crate) steps_up: bool,
     pub(crate) auth: Auth,
@@ -131,7 +133,13 @@ pub(crate) struct Flow {
     refused_refresh: bool,
     /// The refresh token that was refused.
     spent: Option<String>,
+    /// See [`Given::doubted`].
+    doubted: Option<String>,
     refused_client: bool,
+    /// The client that was registered before, and is not known any more, or may not be.
+    forgotten: Option<String>,
+    /// There was a newer token already.
+    took_over: bool,
     request: Option<Request>,
     trace: Trace,
     notes: Vec<String>,
@@ -167,7 +175,10 @@ impl Flow {
             nonce_tried: false,
             refused_refresh: false,
             spent: None,
+            doubted: None,
             refused_client: false,
+            forgotten: None,
+            took_over: false,
             request: None,
             trace: Trace::default(),
             notes: Vec::new(),
@@ -227,9 +238,21 @@ impl Flow {
     pub(crate) fn called_back(&mut self, query: Result<String, Error>, now: u64) -> Step {
         match (std::mem::replace(&mut self.state, State::Over), query) {
             (State::Opened(authorization), Ok(query)) => self.with_answer(&authorization, &query, now),
-            (State::Opened(_), Err(error)) => self.failed("the login in the browser", None, error.message()),
+            (State::Opened(_), Err(error)) => {
+                // The server may have shown a page that says that it knows no such client.
+                let client = self.request.take().map(|request| request.client);
+                if let Some(client) = client.filter(|client| error.kind() == ErrorKind::Auth && self.is_kept(client)) {
+                    self.forgotten = Some(client.client_id);
+                }
+                self.failed("the login in the browser", None, error.message())
+            }
             (state, _) => self.unexpected(state),
         }
+    }
+
+    /// Where the login was.
+    pub(crate) fn issuer(&self) -> &str {
+        &self.issuer
     }
 
     /// What has happened so far, with nothing secret in it. Taken out.
@@ -240,6 +263,21 @@ impl Flow {
     /// The refresh token that was refused meanwhile.
     pub(crate) fn take_spent(&mut self) -> Option<String> {
         self.spent.take()
+    }
+
+    /// The refresh token with which the refresh has failed for no reason that says that it is refused.
+    pub(crate) fn take_doubted(&mut self) -> Option<String> {
+        self.doubted.take()
+    }
+
+    /// The client that was registered before, and should be registered anew for the next login.
+    pub(crate) fn take_forgotten(&mut self) -> Option<String> {
+        self.forgotten.take()
+    }
+
+    /// Whether the token is one that somebody else has got meanwhile.
+    pub(crate) fn took_over(&self) -> bool {
+        self.took_over
     }
 
     /// What the user should hear of: a login that was lost, and why. Taken out.

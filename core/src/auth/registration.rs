@@ -60,6 +60,11 @@ impl Client {
         }
     }
 
+    /// It is not to be used for another login.
+    pub(crate) fn expire(&mut self) {
+        self.client_secret_expires_at = Some(1);
+    }
+
     /// Whether it is of use for another login: not when its secret has expired, or it was registered with another
     /// address to come back to.
     pub(crate) fn is_usable(&self, now: u64, redirect_uri: Option<&str>) -> bool {
@@ -170,7 +175,7 @@ pub(crate) fn answer(fetched: &Fetched, redirect_uri: &str) -> Result<Client, St
     struct Wire {
         client_id: String,
         client_secret: Option<String>,
-        client_secret_expires_at: Option<u64>,
+        client_secret_expires_at: Option<f64>,
         token_endpoint_auth_method: Option<String>,
     }
     if !(200..300).contains(&fetched.status) {
@@ -194,7 +199,8 @@ pub(crate) fn answer(fetched: &Fetched, redirect_uri: &str) -> Result<Client, St
     }
     Ok(Client {
         client_secret: wire.client_secret.filter(|secret| !secret.is_empty()),
-        client_secret_expires_at: wire.client_secret_expires_at,
+        // Less than nothing is as good as never.
+        client_secret_expires_at: wire.client_secret_expires_at.map(|at| at.max(0.0) as u64),
         token_endpoint_auth_method: wire.token_endpoint_auth_method,
         redirect_uri: Some(redirect_uri.to_owned()),
         ..Client::new(&wire.client_id, KnownBy::Registration)
@@ -284,7 +290,7 @@ mod tests {
                 "http://localhost/c",
             )
         };
-        let client = answer(201, r#"{"client_id":"c","client_secret":"s","client_secret_expires_at":10,"x":1}"#)
+        let client = answer(201, r#"{"client_id":"c","client_secret":"s","client_secret_expires_at":10.5,"x":1}"#)
             .expect("a client");
         assert!(client.is_usable(9, Some("http://localhost/c")) && !client.is_usable(10, None));
         assert!(!client.is_usable(0, Some("http://localhost/d")));

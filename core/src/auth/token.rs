@@ -13,6 +13,8 @@ use super::registration::Client;
 use super::url::form;
 use crate::error::shortened;
 
+/// The shortest text that is taken for a secret which somebody repeats.
+const MASKED: usize = 6;
 /// The media type of what is posted there.
 pub(crate) const FORM: &str = "application/x-www-form-urlencoded";
 /// RFC 7523 §2.1: an assertion is the grant.
@@ -176,16 +178,35 @@ impl fmt::Display for Refusal {
 }
 
 impl Refusal {
-    /// Whether the same may succeed later, so that nothing is given up for it: only what says so in OAuth's words is a
-    /// refusal for good, and not the page of a proxy.
+    /// Whether the same may succeed later.
     pub(crate) fn is_transient(&self) -> bool {
         const LATER: [&str; 4] = ["temporarily_unavailable", "slow_down", "server_error", "use_dpop_nonce"];
-        self.is_busy() || self.error.as_deref().is_none_or(|error| LATER.contains(&error))
+        self.is_busy() || self.error.as_deref().is_some_and(|error| LATER.contains(&error))
     }
 
-    /// Whether it is no answer of a token endpoint: there may be none at this URL any more.
-    pub(crate) fn is_strange(&self) -> bool {
-        self.error.is_none() && !self.is_busy()
+    /// Whether what was shown is of no use any more: what says so in OAuth's own word for it, and not the page of a proxy
+    /// or a complaint about the request.
+    pub(crate) fn is_final(&self) -> bool {
+        !self.is_busy() && self.is("invalid_grant")
+    }
+
+    /// Whether the server does not know the client, or not by what it has shown.
+    pub(crate) fn is_of_client(&self) -> bool {
+        !self.is_busy() && (self.is("invalid_client") || self.is("unauthorized_client"))
+    }
+
+    /// Without these texts, which the server may have repeated.
+    pub(crate) fn without<'a>(mut self, secrets: impl IntoIterator<Item = &'a str>) -> Self {
+        for secret in secrets.into_iter().filter(|secret| secret.len() >= MASKED) {
+            for said in [&mut self.error, &mut self.description].into_iter().flatten() {
+                // A long one may have been cut off.
+                let shown = (MASKED..=secret.len()).rev().filter_map(|end| secret.get(..end));
+                if let Some(shown) = shown.into_iter().find(|shown| said.contains(*shown)) {
+                    *said = said.replace(shown, "…");
+                }
+            }
+        }
+        self
     }
 
     fn is_busy(&self) -> bool {

@@ -20,6 +20,7 @@ fn what_is_missing_is_named() {
         (Auth::new().client_metadata_url("https://h"), Some("with a path")),
         (Auth::new().application_type("app"), Some("\"native\" or \"web\"")),
         (Auth::new().issuer("http://as"), Some("\"issuer\"")),
+        (Auth::private_key_jwt("c", "pem", "HS256"), Some("\"signing_algorithm\"")),
         (Auth::bearer("a b"), Some("\"token\"")),
         (Auth::new().login_timeout(-1.0), Some("login_timeout")),
     ] {

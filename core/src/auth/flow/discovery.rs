@@ -196,7 +196,11 @@ impl Flow {
         let metadata = match found.filter(|metadata| metadata.token_endpoint.is_some()) {
             // RFC 8414 §3.3: otherwise somebody could send what is meant for another server to endpoints of his own.
             Some(other) if !["", &self.issuer].contains(&other.issuer.trim_end_matches('/')) => {
-                let why = format!("its issuer is {}, expected {}", shown_url(&other.issuer), shown_url(&self.issuer));
+                let why = format!(
+                    "its issuer is {}, expected {}: if that is the right one, give it as the option \"issuer\"",
+                    shown_url(&other.issuer),
+                    shown_url(&self.issuer)
+                );
                 return self.failed("the authorization server's metadata", Some(asked), &why);
             }
             Some(metadata) => {

@@ -71,6 +71,7 @@ impl Flow {
             && (!self.given.steps_up || session.has_scopes(&challenged))
         {
             self.trace.decided("there is a newer token already: it is used");
+            self.took_over = true;
             return Step::Done(Box::new(session.clone()));
         }
         let may_refresh = !self.given.steps_up
@@ -96,6 +97,8 @@ impl Flow {
 
     /// 2026-07-28, scope selection and step-up.
     fn wanted_scopes(&self, session: Option<&Session>) -> Vec<String> {
+        // What was granted once may not be known any more: only where more is wanted, what there is comes along.
+        let session = session.filter(|_| self.given.steps_up);
         let mut before = session.map(|session| session.scopes.clone()).unwrap_or_default();
         before.extend(self.given.auth.scopes.iter().cloned());
         let listed = self.resource.as_ref().and_then(|resource| resource.scopes_supported.as_deref());
@@ -176,7 +179,12 @@ impl Flow {
         let endpoint = self.given.auth.identity.as_ref().map(|identity| identity.token_endpoint.clone());
         let answer = outcome.and_then(|fetched| {
             self.trace.answered(fetched.status);
-            exchange::answer(&fetched).map_err(|refusal| refusal.to_string())
+            let identity = self.given.auth.identity.as_ref();
+            let secrets = identity.and_then(|identity| identity.client_secret.as_deref());
+            let subject = identity.and_then(|identity| identity.token.as_deref());
+            let refusal =
+                exchange::answer(&fetched).map_err(|refusal| refusal.without(secrets.into_iter().chain(subject)));
+            refusal.map_err(|refusal| refusal.to_string())
         });
         match answer {
             Ok(assertion) => {
@@ -207,7 +215,10 @@ impl Flow {
             Ok(Choice::Register(endpoint)) => {
                 let kept = self.session.as_ref().map(|session| &session.client);
                 let kept = kept.filter(|client| client.known_by == KnownBy::Registration);
-                if let Some(client) = kept.filter(|client| client.is_usable(now, Some(&redirect_uri))).cloned() {
+                let known = |client: &&Client| self.forgotten.as_ref() != Some(&client.client_id);
+                if let Some(client) =
+                    kept.filter(known).filter(|client| client.is_usable(now, Some(&redirect_uri))).cloned()
+                {
                     return self.open(client, redirect_uri);
                 }
                 let fetch = registration::request(&endpoint, &self.given.auth, &metadata, &redirect_uri);
@@ -245,7 +256,12 @@ impl Flow {
         match begun {
             Ok((authorization, url)) => {
                 self.trace.asked("login in the browser", &url);
-                self.trace.decided(&format!("known by {:?}, scopes {:?}", client.known_by, self.scopes.join(" ")));
+                let known = match client.known_by {
+                    KnownBy::Preregistration => "the client_id that was given",
+                    KnownBy::MetadataDocument => "client_metadata_url",
+                    KnownBy::Registration => "registration",
+                };
+                self.trace.decided(&format!("known by {known}, scopes {:?}", self.scopes.join(" ")));
                 let scopes = authorization.scopes.clone();
                 self.request = Some(Request { endpoint: String::new(), pairs: Vec::new(), client, scopes });
                 self.state = State::Opened(Box::new(authorization));
@@ -253,6 +269,23 @@ impl Flow {
             }
             Err(error) => Step::Failed(error),
         }
+    }
+
+    /// Whether the client was registered for an earlier login.
+    pub(super) fn is_kept(&self, client: &Client) -> bool {
+        let kept = self.session.as_ref().map(|session| &session.client.client_id);
+        client.known_by == KnownBy::Registration
+            && kept == Some(&client.client_id)
+            && self.forgotten.as_ref() != Some(&client.client_id)
+    }
+
+    /// Begins the login once more, with a client that is registered now: servers forget their clients.
+    pub(super) fn register_again(&mut self, client: Client, why: &str, now: u64) -> Step {
+        self.trace.decided(&format!("the client is not known any more ({why}): it is registered again"));
+        self.forgotten = Some(client.client_id);
+        self.request = None;
+        self.nonce_tried = false;
+        self.grant(now)
     }
 
     pub(super) fn with_answer(&mut self, authorization: &Authorization, query: &str, now: u64) -> Step {
@@ -267,6 +300,9 @@ impl Flow {
                     ("code_verifier", authorization.pkce.verifier().to_owned()),
                 ];
                 self.redeem(pairs, client, now)
+            }
+            (Err(why), Some(client)) if why.contains("unauthorized_client") && self.is_kept(&client) => {
+                self.register_again(client, &why, now)
             }
             (Err(why), _) => {
                 let endpoint = self.metadata.as_ref().and_then(|metadata| metadata.authorization_endpoint.clone());

@@ -17,10 +17,15 @@ impl Flow {
         let refresh_token = session.refresh_token().unwrap_or_default().to_owned();
         let pairs = vec![("grant_type", "refresh_token".to_owned()), ("refresh_token", refresh_token)];
         let endpoint = self.metadata.as_ref().and_then(|metadata| metadata.token_endpoint.clone());
+        let mut client = session.client.clone();
+        if client.known_by == KnownBy::Preregistration {
+            // It may be another one by now.
+            client.client_secret.clone_from(&self.given.auth.client_secret);
+        }
         let request = Request {
             endpoint: endpoint.unwrap_or_else(|| session.token_endpoint.clone()),
             pairs,
-            client: session.client.clone(),
+            client,
             scopes: session.scopes.clone(),
         };
         if self.metadata.is_none() {
@@ -33,11 +38,7 @@ impl Flow {
                     self.notes.push(error.message().to_owned());
                     // Without its key the token is of no use, wherever it is kept.
                     self.refused_refresh = true;
-                    let session = self.session.take();
-                    return match self.metadata {
-                        Some(_) => self.decide(session, now),
-                        None => self.discover(),
-                    };
+                    return self.decide_again(now);
                 }
             }
         }
@@ -133,17 +134,32 @@ impl Flow {
             self.trace.decided("once more, with the server's nonce");
             return None;
         }
-        Some(answer)
+        Some(answer.map_err(|refusal| refusal.without(self.sent())))
+    }
+
+    /// What is secret in the request.
+    fn sent(&self) -> Vec<&str> {
+        const SECRET: [&str; 4] = ["refresh_token", "code", "code_verifier", "assertion"];
+        let Some(request) = &self.request else { return Vec::new() };
+        let pairs = request.pairs.iter().filter(|(name, _)| SECRET.contains(name)).map(|(_, value)| value.as_str());
+        pairs.chain(request.client.client_secret.as_deref()).collect()
     }
 
     pub(super) fn redeemed(&mut self, outcome: Result<Fetched, String>, now: u64) -> Step {
         let endpoint = self.request.as_ref().map(|request| request.endpoint.clone());
         let answer = match outcome {
             Ok(fetched) => match self.token_of(&fetched, now) {
-                Some(answer) => answer.map_err(|refusal| refusal.to_string()),
+                Some(answer) => answer,
                 None => return self.ask("token", State::Redeeming, now),
             },
-            Err(why) => Err(why),
+            Err(why) => return self.failed("the token endpoint", endpoint.as_deref(), &why),
+        };
+        let kept = self.request.as_ref().map(|request| request.client.clone()).filter(|client| self.is_kept(client));
+        let answer = match (answer, kept) {
+            (Err(refusal), Some(client)) if refusal.is_of_client() => {
+                return self.register_again(client, &refusal.to_string(), now);
+            }
+            (answer, _) => answer.map_err(|refusal| refusal.to_string()),
         };
         match answer {
             Ok(token) => self.finish(token, endpoint.as_deref(), now),
@@ -169,21 +185,14 @@ impl Flow {
             }
             Some(Err(refusal)) => refusal,
         };
-        if refusal.is_strange() && self.metadata.is_none() {
-            self.trace.decided("no token endpoint's answer: where it is now is looked for");
-            self.request = None;
-            return self.discover();
-        }
-        if refusal.is_strange() && self.given.refused {
-            // It may have been refused, in words of the server's own: a login is a way out, and until it succeeds the
-            // token stays where it is kept.
-            self.trace.decided("no token endpoint's answer: a new login");
-            self.request = None;
-            self.nonce_tried = false;
-            return self.grant(now);
-        }
         if refusal.is_transient() {
             return self.failed("the refresh", endpoint.as_deref(), &format!("{refusal}; {kept}"));
+        }
+        if refusal.is_of_client() {
+            return self.refused_to_client(&refusal, endpoint.as_deref(), now);
+        }
+        if !refusal.is_final() {
+            return self.refused_strangely(&refusal, endpoint.as_deref(), now);
         }
         let note = format!(
             "the refresh token was refused at {} ({refusal}) and is not used any more: a new login is needed",
@@ -194,11 +203,57 @@ impl Flow {
         self.request = None;
         self.refused_refresh = true;
         self.spent = self.session.as_ref().and_then(Session::refresh_token).map(str::to_owned);
-        self.refused_client = refusal.is("invalid_client") || refusal.is("unauthorized_client");
         if !self.given.refused && self.given.auth.granted() == Grant::AuthorizationCode {
             // What is asked for next needs a user: not before the server has said what it wants.
             return self.failed("the refresh", endpoint.as_deref(), &refusal.to_string());
         }
+        self.decide_again(now)
+    }
+
+    /// The server does not know the client that the refresh token was given to.
+    fn refused_to_client(&mut self, refusal: &Refusal, endpoint: Option<&str>, now: u64) -> Step {
+        let client = self.request.as_ref().map(|request| request.client.clone());
+        let Some(client) = client.filter(|client| client.known_by == KnownBy::Registration && self.given.refused)
+        else {
+            let own = self.given.auth.client_id.is_some();
+            let advice = if own { "; look at client_id and client_secret" } else { "" };
+            return self.failed("the refresh", endpoint, &format!("{refusal}; the refresh token is kept{advice}"));
+        };
+        // Until the login that follows has succeeded, the token stays where it is kept.
+        let note = format!(
+            "the registration at {} is not known there any more ({refusal}): this program is registered again, which needs \
+             a new login",
+            shown_url(&self.issuer)
+        );
+        self.trace.decided(&note);
+        self.notes.push(note);
+        self.request = None;
+        self.forgotten = Some(client.client_id);
+        self.refused_refresh = true;
+        self.refused_client = true;
+        self.decide_again(now)
+    }
+
+    /// It may have been refused in words of the server's own, or by somebody on the way.
+    fn refused_strangely(&mut self, refusal: &Refusal, endpoint: Option<&str>, now: u64) -> Step {
+        if self.metadata.is_none() {
+            self.trace.decided("no refusal of the refresh token: where the token endpoint is now is looked for");
+            self.request = None;
+            return self.discover();
+        }
+        let token = self.session.as_ref().and_then(Session::refresh_token).map(str::to_owned);
+        if self.given.refused && self.given.doubted == token {
+            // A login is a way out, and until it succeeds the token stays where it is kept.
+            self.trace.decided("no refusal of the refresh token, for the second time: a new login");
+            self.request = None;
+            self.nonce_tried = false;
+            return self.grant(now);
+        }
+        self.doubted = token;
+        self.failed("the refresh", endpoint, &format!("{refusal}; the refresh token is kept"))
+    }
+
+    fn decide_again(&mut self, now: u64) -> Step {
         let session = self.session.take();
         match self.metadata {
             Some(_) => self.decide(session, now),

@@ -1,5 +1,6 @@
 mod kept;
 mod recorded;
+mod registered;
 mod world;
 
 use super::*;
@@ -256,25 +257,6 @@ fn a_refresh_token_is_dropped_only_when_it_is_refused() {
             }
         }
     }
-}
-
-#[test]
-fn a_forgotten_registration_is_made_anew() {
-    let mut world = World::usual();
-    world.kept = Some(session("https://as", Some("r1")));
-    world.answers.insert("https://as/token".into(), VecDeque::new());
-    let mut world = world.then("https://as/token", 401, &[], json!({"error": "invalid_client"})).then(
-        "https://as/token",
-        200,
-        &[],
-        json!({"access_token": "new"}),
-    );
-    let (outcome, _) = world.run(Given {
-        stored: world.kept.clone(),
-        used: Some("old-token".into()),
-        ..given(Auth::new(), &["Bearer"])
-    });
-    assert_eq!(outcome.expect("a session").client.client_id, "registered");
 }
 
 #[test]

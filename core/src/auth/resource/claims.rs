@@ -62,7 +62,9 @@ pub(crate) fn check(claims: Map<String, Value>, expected: &Expected<'_>, now: u6
         return Err("the token is bound to a key (cnf), and nothing here shows that its sender has that");
     }
     let client = ["client_id", "azp", "cid"].into_iter().find_map(text);
-    let mut principal = match (text("sub").filter(|sub| !sub.is_empty()), client) {
+    // RFC 7662 §2.2: an authorization server may say who it is by that alone.
+    let subject = ["sub", "username"].into_iter().filter_map(text).find(|subject| !subject.is_empty());
+    let mut principal = match (subject, client) {
         (Some(subject), None) => Principal::new(subject),
         (Some(subject), Some(client)) => Principal::new(subject).client_id(client),
         (None, Some(client)) => Principal::of_client(client),
@@ -179,6 +181,9 @@ mod tests {
         let client = checked(&json!({"sub": null, "azp": "c"})).expect("a client");
         assert_eq!((client.subject.as_str(), client.client_id.as_deref()), ("c", Some("c")));
         assert!(!client.is(&checked(&json!({"sub": "c"})).expect("a user")));
+        for (own, subject) in [(json!({"sub": null, "username": "bob"}), "bob"), (json!({"username": "bob"}), "ada")] {
+            assert_eq!(checked(&own).expect("a user").subject, subject);
+        }
     }
 
     #[test]

@@ -162,7 +162,7 @@ impl TokenStore for FileStore {
                         "the login at {server} is being changed by somebody else for more than {wait:?} (a lock in {})",
                         store.dir().display()
                     );
-                    return Err(Error::new(ErrorKind::Auth, message));
+                    return Err(Error::new(ErrorKind::Timeout, message));
                 }
                 tokio::time::sleep(pause.min(left)).await;
                 pause = (pause * 2).min(LOOKS.1);

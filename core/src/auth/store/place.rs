@@ -75,11 +75,19 @@ impl Place {
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(&self.dir).map_err(|error| failed("make the directory", &self.dir, &error))?;
+        self.is_own()
+    }
+
+    /// Nobody but its owner writes in the directory, if there is one: what others have put there is not to be believed.
+    fn is_own(&self) -> Result<()> {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
 
-            let about = fs::metadata(&self.dir).map_err(|error| failed("look at", &self.dir, &error))?;
+            let about = match fs::metadata(&self.dir) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                about => about.map_err(|error| failed("look at", &self.dir, &error))?,
+            };
             if about.permissions().mode() & 0o022 != 0 {
                 let message = format!(
                     "the token store's directory {} can be written in by others: `chmod go-w` it, or name another",
@@ -111,7 +119,12 @@ impl Place {
 
     /// What a file has, if it can be read.
     fn read(&self, stem: &Stem, seal: Option<&Seal>) -> Result<Option<Result<(TokenKey, Secret), Unread>>> {
+        self.is_own()?;
         let path = self.path(stem, ".json");
+        if path.is_symlink() {
+            // What it leads to is somebody else's file, whose mode is not ours to change.
+            return Ok(Some(Err(Unread::Damaged("it is a link"))));
+        }
         let file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

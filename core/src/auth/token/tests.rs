@@ -96,23 +96,36 @@ fn refusals_say_what_they_are() {
         (503, "<html>", "HTTP 503", true),
         (429, "", "HTTP 429", true),
         (400, r#"{"error":"temporarily_unavailable"}"#, r#"HTTP 400 "temporarily_unavailable""#, true),
-        (200, "access_token=x", r#"HTTP 200: "the answer is no JSON, and so no token""#, true),
-        (403, "<html>", "HTTP 403", true),
-        (200, r#"{"token_type":"Bearer"}"#, r#"HTTP 200: "the answer has no access_token""#, true),
+        (200, "access_token=x", r#"HTTP 200: "the answer is no JSON, and so no token""#, false),
+        (403, "<html>", "HTTP 403", false),
+        (200, r#"{"token_type":"Bearer"}"#, r#"HTTP 200: "the answer has no access_token""#, false),
         (
             200,
             r#"{"access_token":"t","token_type":"mac"}"#,
             r#"HTTP 200: "the token_type is neither Bearer nor DPoP""#,
-            true,
+            false,
         ),
         (
             200,
             "{\"access_token\":\"t\\r\\nx: y\"}",
             r#"HTTP 200: "the access_token has characters that no header can carry""#,
-            true,
+            false,
         ),
     ] {
         let refusal = answer(&fetched(status, body), 0).expect_err(body);
         assert_eq!((refusal.to_string().as_str(), refusal.is_transient()), (shown, transient));
     }
+}
+
+#[test]
+fn what_a_refusal_repeats_of_what_is_secret_is_not_shown() {
+    let body = json!({"error": "invalid_request", "error_description": "no token secret-refresh-token, or secret-r"});
+    let refusal = answer(&fetched(400, &body.to_string()), 0).expect_err("refused").without(["secret-refresh-token"]);
+    let shown = refusal.to_string();
+    assert!(shown.starts_with("HTTP 400 \"invalid_request\"") && !shown.contains("secret-refresh"), "{shown}");
+    // What is cut off is hidden, too; a short text is in too many words.
+    let body = json!({"error": "invalid_request", "error_description": "bad secret-ref"});
+    let refusal =
+        answer(&fetched(400, &body.to_string()), 0).expect_err("refused").without(["secret-refresh-token", "bad"]);
+    assert_eq!(refusal.to_string(), "HTTP 400 \"invalid_request\": \"bad …\"");
 }

@@ -47,7 +47,8 @@ pub enum Prefix {
 pub struct GroupOptions {
     /// Options of every client.
     pub client: ClientOptions,
-    /// How long a server may take to connect; 0 for no limit. Default 30.
+    /// How long a server may take to connect; 0 for no limit. Default 30. What a user takes to log in does not count: that
+    /// has `login_timeout`.
     pub connect_timeout: f64,
     /// How things are named. Default [`Prefix::Clash`].
     pub prefix: Prefix,

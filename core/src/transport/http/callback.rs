@@ -76,8 +76,9 @@ impl Callback {
         match tokio::time::timeout(wait, self.listen(is_answer)).await {
             Ok(query) => Ok(query),
             Err(_) => {
+                let seconds = wait.as_secs_f64();
                 let message = format!(
-                    "the login in the browser: nobody came back to {uri} within {wait:?}; begin it again, and finish it in time"
+                    "nobody came back to {uri} within {seconds} s (login_timeout); begin it again, and finish it in time"
                 );
                 Err(Error::new(ErrorKind::Auth, message))
             }

@@ -104,16 +104,26 @@ fn a_page_in_the_place_of_a_token_endpoint_is_no_refusal() {
     assert_eq!(token_of(&outcome.expect("a session")), "new");
     assert!(world.last().contains("POST https://as/token grant_type=refresh_token&refresh_token=r1"));
     assert!(flow.take_notes().is_empty() && world.opened.is_empty());
-    // Where the metadata says so it may mean anything: the user may log in, and nothing is thrown away before that.
-    let mut world = World::usual();
-    world.answers.insert("https://as/token".into(), VecDeque::new());
-    let world = world.then("https://as/token", 403, &[], json!("<html>"));
-    let mut world = world.then("https://as/token", 200, &[], json!({"access_token": "new"}));
-    world.kept = Some(session("https://as", Some("r1")));
-    let stored = world.kept.clone().expect("a session");
-    let (outcome, mut flow) = world.run(used(Auth::new(), &["Bearer"], stored));
-    assert_eq!(token_of(&outcome.expect("a session")), "new");
-    assert_eq!((world.opened.len(), flow.take_notes().len(), flow.take_spent()), (1, 0, None));
+    // Where the metadata says so it may mean anything. Twice, a user may log in, and nothing is thrown away before that.
+    for doubted in [None, Some("r1")] {
+        let mut world = World::usual();
+        world.answers.insert("https://as/token".into(), VecDeque::new());
+        let world = world.then("https://as/token", 403, &[], json!("<html>"));
+        let mut world = world.then("https://as/token", 200, &[], json!({"access_token": "new"}));
+        world.kept = Some(session("https://as", Some("r1")));
+        let stored = world.kept.clone().expect("a session");
+        let given = Given { doubted: doubted.map(str::to_owned), ..used(Auth::new(), &["Bearer"], stored) };
+        let (outcome, mut flow) = world.run(given);
+        assert_eq!((flow.take_notes().len(), flow.take_spent()), (0, None));
+        if doubted.is_some() {
+            assert_eq!(token_of(&outcome.expect("a session")), "new");
+            assert_eq!(world.opened.len(), 1);
+            continue;
+        }
+        let error = outcome.expect_err("no token");
+        assert!(error.message().ends_with("HTTP 403; the refresh token is kept"), "{error}");
+        assert_eq!((world.opened.len(), flow.take_doubted().as_deref()), (0, Some("r1")));
+    }
 }
 
 #[test]

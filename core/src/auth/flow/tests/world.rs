@@ -134,6 +134,7 @@ pub(super) fn given(auth: Auth, challenges: &[&str]) -> Given {
         refused: !challenges.is_empty(),
         used: None,
         spent: None,
+        doubted: None,
         steps_up: false,
         auth,
         stored: None,

@@ -5,6 +5,7 @@
 
 mod login;
 
+use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -31,6 +32,9 @@ use crate::transport::http::fetch::FetchPolicy;
 
 /// So often the scopes of a token are widened for one request.
 const MAX_STEP_UPS: usize = 2;
+
+/// The most sets of scopes of which it is remembered that they were not granted.
+const MAX_DECLINED: usize = 100;
 
 /// A connection that ends waits so long for a login: one exchange, and what is kept of it.
 const LAST: Duration = Duration::from_secs(15);
@@ -73,6 +77,8 @@ impl Access {
 #[derive(Default)]
 pub(super) struct Trial {
     logins: usize,
+    /// Tokens that somebody else had got meanwhile.
+    taken_over: usize,
     step_ups: usize,
     nonces: usize,
 }
@@ -94,6 +100,12 @@ struct State {
     nonce: Option<Arc<str>>,
     /// The refresh token that was refused last.
     spent: Option<String>,
+    /// The refresh token with which a refresh has failed for no reason that says so.
+    doubted: Option<String>,
+    /// The token that somebody else had got: it was taken from the store.
+    taken_over: u64,
+    /// Scopes that were asked for, and not granted, since users were asked last for another reason.
+    declined: BTreeSet<String>,
     generation: u64,
     /// The login that is on its way.
     flight: Option<Flight>,
@@ -270,8 +282,14 @@ impl Authorizer {
             if trial.logins > 0 {
                 return Err(self.refused("a token that it was just given", &challenges));
             }
-            trial.logins += 1;
+            self.lock().declined.clear();
             self.fly(Why::Refused(challenges), generation).await?;
+            // What somebody else has got is not what this one was given.
+            let state = self.lock();
+            match state.taken_over == state.generation && trial.taken_over == 0 {
+                true => trial.taken_over += 1,
+                false => trial.logins += 1,
+            }
             return Ok(true);
         }
         if !says("insufficient_scope") || self.auth.tokens.is_some() {
@@ -285,12 +303,25 @@ impl Authorizer {
         {
             return Err(self.refused("a token that has all the scopes that it wants", &challenges));
         }
+        if self.lock().declined.contains(wanted) {
+            return Err(self.refused("the token, and the scopes that it wants were not granted", &challenges));
+        }
         if trial.step_ups >= MAX_STEP_UPS {
             return Err(self.refused(&format!("the token, after {MAX_STEP_UPS} logins with more scopes"), &challenges));
         }
         trial.step_ups += 1;
-        self.fly(Why::Insufficient(challenges), generation).await?;
-        Ok(true)
+        let wanted = wanted.to_owned();
+        let outcome = self.fly(Why::Insufficient(challenges), generation).await;
+        let mut state = self.lock();
+        let granted = state.session.as_ref().is_some_and(|session| session.has_scopes(&wanted));
+        if outcome.is_ok() && !granted && !wanted.is_empty() {
+            if state.declined.len() >= MAX_DECLINED {
+                state.declined.clear();
+            }
+            state.declined.insert(wanted);
+        }
+        drop(state);
+        outcome.map(|()| true)
     }
 
     fn refused(&self, what: &str, challenges: &[Challenge]) -> Error {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Access, Authorizer, Why, now};
-use crate::auth::client::{Source, Wanted};
+use crate::auth::client::{Grant, Source, Wanted};
 use crate::auth::flow::{Flow, Given, Step};
 use crate::auth::session::Session;
 use crate::auth::store::{Reservation, TokenKey};
@@ -38,10 +38,10 @@ impl Authorizer {
         if let Some(tokens) = &self.auth.tokens {
             return self.asked(tokens).await;
         }
-        let (used, spent, stored) = {
+        let (used, spent, doubted, stored) = {
             let state = self.lock();
             let used = state.access.as_ref().map(|access| access.token.to_string());
-            (used, state.spent.clone(), state.session.clone())
+            (used, state.spent.clone(), state.doubted.clone(), state.session.clone())
         };
         let steps_up = matches!(why, Why::Insufficient(_));
         let refused = !matches!(why, Why::Ahead);
@@ -56,6 +56,7 @@ impl Authorizer {
             refused,
             used,
             spent,
+            doubted,
             steps_up,
             auth: self.auth.clone(),
             stored,
@@ -64,8 +65,18 @@ impl Authorizer {
         let (mut flow, step) = Flow::start(given);
         let outcome = self.carried_out(&mut flow, step).await;
         self.auth.traced(flow.take_trace());
-        if let Some(spent) = flow.take_spent() {
-            self.lock().spent = Some(spent);
+        {
+            let mut state = self.lock();
+            if let Some(spent) = flow.take_spent() {
+                state.spent = Some(spent);
+            }
+            state.doubted = flow.take_doubted().or_else(|| state.doubted.take());
+            if outcome.is_ok() && flow.took_over() {
+                state.taken_over = state.generation;
+            }
+        }
+        if let (Err(_), Some(client_id)) = (&outcome, flow.take_forgotten()) {
+            self.forget_client(flow.issuer(), &client_id).await;
         }
         let notes = flow.take_notes();
         notes.iter().for_each(|note| self.warn(note));
@@ -84,6 +95,29 @@ impl Authorizer {
                 peer.outdated(method);
             }
         }
+    }
+
+    /// A client whose registration the server may have forgotten is not used for another login. What it has got stays.
+    async fn forget_client(&self, issuer: &str, client_id: &str) {
+        let key = TokenKey::new(issuer, &self.server_url);
+        let forgotten = async {
+            let mut reservation = self.store.reserve(&key, RESERVE).await?;
+            let Some(kept) = reservation.load().await? else { return Ok(()) };
+            match Session::from_kept(&kept, issuer, &self.auth) {
+                Some(mut session) if session.client.client_id == client_id => {
+                    session.client.expire();
+                    reservation.save(&session.to_kept(&self.auth, Some(&kept))?).await
+                }
+                _ => Ok(()),
+            }
+        };
+        let forgotten: Result<()> = forgotten.await;
+        if let Err(error) = forgotten {
+            self.warn(&format!("that the client has to be registered anew cannot be kept: {}", error.message()));
+        }
+        let mut state = self.lock();
+        let session = state.session.as_mut().filter(|session| session.client.client_id == client_id);
+        session.into_iter().for_each(|session| session.client.expire());
     }
 
     /// A token of the user's own function.
@@ -156,10 +190,30 @@ impl Authorizer {
         let key = TokenKey::new(issuer, &self.server_url);
         // One after the other: whoever holds one and waits for another may wait for ever.
         *reserved = None;
-        let mut reservation = self.store.reserve(&key, RESERVE).await?;
-        let kept = reservation.load().await?;
+        let loaded = async {
+            let mut reservation = self.store.reserve(&key, RESERVE).await?;
+            let kept = reservation.load().await?;
+            Ok((reservation, kept))
+        };
+        let (reservation, kept) = match loaded.await {
+            Ok(loaded) => loaded,
+            // A store of the program's own that is wrong: the program has to know.
+            Err(error) if error.kind() == ErrorKind::Misuse => return Err(error),
+            Err(error) if self.needs_store(&error) => return Err(Error::new(ErrorKind::Auth, error.message())),
+            Err(error) => {
+                self.warn(&format!("logins are not kept: {}", error.message()));
+                return Ok(None);
+            }
+        };
         *reserved = Some(reservation);
         Ok(kept.and_then(|kept| Session::from_kept(&kept, issuer, &self.auth)))
+    }
+
+    /// Whether there is something that would be lost without the store: a refresh token that is known, or one that
+    /// somebody else is changing.
+    fn needs_store(&self, error: &Error) -> bool {
+        let known = self.lock().session.as_ref().is_some_and(|session| session.refresh_token().is_some());
+        known || (error.kind() == ErrorKind::Timeout && self.auth.granted() == Grant::AuthorizationCode)
     }
 
     /// Waits for the browser: where it was to come back to before, if that may be. The registration is good still then.
@@ -188,6 +242,7 @@ impl Authorizer {
     async fn opened(&self, url: &str, waiting: Option<Waiting>) -> Result<String> {
         let nobody = |why: String| Error::new(ErrorKind::Auth, why);
         browser::check(url)?;
+        let _here = self.auth.at_login();
         let patience = crate::options::seconds("login_timeout", self.auth.login_timeout)?;
         let late = || nobody(format!("nobody has logged in within {} s (login_timeout)", self.auth.login_timeout));
         let opening = async {
