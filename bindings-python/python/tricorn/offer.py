@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from . import _core, completion, sources
+from . import _core, checks, completion, sources
 from .context import Kind
 from .deprecation import deprecated
 from .extension import Extension, register
@@ -33,12 +33,15 @@ class Offer(Offering):
         *,
         max_bytes: int | None = None,
         cache: CacheHints | None = None,
+        scopes: Sequence[str] = (),
     ) -> None:
         """Adds a file as a resource, read when it is asked for.
 
         Files of more than `max_bytes`, 2 MiB, are refused. `cache` is how long what is in it keeps, and for whom.
+        `scopes` are what a caller's access token needs, over HTTP.
         """
-        self._add_files(path, uri, {"directory": False, "max_bytes": max_bytes, "cache": cache})
+        limits = {"max_bytes": max_bytes, "cache": cache}
+        self._add_files(path, uri, scopes, {"directory": False, **limits})
 
     def add_directory(
         self,
@@ -49,6 +52,7 @@ class Offer(Offering):
         max_files: int | None = None,
         max_bytes: int | None = None,
         cache: CacheHints | None = None,
+        scopes: Sequence[str] = (),
     ) -> None:
         """Adds the files of a directory, and of those in it, as resources: `uri` with their path behind it.
 
@@ -56,12 +60,17 @@ class Offer(Offering):
         by `..` or by a symbolic link; files whose names begin with a dot only if `hidden`. At most `max_files`,
         10,000, are listed, and files of more than `max_bytes`, 2 MiB, are refused. The directory is removed, hidden and
         shown as a resource, by its `uri`: `remove_resource(uri)`, `set_enabled("resource", uri, False)`. `cache` is how
-        long what is in the files keeps, and for whom.
+        long what is in the files keeps, and for whom; `scopes` are what a caller's access token needs, over HTTP, to
+        see and read them.
         """
         limits = {"hidden": hidden, "max_files": max_files, "max_bytes": max_bytes, "cache": cache}
-        self._add_files(path, uri, {"directory": True, **limits})
+        self._add_files(path, uri, scopes, {"directory": True, **limits})
 
-    def _add_files(self, path: str | os.PathLike[str], uri: str, options: dict[str, Any]) -> None:
+    def _add_files(
+        self, path: str | os.PathLike[str], uri: str, scopes: Sequence[str], options: dict[str, Any]
+    ) -> None:
+        checks.texts("scopes", scopes)
+        options["scopes"] = list(scopes)
         self._core.add_files(options_text({"path": os.fspath(path), "uri": uri, **options}))
 
     def add_extension(self, extension: Extension) -> None:

@@ -52,15 +52,18 @@ extension Server {
     }
 
     /// Adds a file as a resource, read when it is asked for; it need not exist yet, and one of more than `maxBytes`, 2 MiB,
-    /// is refused. `cache` is how long what is in it keeps, and for whom. Throws `TricornError.misuse` for a directory, or when
-    /// the URI is none or is taken.
-    public func addFile(_ path: String, uri: String, maxBytes: Int? = nil, cache: CacheHints? = nil) throws {
+    /// is refused. `cache` is how long what is in it keeps, and for whom; `scopes` are what a caller's access token needs, over
+    /// HTTP. Throws `TricornError.misuse` for a directory, or when the URI is none or is taken.
+    public func addFile(
+        _ path: String, uri: String, maxBytes: Int? = nil, cache: CacheHints? = nil, scopes: [String] = []
+    ) throws {
         var options = OptionsText()
         options.set("path", text: path)
         options.set("directory", flag: false)
         options.set("uri", text: uri)
         options.set("max_bytes", number: maxBytes)
         options.set("cache", cache?.json)
+        if !scopes.isEmpty { options.set("scopes", texts: scopes) }
         try Tricorn.core { try core.addFiles(options: options.json.description) }
     }
 
@@ -68,11 +71,11 @@ extension Server {
     /// and read as they are when they are asked for; nothing outside of the directory can be read, and files whose names
     /// begin with a dot only if `hidden`. At most `maxFiles`, 10,000, are listed, and files of more than `maxBytes`,
     /// 2 MiB, are refused. The directory is removed, hidden and shown as a resource, by its URI: `removeResource(uri)`,
-    /// `setEnabled(.resource, uri, false)`. `cache` is how long what is in the files keeps, and for whom. Throws
-    /// `TricornError.misuse` when there is no such directory, or the URI is none.
+    /// `setEnabled(.resource, uri, false)`. `cache` is how long what is in the files keeps, and for whom; `scopes`
+    /// are what a caller's access token needs, over HTTP, to see and read them. Throws `TricornError.misuse` when there is no such directory, or the URI is none.
     public func addDirectory(
         _ path: String, uri: String, hidden: Bool = false, maxFiles: Int? = nil, maxBytes: Int? = nil,
-        cache: CacheHints? = nil
+        cache: CacheHints? = nil, scopes: [String] = []
     ) throws {
         var options = OptionsText()
         options.set("path", text: path)
@@ -82,6 +85,7 @@ extension Server {
         options.set("max_files", number: maxFiles)
         options.set("max_bytes", number: maxBytes)
         options.set("cache", cache?.json)
+        if !scopes.isEmpty { options.set("scopes", texts: scopes) }
         try Tricorn.core { try core.addFiles(options: options.json.description) }
     }
 

@@ -41,6 +41,7 @@ struct FileOptions {
     max_bytes: Option<u64>,
     directory: Option<bool>,
     cache: CacheHints,
+    scopes: Vec<String>,
 }
 
 struct Added {
@@ -256,8 +257,8 @@ impl Server {
     }
 
     /// Adds a file or a directory as resources. `options` are JSON: `{"path", "uri", "hidden"?: bool, "max_files"?,
-    /// "max_bytes"?, "directory"?: bool, "cache"?: {"ttl"?, "scope"?}}`; a directory's files have the URI with their path behind it. `directory` says
-    /// which of both it has to be; without it, what is there decides.
+    /// "max_bytes"?, "directory"?: bool, "cache"?: {"ttl"?, "scope"?}, "scopes"?: [scope]}`; a directory's files have the
+    /// URI with their path behind it. `directory` says which of both it has to be; without it, what is there decides.
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) naming the path that is not what it has to be, or a URI that is none or is
@@ -267,7 +268,8 @@ impl Server {
         let options: FileOptions = crate::options::read("files", options)?;
         let path = std::path::PathBuf::from(&options.path);
         if options.directory.unwrap_or_else(|| path.is_dir()) {
-            let mut directory = Directory::new(path, &options.uri)?.hidden(options.hidden).cache(options.cache);
+            let directory = Directory::new(path, &options.uri)?.hidden(options.hidden);
+            let mut directory = directory.cache(options.cache).scopes(options.scopes);
             if let Some(most) = options.max_files {
                 directory = directory.max_files(most);
             }
@@ -276,7 +278,7 @@ impl Server {
             }
             return self.server.add_directory(directory);
         }
-        let mut file = File::new(path, &options.uri)?.cache(options.cache);
+        let mut file = File::new(path, &options.uri)?.cache(options.cache).scopes(options.scopes);
         if let Some(most) = options.max_bytes {
             file = file.max_bytes(most);
         }

@@ -18,6 +18,7 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::model::CacheHints;
+use crate::server::permits::restricted;
 
 mod mime;
 mod walk;
@@ -129,6 +130,7 @@ pub struct Directory {
     max_files: usize,
     max_bytes: u64,
     hints: CacheHints,
+    scopes: Vec<String>,
     /// That there are too many files was said.
     told: Arc<AtomicBool>,
 }
@@ -155,6 +157,7 @@ impl Directory {
             max_files: MAX_FILES,
             max_bytes: MAX_BYTES,
             hints: CacheHints::new(),
+            scopes: Vec::new(),
             told: Arc::default(),
         })
     }
@@ -187,8 +190,20 @@ impl Directory {
         self
     }
 
+    /// The scopes that a caller's access token needs: over HTTP, for all that is read and listed of it. Default: none
+    /// besides the server's.
+    #[must_use]
+    pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.scopes = scopes.into_iter().map(Into::into).collect();
+        self
+    }
+
     pub(crate) fn hints(&self) -> CacheHints {
-        self.hints
+        restricted(self.hints, &self.scopes)
+    }
+
+    pub(crate) fn needs(&self) -> &[String] {
+        &self.scopes
     }
 
     /// The base URI, with a slash at its end.
@@ -309,6 +324,7 @@ pub struct File {
     uri: String,
     max_bytes: u64,
     hints: CacheHints,
+    scopes: Vec<String>,
 }
 
 impl File {
@@ -326,7 +342,8 @@ impl File {
             return Err(wrong(&"a directory"));
         }
         check_uri(uri)?;
-        Ok(Self { path: absolute, uri: uri.to_owned(), max_bytes: MAX_BYTES, hints: CacheHints::new() })
+        let (uri, hints) = (uri.to_owned(), CacheHints::new());
+        Ok(Self { path: absolute, uri, max_bytes: MAX_BYTES, hints, scopes: Vec::new() })
     }
 
     /// The most bytes that are read. Default 2 MiB.
@@ -343,8 +360,20 @@ impl File {
         self
     }
 
+    /// The scopes that a caller's access token needs: over HTTP, for all that is read and listed of it. Default: none
+    /// besides the server's.
+    #[must_use]
+    pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.scopes = scopes.into_iter().map(Into::into).collect();
+        self
+    }
+
     pub(crate) fn hints(&self) -> CacheHints {
         self.hints
+    }
+
+    pub(crate) fn needs(&self) -> &[String] {
+        &self.scopes
     }
 
     fn name(&self) -> String {

@@ -266,7 +266,7 @@ impl Server {
     /// [`Misuse`](crate::ErrorKind::Misuse) when the URI is taken or is none.
     #[cfg(feature = "files")]
     pub fn add_file(&self, file: super::files::File) -> Result<()> {
-        let definition = Resource::parse(file.definition().get())?.cache(file.hints());
+        let definition = Resource::parse(file.definition().get())?.cache(file.hints()).scopes(file.needs().to_vec());
         let file = Arc::new(file);
         let jobs = self.shared.router.common.jobs.clone();
         let handler = Arc::new(super::serving_files::ReadsFile { file: file.clone(), jobs });

@@ -25,11 +25,16 @@ pub(super) fn may(scopes: &[String], transport: &Transport) -> bool {
 /// # Errors
 /// −32600 naming the scopes.
 pub(super) fn permit(listed: &Listed, transport: &Transport) -> Result<()> {
-    if may(&listed.scopes, transport) {
+    permit_use(&|| listed.subject(), &listed.scopes, transport)
+}
+
+/// # Errors
+/// As [`permit`]'s.
+pub(super) fn permit_use(subject: &dyn Fn() -> String, scopes: &[String], transport: &Transport) -> Result<()> {
+    if may(scopes, transport) {
         return Ok(());
     }
-    let message = format!("{} needs the scopes {:?}", listed.subject(), listed.scopes.join(" "));
-    Err(Error::rpc(code::INVALID_REQUEST, message))
+    Err(Error::rpc(code::INVALID_REQUEST, format!("{} needs the scopes {:?}", subject(), scopes.join(" "))))
 }
 
 /// What is only for some is not for a cache that all share.
@@ -37,18 +42,31 @@ pub(super) fn restricted(hints: CacheHints, scopes: &[String]) -> CacheHints {
     if scopes.is_empty() { hints } else { hints.scope(CacheScope::Private) }
 }
 
-/// The entry that a name stands for; of a resource's URI, that may be a template.
-fn entry_of(registry: &Registry, changes: Option<&Changes>, kind: Kind, name: &str) -> Vec<String> {
+/// What a URI needs that is below a directory: of several, what the innermost does.
+#[cfg(feature = "files")]
+fn of_directories(registry: &Registry, changes: Option<&Changes>, uri: &str) -> Option<Vec<String>> {
+    registry.directories_of(uri, changes).first().map(|directory| directory.needs().to_vec())
+}
+
+#[cfg(not(feature = "files"))]
+fn of_directories(_: &Registry, _: Option<&Changes>, _: &str) -> Option<Vec<String>> {
+    None
+}
+
+/// What a name needs; of a resource's URI, that may be what a template or a directory does.
+fn needs_of(registry: &Registry, changes: Option<&Changes>, kind: Kind, name: &str) -> Vec<String> {
     let scopes = |listed: &Listed| listed.scopes.clone();
     let found = match kind {
         Kind::Tool => registry.find(|r| &r.tools, name, changes).map(|entry| scopes(entry.listed())),
         Kind::Prompt => registry.find(|r| &r.prompts, name, changes).map(|entry| scopes(entry.listed())),
         Kind::Resource => {
-            registry.find(|r| &r.resources, name, changes).map(|entry| scopes(entry.listed())).or_else(|| {
+            let own = registry.find(|r| &r.resources, name, changes).map(|entry| scopes(entry.listed()));
+            let template = || {
                 let mut templates = registry.visible(|r| &r.templates, changes);
                 let entry = templates.find(|entry| entry.template.matches(name).is_some());
                 entry.map(|entry| scopes(entry.listed()))
-            })
+            };
+            own.or_else(template).or_else(|| of_directories(registry, changes, name))
         }
         Kind::ResourceTemplate => {
             let entry = registry.find(|r| &r.templates, name, changes).map(|entry| scopes(entry.listed()));
@@ -66,7 +84,7 @@ pub(super) fn may_use(
     name: &str,
     transport: &Transport,
 ) -> bool {
-    may(&entry_of(registry, changes, kind, name), transport)
+    may(&needs_of(registry, changes, kind, name), transport)
 }
 
 impl Router {
@@ -88,6 +106,6 @@ impl Router {
             _ => None,
         };
         let Some((kind, name)) = named else { return Vec::new() };
-        self.see(session, |registry, changes| entry_of(registry, changes, kind, &name))
+        self.see(session, |registry, changes| needs_of(registry, changes, kind, &name))
     }
 }

@@ -189,6 +189,17 @@ impl Registry {
         found
     }
 
+    #[cfg(feature = "files")]
+    fn has_restricted_directories(&self) -> bool {
+        self.directories.iter().any(|(_, directory)| !directory.needs().is_empty())
+    }
+
+    #[cfg(not(feature = "files"))]
+    #[expect(clippy::unused_self, reason = "of files")]
+    fn has_restricted_directories(&self) -> bool {
+        false
+    }
+
     /// Whether there is such an entry or directory, enabled or not.
     pub(crate) fn has(&self, kind: Kind, name: &str) -> bool {
         self.has_entry(kind, name) || (kind == Kind::Resource && self.has_directory(name))
@@ -285,7 +296,7 @@ impl Registry {
         let own = changes.map(|changes| &changes.own);
         [Some(self), own].into_iter().flatten().any(|registry| match kind {
             Kind::Tool => any(registry.tools.all()),
-            Kind::Resource => any(registry.resources.all()),
+            Kind::Resource => any(registry.resources.all()) || registry.has_restricted_directories(),
             Kind::ResourceTemplate => any(registry.templates.all()),
             Kind::Prompt => any(registry.prompts.all()),
         })

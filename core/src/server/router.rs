@@ -180,7 +180,9 @@ impl Router {
         #[cfg(feature = "files")]
         if last
             && kind == Kind::Resource
-            && self.look(link, &call, |registry, changes| registry.directories_from(0, changes).next().is_some())
+            && self.look(link, &call, |registry, changes| {
+                serving_files::visible(registry, 0, changes, &call.context.transport).next().is_some()
+            })
         {
             if text.ends_with(":[]") {
                 return self.list_directory(link, call, kind, 0, None, hints);
@@ -224,7 +226,7 @@ impl Router {
         }
         let (found, next) = self.look(link, &call, |registry, changes| {
             // It may have been removed since the cursor was given out; then the list goes on with the next.
-            let mut rest = registry.directories_from(place, changes);
+            let mut rest = serving_files::visible(registry, place, changes, &call.context.transport);
             let found = rest.next().cloned();
             let next = match rest.next() {
                 Some((serial, _)) => Some(format!("{}{serial}-", serving_files::FOLDER)),
@@ -345,14 +347,14 @@ impl Router {
                 }
             }
             #[cfg(feature = "files")]
-            let folder =
-                Some(registry.directories_of(&uri, changes)).filter(|found| !found.is_empty()).map(|directories| {
-                    let jobs = self.common.jobs.clone();
-                    Arc::new(serving_files::ReadsDirectories { directories, jobs }) as Arc<dyn Handler>
-                });
+            let folder = serving_files::reader(registry, &uri, changes, &call.context.transport, &self.common.jobs);
             #[cfg(not(feature = "files"))]
-            let folder = None;
-            let source = folder.or_else(|| registry.source(Kind::Resource).get.clone())?;
+            let folder: Option<Result<Arc<dyn Handler>>> = None;
+            let params = match &folder {
+                Some(Err(error)) => Err(error.clone()),
+                _ => Ok(RawJson::from_value(&json!({"uri": uri}))),
+            };
+            let source = folder.and_then(Result::ok).or_else(|| registry.source(Kind::Resource).get.clone())?;
             let read = Read {
                 uri: uri.clone(),
                 mime_type: None,
@@ -360,7 +362,7 @@ impl Router {
                 common: self.common.clone(),
                 hints: cache.map(|cache| cache.of_read(CacheHints::new())).unwrap_or_default(),
             };
-            Some((source, read, Ok(RawJson::from_value(&json!({"uri": uri})))))
+            Some((source, read, params))
         });
         match found {
             Some((handler, read, Ok(params))) => start(link, call, handler, Some(Arc::new(read)), params),

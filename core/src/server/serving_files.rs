@@ -8,15 +8,48 @@ use serde_json::{Map, Value};
 use super::files::{Contents, Directory, File, ReadError};
 use super::jobs::Jobs;
 use super::listed::{Common, Kind, Sizes};
+use super::permits::{may, permit_use};
+use super::registry::{Changes, Registry};
 use crate::call::{Context, Handler, HiddenError, Link, Reply};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{RawJson, code};
 use crate::model::CacheHints;
-use crate::protocol::Call;
 use crate::protocol::revision::{Rules, shape};
+use crate::protocol::{Call, Transport};
 
 /// What the cursors of a directory's pages begin with.
 pub(super) const FOLDER: &str = "f-";
+
+/// The directories that a request may see, in order of registration, from this number on.
+pub(super) fn visible<'a>(
+    registry: &'a Registry,
+    serial: u64,
+    changes: Option<&'a Changes>,
+    transport: &'a Transport,
+) -> impl Iterator<Item = &'a (u64, Arc<Directory>)> {
+    registry.directories_from(serial, changes).filter(|(_, directory)| may(directory.needs(), transport))
+}
+
+/// What reads a URI that is below a directory. The innermost decides whether it may be read; of the others it is
+/// nothing where the caller may not use them.
+///
+/// # Errors
+/// −32600 naming the scopes.
+pub(super) fn reader(
+    registry: &Registry,
+    uri: &str,
+    changes: Option<&Changes>,
+    transport: &Transport,
+    jobs: &Arc<Jobs>,
+) -> Option<Result<Arc<dyn Handler>>> {
+    let mut directories = registry.directories_of(uri, changes);
+    let subject = || format!("resource {:?}", shortened(uri, 200));
+    if let Err(error) = permit_use(&subject, directories.first()?.needs(), transport) {
+        return Some(Err(error));
+    }
+    directories.retain(|directory| may(directory.needs(), transport));
+    Some(Ok(Arc::new(ReadsDirectories { directories, jobs: jobs.clone() })))
+}
 
 /// Reads one file.
 pub(super) struct ReadsFile {
@@ -34,9 +67,9 @@ impl Handler for ReadsFile {
 }
 
 /// Reads the files of directories, the first that has the file.
-pub(super) struct ReadsDirectories {
-    pub(super) directories: Vec<Arc<Directory>>,
-    pub(super) jobs: Arc<Jobs>,
+struct ReadsDirectories {
+    directories: Vec<Arc<Directory>>,
+    jobs: Arc<Jobs>,
 }
 
 impl Handler for ReadsDirectories {

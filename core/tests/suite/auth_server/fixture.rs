@@ -231,10 +231,16 @@ impl Fixture {
 
     pub(crate) fn of(authority: Arc<Authority>, auth: Auth) -> Self {
         let ran = Arc::default();
-        let server = server(&ran).auth(authority.fetched_by(auth));
+        let server = server(&ran);
+        Self { ran, ..Self::serving(server, authority, auth) }
+    }
+
+    /// Another server than the one that the tests have in common.
+    pub(crate) fn serving(server: Server, authority: Arc<Authority>, auth: Auth) -> Self {
+        let server = server.auth(authority.fetched_by(auth));
         let mut options = HttpOptions::parse(r#"{"sse": true, "allowed_hosts": ["mcp.example.com"]}"#).unwrap();
         options = options.allowed_origins(["https://app.example.com"]);
-        Self { endpoint: server.endpoint(options).unwrap(), authority, ran }
+        Self { endpoint: server.endpoint(options).unwrap(), authority, ran: Arc::default() }
     }
 
     /// A token of ada's.

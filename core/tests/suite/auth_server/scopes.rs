@@ -4,7 +4,9 @@ use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 use tricorn::http::HttpOptions;
+use tricorn::model::{CacheHints, CacheScope};
 use tricorn::prelude::*;
+use tricorn::server::{Auth, CacheOptions};
 
 use super::fixture::*;
 
@@ -197,4 +199,58 @@ async fn without_tokens_scopes_are_nobodys_over_http() {
     // In the same process there is nobody to keep out.
     let client = Client::in_memory(&server, &ClientOptions::default()).await.unwrap();
     assert_eq!(client.call_tool("write", json!({})).await.unwrap().text(), "done");
+}
+
+#[cfg(feature = "files")]
+#[tokio::test]
+async fn files_and_directories_need_scopes_too() {
+    use tricorn::server::files::{Directory, File};
+    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/auth_server");
+    let directory = |uri: &str| Directory::new(here, uri).unwrap();
+    let secret = File::new(format!("{here}/fixture.rs"), "file:///secret.rs").unwrap().scopes(["secrets"]);
+    let server = Server::new("files")
+        .cache(CacheOptions::new().read(CacheHints::new().scope(CacheScope::Public)))
+        .file(secret)
+        .directory(directory("file:///open"))
+        .directory(directory("file:///open/inner").scopes(["inner"]))
+        .directory(directory("file:///closed").scopes(["closed"]));
+    let auth = Auth::issuer(ISSUER).resource(RESOURCE).required_scopes(["base"]);
+    let it = Fixture::serving(server, Authority::new(Mode::Up), auth);
+    let listed = async |token: &str| {
+        let (mut found, mut cursor) = (Vec::new(), json!({}));
+        loop {
+            let answer = it.ask(token, "resources/list", cursor).await;
+            assert_eq!(answer.json["result"]["cacheScope"], "private", "{answer:?}");
+            found.extend(names(&answer, "resources", "uri").into_iter().filter(|uri| uri.ends_with("/scopes.rs")));
+            found.extend(names(&answer, "resources", "uri").into_iter().filter(|uri| uri.ends_with("/secret.rs")));
+            match answer.json["result"].get("nextCursor") {
+                Some(next) => cursor = json!({"cursor": next}),
+                None => return found,
+            }
+        }
+    };
+    let token = it.token(&json!({"scope": "base"}));
+    assert_eq!(listed(&token).await, ["file:///open/scopes.rs"]);
+    let read = async |token: &str, uri: &str| it.ask(token, "resources/read", json!({"uri": uri})).await;
+    assert_eq!(read(&token, "file:///open/scopes.rs").await.status, 200);
+    // Of what is not there, too, nobody hears without the scope.
+    for (uri, needed) in [
+        ("file:///secret.rs", "base secrets"),
+        ("file:///open/inner/scopes.rs", "base inner"),
+        ("file:///closed/scopes.rs", "base closed"),
+        ("file:///closed/nothing.rs", "base closed"),
+    ] {
+        challenged(&read(&token, uri).await, needed);
+    }
+    let token = it.token(&json!({"scope": "base secrets closed"}));
+    assert_eq!(
+        listed(&token).await,
+        ["file:///secret.rs", "file:///open/scopes.rs", "file:///closed/scopes.rs"],
+        "what needs other scopes is not there"
+    );
+    for uri in ["file:///secret.rs", "file:///closed/scopes.rs"] {
+        let answer = read(&token, uri).await;
+        assert_eq!(answer.json["result"]["cacheScope"], "private", "{answer:?}");
+    }
+    assert_eq!(read(&token, "file:///open/scopes.rs").await.json["result"]["cacheScope"], "public");
 }
