@@ -1,6 +1,7 @@
 /** What a handler may know about its call, and do during it. */
 
 import type { CreateMessageResult, Elicited, SampleMessage, SampleOptions } from "./ask.js";
+import { deprecated } from "./deprecation.js";
 import { InputRequired, MisuseError, native } from "./errors.js";
 import type { Form } from "./form.js";
 import { type Home, toJson } from "./handler.js";
@@ -76,6 +77,7 @@ export class Context<State = unknown> extends RequestContext {
    * @deprecated MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry
    */
   log(level: LoggingLevel, data: unknown, logger?: string): boolean {
+    deprecated("log", "logging");
     checkTypes("log", ["level", level, "string"], ["logger", logger, "string", "optional"]);
     return native(() => bridge.log(this.#key, level, logger, loggable(data)));
   }
@@ -247,14 +249,15 @@ export class Context<State = unknown> extends RequestContext {
    * @param name one of its own for each step of a handler
    * @param work what it returns, now or later, has to be JSON, and comes back as what JSON makes of it: a date as text.
    *   It travels in the request's sealed state, so it has to be small. What fails is not done: the next round does it.
-   *   What is at work when a question ends the run is waited for. It asks no questions itself
+   *   What is at work when a question ends the run is waited for. It asks no questions itself. Of one that returns
+   *   nothing the result is null
    * @throws {MisuseError} for a second step of this name in one run, and a result that is no JSON
    */
   async step<T>(name: string, work: () => T | PromiseLike<T>): Promise<T> {
     checkTypes("step", ["name", name, "string"]);
     if (typeof work !== "function") throw new MisuseError(`step "${name}": expected a function`);
     const before = native(() => bridge.step(this.#key, name));
-    if (before !== null) return (JSON.parse(before) as [T])[0];
+    if (before !== null) return JSON.parse(before) as T;
     const working = this.#work(name, work);
     this.atWork ??= new Set();
     this.atWork.add(working);
@@ -269,12 +272,13 @@ export class Context<State = unknown> extends RequestContext {
     const result = await work();
     let text: string;
     try {
-      text = result === undefined ? "[]" : `[${toJson(result)}]`;
+      // As it is in every language: the next round may be another server's. JSON has no undefined.
+      text = toJson(result === undefined ? null : result);
     } catch (error) {
       throw new MisuseError(`step "${name}": its result: ${(error as Error).message}`, { cause: error });
     }
     native(() => bridge.stepped(this.#key, name, text));
-    return (JSON.parse(text) as [T])[0];
+    return JSON.parse(text) as T;
   }
 
   /**

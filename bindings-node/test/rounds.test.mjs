@@ -6,6 +6,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { InputRequired, MisuseError, Question, TricornError, UnsupportedError } from "tricorn";
 import { withClient } from "tricorn/testing";
 import { z } from "zod";
+import { bridge } from "../dist/host.js";
 import { deferred, within } from "./program.mjs";
 import { asks, everywhere, form, MODERN, named, REVISIONS } from "./rounds.mjs";
 
@@ -38,7 +39,7 @@ test("rounds: one question after the other, and a step that is done once", async
   made.app.tool("three", async (_, ctx) => {
     runs++;
     const order = await ctx.step("order", async () => ({ id: ++steps, at: new Date(0) }));
-    await ctx.step("nothing", () => {}).then((value) => assert.equal(value, undefined));
+    await ctx.step("nothing", () => {}).then((value) => assert.equal(value, null));
     await ctx.step("null", () => null).then((value) => assert.equal(value, null));
     const given = [];
     // The same question twice is two questions.
@@ -367,4 +368,20 @@ test("rounds: middleware asks, too", async () => {
     () => "decline",
     async (client) => assert.equal((await client.callTool("name")).text, "not sure\n!"),
   );
+});
+
+// Another round may be run by a server in another language, which reads it as it stands.
+test("rounds: a step's result is kept as plain JSON", async (t) => {
+  const stepped = t.mock.method(Object.getPrototypeOf(bridge), "stepped");
+  const { app } = asks();
+  app.tool("steps", async (_, ctx) => {
+    await ctx.step("number", () => 7);
+    await ctx.step("nothing", () => {});
+  });
+  await withClient(app, (client) => client.callTool("steps"), { revision: MODERN });
+  const kept = stepped.mock.calls.map(({ arguments: [, name, text] }) => [name, text]);
+  assert.deepEqual(kept, [
+    ["number", "7"],
+    ["nothing", "null"],
+  ]);
 });
