@@ -5,6 +5,7 @@ import { pathToFileURL } from "node:url";
 import { inspect } from "node:util";
 import type * as Addon from "./addon.js";
 import { CreateMessageResult } from "./ask.js";
+import { warnOptions } from "./deprecation.js";
 import { MisuseError, native } from "./errors.js";
 import { type AnyFunction, type Home, Runner, toJson } from "./handler.js";
 import { addon, handle, register } from "./host.js";
@@ -131,6 +132,7 @@ class Answer extends Runner {
 
 /** Registers what a client does for its server, and returns what keeps that alive. Methods stay methods. */
 export function answerWith(client: Addon.Client, answers: Answers, home: Home): object[] {
+  warnOptions(answers);
   const { sampling, elicitation, roots } = answers;
   const kept: object[] = [];
   const set = (method: string, capability: object, call: AnyFunction): void => {

@@ -6,6 +6,7 @@ import { answerWith, LISTENERS, type RootLike, setRoots } from "./answering.js";
 import type { AuthStep } from "./auth.js";
 import type { Suggestions } from "./completion.js";
 import { CALLBACKS, type ClientOptions, type Connected, type Made, make, withPolicy } from "./connecting.js";
+import { deprecated } from "./deprecation.js";
 import { ClosedError, MisuseError, native, TricornError, traceOf, UnsupportedError } from "./errors.js";
 import { type Home, logError, toJson } from "./handler.js";
 import { hearing, hearsLists } from "./hearing.js";
@@ -287,7 +288,6 @@ export class Client {
 
   /**
    * Reads a resource.
-   *
    * @throws {RpcError} when there is none: -32002, in newer revisions -32602
    */
   async readResource(uri: string | URL, options?: CallOptions): Promise<ReadResourceResult> {
@@ -311,7 +311,6 @@ export class Client {
    * ```ts
    * for await (const change of client.listen({ tools: true, uris: ["notes://today"] })) console.log(change.type);
    * ```
-   *
    * @throws {MisuseError} naming the option that is wrong
    */
   listen(options: ListenOptions): Listening {
@@ -359,6 +358,7 @@ export class Client {
    * @deprecated MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry
    */
   async setLogLevel(level: LoggingLevel, options?: RequestOptions): Promise<void> {
+    deprecated("setLogLevel", "logging");
     await this.request("logging/setLevel", { level }, options);
   }
 
@@ -368,6 +368,7 @@ export class Client {
    * @deprecated MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration
    */
   setRoots(roots: readonly RootLike[]): void {
+    deprecated("setRoots", "roots");
     if (!this.#listed) throw new MisuseError('setRoots: connect with the option "roots", a list, which may be empty');
     setRoots(this.#native, roots);
   }
@@ -378,6 +379,7 @@ export class Client {
    * @deprecated MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration
    */
   rootsChanged(): void {
+    deprecated("rootsChanged", "roots");
     this.notify("notifications/roots/list_changed");
   }
 
@@ -392,7 +394,6 @@ export class Client {
 
   /**
    * Sends any request and returns its result object.
-   *
    * @throws {RpcError} when the server answered with an error
    * @throws {TimeoutError} when no answer came; the server has been told
    * @throws {ClosedError} when the connection is closed or ends meanwhile
@@ -407,7 +408,6 @@ export class Client {
 
   /**
    * Sends a notification.
-   *
    * @throws {ClosedError} when the connection is closed
    */
   notify(method: string, params?: Readonly<Record<string, unknown>>): void {

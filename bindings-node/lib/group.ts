@@ -5,6 +5,7 @@ import { type Client, clientOf, connected } from "./client.js";
 import type { Suggestions } from "./completion.js";
 import { type ClientOptions, type Connected, engineOptions, OWN, withPolicy } from "./connecting.js";
 import type { AnyState } from "./context.js";
+import { deprecated } from "./deprecation.js";
 import { type ErrorRecord, errorFrom, MisuseError, type TricornError, traceOf } from "./errors.js";
 import { addon, bridge, wait, warn } from "./host.js";
 import type { Kind } from "./kind.js";
@@ -300,6 +301,7 @@ export class ClientGroup {
    * @deprecated MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry
    */
   async setLogLevel(level: LoggingLevel, options: RequestOptions = {}): Promise<ReadonlyMap<string, TricornError>> {
+    deprecated("setLogLevel", "logging");
     checkNames("logging/setLevel", options, REQUEST_OPTIONS);
     const start = (op: number): void => this.#engine.setLogLevel(op, level);
     const { failures } = await wait<{ readonly failures: Failures }>(start, options.signal);

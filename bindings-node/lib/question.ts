@@ -8,6 +8,7 @@ import {
   type SampleOptions,
   sampling,
 } from "./ask.js";
+import { deprecated } from "./deprecation.js";
 import { InputRequired, PeerMisbehavedError } from "./errors.js";
 import { asked, type Form } from "./form.js";
 import { type Whole, whole } from "./result.js";
@@ -67,6 +68,7 @@ export class Question<out T = unknown> {
    * @deprecated MCP 2026-07-28 deprecates sampling (SEP-2577): call the API of a model's provider
    */
   static sample(messages: SampleMessage | readonly SampleMessage[], how: SampleOptions): Question<CreateMessageResult> {
+    deprecated("sample", "sampling");
     const params = sampling(messages, how);
     return new Question("sampling/createMessage", params, (result) => new CreateMessageResult(result));
   }
@@ -77,6 +79,7 @@ export class Question<out T = unknown> {
    * @deprecated MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration
    */
   static listRoots(): Question<Root[] & Whole> {
+    deprecated("listRoots", "roots");
     return new Question("roots/list", undefined, (result) => {
       const { roots } = result as { readonly roots?: unknown };
       if (!Array.isArray(roots)) throw new PeerMisbehavedError("roots/list: the result has no list of roots");

@@ -5,6 +5,7 @@ import type * as Addon from "./addon.js";
 import type { CacheHints } from "./cache.js";
 import type { Fallback } from "./completion.js";
 import type { AnyState, Context } from "./context.js";
+import { deprecated, warnOptions } from "./deprecation.js";
 import { MisuseError, native } from "./errors.js";
 import { Extension, registered } from "./extension.js";
 import { type AnyFunction, type Home, logError, type Runner, toJson, Values } from "./handler.js";
@@ -116,9 +117,14 @@ export class Server<State = unknown> extends Offer<State> {
    *
    * @param options.maxBytes larger files are refused; default 2 MiB
    * @param options.cache how long what is in it keeps, and for whom
+   * @param options.scopes what a caller's access token needs, over HTTP
    * @throws {MisuseError} when there is no such file, or the URI is none or is taken
    */
-  addFile(path: string, uri: string, options: { readonly maxBytes?: number; readonly cache?: CacheHints } = {}): void {
+  addFile(
+    path: string,
+    uri: string,
+    options: { readonly maxBytes?: number; readonly cache?: CacheHints; readonly scopes?: readonly string[] } = {},
+  ): void {
     withOptions(() => this.#native.addFiles(toEngine({ path, uri, directory: false, ...options })));
   }
 
@@ -131,6 +137,7 @@ export class Server<State = unknown> extends Offer<State> {
    * @param options.maxFiles the most that are listed; default 10,000
    * @param options.maxBytes larger files are refused; default 2 MiB
    * @param options.cache how long what is in them keeps, and for whom
+   * @param options.scopes what a caller's access token needs, over HTTP, to see and read them
    * @throws {MisuseError} when there is no such directory, or the URI is none
    */
   addDirectory(
@@ -141,6 +148,7 @@ export class Server<State = unknown> extends Offer<State> {
       readonly maxFiles?: number;
       readonly maxBytes?: number;
       readonly cache?: CacheHints;
+      readonly scopes?: readonly string[];
     } = {},
   ): void {
     withOptions(() => this.#native.addFiles(toEngine({ path, uri, directory: true, ...options })));
@@ -195,6 +203,7 @@ export class Server<State = unknown> extends Offer<State> {
    * @deprecated MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration
    */
   onRootsChanged(heard: (ctx: Context<State>) => unknown): this {
+    deprecated("onRootsChanged", "roots");
     const call: AnyFunction = async (_, ctx) => {
       await heard(ctx);
     };
@@ -301,6 +310,7 @@ export class Server<State = unknown> extends Offer<State> {
 
   /** Serves Streamable HTTP, legacy and modern clients alike. Settles after {@link close}. */
   async serveHttp(options: HttpOptions = {}): Promise<void> {
+    warnOptions(options);
     const { onListening, ...rest } = options;
     await this.#serve((op) => withOptions(() => this.#native.serveHttp(toEngine(rest), op)), onListening);
   }
@@ -309,6 +319,7 @@ export class Server<State = unknown> extends Offer<State> {
   http(options: MountOptions = {}): HttpMount {
     this.#capture();
     this.#home.mounted = true;
+    warnOptions(options);
     const endpoint = withOptions(() => this.#native.http(toEngine(options)));
     return mount(endpoint, this.#maxMessageBytes, this);
   }
