@@ -7,6 +7,7 @@ mod following;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
@@ -231,11 +232,11 @@ impl Client {
                     let link = client.connected.link.clone();
                     let passed = link.clock().now().saturating_sub(begun);
                     let most = given.max_timeout.filter(|most| !most.is_zero());
-                    given.max_timeout = most.map(|most| most.saturating_sub(passed));
+                    let rest = most.map(|most| (most, most.saturating_sub(passed)));
                     // Whenever it is given up from now on, the task is cancelled.
                     given.trace_context = trace_of(asked.as_ref(), given.trace_context.as_ref());
                     let followed = Followed::new(client.requestor(given.trace_context.clone()), &task.task_id);
-                    let work = async move { client.followed(followed, task, &given).await };
+                    let work = async move { client.followed(followed, task, &given, rest).await };
                     let guard = tasks::following(&link, work, done);
                     if let Some(slot) = following.upgrade() {
                         *locked(&slot) = Some(guard);
@@ -280,15 +281,22 @@ impl Client {
         detailed("tasks/get", &said)
     }
 
-    /// The result of a call that has become a task. Given up, the task is cancelled.
-    async fn followed(&self, mut followed: Followed, task: Task, options: &CallOptions) -> Result<RawJson> {
+    /// The result of a call that has become a task. Given up, the task is cancelled. `within` is what the caller has
+    /// said, and what is left of that.
+    async fn followed(
+        &self,
+        mut followed: Followed,
+        task: Task,
+        options: &CallOptions,
+        within: Option<(Duration, Duration)>,
+    ) -> Result<RawJson> {
         let (timeout, trace_context) = (options.timeout, options.trace_context.clone());
         let each = CallOptions { timeout, trace_context, ..CallOptions::default() };
         let requestor = self.requestor(each.trace_context.clone());
         let ended = self.finished(&task.task_id, requestor.clone(), &each);
-        let ended = match options.max_timeout {
+        let ended = match within {
             None => ended.await,
-            Some(most) => tasks::within(&requestor, most, ended).await.unwrap_or_else(|| {
+            Some((most, rest)) => tasks::within(&requestor, rest, ended).await.unwrap_or_else(|| {
                 let message = format!("no answer to \"tools/call\" within {} s (max_timeout)", most.as_secs_f64());
                 Err(Error::new(ErrorKind::Timeout, message))
             }),

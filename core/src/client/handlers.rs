@@ -252,11 +252,7 @@ impl Handlers {
             return Ok(());
         }
         let read: Value = params.to().map_err(|e| Error::invalid_params(format!("{method}: {e}")))?;
-        let declared = Capabilities::new(RawJson::from_value(&self.capabilities));
-        if let Some(missing) = ask::needed(rules, method, &read).into_iter().find(|c| {
-            // Deprecated, and a client may ignore it.
-            *c != "sampling.context" && !declared.has(c)
-        }) {
+        if let Some(missing) = self.undeclared(rules, method, &read) {
             return Err(Error::invalid_params(format!("the client does not declare the capability {missing:?}")));
         }
         if method == ELICITATION {
@@ -269,6 +265,21 @@ impl Handlers {
             check_sampling(&read).map_err(|why| Error::invalid_params(format!("{method}: {why}")))?;
         }
         Ok(())
+    }
+
+    /// Whether this client declares what a question of the server needs.
+    pub(crate) fn are_asked(&self, rules: &Rules, method: &str, params: Option<&RawJson>) -> bool {
+        let is_served =
+            self.by_method.iter().any(|(known, _)| *known == method) || (method == ROOTS && self.roots.is_some());
+        let read: Value = params.and_then(|params| params.to().ok()).unwrap_or_default();
+        is_served && (!matches!(method, SAMPLING | ELICITATION) || self.undeclared(rules, method, &read).is_none())
+    }
+
+    fn undeclared(&self, rules: &Rules, method: &str, params: &Value) -> Option<&'static str> {
+        let declared = Capabilities::new(RawJson::from_value(&self.capabilities));
+        // Deprecated, and a client may ignore it.
+        let is_missing = |name: &&'static str| *name != "sampling.context" && !declared.has(name);
+        ask::needed(rules, method, params).into_iter().find(is_missing)
     }
 
     /// Runs a request of the server.

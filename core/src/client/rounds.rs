@@ -176,7 +176,14 @@ impl Client {
             let asked = question["method"].as_str().ok_or_else(|| wrong("expected a request with its method"))?;
             let row = Method::find(asked).filter(|row| row.is_question());
             let row = row.ok_or_else(|| wrong(&format!("{:?} is no question", shortened(asked, 60))))?;
-            let params = question.get("params").map(RawJson::from_value);
+            let params = question.get("params");
+            if params.is_some_and(|params| !params.is_object()) {
+                return Err(wrong("\"params\": expected an object"));
+            }
+            let params = params.map(RawJson::from_value);
+            if !self.connected.handlers.are_asked(self.revision().rules(), row.name, params.as_ref()) {
+                return Err(wrong(&format!("the client does not declare what {:?} needs", row.name)));
+            }
             answers.push((key, row, self.answered(row, params, trace)));
         }
         let keys: Vec<_> = answers.iter().map(|(key, ..)| *key).collect();

@@ -52,7 +52,7 @@ impl Capabilities {
         names.iter().any(|n| **n == *name)
     }
 
-    /// Whether the extension of this id is declared: a member of `extensions` that is not `false` or `null`.
+    /// Whether the extension of this id is declared: a member of `extensions` that is an object, its settings.
     #[must_use]
     pub fn has_extension(&self, id: &str) -> bool {
         self.extension(id).is_some()
@@ -68,7 +68,7 @@ impl Capabilities {
         }
         memchr::memmem::find(self.object.bytes(), b"\"extensions\"")?;
         let mut top: Top<'_> = serde_json::from_str(self.object.get()).ok()?;
-        top.extensions.remove(id).filter(|settings| !matches!(settings.get(), "false" | "null"))
+        top.extensions.remove(id).filter(|settings| settings.get().starts_with('{'))
     }
 
     /// Whether the dotted path (`sampling`, `elicitation.url`, `resources.subscribe`) is declared: present and not
@@ -115,5 +115,10 @@ mod tests {
         assert_eq!(c.extension("com.example/a").map(RawValue::get), Some(r#"{"x":[1]}"#));
         assert!(!c.has_extension("com.example/b") && !c.has_extension("com.example/c") && !c.has_extension("com"));
         assert!(!Capabilities::default().has_extension("com.example/a"));
+        for settings in ["5", "[]", "\"x\"", "true", "null"] {
+            let c =
+                Capabilities::new(RawJson::parse(format!(r#"{{"extensions":{{"a/b":{settings}}}}}"#)).expect("JSON"));
+            assert!(!c.has_extension("a/b"), "{settings}");
+        }
     }
 }

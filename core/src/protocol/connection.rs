@@ -69,6 +69,8 @@ pub struct Connection {
     /// What was read of the message that is being handled beside it.
     head: Option<Box<Head>>,
     last_call: u64,
+    /// Whether a request that came in was of a revision without sessions.
+    heard_modern: bool,
     /// The inside of our modern envelope.
     envelope: String,
     opening: Option<Opening>,
@@ -106,6 +108,7 @@ impl Connection {
             waiting: VecDeque::new(),
             head: None,
             last_call: 0,
+            heard_modern: false,
             envelope: String::new(),
             opening: None,
             opening_timeout: None,

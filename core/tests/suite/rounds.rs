@@ -3,7 +3,10 @@
 #![cfg(feature = "runtime")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod asked;
 mod behind;
+mod by_hand;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -204,6 +207,28 @@ async fn who_cannot_be_asked_is_not() {
 }
 
 #[tokio::test]
+async fn all_that_cannot_be_asked_is_named() {
+    let questions = || [Question::elicit("name?", &form("name")), Question::list_roots()];
+    let server = Server::new("asks")
+        .tool("all", "", move |_: Nothing, cx: Context| async move {
+            cx.ask_all(questions()).await?;
+            Ok("asked".to_owned())
+        })
+        .tool("by hand", "", move |_: Nothing, _: Context| async move {
+            let [name, roots] = questions();
+            Err::<String, _>(InputRequired::new().ask("name", name).ask("roots", roots).into())
+        });
+    let options = ClientOptions::new().revision("2026-07-28");
+    let client = Client::in_memory_with(&server, &options, &Handlers::new()).await.unwrap();
+    for tool in ["all", "by hand"] {
+        let error = client.call_tool(tool, json!({})).await.unwrap_err();
+        let data: Value = error.data().unwrap().to().unwrap();
+        assert_eq!(data, json!({"requiredCapabilities": {"elicitation": {}, "roots": {}}}), "{tool}");
+        assert!(error.message().contains("capabilities \"elicitation\", \"roots\""), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn several_questions_of_any_kind_are_asked_at_once() {
     let server = Server::new("asks").tool("all", "", |_: Nothing, cx: Context| async move {
         let answers = cx.ask_all([Question::elicit("name?", &form("name")), Question::list_roots()]).await?;
@@ -217,49 +242,6 @@ async fn several_questions_of_any_kind_are_asked_at_once() {
         let handlers = Handlers::new().elicitation(user.clone()).roots(&roots);
         let client = Client::in_memory_with(&server, &options, &handlers).await.unwrap();
         assert_eq!(client.call_tool("all", json!({})).await.unwrap().text(), "\"Ada\" 2", "{revision}");
-    }
-}
-
-#[tokio::test]
-async fn rounds_may_be_kept_by_hand() {
-    let server = Server::new("asks").tool("name", "", |_: Nothing, cx: Context| async move {
-        let (round, answers) = (cx.request_state::<u32>()?.unwrap_or(0), cx.input_responses()?);
-        let Some(answer) = answers.get("who").filter(|_| round == 2) else {
-            let question = Question::elicit(&format!("name {round}?"), &form("name"));
-            return Err(InputRequired::new().ask("who", question).state(&(round + 1)).into());
-        };
-        Ok(format!("{round}: {}", answer["content"]["name"]))
-    });
-    for revision in REVISIONS {
-        let user = User::new(|message| json!({"action": "accept", "content": {"name": message}}));
-        let client = connected(&server, revision, &user).await;
-        let result = client.call_tool("name", json!({})).await.unwrap();
-        assert_eq!(result.text(), "2: \"name 1?\"", "{revision}");
-        assert_eq!(user.asked(), ["name 0?", "name 1?"], "{revision}");
-        // Nobody to ask: said in the words of every other question.
-        let options = ClientOptions::new().revision(revision);
-        let deaf = Client::in_memory_with(&server, &options, &Handlers::new()).await.unwrap();
-        let said = match deaf.call_tool("name", json!({})).await {
-            Ok(result) if result.is_error => result.text(),
-            Ok(other) => panic!("{revision}: {}", other.text()),
-            Err(error) => error.message().to_owned(),
-        };
-        assert!(said.contains("elicitation"), "{revision}: {said}");
-    }
-}
-
-#[tokio::test]
-async fn a_request_may_come_back_with_its_state_alone() {
-    let server = Server::new("busy").tool("later", "", |_: Nothing, cx: Context| async move {
-        match cx.request_state::<u32>()?.unwrap_or(0) {
-            2 => Ok("done".to_owned()),
-            round => Err(InputRequired::new().state(&(round + 1)).into()),
-        }
-    });
-    for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"] {
-        let options = ClientOptions::new().revision(revision);
-        let client = Client::in_memory_with(&server, &options, &Handlers::new()).await.unwrap();
-        assert_eq!(client.call_tool("later", json!({})).await.unwrap().text(), "done", "{revision}");
     }
 }
 

@@ -88,7 +88,7 @@ impl Context {
     pub(crate) fn responses(&self) -> Result<Map<String, Value>> {
         Ok(match (self.asked_by_hand(), self.rounds()?) {
             (Some(by_hand), _) => by_hand.responses(),
-            (None, Some(rounds)) => rounds.responses().clone(),
+            (None, Some(rounds)) => rounds.by_hand().clone(),
             (None, None) => Map::new(),
         })
     }

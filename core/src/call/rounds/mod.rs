@@ -47,6 +47,8 @@ pub(crate) struct Rounds {
     bound: [u8; 32],
     /// What the client sent back.
     responses: Map<String, Value>,
+    /// Of that, or of a round before, the answers to what the handler asked by hand last.
+    by_hand: Map<String, Value>,
     state: Mutex<State>,
 }
 
@@ -58,8 +60,8 @@ struct State {
     /// Steps that this run has come to.
     stepped: Vec<String>,
     pending: Vec<Pending>,
-    /// The question that was refused last for want of a capability, in the words of its error.
-    missing: Option<(String, &'static str)>,
+    /// What questions of this run were refused for want of, in the order in which they were, with the words of the error.
+    missing: Vec<(String, Vec<&'static str>)>,
     /// What the handler asks by itself, and its state.
     own: Option<(Map<String, Value>, Option<RawJson>)>,
     /// What middleware around the handler had come to before that ran: used, stepped, pending.
@@ -83,6 +85,17 @@ struct Kept {
     /// The handler's own.
     #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
     own: Option<RawJson>,
+    /// The answers to what the handler asked by hand last, while the engine asks.
+    #[serde(rename = "h", default, skip_serializing_if = "Map::is_empty")]
+    by_hand: Map<String, Value>,
+    /// How many of the answers are from before that: the handler goes on from there and need not ask for them again.
+    #[serde(rename = "b", default, skip_serializing_if = "is_zero")]
+    before: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+const fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// A question with its answer.
@@ -146,7 +159,7 @@ impl Rounds {
         };
         let state = params.remove("requestState");
         let bound = seal::digest(&json!([request.method, params, long, principal::principal(context)?]));
-        let kept = match state {
+        let kept: Kept = match state {
             None => Kept::default(),
             Some(Value::String(text)) => {
                 let body = sealer.open(&bound, &text)?;
@@ -155,9 +168,15 @@ impl Rounds {
             }
             Some(_) => return Err(Error::invalid_params("\"requestState\": expected a string")),
         };
+        let by_hand = if kept.by_hand.is_empty() {
+            let own = responses.iter().filter(|(key, _)| kept.asked.iter().all(|asked| asked.key != **key));
+            own.map(|(key, value)| (key.clone(), value.clone())).collect()
+        } else {
+            kept.by_hand.clone()
+        };
         let used = vec![false; kept.answered.len()];
         let state = Mutex::new(State { kept, used, ..State::default() });
-        Ok(Self { sealer, rules: request.revision.rules(), bound, responses, state })
+        Ok(Self { sealer, rules: request.revision.rules(), bound, responses, by_hand, state })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -176,14 +195,15 @@ impl Rounds {
                 stepped.clone_from(stepped_before);
                 // They keep their keys.
                 kept.asked.extend(pending.drain(*asked..).map(|pending| pending.asked));
-                (*missing, *own, *told) = (None, None, None);
+                missing.clear();
+                (*own, *told) = (None, None);
             }
         }
     }
 
-    /// The answers that came with the request, by their questions' keys.
-    pub(crate) fn responses(&self) -> &Map<String, Value> {
-        &self.responses
+    /// The answers to what the handler asked by hand last, by its keys.
+    pub(crate) fn by_hand(&self) -> &Map<String, Value> {
+        &self.by_hand
     }
 
     /// The state that the handler gave itself in the last round.
@@ -210,9 +230,13 @@ impl Rounds {
         let empty = RawJson::empty_object();
         let (params, needed) = ask::prepared(self.rules, method, params.unwrap_or(&empty))?;
         let needed = row.capability.into_iter().chain(needed);
-        if let Some(missing) = needed.into_iter().find(|capability| !declared.has(capability)) {
-            let message = format!("{method:?} was not sent: the client does not declare the capability {missing:?}");
-            self.lock().missing = Some((message.clone(), missing));
+        let missing: Vec<_> = lacking(needed, declared).collect();
+        if let Some(first) = missing.first() {
+            let message = format!("{method:?} was not sent: the client does not declare the capability {first:?}");
+            let mut state = self.lock();
+            if state.missing.len() < MAX_PENDING {
+                state.missing.push((message.clone(), missing));
+            }
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
         let read: Value = params.to().map_err(|e| Error::misuse(format!("{method}: {e}")))?;
@@ -271,8 +295,12 @@ impl Rounds {
     /// has a code for.
     pub(crate) fn refusal(&self, message: &str) -> Option<Error> {
         let state = self.lock();
-        let (_, missing) = state.missing.as_ref().filter(|(known, _)| known == message)?;
-        Some(modern::missing_capability(missing))
+        let first = state.missing.iter().position(|(known, _)| known == message)?;
+        // What was asked at the same time was refused, too, before the first one ended the handler.
+        let mut missing: Vec<&str> = state.missing[first..].iter().flat_map(|(_, missing)| missing).copied().collect();
+        let mut known = std::collections::BTreeSet::new();
+        missing.retain(|capability| known.insert(*capability));
+        Some(modern::missing_capabilities(&missing))
     }
 
     /// The handler has ended: what the request is answered with because it has asked. What the handler was answered with,
@@ -284,12 +312,14 @@ impl Rounds {
             return None;
         }
         if let Some((questions, own)) = &state.own {
-            let kept = Kept { own: own.clone(), ..state.kept.clone() };
+            let (asked, by_hand, before) = (Vec::new(), Map::new(), state.kept.answered.len());
+            let kept = Kept { own: own.clone(), asked, by_hand, before, ..state.kept.clone() };
             return Some(self.required(questions.clone(), &kept));
         }
         let first = state.pending.first()?;
         // What was answered has not been asked again, and something else was: the handler is not the same every time.
-        let unasked = state.kept.answered.iter().zip(&state.used).find(|(_, used)| !**used).map(|(a, _)| &a.what);
+        let mut demanded = state.kept.answered.iter().zip(&state.used).skip(state.kept.before);
+        let unasked = demanded.find(|(_, used)| !**used).map(|(a, _)| &a.what);
         let given = state.kept.asked.iter().find(|asked| self.responses.contains_key(&asked.key)).map(|a| &a.what);
         if let Some(before) = unasked.or(given) {
             let message = format!(
@@ -301,6 +331,7 @@ impl Rounds {
         }
         let mut kept = state.kept.clone();
         kept.asked = state.pending.iter().map(|pending| pending.asked.clone()).collect();
+        kept.by_hand.clone_from(&self.by_hand);
         let asked = |pending: &Pending| question(pending.method, &pending.params, pending.trace.as_ref());
         let questions = state.pending.iter().map(|pending| (pending.asked.key.clone(), asked(pending))).collect();
         drop(state);
@@ -312,17 +343,18 @@ impl Rounds {
     /// # Errors
     /// As [`ask`](Self::ask); −32603 for two questions of one key.
     pub(crate) fn own(&self, input: Input, trace: Option<&TraceContext>, declared: &Capabilities) -> Result<()> {
-        let mut asked = Map::new();
+        let (mut asked, mut missing) = (Map::new(), Vec::new());
         for (key, method, params) in input.questions {
             let (params, needed) = ask::prepared(self.rules, method, &params)?;
             let needed = Method::find(method).and_then(|row| row.capability).into_iter().chain(needed);
-            if let Some(missing) = needed.into_iter().find(|capability| !declared.has(capability)) {
-                return Err(modern::missing_capability(missing));
-            }
+            missing.extend(lacking(needed, declared));
             if asked.contains_key(&key) {
                 return Err(by_hand::two_of(&key));
             }
             asked.insert(key, question(method, &params, trace));
+        }
+        if !missing.is_empty() {
+            return Err(modern::missing_capabilities(&missing));
         }
         if asked.is_empty() && input.state.is_none() {
             return Err(by_hand::no_question());
@@ -342,6 +374,16 @@ impl Rounds {
         }
         Ok(Payload::Object(RawJson::from_value(&result)))
     }
+}
+
+/// What is needed and not declared.
+fn lacking<'a>(
+    needed: impl Iterator<Item = &'static str> + 'a,
+    declared: &'a Capabilities,
+) -> impl Iterator<Item = &'static str> + 'a {
+    // Forms are what `elicitation` without more stands for.
+    let is_told = |name: &str| name == "elicitation.form" && !declared.has("elicitation");
+    needed.filter(move |name| !declared.has(name) && !is_told(name))
 }
 
 /// # Errors

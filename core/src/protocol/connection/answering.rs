@@ -66,7 +66,7 @@ impl Connection {
         // JSON-RPC says `"id": null` when it could not be read; newer revisions leave it out.
         let without = match self.revision() {
             Some(revision) => revision.rules().error_without_id,
-            None => self.is_modern_only(),
+            None => self.is_modern_only() || self.heard_modern,
         };
         self.answer(jsonrpc::encode_error(id, error, !without), Some(error.code), way, out);
     }

@@ -142,6 +142,7 @@ impl Connection {
             Ok(admitted) => admitted,
             Err(error) => return self.respond_error(Some(&id), &error.to_object(), self.way(batch), out),
         };
+        self.heard_modern |= admitted.revision.era() == Era::Modern;
         self.last_call += 1;
         let call = CallId(self.last_call);
         let row = admitted.method;
@@ -324,6 +325,9 @@ impl Connection {
                 }
                 let Some(params) = params else { return };
                 let Ok(read) = params.to::<Params>() else { return };
+                if !read.progress.is_number() {
+                    return;
+                }
                 if let Some(outgoing) = self.outgoing.get_mut(&read.progress_token)
                     && outgoing.wants_progress
                 {

@@ -2,6 +2,7 @@ mod client;
 mod early;
 mod keep_alive;
 mod listening;
+mod opening;
 mod restoring;
 
 use super::*;
@@ -107,6 +108,23 @@ fn every_method_is_in_the_table_and_says_no_by_table() {
             assert_eq!(code != Some(code::METHOD_NOT_FOUND), served, "{} in {revision}: {actions:?}", method.name);
         }
     }
+}
+
+#[test]
+fn what_cannot_be_read_has_the_id_that_its_sender_knows() {
+    let unreadable = |c: &mut Connection| {
+        let read = jsonrpc::decode(&Bytes::from_static(b"{"), &jsonrpc::Limits::default());
+        one(&c.handle(START, Input::Invalid(read.expect_err("no JSON"))))
+    };
+    // Nobody has said yet how old it is; from then on it is known.
+    let mut c = connection(Role::Server);
+    assert_eq!(unreadable(&mut c).get("id"), Some(&Value::Null));
+    let discover =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": envelope("2026-07-28")}});
+    feed(&mut c, discover);
+    assert_eq!(unreadable(&mut c).get("id"), None);
+    feed(&mut c, initialize("2024-11-05"));
+    assert_eq!(unreadable(&mut c).get("id"), Some(&Value::Null));
 }
 
 #[test]

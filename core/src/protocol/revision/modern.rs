@@ -94,8 +94,24 @@ pub(crate) fn unsupported(requested: &str, served: &[Revision]) -> Error {
 
 /// −32021: the request would need `capability` (dotted path) of its client.
 pub(crate) fn missing_capability(capability: &str) -> Error {
-    let required = capability.rsplit('.').fold(json!({}), |inner, key| json!({key: inner}));
-    Error::rpc(MISSING_CLIENT_CAPABILITY, format!("the client does not declare the capability {capability:?}"))
+    missing_capabilities(&[capability])
+}
+
+/// −32021: the request would need all these (dotted paths) of its client.
+pub(crate) fn missing_capabilities(capabilities: &[&str]) -> Error {
+    let mut required = json!({});
+    for capability in capabilities {
+        let mut at = &mut required;
+        for key in capability.split('.') {
+            at = &mut at[key];
+            if at.is_null() {
+                *at = json!({});
+            }
+        }
+    }
+    let names: Vec<_> = capabilities.iter().map(|name| format!("{name:?}")).collect();
+    let what = if names.len() > 1 { "capabilities" } else { "capability" };
+    Error::rpc(MISSING_CLIENT_CAPABILITY, format!("the client does not declare the {what} {}", names.join(", ")))
         .with_data(RawJson::from_value(&json!({"requiredCapabilities": required})))
 }
 
@@ -199,5 +215,8 @@ mod tests {
     fn a_missing_capability_is_named_as_an_object() {
         let error = missing_capability("elicitation.url");
         assert_eq!(error.data().map(RawJson::get), Some(r#"{"requiredCapabilities":{"elicitation":{"url":{}}}}"#));
+        let error = missing_capabilities(&["sampling", "elicitation.url", "sampling.tools"]);
+        let all = r#"{"requiredCapabilities":{"sampling":{"tools":{}},"elicitation":{"url":{}}}}"#;
+        assert_eq!(error.data().map(RawJson::get), Some(all));
     }
 }

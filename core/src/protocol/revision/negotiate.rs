@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::legacy::{self, Answer};
 use super::{Era, Revision, modern};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, shortened};
 use crate::jsonrpc::{Id, RawJson, code};
 use crate::model::{Capabilities, meta};
 use crate::protocol::{Facts, PeerFacts};
@@ -165,10 +165,17 @@ impl Negotiation {
             meta: Option<&'a RawValue>,
             #[serde(borrow, default)]
             server_info: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            result_type: Option<&'a RawValue>,
         }
         let Ok(read) = result.borrow::<DiscoverResult<'_>>() else {
             return self.fall_back(facts, "no DiscoverResult");
         };
+        if let Some(other) = read.result_type.map(RawValue::get).filter(|own| *own != "\"complete\"") {
+            let message =
+                format!("result of server/discover: resultType: expected \"complete\", got {}", shortened(other, 60));
+            return Step::Failed(Error::new(ErrorKind::PeerMisbehaved, message));
+        }
         let in_meta = read.meta.and_then(|m| {
             super::shape::members(m.get()).into_iter().find(|(k, _)| k == meta::SERVER_INFO).map(|(_, v)| v)
         });
