@@ -8,12 +8,16 @@ import { follow } from "./browser.mjs";
 
 const { default: Provider } = await import("oidc-provider");
 
+/** Milliseconds for what somebody waits for. */
+const LIMIT = 10_000;
+
 const server = createServer();
 await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
 const issuer = `http://127.0.0.1:${server.address().port}`;
 
-const settings = { seconds: 600, rotates: true };
-const seen = { grants: [], registered: 0, refused: [] };
+const settings = { seconds: 600, opaque: false, forgives: false };
+const nothing = { grants: [], registered: 0, refused: [], introspected: 0 };
+const seen = structuredClone(nothing);
 let keys = [];
 let provider;
 
@@ -32,6 +36,8 @@ class Memory {
     return `${this.name}:${id}`;
   }
   async upsert(id, payload, expiresIn) {
+    // Clients may ask for more than what they have registered for: the user decides.
+    if (this.name === "Client") delete payload.scope;
     memory.set(this.key(id), { payload, until: expiresIn ? Date.now() + expiresIn * 1000 : Infinity });
   }
   async find(id) {
@@ -55,9 +61,34 @@ class Memory {
   }
   async consume(id) {
     const found = memory.get(this.key(id));
-    if (found) found.payload.consumed = Math.floor(Date.now() / 1000);
+    if (!found) return;
+    const consumed = Math.floor(Date.now() / 1000);
+    if (!settings.forgives || this.name !== "RefreshToken") {
+      found.payload.consumed = consumed;
+      return;
+    }
+    // Its answer may get lost: it is good for another one until that is used which came of it.
+    for (const [key, { payload }] of memory) {
+      const used = key.startsWith("RefreshToken:") && payload.grantId === found.payload.grantId && payload.used;
+      if (used && payload !== found.payload) payload.consumed = consumed;
+    }
+    found.payload.used = true;
   }
 }
+
+/** Who asks about tokens: the MCP server. */
+const resourceServer = { client_id: "resource-server", client_secret: "secret-of-the-resource-server" };
+
+const SCOPES = ["mcp", "files:read", "files:write"];
+
+const tokens = (resource) => ({
+  audience: resource,
+  scope: SCOPES.join(" "),
+  accessTokenTTL: settings.seconds,
+  ...(settings.opaque
+    ? { accessTokenFormat: "opaque" }
+    : { accessTokenFormat: "jwt", jwt: { sign: { alg: "RS256", kid: keys.at(-1).kid } } }),
+});
 
 const cookieKeys = [randomUUID()];
 
@@ -66,26 +97,22 @@ function start() {
     adapter: Memory,
     jwks: { keys },
     cookies: { keys: cookieKeys },
-    scopes: ["openid", "offline_access"],
+    scopes: ["openid", "offline_access", ...SCOPES],
+    clients: [{ ...resourceServer, grant_types: [], response_types: [], redirect_uris: [] }],
     features: {
       devInteractions: { enabled: true },
       registration: { enabled: true },
       revocation: { enabled: true },
+      introspection: { enabled: true },
       resourceIndicators: {
         enabled: true,
         useGrantedResource: () => true,
-        getResourceServerInfo: (_ctx, resource) => ({
-          audience: resource,
-          scope: "mcp files:read files:write",
-          accessTokenFormat: "jwt",
-          accessTokenTTL: settings.seconds,
-          jwt: { sign: { alg: "RS256", kid: keys.at(-1).kid } },
-        }),
+        getResourceServerInfo: (_ctx, resource) => tokens(resource),
       },
     },
     findAccount: (_ctx, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
     issueRefreshToken: (_ctx, client) => client.grantTypeAllowed("refresh_token"),
-    rotateRefreshToken: () => settings.rotates,
+    rotateRefreshToken: () => true,
     pkce: { required: () => true },
     ttl: {
       AccessToken: () => settings.seconds,
@@ -101,9 +128,70 @@ function start() {
   provider.on("registration_create.success", () => seen.registered++);
 }
 
+/** Answers of the token endpoint that are kept back. */
+const held = { on: false, answers: [], more() {} };
+
+function keptBack(response) {
+  const end = response.end.bind(response);
+  response.end = (...rest) => {
+    if (!held.on) return end(...rest);
+    held.answers.push(() => end(...rest));
+    held.more();
+    return response;
+  };
+}
+
+/** As a client does it that is not wanted any more: at the revocation endpoint. */
+async function revokeAtEndpoint(token, clientId) {
+  const { client_secret: secret } = memory.get(`Client:${clientId}`).payload;
+  const basic = Buffer.from(`${clientId}:${secret}`).toString("base64");
+  const { status } = await fetch(`${issuer}/token/revocation`, {
+    method: "POST",
+    headers: secret ? { authorization: `Basic ${basic}` } : {},
+    body: new URLSearchParams({ token, ...(!secret && { client_id: clientId }) }),
+  });
+  if (status !== 200) throw new Error(`the revocation endpoint answered ${status}`);
+}
+
 const commands = {
   // How long access tokens live from now on.
   seconds: (value) => Object.assign(settings, { seconds: value }),
+  // From now on access tokens are texts that nobody can read.
+  opaque: (value) => Object.assign(settings, { opaque: value }),
+  // From now on a refresh token is good again as long as nobody has used what came of it.
+  forgives: (value) => Object.assign(settings, { forgives: value }),
+  // From now on the token endpoint does its work and keeps its answers.
+  hold() {
+    held.on = true;
+  },
+  // Waits until so many answers are kept back.
+  async held({ count }) {
+    const late = AbortSignal.timeout(LIMIT);
+    while (held.answers.length < count) {
+      await new Promise((resolve, reject) => {
+        held.more = resolve;
+        late.addEventListener("abort", () => reject(new Error(`${held.answers.length} answers are kept back`)));
+      });
+    }
+  },
+  // Lets them go.
+  release() {
+    held.on = false;
+    for (const answer of held.answers.splice(0)) answer();
+  },
+  // An access token as nobody has asked for it.
+  async mint({ resource, scope }) {
+    const client = await provider.Client.find(resourceServer.client_id);
+    const token = new provider.AccessToken({ accountId: "ada", client, scope });
+    token.resourceServer = new provider.ResourceServer(resource, tokens(resource));
+    return { token: await token.save() };
+  },
+  // All tokens of this kind are revoked, one by one, at the revocation endpoint.
+  async revoke_tokens({ kind }) {
+    const all = [...memory].filter(([key]) => key.startsWith(`${kind}:`));
+    for (const [key, { payload }] of all) await revokeAtEndpoint(key.slice(kind.length + 1), payload.clientId);
+    return { count: all.length };
+  },
   // Other keys; the former ones are published still, or not.
   rotate({ keep }) {
     keys = [...(keep ? keys : []), newKey()];
@@ -118,7 +206,7 @@ const commands = {
   // What was asked since this was asked last.
   seen() {
     const now = structuredClone(seen);
-    Object.assign(seen, { grants: [], registered: 0, refused: [] });
+    Object.assign(seen, structuredClone(nothing));
     return now;
   },
 };
@@ -140,7 +228,9 @@ async function control(request, response) {
 keys = [newKey()];
 start();
 server.on("request", (request, response) => {
-  if (request.url === "/control") control(request, response);
-  else provider.callback()(request, response);
+  if (request.url === "/control") return control(request, response);
+  if (request.url === "/token") keptBack(response);
+  if (request.url === "/token/introspection") seen.introspected++;
+  provider.callback()(request, response);
 });
 process.stderr.write(`ready ${issuer}\n`);

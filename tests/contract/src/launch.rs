@@ -43,6 +43,11 @@ pub fn fixture(language: &str) -> Outcome<Vec<String>> {
     Ok(vec![program.to_string_lossy().into_owned()])
 }
 
+/// The case runner of a language.
+pub fn runner(language: &str) -> Outcome<String> {
+    Ok(root()?.join("tests/cases/runners").join(language).join("run").to_string_lossy().into_owned())
+}
+
 /// The launch for stdio.
 pub fn stdio(command: &[String], environment: &[(String, String)]) -> Launch {
     let mut words = command.to_vec();

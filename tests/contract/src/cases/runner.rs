@@ -19,8 +19,12 @@ pub(crate) struct Runner {
 
 impl Runner {
     pub(crate) fn start(language: &str, limit: Duration) -> Outcome<Self> {
-        let program = launch::root()?.join("tests/cases/runners").join(language).join("run");
-        let launch = Launch { words: vec![program.to_string_lossy().into_owned()], environment: Vec::new() };
+        Self::of(vec![launch::runner(language)?], limit)
+    }
+
+    /// Any other program that takes such commands.
+    pub(crate) fn of(words: Vec<String>, limit: Duration) -> Outcome<Self> {
+        let launch = Launch { words, environment: Vec::new() };
         Ok(Self {
             pipe: Some(Pipe::open(&launch)?),
             limit,
@@ -101,6 +105,13 @@ impl Runner {
     /// All progress of a command that is answered.
     pub(crate) fn take_progress(&mut self, id: u64) -> Vec<Value> {
         self.progress.remove(&id).map(Vec::from).unwrap_or_default()
+    }
+
+    /// Kill it, without a word before.
+    pub(crate) fn kill(self) {
+        if let Some(pipe) = self.pipe {
+            pipe.kill();
+        }
     }
 
     /// End of input: the runner ends with exit code 0, its clients and their servers with it.

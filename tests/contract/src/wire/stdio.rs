@@ -207,6 +207,11 @@ impl Pipe {
         terminate(&self.child).and_then(|()| self.end(limit)).map_err(|reason| format!("after SIGTERM: {reason}"))
     }
 
+    /// SIGKILL, standard input left open until then.
+    pub fn kill(mut self) {
+        kill_group(&mut self.child);
+    }
+
     fn end(&mut self, limit: Duration) -> Outcome<Ended> {
         while self.read(limit)? {}
         let status = wait_bounded(&mut self.child, limit)?;

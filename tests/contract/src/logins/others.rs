@@ -1,0 +1,163 @@
+//! The official SDKs in the place of the client or of the server: programs of `tests/interop`, on their public API.
+//! What they cannot do is in `tests/interop/logins.json`.
+
+use super::provider::Provider;
+use super::stage::Cast;
+use super::{Scene, issuer, played, scenes};
+use crate::launch;
+use crate::options::Options;
+use crate::report::Report;
+use crate::{Failure, Outcome};
+use serde::Deserialize;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// What their clients do at our servers.
+const CLIENTS: [(&str, Scene); 4] = [
+    ("registers, and logs in", |stage| scenes::log_in(stage, None)),
+    ("logs in, 2025-11-25", |stage| scenes::log_in(stage, Some("2025-11-25"))),
+    ("a stream outlives its token, and another comes", scenes::refresh),
+    ("more is granted on the way", scenes::step_up),
+];
+
+/// What our clients do at their servers.
+const SERVERS: [(&str, Scene); 5] =
+    [CLIENTS[0], CLIENTS[1], CLIENTS[2], CLIENTS[3], ("a token for another server is refused", scenes::audience)];
+
+/// An official SDK.
+struct Sdk {
+    name: &'static str,
+    version: String,
+    client: Vec<String>,
+    server: Vec<String>,
+}
+
+/// What an SDK cannot do, in the version of which that is known.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Exception {
+    /// The SDK on this side,
+    client: Option<String>,
+    /// or on that.
+    server: Option<String>,
+    version: String,
+    scene: String,
+    why: String,
+}
+
+#[derive(Deserialize)]
+struct Exceptions {
+    exceptions: Vec<Exception>,
+}
+
+/// Play all scenes.
+pub(super) fn run(options: &Options, report: &mut Report, client: &[String], server: &[String]) -> Outcome {
+    let root = launch::root()?;
+    let text = std::fs::read_to_string(root.join("tests/interop/logins.json")).map_err(|error| error.to_string())?;
+    let known: Exceptions =
+        serde_json::from_str(&text).map_err(|error| format!("tests/interop/logins.json: {error}"))?;
+    let language = &options.language;
+    for sdk in sdks(&root)? {
+        let theirs = Cast { client: sdk.client.clone(), server: server.to_vec(), protection: issuer };
+        for (scene, play) in CLIENTS {
+            let exception = known.find(scene, |exception| exception.client.as_deref() == Some(sdk.name));
+            let name = format!("{language} server, {} client: {scene}", sdk.name);
+            meet(&name, &sdk, exception, options, report, || played(&theirs, play, options));
+        }
+        let ours = Cast { client: client.to_vec(), server: sdk.server.clone(), protection: protected_by };
+        for (scene, play) in SERVERS {
+            let exception = known.find(scene, |exception| exception.server.as_deref() == Some(sdk.name));
+            let name = format!("{language} client, {} server: {scene}", sdk.name);
+            meet(&name, &sdk, exception, options, report, || played(&ours, play, options));
+        }
+    }
+    Ok(())
+}
+
+impl Exceptions {
+    fn find(&self, scene: &str, is_of: impl Fn(&Exception) -> bool) -> Option<&Exception> {
+        self.exceptions.iter().find(|exception| exception.scene == scene && is_of(exception))
+    }
+}
+
+fn meet(
+    name: &str,
+    sdk: &Sdk,
+    exception: Option<&Exception>,
+    options: &Options,
+    report: &mut Report,
+    play: impl FnOnce() -> Outcome,
+) {
+    if !options.wants(name) {
+        return;
+    }
+    match exception {
+        None => report.record(name, play()),
+        Some(stale) if stale.version != sdk.version => {
+            report.fail(name, &format!("an exception of {} is stale: this is {}", stale.version, sdk.version));
+        }
+        // It is tried, and has to fail.
+        Some(exception) => match play() {
+            Ok(()) => report.fail(name, "works, the exception is stale"),
+            Err(_) => report.skip(name, &format!("{} {}: {}", sdk.name, sdk.version, exception.why)),
+        },
+    }
+}
+
+fn protected_by(provider: &Provider) -> (String, String) {
+    ("PROTECTED_BY".to_owned(), provider.issuer().to_owned())
+}
+
+fn sdks(root: &Path) -> Outcome<[Sdk; 2]> {
+    let interop = root.join("target/interop");
+    let there = |path: PathBuf| {
+        if path.exists() {
+            return Ok(path.to_string_lossy().into_owned());
+        }
+        Err(format!("{} is not there: cargo xtask interop gets it", path.display()))
+    };
+    let python = |file: &str| -> Outcome<Vec<String>> {
+        Ok(vec![there(interop.join("python-sdk/bin/python"))?, there(root.join("tests/interop/python").join(file))?])
+    };
+    let node = |file: &str| -> Outcome<Vec<String>> {
+        Ok(vec!["node".to_owned(), there(interop.join("npm-sdk").join(file))?])
+    };
+    Ok([
+        Sdk {
+            name: "mcp (PyPI)",
+            version: python_version(&interop)?,
+            client: python("login.py")?,
+            server: python("protected.py")?,
+        },
+        Sdk {
+            name: "sdk (npm)",
+            version: npm_version(&interop)?,
+            client: node("login.mjs")?,
+            server: node("protected.mjs")?,
+        },
+    ])
+}
+
+/// What is installed, by the name of the folder that says so.
+fn python_version(interop: &Path) -> Outcome<String> {
+    let missing = || -> Failure { "the official Python SDK is not installed".to_owned() };
+    let inside = |folder: PathBuf| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    let packages = inside(interop.join("python-sdk/lib")).into_iter().map(|version| version.join("site-packages"));
+    packages
+        .flat_map(inside)
+        .find_map(|path| {
+            let version = path.file_name()?.to_str()?.strip_prefix("mcp-")?.strip_suffix(".dist-info")?;
+            Some(version.to_owned())
+        })
+        .ok_or_else(missing)
+}
+
+fn npm_version(interop: &Path) -> Outcome<String> {
+    let path = interop.join("npm-sdk/node_modules/@modelcontextprotocol/client/package.json");
+    let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let package: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    package["version"].as_str().map(str::to_owned).ok_or_else(|| "the official TypeScript SDK has no version".into())
+}
