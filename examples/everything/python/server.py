@@ -227,6 +227,8 @@ if "tasks" in options:
 @app.tool
 async def add(a: int, b: int) -> int:
     """Add two numbers."""
+    if not -(2**63) <= a + b < 2**63:
+        raise ToolError("the sum is too large")
     return a + b
 
 

@@ -89,7 +89,7 @@ fn features(app: Server) -> Server {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> tricorn::Result<ExitCode> {
     let mut app = Server::new("bench")
-        .tool("add", "Add two integers.", |Add { a, b }: Add| async move { Ok(Sum { sum: a + b }) })
+        .tool("add", "Add two integers.", |Add { a, b }: Add| async move { Ok(Sum { sum: a.wrapping_add(b) }) })
         .tool("echo", "Return the text.", |Echo { text }: Echo| async move { Ok(text) })
         .tool("sleep_ms", "Sleep for some milliseconds.", |Sleep { ms }: Sleep| async move {
             tokio::time::sleep(Duration::from_millis(ms)).await;

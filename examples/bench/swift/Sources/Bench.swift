@@ -30,7 +30,7 @@ struct Query: Codable, DescribedProperties {
 @main struct Bench {
     static func main() async throws {
         let app = Server("bench", version: "1.0.0", maxMessageBytes: 64 << 20)
-        app.tool("add", "Add two integers.") { (input: Add) async in Sum(sum: input.a + input.b) }
+        app.tool("add", "Add two integers.") { (input: Add) async in Sum(sum: input.a &+ input.b) }
         app.tool("echo", "Return the text.") { (input: Echo) async in input.text }
         app.tool("sleep_ms", "Sleep for some milliseconds.") { (input: Sleep) in
             try await Task.sleep(for: .milliseconds(input.ms))

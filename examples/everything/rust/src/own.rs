@@ -140,7 +140,9 @@ pub(crate) fn tools(app: Server, shared: &Server, tasks: bool) -> tricorn::Resul
             "required": ["pair"]},
     }))?;
     Ok(app
-        .tool("add", "Add two numbers", |Add { a, b }: Add| async move { Ok(a + b) })
+        .tool("add", "Add two numbers", |Add { a, b }: Add| async move {
+            a.checked_add(b).ok_or_else(|| HandlerError::new("the sum is too large"))
+        })
         .tool_with(echo, |mut arguments: Value| async move {
             Ok(match arguments["text"].take() {
                 Value::String(text) => text,

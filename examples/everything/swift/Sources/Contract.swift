@@ -64,7 +64,11 @@ private let allContent: [Content] = [
 func addContractTools(to app: Server) {
     let counts = Counts()
 
-    app.tool("add", "Add two integers") { (input: Add) in input.a + input.b }
+    app.tool("add", "Add two integers") { (input: Add) in
+        let (sum, overflow) = input.a.addingReportingOverflow(input.b)
+        if overflow { throw ToolError("the sum is too large") }
+        return sum
+    }
     app.tool(
         "echo", "Return the text unchanged", title: "Echo",
         annotations: .init(

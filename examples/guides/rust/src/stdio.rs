@@ -10,12 +10,16 @@ use tricorn::prelude::*;
 
 #[derive(Deserialize, JsonSchema)]
 struct Add {
-    a: i64,
-    b: i64,
+    a: i32,
+    b: i32,
 }
 
 fn server() -> Server {
-    Server::new("stdio").tool("add", "Add two numbers", |Add { a, b }: Add| async move { Ok(a + b) })
+    Server::new("stdio").tool(
+        "add",
+        "Add two numbers",
+        |Add { a, b }: Add| async move { Ok(i64::from(a) + i64::from(b)) },
+    )
 }
 
 /// Hears what the server writes to standard error, which is for people.

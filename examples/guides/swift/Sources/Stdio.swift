@@ -2,11 +2,11 @@
 import Foundation
 import Tricorn
 
-private struct Add: Codable { var a: Int, b: Int }
+private struct Add: Codable { var a: Int32, b: Int32 }
 
 private func server() -> Server {
     let app = Server("stdio")
-    app.tool("add", "Add two numbers") { (input: Add) in input.a + input.b }
+    app.tool("add", "Add two numbers") { (input: Add) in Int(input.a) + Int(input.b) }
     return app
 }
 

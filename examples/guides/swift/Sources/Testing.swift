@@ -1,11 +1,11 @@
 // Testing a server: the real protocol, without a process or a socket.
 import Tricorn
 
-private struct Add: Codable { var a: Int, b: Int }
+private struct Add: Codable { var a: Int32, b: Int32 }
 
 private func server() -> Server {
     let app = Server("calculator")
-    app.tool("add", "Add two numbers") { (input: Add) in input.a + input.b }
+    app.tool("add", "Add two numbers") { (input: Add) in Int(input.a) + Int(input.b) }
     app.tool("confirm", "Ask before something happens") { (_: NoArguments, context) in
         let answer = try await context.elicit("Really?", schema: ["type": "object", "properties": [:]])
         return answer.action == .accept ? "sure" : "no"

@@ -7,7 +7,7 @@ private let png = Data(
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==")!
 private let wav = Data(base64Encoded: "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=")!
 
-private struct Add: Codable { var a: Int, b: Int }
+private struct Add: Codable { var a: Int32, b: Int32 }
 private struct Divide: Codable, DescribedProperties {
     var a: Double
     var b: Double
@@ -22,7 +22,7 @@ private struct Weather: Codable {
 
 private func server() -> Server {
     let app = Server("tools")
-    app.tool("add", "Add two numbers") { (input: Add) in input.a + input.b }
+    app.tool("add", "Add two numbers") { (input: Add) in Int(input.a) + Int(input.b) }
     app.tool("divide", "Divide one number by another") { (input: Divide) in
         if input.b == 0 { throw ToolError("cannot divide by zero") }
         return input.a / input.b

@@ -2,14 +2,14 @@
 import Tricorn
 
 struct Add: Codable {
-    var a: Int
-    var b: Int
+    var a: Int32
+    var b: Int32
 }
 
 @main struct Demo {
     static func main() async throws {
         let app = Server("demo")
-        app.tool("add", "Add two numbers") { (input: Add, _) in input.a + input.b }
+        app.tool("add", "Add two numbers") { (input: Add, _) in Int(input.a) + Int(input.b) }
         try await app.run()
     }
 }

@@ -4,14 +4,14 @@ use tricorn::prelude::*;
 
 #[derive(Deserialize, JsonSchema)]
 struct Add {
-    a: i64,
-    b: i64,
+    a: i32,
+    b: i32,
 }
 
 #[tokio::main]
 async fn main() -> tricorn::Result<ExitCode> {
     Server::new("demo")
-        .tool("add", "Add two numbers", |Add { a, b }: Add, _: Context| async move { Ok(a + b) })
+        .tool("add", "Add two numbers", |Add { a, b }: Add, _: Context| async move { Ok(i64::from(a) + i64::from(b)) })
         .run()
         .await
 }
