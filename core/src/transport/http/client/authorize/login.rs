@@ -193,7 +193,7 @@ impl Authorizer {
         let loaded = async {
             let mut reservation = self.store.reserve(&key, RESERVE).await?;
             let kept = reservation.load().await?;
-            Ok((reservation, kept))
+            Ok::<_, Error>((reservation, kept))
         };
         let (reservation, kept) = match loaded.await {
             Ok(loaded) => loaded,
