@@ -17,7 +17,7 @@ function navigate(url) {
         answer.on("data", (text) => {
           page += text;
         });
-        answer.on("end", () => resolve({ status: answer.statusCode, page }));
+        answer.on("end", () => resolve({ status: answer.statusCode, location: answer.headers.location, page }));
       },
     );
     asked.on("error", reject);
@@ -33,7 +33,13 @@ export async function follow(url, issuer, user, denies) {
     const here = new URL(target);
     const own = here.origin === issuer;
     visited.push(`${method} ${here.origin}${here.pathname}`);
-    if (!own) return { ...(await navigate(target)), visited };
+    if (!own) {
+      // Another authorization server, which asks nobody, or the program that waits.
+      const { location, ...came } = await navigate(target);
+      if (!location) return { ...came, visited };
+      target = new URL(location, target).href;
+      continue;
+    }
     const headers =
       cookies.size > 0 ? { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join("; ") } : {};
     const response = await fetch(target, { method, headers, body: form, redirect: "manual" });

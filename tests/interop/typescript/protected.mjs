@@ -43,7 +43,10 @@ const verifier = {
 
 function build() {
   const server = new McpServer({ name: "typescript-sdk", version: "1.0.0" });
-  const structured = (value) => ({ content: [{ type: "text", text: JSON.stringify(value) }], structuredContent: value });
+  const structured = (value) => ({
+    content: [{ type: "text", text: JSON.stringify(value) }],
+    structuredContent: value,
+  });
   const text = (text) => ({ content: [{ type: "text", text }] });
   server.registerTool("whoami", { description: "Say who asks", inputSchema: z.object({}) }, (_, ctx) => {
     const { extra, clientId, scopes } = ctx.http.authInfo;

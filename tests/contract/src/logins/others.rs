@@ -71,7 +71,21 @@ pub(super) fn run(options: &Options, report: &mut Report, client: &[String], ser
             meet(&name, &sdk, exception, options, report, || played(&ours, play, options));
         }
     }
+    let example = Cast { client: client.to_vec(), server: example(&root)?, protection: protected_by };
+    let name = format!("{language} client, example of sdk 1 (npm): registers, and logs in");
+    if options.wants(&name) {
+        report.record(&name, played(&example, scenes::log_in_elsewhere, options));
+    }
     Ok(())
+}
+
+/// A server of theirs as they ship it, with an authorization server of theirs.
+fn example(root: &Path) -> Outcome<Vec<String>> {
+    let program = root.join("target/interop/npm-sdk1/example.mjs");
+    if !program.exists() {
+        return Err(format!("{} is not there: cargo xtask interop gets it", program.display()));
+    }
+    Ok(vec!["node".to_owned(), program.to_string_lossy().into_owned()])
 }
 
 impl Exceptions {

@@ -14,6 +14,14 @@ pub(super) fn log_in(stage: &mut Stage, revision: Option<&str>) -> Outcome {
     stage.seen(&json!({"registered": 1, "grants": ["authorization_code"], "refused": []}))
 }
 
+/// At an authorization server that is not ours to ask: nobody is logged in at ours.
+pub(super) fn log_in_elsewhere(stage: &mut Stage) -> Outcome {
+    stage.connect(1)?;
+    let said = stage.call(1, "greet", &json!({"name": "Ada"}))?;
+    fits(&json!({"text": "Hello, Ada!", "is_error": false}), &said)?;
+    stage.seen(&json!({"registered": 0, "grants": [], "refused": []}))
+}
+
 /// A token ends, and another comes: once, and then once more by the refresh token that came with it.
 pub(super) fn refresh(stage: &mut Stage) -> Outcome {
     stage.live_shortly()?;
