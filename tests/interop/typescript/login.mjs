@@ -32,11 +32,17 @@ class Login {
   }
 
   clientInformation = () => this.#kept.client;
-  saveClientInformation = (client) => void (this.#kept.client = client);
+  saveClientInformation = (client) => {
+    this.#kept.client = client;
+  };
   tokens = () => this.#kept.tokens;
-  saveTokens = (tokens) => void (this.#kept.tokens = tokens);
+  saveTokens = (tokens) => {
+    this.#kept.tokens = tokens;
+  };
   codeVerifier = () => this.#kept.verifier;
-  saveCodeVerifier = (verifier) => void (this.#kept.verifier = verifier);
+  saveCodeVerifier = (verifier) => {
+    this.#kept.verifier = verifier;
+  };
 
   redirectToAuthorization(url) {
     this.#came = new Promise((resolve) => {
