@@ -1,4 +1,4 @@
-"""A client on the official Python SDK that logs in: commands on standard input, what came of them on standard output."""
+"""A client on the official Python SDK that logs in: commands on standard input, what came of them on standard out."""
 
 import asyncio
 import json
