@@ -23,6 +23,7 @@ from tricorn import (
     MisuseError,
     Server,
     ServerAuth,
+    TimeoutError,  # noqa: A004 - this package's
     TokenKey,
     TokenStore,
     connect,
