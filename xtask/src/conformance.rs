@@ -4,6 +4,7 @@
 
 mod expected;
 mod judge;
+mod required;
 
 use crate::place::{self, Lang};
 use crate::process::{self, Background};
@@ -59,11 +60,29 @@ struct Run {
     judged: Judged,
 }
 
+impl Plan {
+    /// Whether the filter leaves this scenario in.
+    fn wants(&self, scenario: &str) -> bool {
+        self.filter.as_ref().is_none_or(|f| scenario.contains(f.as_str()))
+    }
+
+    /// The list of what is expected.
+    fn list(&self) -> String {
+        format!("tests/conformance/{}.toml", self.role.name())
+    }
+}
+
 /// What a plan came to.
 pub(crate) struct Outcome {
     pub(crate) counts: Counts,
     /// Lines about what did not simply pass.
     pub(crate) remarks: Vec<String>,
+}
+
+/// The scenarios of extensions that have to pass.
+#[cfg(test)]
+pub(crate) fn required_extensions(role: Role) -> Result<Vec<String>> {
+    Ok(Expected::read(role)?.required.extensions)
 }
 
 /// `cargo xtask conformance <lang> <role> [revision]`.
@@ -73,10 +92,10 @@ pub(crate) fn main(plan: &Plan) -> Result<bool> {
     let outcome = run(plan, &mut |text| report::line(text))?;
     report::clear();
     let Counts { passed, failed, skipped } = outcome.counts;
-    let expected = if skipped > 0 { format!(", {skipped} expected failures") } else { String::new() };
+    let excused = if skipped > 0 { format!(", {skipped} skipped") } else { String::new() };
     report::line("");
     outcome.remarks.iter().for_each(report::line);
-    report::line(format!("{passed} passed, {failed} failed{expected}"));
+    report::line(format!("{passed} passed, {failed} failed{excused}"));
     Ok(failed == 0)
 }
 
@@ -85,10 +104,15 @@ pub(crate) fn run(plan: &Plan, say: &mut dyn FnMut(String)) -> Result<Outcome> {
     let suite = Suite { node: setup::newest_node()?, entry: setup::conformance()?, loopback: loopback()? };
     let expected = Expected::read(plan.role)?;
     let all = suite.list(plan.role)?;
-    let wanted = |scenario: &str| plan.filter.as_ref().is_none_or(|f| scenario.contains(f.as_str()));
     let mut todo = Vec::new();
     for leg in &plan.legs {
-        todo.extend(all.iter().filter(|(s, legs)| legs.contains(leg) && wanted(s)).map(|(s, _)| (leg, s)));
+        todo.extend(all.iter().filter(|(s, legs)| legs.contains(leg) && plan.wants(s)).map(|(s, _)| (leg, s)));
+    }
+    let mut required = expected.required.of(&plan.legs, |leg| suite.set(plan.role, leg)).context(plan.list())?;
+    required.retain(|(_, scenario)| plan.wants(scenario));
+    let excused = |(leg, scenario): &&(String, String)| expected.exception(plan.lang, leg, scenario).is_some();
+    if let Some((leg, scenario)) = required.iter().find(excused) {
+        bail!("{} excuses {scenario}, which is required at {leg}", plan.list());
     }
     let mut left_out = Vec::new();
     if plan.skip_expected {
@@ -122,52 +146,53 @@ pub(crate) fn run(plan: &Plan, say: &mut dyn FnMut(String)) -> Result<Outcome> {
     for (i, (leg, scenario)) in todo.iter().enumerate() {
         report::detail(&format!("{}/{} {leg} {scenario}", i + 1, todo.len()));
         let judged = suite.one(plan, leg, scenario, &target)?;
-        let word = match (judged.verdict, expected.reason(plan.lang, leg, scenario)) {
+        let run = Run { leg: (*leg).clone(), scenario: (*scenario).clone(), judged };
+        let word = match (run.judged.verdict, expected.excuse(plan.lang, &run)) {
             (Verdict::Passed, None) => "pass",
             (Verdict::Passed, Some(_)) => "STALE",
-            (Verdict::NotExercised, _) => "none",
+            (Verdict::NotExercised, Some(_)) => "none",
             (Verdict::Failed, Some(_)) => "xfail",
-            (Verdict::Failed, None) => "FAIL",
+            (Verdict::NotExercised | Verdict::Failed, None) => "FAIL",
         };
-        say(format!("{word:<5} {leg:<10} {scenario:<46} {}", judged.reason).trim_end().to_owned());
-        runs.push(Run { leg: (*leg).clone(), scenario: (*scenario).clone(), judged });
+        say(format!("{word:<5} {leg:<10} {scenario:<46} {}", run.judged.reason).trim_end().to_owned());
+        runs.push(run);
     }
     drop(server);
-    Ok(sum_up(plan, &expected, &runs, &left_out))
+    Ok(sum_up(plan, &expected, &required, &runs, &left_out))
 }
 
-fn sum_up(plan: &Plan, expected: &Expected, runs: &[Run], left_out: &[&str]) -> Outcome {
+fn sum_up(plan: &Plan, expected: &Expected, required: &[(String, String)], runs: &[Run], left_out: &[&str]) -> Outcome {
     let mut counts = Counts::default();
     let mut remarks = Vec::new();
-    let mut failing = Vec::new();
+    let (mut failing, mut parked) = (Vec::new(), Vec::new());
     for run in runs {
-        match (run.judged.verdict, expected.reason(plan.lang, &run.leg, &run.scenario)) {
+        match (run.judged.verdict, expected.excuse(plan.lang, run)) {
             (Verdict::Passed, None) => counts.passed += 1,
             (Verdict::Passed, Some(_)) => {}
-            (Verdict::NotExercised, _) => {
-                counts.skipped += 1;
-                remarks.push(format!("not exercised by the suite: {}", run.scenario));
-            }
-            (Verdict::Failed, None) => {
+            (Verdict::NotExercised, Some(reason)) => parked.push(reason),
+            (Verdict::Failed, Some(reason)) => failing.push(reason),
+            (Verdict::NotExercised | Verdict::Failed, None) => {
                 counts.failed += 1;
                 remarks.push(format!("failed: {} {}: {}", run.leg, run.scenario, run.judged.reason));
             }
-            (Verdict::Failed, Some(reason)) => {
-                counts.skipped += 1;
-                failing.push(reason);
-            }
         }
     }
-    counts.skipped += left_out.len();
+    counts.skipped += parked.len() + failing.len() + left_out.len();
+    remarks.extend(grouped("not exercised by the suite", &parked));
     remarks.extend(grouped("expected to fail", &failing));
     remarks.extend(grouped("expected to fail, not run", left_out));
+    let missing = required::missing(required, runs);
+    counts.failed += missing.len();
+    remarks.extend(missing.iter().map(|one| format!("failed: {one}: required, but it did not run")));
     let mut stale = expected.stale(plan.lang, runs);
     if plan.filter.is_none() && !plan.skip_expected {
         stale.extend(expected.unknown(plan.lang, &plan.legs, runs));
     }
+    if plan.legs.iter().any(|leg| leg == EXTENSIONS) {
+        stale.extend(expected.unknown_unexercised(|scenario| plan.wants(scenario), runs));
+    }
     counts.failed += stale.len();
-    let list = format!("tests/conformance/{}.toml", plan.role.name());
-    remarks.extend(stale.iter().map(|s| format!("stale entry in {list}: {s}")));
+    remarks.extend(stale.iter().map(|s| format!("stale entry in {}: {s}", plan.list())));
     Outcome { counts, remarks }
 }
 
@@ -224,6 +249,13 @@ impl Suite {
         Ok(all)
     }
 
+    /// The scenarios that the suite requires at this revision: a set that it does not change any more.
+    fn set(&self, role: Role, leg: &str) -> Result<Vec<String>> {
+        let text = tool::ask(self.command(&["list", "--requirements", leg]));
+        let text = text.with_context(|| format!("the suite does not list what it requires at {leg}"))?;
+        Ok(section(&text, role).map(str::to_owned).collect())
+    }
+
     fn one(&self, plan: &Plan, leg: &str, scenario: &str, target: &str) -> Result<Judged> {
         let name = format!("{}-{}/{leg}/{}", plan.lang, plan.role.name(), scenario.replace('/', "_"));
         let dir = place::target("conformance/results").join(&name);
@@ -240,20 +272,29 @@ impl Suite {
     }
 }
 
-/// `  - name [revision,revision]` below the heading of the wanted side.
-fn parse_list(text: &str, role: Role) -> Vec<(String, Vec<String>)> {
+/// What stands in the lines `  - …` below the heading of the wanted side.
+fn section(text: &str, role: Role) -> impl Iterator<Item = &str> {
     let mut on = false;
-    let mut all = Vec::new();
-    for line in text.lines() {
+    text.lines().filter_map(move |line| {
         if line.contains(" scenarios (") {
             on = line.to_lowercase().starts_with(role.name());
-        } else if let Some((name, rest)) = line.strip_prefix("  - ").and_then(|l| l.split_once(" [")).filter(|_| on) {
+        } else if !line.starts_with(' ') && !line.is_empty() {
+            on = false;
+        }
+        line.strip_prefix("  - ").filter(|_| on)
+    })
+}
+
+/// `name [revision,revision]` in each line.
+fn parse_list(text: &str, role: Role) -> Vec<(String, Vec<String>)> {
+    let named = section(text, role).filter_map(|line| line.split_once(" ["));
+    named
+        .map(|(name, rest)| {
             let tags = rest.trim_end().trim_end_matches(']').split(',');
             let legs = tags.map(|t| if t == "extension" { EXTENSIONS.to_owned() } else { t.to_owned() });
-            all.push((name.to_owned(), legs.collect()));
-        }
-    }
-    all
+            (name.to_owned(), legs.collect())
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -274,8 +315,48 @@ mod tests {
     fn what_is_left_out_counts_as_skipped_with_its_reason() {
         let legs = vec!["2025-11-25".to_owned()];
         let plan = Plan { lang: Lang::Node, role: Role::Client, legs, filter: None, skip_expected: true };
-        let outcome = sum_up(&plan, &Expected::default(), &[], &["later", "never", "later"]);
+        let outcome = sum_up(&plan, &Expected::default(), &[], &[], &["later", "never", "later"]);
         assert_eq!(outcome.counts, Counts::new(0, 0, 3));
         assert_eq!(outcome.remarks, ["expected to fail, not run (2): later", "expected to fail, not run (1): never"]);
+    }
+
+    #[test]
+    fn a_required_set_ends_where_what_is_not_scored_begins() {
+        let text = "Required for 2026-07-28 (69 scenarios, frozen; run at the 2026-07-28 wire):\n\nServer scenarios \
+                    (test against a server):\n  - caching\n\nClient scenarios (test against a client):\n  - \
+                    tools_call\n  - request-metadata\n\nRun and reported, but never scored:\n  extension (1):\n    - \
+                    auth/dpop [client]\n  - another\n";
+        assert_eq!(section(text, Role::Server).collect::<Vec<_>>(), ["caching"]);
+        assert_eq!(section(text, Role::Client).collect::<Vec<_>>(), ["tools_call", "request-metadata"]);
+    }
+
+    #[test]
+    fn what_is_not_exercised_or_does_not_run_fails() {
+        let legs = vec![EXTENSIONS.to_owned()];
+        let plan = Plan { lang: Lang::Rust, role: Role::Server, legs, filter: None, skip_expected: false };
+        let run = |scenario: &str, verdict| Run {
+            leg: EXTENSIONS.to_owned(),
+            scenario: scenario.to_owned(),
+            judged: Judged { verdict, reason: "no check was exercised".to_owned() },
+        };
+        let runs = [run("tasks-lifecycle", Verdict::NotExercised), run("tasks-wire-fields", Verdict::Passed)];
+        let required = ["tasks-lifecycle", "tasks-mrtr-input"].map(|name| (EXTENSIONS.to_owned(), name.to_owned()));
+        let outcome = sum_up(&plan, &Expected::default(), &required, &runs, &[]);
+        assert_eq!(outcome.counts, Counts::new(1, 2, 0));
+        assert_eq!(
+            outcome.remarks,
+            [
+                "failed: ext tasks-lifecycle: no check was exercised",
+                "failed: ext tasks-mrtr-input: required, but it did not run"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_lists_require_the_sets_of_the_suite_and_the_extensions_there_are() {
+        let all = [Role::Server, Role::Client].map(|role| Expected::read(role).expect("a good list").required);
+        let sums = all.each_ref().map(|r| (r.sets.values().sum::<usize>(), r.extensions.len()));
+        assert_eq!(sums, [(30 + 37, 9), (18 + 32, 6)]);
+        assert!(all.iter().flat_map(|r| r.sets.keys()).all(|leg| REVISIONS.contains(&leg.as_str())));
     }
 }

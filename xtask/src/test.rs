@@ -21,6 +21,9 @@ use steps::Step;
 /// Lines of a failed step that are shown; all of them are in its log.
 const SHOWN: usize = 30;
 
+/// What there is of the suite's extensions: scenarios whose names contain this.
+const EXTENDED: [(Role, &str); 2] = [(Role::Server, "tasks-"), (Role::Client, "auth/")];
+
 /// What to test.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Options {
@@ -117,7 +120,7 @@ fn jobs(lang: Lang, first: bool) -> Vec<Job> {
         let name = format!("{lang} conformance {}", role.name());
         Job { name: name.clone(), what: Box::new(move || run_call(&name, || suite(lang, role, !first))) }
     });
-    let extensions = [(Role::Server, "tasks-"), (Role::Client, "auth/")].map(|(role, filter)| {
+    let extensions = EXTENDED.map(|(role, filter)| {
         let name = format!("{lang} conformance extensions {}", role.name());
         Job { name: name.clone(), what: Box::new(move || run_call(&name, || suite_of_extensions(lang, role, filter))) }
     });
@@ -320,4 +323,17 @@ fn present(program: &std::path::Path, why: &str) -> Result<(), String> {
 fn cargo_has(subcommand: &str) -> bool {
     process::which(&format!("cargo-{subcommand}")).is_some()
         || tool::ask(tool::cargo(&[subcommand, "--version"])).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_required_extension_is_run() {
+        for (role, filter) in EXTENDED {
+            let all = conformance::required_extensions(role).expect("a good list");
+            assert!(!all.is_empty() && all.iter().all(|scenario| scenario.contains(filter)), "{role:?}: {all:?}");
+        }
+    }
 }

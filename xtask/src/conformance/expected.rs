@@ -1,6 +1,7 @@
-//! The lists of failures that are expected, each with its reason, and the check that none of them is stale.
+//! What is expected of the suite's scenarios, each exception with its reason, and the check that none of them is stale.
 
-use super::{Role, Run, Verdict};
+use super::required::Required;
+use super::{EXTENSIONS, Role, Run, Verdict};
 use crate::place::{self, Lang};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
@@ -11,6 +12,10 @@ use serde::Deserialize;
 pub(super) struct Expected {
     #[serde(default, rename = "expected")]
     entries: Vec<Entry>,
+    #[serde(default)]
+    unexercised: Vec<Unexercised>,
+    #[serde(default)]
+    pub(super) required: Required,
 }
 
 /// Scenarios that fail for one reason.
@@ -23,6 +28,15 @@ struct Entry {
     revisions: Option<Vec<String>>,
     /// None: every language.
     languages: Option<Vec<String>>,
+    reason: String,
+}
+
+/// Scenarios of extensions that check nothing for one reason, in every language.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Unexercised {
+    /// Names; one that ends in `*` means all that begin so.
+    scenarios: Vec<String>,
     reason: String,
 }
 
@@ -46,7 +60,10 @@ impl Expected {
 
     fn parse(text: &str) -> Result<Self> {
         let all: Self = toml::from_str(text)?;
-        if let Some(entry) = all.entries.iter().find(|e| e.reason.trim().is_empty() || e.scenarios.is_empty()) {
+        let expected = all.entries.iter().map(|e| (&e.scenarios, &e.reason));
+        let unexercised = all.unexercised.iter().map(|e| (&e.scenarios, &e.reason));
+        let empty = |(scenarios, reason): &(&Vec<String>, &String)| scenarios.is_empty() || reason.trim().is_empty();
+        if let Some(entry) = expected.chain(unexercised).find(empty) {
             bail!("an entry without a reason or without scenarios: {entry:?}");
         }
         Ok(all)
@@ -62,7 +79,27 @@ impl Expected {
         self.find(lang, leg, scenario).map(|e| e.reason.as_str())
     }
 
-    /// The same, when it may fail in every language: then a run in one of them tells whether that is stale.
+    /// Why nothing need be checked by this scenario of an extension; none when it has to.
+    pub(super) fn unexercised(&self, leg: &str, scenario: &str) -> Option<&str> {
+        let hit = |e: &&Unexercised| e.scenarios.iter().any(|s| names(s, scenario));
+        self.unexercised.iter().find(hit).filter(|_| leg == EXTENSIONS).map(|e| e.reason.as_str())
+    }
+
+    /// Any exception for this scenario.
+    pub(super) fn exception(&self, lang: Lang, leg: &str, scenario: &str) -> Option<&str> {
+        self.reason(lang, leg, scenario).or_else(|| self.unexercised(leg, scenario))
+    }
+
+    /// The exception that is about this outcome, which of one that passed is any: then it is stale.
+    pub(super) fn excuse(&self, lang: Lang, run: &Run) -> Option<&str> {
+        match run.judged.verdict {
+            Verdict::Passed => self.exception(lang, &run.leg, &run.scenario),
+            Verdict::Failed => self.reason(lang, &run.leg, &run.scenario),
+            Verdict::NotExercised => self.unexercised(&run.leg, &run.scenario),
+        }
+    }
+
+    /// [`Self::reason`], when it may fail in every language: then a run in one of them tells whether that is stale.
     pub(super) fn everywhere(&self, lang: Lang, leg: &str, scenario: &str) -> Option<&str> {
         self.find(lang, leg, scenario).filter(|e| e.languages.is_none()).map(|e| e.reason.as_str())
     }
@@ -83,9 +120,16 @@ impl Expected {
         unknown
     }
 
-    /// Scenarios that were expected to fail and passed.
+    /// Exceptions for extensions that name no scenario of those that `wanted` chose.
+    pub(super) fn unknown_unexercised(&self, wanted: impl Fn(&str) -> bool, runs: &[Run]) -> Vec<String> {
+        let all = self.unexercised.iter().flat_map(|e| &e.scenarios);
+        let unknown = all.filter(|s| wanted(s.trim_end_matches('*')) && !runs.iter().any(|r| names(s, &r.scenario)));
+        unknown.map(|s| format!("{s} is no scenario of an extension")).collect()
+    }
+
+    /// Scenarios that were excused and passed.
     pub(super) fn stale(&self, lang: Lang, runs: &[Run]) -> Vec<String> {
-        let hit = |r: &&Run| r.judged.verdict == Verdict::Passed && self.reason(lang, &r.leg, &r.scenario).is_some();
+        let hit = |r: &&Run| r.judged.verdict == Verdict::Passed && self.excuse(lang, r).is_some();
         runs.iter().filter(hit).map(|r| format!("{} {} passes now", r.leg, r.scenario)).collect()
     }
 }
@@ -134,7 +178,24 @@ mod tests {
     }
 
     #[test]
+    fn only_what_is_named_may_go_unexercised_and_only_as_an_extension() {
+        let list = "[[unexercised]]\nscenarios = [\"tasks-status\", \"skills-*\"]\nreason = \"parked\"";
+        let list = Expected::parse(list).expect("a good list");
+        let excuse = |leg, scenario, verdict| list.excuse(Lang::Node, &run(leg, scenario, verdict));
+        assert_eq!(excuse(EXTENSIONS, "tasks-status", Verdict::NotExercised), Some("parked"));
+        assert_eq!(excuse(EXTENSIONS, "skills-list", Verdict::NotExercised), Some("parked"));
+        assert_eq!(excuse(EXTENSIONS, "tasks-lifecycle", Verdict::NotExercised), None);
+        assert_eq!(excuse(EXTENSIONS, "tasks-status", Verdict::Failed), None);
+        assert_eq!(excuse("2026-07-28", "tasks-status", Verdict::NotExercised), None);
+        let runs = [run(EXTENSIONS, "tasks-status", Verdict::Passed)];
+        assert_eq!(list.stale(Lang::Node, &runs), ["ext tasks-status passes now"]);
+        assert_eq!(list.unknown_unexercised(|_| true, &runs), ["skills-* is no scenario of an extension"]);
+        assert!(list.unknown_unexercised(|s| s.contains("tasks-"), &runs).is_empty());
+    }
+
+    #[test]
     fn a_list_needs_reasons() {
+        assert!(Expected::parse("[[unexercised]]\nscenarios = [\"a\"]\nreason = \" \"").is_err());
         assert!(Expected::parse("[[expected]]\nscenarios = [\"a\"]\nreason = \"\"").is_err());
         assert!(Expected::parse("[[expected]]\nscenarios = [\"a\"]").is_err());
     }
