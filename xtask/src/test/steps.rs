@@ -40,7 +40,8 @@ pub(super) fn of(lang: Lang) -> Vec<Step> {
 }
 
 /// Off by default, so that nobody else waits for its dependencies.
-const TRACING: [&str; 8] = ["test", "--release", "--package", "tricorn", "--features", "tracing", "--test", "tracing"];
+const TELEMETRY: [&str; 10] =
+    ["test", "--release", "--package", "tricorn", "--features", "tracing,otel", "--test", "tracing", "--test", "otel"];
 
 /// The protocol alone.
 const BARE: [&str; 8] =
@@ -60,7 +61,7 @@ fn rust() -> Vec<Step> {
         check("rust format of peers", &["fmt", "--check", "--manifest-path", "tests/interop/rmcp/Cargo.toml"], 2),
         check("rust clippy", &["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"], 20),
         step("rust cargo test", tests, 30, Reader::Cargo),
-        step("rust tracing", tool::cargo(&TRACING), 15, Reader::Cargo),
+        step("rust tracing and otel", tool::cargo(&TELEMETRY), 15, Reader::Cargo),
         step("rust documentation", docs, 10, Reader::Status),
         check("rust without features", &BARE, 10),
         no_runtime(),
