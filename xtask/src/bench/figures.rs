@@ -1,6 +1,6 @@
 //! Medians, ratios and the table.
 
-use super::plan::{Kind, Point};
+use super::plan::{self, Kind, Point};
 use crate::place;
 use crate::report::Table;
 use anyhow::{Context, Result};
@@ -50,7 +50,10 @@ impl Run {
 
 /// `benches/targets.toml`.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Targets {
+    /// The most that a modern call's CPU may be to a legacy one's.
+    modern: BTreeMap<String, f64>,
     target: Vec<Target>,
 }
 
@@ -97,6 +100,11 @@ impl Targets {
         of(&found.ratio).map(Limit::Ratio).or_else(|| of(&found.value).map(Limit::Value))
     }
 
+    /// The most that a modern call may cost to a legacy one, where that is what the point is about.
+    fn dearer(&self, point: &Point, target: &str) -> Option<f64> {
+        self.modern.get(target).copied().filter(|_| point.metric == plan::CPU)
+    }
+
     /// The most that further figures of the point may be.
     fn others(&self, point: &Point, target: &str) -> Vec<(&str, f64)> {
         let further = self.of(point).filter_map(|t| Some((t.figure.as_deref()?, *t.value.as_ref()?.get(target)?)));
@@ -135,24 +143,25 @@ pub(super) fn table(point: &Point, runs: &[Run], targets: &Targets, missed: &mut
         let modern = ratio(runs, (name, MODERN), (FLOOR, MODERN), metric);
         let dearer = ratio(runs, (name, MODERN), (name, LEGACY), metric);
         let value = of(LEGACY, metric).or_else(|| of(MODERN, metric));
-        let limit = targets.limit(point, name);
-        let (most, reached) = match limit {
-            Some(Limit::Ratio(most)) => (Some(most), legacy.or(modern)),
-            Some(Limit::Value(most)) => (Some(most), value),
-            None => (None, None),
+        let most = targets.limit(point, name);
+        let eras = match most {
+            Some(Limit::Ratio(_)) => [(LEGACY, legacy), (MODERN, modern)],
+            _ => [LEGACY, MODERN].map(|revision| (revision, of(revision, metric))),
         };
-        let over = most.zip(reached).is_some_and(|(most, reached)| reached > most);
-        let mark = match (most, over) {
-            (Some(most), true) => format!("{} OVER", number(Some(most))),
-            (most, _) => number(most),
+        let mut over = |what: &str, reached: Option<f64>, most: Option<f64>| {
+            let over = most.zip(reached).is_some_and(|(most, reached)| reached > most);
+            if over {
+                missed.push(format!("{point} {name} {what}: {}, at most {}", number(reached), number(most)));
+            }
+            over
         };
-        if over {
-            missed.push(format!("{point} {name}: {}, at most {}", number(reached), number(most)));
-        }
+        let most = most.map(|(Limit::Ratio(most) | Limit::Value(most))| most);
+        // Both are looked at, so that both are told.
+        let too_much = eras.map(|(revision, reached)| over(revision, reached, most)).contains(&true);
+        let too_dear = over("modern / legacy", dearer, targets.dearer(point, name));
         for (figure, most) in targets.others(point, name) {
-            let reached = of(LEGACY, figure).or_else(|| of(MODERN, figure));
-            if reached.is_some_and(|reached| reached > most) {
-                missed.push(format!("{point} {name}: {figure} {}, at most {}", number(reached), number(Some(most))));
+            for revision in [LEGACY, MODERN] {
+                over(&format!("{revision} {figure}"), of(revision, figure), Some(most));
             }
         }
         let either = |figure: &str| of(LEGACY, figure).or_else(|| of(MODERN, figure));
@@ -160,13 +169,13 @@ pub(super) fn table(point: &Point, runs: &[Run], targets: &Targets, missed: &mut
             name.to_owned(),
             number(legacy),
             number(modern),
-            number(dearer),
+            marked(dearer, too_dear),
             number(value),
             number(either("rps")),
             number(either("p50_us")),
             number(either("p99_us")),
             number(either("peak_rss_kb").or_else(|| either("cold_rss_kb")).map(|kb| kb / 1024.0)),
-            mark,
+            marked(most, too_much),
         ]);
     }
     table
@@ -196,6 +205,10 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
     }
 }
 
+fn marked(value: Option<f64>, over: bool) -> String {
+    format!("{}{}", number(value), if over { " OVER" } else { "" })
+}
+
 fn number(value: Option<f64>) -> String {
     match value {
         None => "-".to_owned(),
@@ -208,7 +221,6 @@ fn number(value: Option<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan;
     use super::*;
 
     fn runs(point: &Point) -> Vec<Run> {
@@ -251,6 +263,32 @@ mod tests {
         all.push(dear);
         table(&points[0], &all, &targets, &mut missed);
         assert_eq!(missed.len(), 1);
+    }
+
+    #[test]
+    fn modern_cells_have_their_limits_however_legacy_does() {
+        let targets = Targets::read().expect("the list is there");
+        let point = plan::points(&["call-add".to_owned()]).expect("known").remove(0);
+        let told = |revision_costs: &[(&str, &str, f64)]| {
+            let run = |(target, revision, cpu): &(&str, &str, f64)| {
+                Run::new(target, revision, 0, json!({ "valid": true, "cpu_s_per_10k": cpu }), &point)
+            };
+            let runs: Vec<Run> = revision_costs.iter().map(run).collect();
+            let mut missed = Vec::new();
+            let text = table(&point, &runs, &targets, &mut missed).to_string();
+            assert_eq!(text.matches("OVER").count(), missed.len());
+            missed
+        };
+        // A floor that pays for modern calls, too: what is dear is the server.
+        let floor = [(FLOOR, LEGACY, 0.1), (FLOOR, MODERN, 0.2)];
+        let with = |more: &[(&'static str, &'static str, f64)]| told(&[&floor[..], more].concat());
+        assert!(with(&[("rust", LEGACY, 0.17), ("rust", MODERN, 0.18)]).is_empty());
+        let over = "call-add stdio 1 in flight rust 2026-07-28: 2.00, at most 1.80";
+        assert_eq!(told(&[(FLOOR, MODERN, 0.1), ("rust", MODERN, 0.2)]), [over]);
+        let dear = "call-add stdio 1 in flight rust modern / legacy: 1.20, at most 1.10";
+        assert_eq!(with(&[("rust", LEGACY, 0.15), ("rust", MODERN, 0.18)]), [dear]);
+        let flat = [(FLOOR, LEGACY, 0.1), (FLOOR, MODERN, 0.1), ("rust", LEGACY, 0.175), ("rust", MODERN, 0.19)];
+        assert_eq!(told(&flat), ["call-add stdio 1 in flight rust 2026-07-28: 1.90, at most 1.80"]);
     }
 
     #[test]

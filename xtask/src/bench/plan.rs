@@ -3,6 +3,9 @@
 use anyhow::{Result, bail};
 use std::fmt;
 
+/// Seconds of CPU for 10,000 requests.
+pub(super) const CPU: &str = "cpu_s_per_10k";
+
 /// Every name that `cargo xtask bench` takes.
 const SCENARIOS: [&str; 13] = [
     "call-add",
@@ -85,7 +88,6 @@ pub(super) fn points(names: &[String]) -> Result<Vec<Point>> {
 }
 
 fn of(name: &'static str) -> Vec<Point> {
-    const CPU: &str = "cpu_s_per_10k";
     let point = |kind, loadgen, transport, concurrency, n, metric| Point {
         kind,
         scenario: if ["clients", "clients-payload", "features"].contains(&name) { loadgen } else { name },
