@@ -1,14 +1,15 @@
 //! The loads over Streamable HTTP, half of each in either era.
 
 use super::mix::{self, Line, Mix};
-use super::{Load, nothing_left, victim};
+use super::{Load, SETTLE, nothing_left, victim};
 use crate::Outcome;
 use crate::launch::Listening;
 use crate::pattern::MODERN;
 use crate::replay::outgoing::{Outgoing, complete, headers};
 use crate::wire::http::{Connection, Endpoint, Exchange, Request};
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 const WORKERS: usize = 4;
 
@@ -24,7 +25,9 @@ pub(crate) struct Client {
     connections: Vec<Connection>,
     session: Option<String>,
     stream: Option<Exchange>,
-    modern: bool,
+    revision: &'static str,
+    /// What came of `initialize`.
+    opened: Option<Value>,
     limit: Duration,
     last: u64,
 }
@@ -32,23 +35,35 @@ pub(crate) struct Client {
 impl Client {
     /// Connect and, in the legacy era, open a session.
     pub(crate) fn open(endpoint: &Endpoint, modern: bool, limit: Duration) -> Outcome<Self> {
-        Self::with(endpoint, modern, json!({}), limit)
+        Self::of(endpoint, if modern { MODERN } else { LEGACY }, limit)
+    }
+
+    /// The same in any revision.
+    pub(crate) fn of(endpoint: &Endpoint, revision: &'static str, limit: Duration) -> Outcome<Self> {
+        Self::with(endpoint, revision, json!({}), limit)
     }
 
     /// A legacy session that can be asked everything.
     pub(crate) fn able(endpoint: &Endpoint, limit: Duration) -> Outcome<Self> {
-        Self::with(endpoint, false, mix::capabilities(), limit)
+        Self::with(endpoint, LEGACY, mix::capabilities(), limit)
     }
 
-    fn with(endpoint: &Endpoint, modern: bool, capabilities: Value, limit: Duration) -> Outcome<Self> {
-        let endpoint = endpoint.clone();
-        let mut client =
-            Self { endpoint, connections: Vec::new(), session: None, stream: None, modern, limit, last: 0 };
-        if !modern {
-            let params = json!({"protocolVersion": LEGACY, "capabilities": capabilities, "clientInfo": {"name": "contract", "version": "1"}});
+    fn with(endpoint: &Endpoint, revision: &'static str, capabilities: Value, limit: Duration) -> Outcome<Self> {
+        let mut client = Self {
+            endpoint: endpoint.clone(),
+            connections: Vec::new(),
+            session: None,
+            stream: None,
+            revision,
+            opened: None,
+            limit,
+            last: 0,
+        };
+        if revision != MODERN {
+            let params = json!({"protocolVersion": revision, "capabilities": capabilities, "clientInfo": {"name": "contract", "version": "1"}});
             let mut exchange = client.send("initialize", params, true)?;
             let session = exchange.head(limit)?.get("mcp-session-id").map(str::to_owned);
-            exchange.next(limit)?.ok_or("no answer to initialize")?;
+            client.opened = Some(exchange.next(limit)?.ok_or("no answer to initialize")?);
             client.done(exchange)?;
             client.session = session;
             let exchange = client.send("notifications/initialized", json!({}), false)?;
@@ -63,16 +78,15 @@ impl Client {
             self.last += 1;
             message["id"] = self.last.into();
         }
-        complete(&mut message, self.modern);
+        complete(&mut message, self.revision == MODERN);
         self.post(&Outgoing { bytes: message.to_string().into_bytes(), value: Some(message) })
     }
 
     fn post(&mut self, outgoing: &Outgoing) -> Outcome<Exchange> {
-        let revision = if self.modern { MODERN } else { LEGACY };
         let request = Request {
             method: "POST".into(),
             path: self.endpoint.path.clone(),
-            headers: headers(outgoing, revision, self.session.as_deref(), self.session.as_ref().map(|_| LEGACY)),
+            headers: headers(outgoing, self.revision, self.session.as_deref(), self.version()),
             body: Some(outgoing.bytes.clone()),
         };
         let connection = match self.connections.pop() {
@@ -80,6 +94,21 @@ impl Client {
             None => Connection::open(&self.endpoint)?,
         };
         Exchange::start(connection, &request, &self.endpoint.authority)
+    }
+
+    /// What each request of the session says of its revision: nothing in the oldest.
+    fn version(&self) -> Option<&'static str> {
+        (self.session.is_some() && self.revision >= "2025-06-18").then_some(self.revision)
+    }
+
+    /// What the server said of itself when the session was opened.
+    pub(crate) fn opened(&self) -> Option<&Value> {
+        self.opened.as_ref()
+    }
+
+    /// End the session, if there is one.
+    pub(crate) fn leave(self) -> Outcome {
+        if self.session.is_some() { self.request("DELETE").map(drop) } else { Ok(()) }
     }
 
     pub(crate) fn done(&mut self, mut exchange: Exchange) -> Outcome {
@@ -123,7 +152,7 @@ impl Client {
 
     fn cancel_slow(&mut self) -> Outcome {
         let mut exchange = self.start_slow()?;
-        if self.modern {
+        if self.revision == MODERN {
             exchange.close();
             return Ok(());
         }
@@ -143,16 +172,12 @@ impl Client {
 
     /// GET: the standalone stream. DELETE: the end of the session.
     fn request(&self, method: &str) -> Outcome<Exchange> {
-        let request = Request {
-            method: method.into(),
-            path: self.endpoint.path.clone(),
-            headers: vec![
-                ("Accept".into(), "text/event-stream".into()),
-                ("Mcp-Session-Id".into(), self.session.clone().unwrap_or_default()),
-                ("MCP-Protocol-Version".into(), LEGACY.into()),
-            ],
-            body: None,
-        };
+        let mut headers = vec![
+            ("Accept".into(), "text/event-stream".into()),
+            ("Mcp-Session-Id".into(), self.session.clone().unwrap_or_default()),
+        ];
+        headers.extend(self.version().map(|version| ("MCP-Protocol-Version".into(), version.into())));
+        let request = Request { method: method.into(), path: self.endpoint.path.clone(), headers, body: None };
         let mut exchange = Exchange::start(Connection::open(&self.endpoint)?, &request, &self.endpoint.authority)?;
         let status = exchange.head(self.limit)?.status;
         if matches!(status, 200 | 202 | 204) { Ok(exchange) } else { Err(format!("{method}: status {status}")) }
@@ -258,15 +283,29 @@ pub(super) fn apply(server: &Listening, load: Load, limit: Duration, tell: impl 
     spread(load.kills, |_, modern, count| victim::kill(&server.url, modern, count))
         .map_err(|reason| format!("killed clients: {reason}"))?;
     tell("killed clients");
-    spread(load.streams, |_, _, count| streams(&server.endpoint, count, limit))
+    let opened = AtomicUsize::new(0);
+    spread(load.streams, |_, _, count| streams(&server.endpoint, count, limit, &opened))
+        .and_then(|()| all("acknowledged", &opened, load.streams))
         .map_err(|reason| format!("listen streams: {reason}"))?;
-    tell("abandoned listen streams");
-    spread(load.tasks, |_, _, count| tasks(&server.endpoint, count, limit))
-        .map_err(|reason| format!("forgotten tasks: {reason}"))
+    tell(&format!("{} abandoned listen streams", load.streams));
+    let made = AtomicUsize::new(0);
+    spread(load.tasks, |_, _, count| tasks(&server.endpoint, count, limit, &made))
+        .and_then(|()| all("made", &made, load.tasks))
+        .map_err(|reason| format!("forgotten tasks: {reason}"))?;
+    tell(&format!("{} forgotten tasks", load.tasks));
+    Ok(())
+}
+
+/// What was counted is all that was wanted.
+fn all(what: &str, counted: &AtomicUsize, wanted: usize) -> Outcome {
+    match counted.load(Ordering::Relaxed) {
+        counted if counted == wanted => Ok(()),
+        counted => Err(format!("{counted} of {wanted} were {what}")),
+    }
 }
 
 /// Listen streams that are left without a word, so many at a time.
-fn streams(endpoint: &Endpoint, count: usize, limit: Duration) -> Outcome {
+fn streams(endpoint: &Endpoint, count: usize, limit: Duration, acknowledged: &AtomicUsize) -> Outcome {
     const AT_A_TIME: usize = 20;
     let mut open = Vec::with_capacity(AT_A_TIME);
     let mut client = Client::open(endpoint, true, limit)?;
@@ -277,6 +316,7 @@ fn streams(endpoint: &Endpoint, count: usize, limit: Duration) -> Outcome {
         if first["method"] != "notifications/subscriptions/acknowledged" {
             return Err(format!("not acknowledged: {}", crate::pattern::brief(&first)));
         }
+        acknowledged.fetch_add(1, Ordering::Relaxed);
         open.push(stream);
         if open.len() == AT_A_TIME {
             open.drain(..).for_each(Exchange::close);
@@ -286,10 +326,13 @@ fn streams(endpoint: &Endpoint, count: usize, limit: Duration) -> Outcome {
     Ok(())
 }
 
-/// Tasks that nobody looks at: one half works for ten minutes, the other waits for an answer.
-fn tasks(endpoint: &Endpoint, count: usize, limit: Duration) -> Outcome {
+/// Tasks that nobody looks at: one half works for ten minutes, the other waits for an answer. Where as many as there may
+/// be are there already, they go in their time, and the next is made then.
+fn tasks(endpoint: &Endpoint, count: usize, limit: Duration, made: &AtomicUsize) -> Outcome {
     let mut client = Client::open(endpoint, true, limit)?;
-    for number in 0..count {
+    let mut number = 0;
+    let mut deadline = Instant::now() + SETTLE;
+    while number < count {
         let (name, arguments) = match number % 2 {
             0 => ("slow", json!({"ms": 600_000})),
             _ => ("confirm_delete", json!({"filename": "x"})),
@@ -300,11 +343,17 @@ fn tasks(endpoint: &Endpoint, count: usize, limit: Duration) -> Outcome {
         let mut exchange = client.send("tools/call", params, true)?;
         let answer = exchange.next(limit)?.ok_or("the call was not answered")?;
         client.done(exchange)?;
-        // As many as there may be are there already, and go in their time.
+        if answer["result"]["resultType"] == "task" {
+            made.fetch_add(1, Ordering::Relaxed);
+            number += 1;
+            deadline = Instant::now() + SETTLE;
+            continue;
+        }
         let full = answer["error"]["message"].as_str().is_some_and(|message| message.contains("max_tasks"));
-        if !full && answer["result"]["resultType"] != "task" {
+        if !full || Instant::now() > deadline {
             return Err(format!("no task: {}", crate::pattern::brief(&answer)));
         }
+        std::thread::sleep(Duration::from_millis(10));
     }
     Ok(())
 }

@@ -211,16 +211,50 @@ fn with_log(reason: Failure, log: &[String], options: &Options) -> Failure {
     if options.verbose { format!("{reason}\n{}", log.join("\n")) } else { reason }
 }
 
-/// Whether the answer of `test_metrics` says that nothing is left: no running handler, and, where the server counts
-/// them, no session, stream, listener or task, and at most the asking request in flight.
+/// The gauges of `test_metrics`, and what of each the request that asks for them is itself.
+const GAUGES: [(&str, u64); 6] = [
+    ("/server/sessions", 0),
+    ("/server/streams", 0),
+    ("/server/listeners", 0),
+    ("/server/tasks", 0),
+    ("/server/in_flight", 1),
+    ("/slow/running", 0),
+];
+
+/// Whether the answer of `test_metrics` says that nothing is left. A gauge that is not there shows nothing.
 fn nothing_left(answer: &serde_json::Value) -> Outcome<bool> {
     let metrics = answer
         .pointer("/result/structuredContent")
         .ok_or_else(|| format!("test_metrics: no structuredContent in {}", crate::pattern::brief(answer)))?;
-    let at_most = |path: &str, limit: u64| {
-        metrics.pointer(path).and_then(serde_json::Value::as_u64).is_none_or(|count| count <= limit)
-    };
-    let server =
-        ["sessions", "streams", "listeners", "tasks"].iter().all(|what| at_most(&format!("/server/{what}"), 0));
-    Ok(server && at_most("/slow/running", 0) && at_most("/server/in_flight", 1))
+    let mut nothing = true;
+    for (path, limit) in GAUGES {
+        let gauge = metrics.pointer(path).and_then(serde_json::Value::as_u64);
+        nothing &=
+            gauge.ok_or_else(|| format!("test_metrics: no {path} in {}", crate::pattern::brief(metrics)))? <= limit;
+    }
+    Ok(nothing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_gauge_that_is_missing_shows_nothing() {
+        let metrics = |server, slow| json!({"result": {"structuredContent": {"server": server, "slow": slow}}});
+        let server = json!({"sessions": 0, "streams": 0, "listeners": 0, "tasks": 0, "in_flight": 1, "connections": 4});
+        let slow = json!({"running": 0});
+        assert_eq!(nothing_left(&metrics(server.clone(), slow.clone())), Ok(true));
+        for gauge in ["sessions", "streams", "listeners", "tasks", "in_flight"] {
+            let mut other = server.clone();
+            other[gauge] = 2.into();
+            assert_eq!(nothing_left(&metrics(other.clone(), slow.clone())), Ok(false), "{gauge}");
+            other.as_object_mut().expect("an object").remove(gauge);
+            assert!(nothing_left(&metrics(other, slow.clone())).is_err(), "{gauge}");
+        }
+        assert_eq!(nothing_left(&metrics(server.clone(), json!({"running": 1}))), Ok(false));
+        assert!(nothing_left(&metrics(server, json!({}))).is_err());
+        assert!(nothing_left(&json!({"error": {"code": 1}})).is_err());
+    }
 }
