@@ -4,7 +4,7 @@
 //! Reading order: [`script`] (the transcript format) · [`pattern`] (what may vary) ·
 //! [`wire`] (bytes to messages, stdio and HTTP) · [`replay`] (a script against a server) ·
 //! [`peer`] (a script against a client) · [`proxy`] (connections that break) · [`bad`], [`launchers`], [`leaks`], [`cases`],
-//! [`attacks`], [`logins`], [`guides`], [`coverage`] (the other subcommands).
+//! [`attacks`], [`logins`], [`guides`], [`stateless`], [`together`], [`coverage`] (the other subcommands).
 #![allow(clippy::print_stdout, reason = "a command-line tool: its report is its standard output")]
 
 pub mod attacks;
@@ -25,6 +25,7 @@ pub mod replay;
 pub mod report;
 pub mod script;
 pub mod stateless;
+pub mod together;
 pub mod wire;
 
 /// What went wrong, in words for the report.

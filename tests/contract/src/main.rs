@@ -5,11 +5,11 @@ use contract::options::Options;
 use contract::proxy;
 use contract::replay::{self, BAD};
 use contract::report::Report;
-use contract::{Outcome, attacks, bad, cases, coverage, guides, launchers, leaks, logins, peer, stateless};
+use contract::{Outcome, attacks, bad, cases, coverage, guides, launchers, leaks, logins, peer, stateless, together};
 use std::process::ExitCode;
 
 const USAGE: &str =
-    "contract transcripts|bad-input|launchers|leaks|cases|cuts|attacks|logins|guides|stateless --lang rust|python|node|swift [--transport stdio|http]
+    "contract transcripts|bad-input|launchers|leaks|cases|cuts|attacks|logins|guides|stateless|together --lang rust|python|node|swift [--transport stdio|http]
          [--only GLOB] [--server COMMAND] [--timeout SECONDS] [--verbose]
   transcripts   replay tests/transcripts against the fixture server
   bad-input     tests/transcripts/bad and broken HTTP: an error each, and life goes on
@@ -22,6 +22,7 @@ const USAGE: &str =
   logins        the language's client and protected server with a real authorization server (tests/auth/provider)
   guides        the guides' protected server and the program that logs in, with the same one, a browser and nginx
   stateless     [--requests N --front nginx|own] two processes with one secret behind a round-robin proxy
+  together      clients of all revisions at once: on one port, and two of them on one pipe
 contract coverage [write]
   tests/requirements.yaml: every requirement proved in every language, or a reason; docs/parity.md says the same
 contract peer SCRIPT --stdio | --http HOST:PORT
@@ -49,7 +50,8 @@ fn dispatch(command: &str, arguments: impl Iterator<Item = String>) -> Outcome<E
         "peer" => return peer::main(arguments),
         "proxy" => return proxy::main(arguments),
         "victim" => return leaks::victim::main(arguments),
-        "transcripts" | "bad-input" | "launchers" | "cuts" | "attacks" | "logins" | "guides" | "coverage" => &[],
+        "transcripts" | "bad-input" | "launchers" | "cuts" | "attacks" | "logins" | "guides" | "together"
+        | "coverage" => &[],
         _ => return Err(format!("what to do?\n{USAGE}")),
     };
     let options = Options::parse(arguments, own)?;
@@ -65,6 +67,7 @@ fn dispatch(command: &str, arguments: impl Iterator<Item = String>) -> Outcome<E
         "logins" => logins::run(&options, &mut report)?,
         "guides" => guides::run(&options, &mut report)?,
         "stateless" => stateless::run(&options, &mut report)?,
+        "together" => together::run(&options, &mut report)?,
         _ => coverage::run(&options, &mut report)?,
     }
     Ok(report.finish())

@@ -179,8 +179,20 @@ pub(super) fn shared() -> Vec<Step> {
 /// The contract against a language's fixture server and clients.
 pub(super) fn contract(lang: Lang) -> Vec<Step> {
     let name = lang.name();
-    ["transcripts", "bad-input", "launchers", "cases", "cuts", "attacks", "logins", "guides", "stateless", "leaks"]
-        .into_iter()
-        .map(|what| step(&format!("{name} contract {what}"), suite(&[what, "--lang", name]), 10, Reader::Own))
-        .collect()
+    [
+        "transcripts",
+        "bad-input",
+        "launchers",
+        "cases",
+        "cuts",
+        "attacks",
+        "logins",
+        "guides",
+        "stateless",
+        "together",
+        "leaks",
+    ]
+    .into_iter()
+    .map(|what| step(&format!("{name} contract {what}"), suite(&[what, "--lang", name]), 10, Reader::Own))
+    .collect()
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `transcript FOLDER/FILE` | `tests/transcripts/FOLDER/FILE.txt`, in every language |
 //! | `case FILE/NAME` | a case of `tests/cases/FILE.json`, in every language |
-//! | `load NAME` | `contract leaks`, `contract launchers`, `contract stateless` and the broken HTTP of `contract bad-input`, in every language |
+//! | `load NAME` | `contract leaks`, `contract launchers`, `contract stateless`, `contract together` and the broken HTTP of `contract bad-input`, in every language |
 //! | `suite server\|client SCENARIO` | a scenario of the official suite, in every language |
 //! | `engine PATH NAME` | a test function of the engine below `core/`, counted for every language |
 //! | `rust\|python\|node\|swift PATH NAME` | a test of that language alone |
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 type Proved = [bool; LANGUAGES.len()];
 
 /// The loads that have no file.
-const LOADS: [&str; 4] = ["leaks", "launchers", "broken-http", "stateless"];
+const LOADS: [&str; 5] = ["leaks", "launchers", "broken-http", "stateless", "together"];
 
 /// The scenarios of the official suite that this requirements may lean on.
 const SERVER_SCENARIOS: [&str; 34] = [
