@@ -20,7 +20,7 @@ use tricorn::protocol::revision::Revision;
 use tricorn::protocol::{Action, Call, CallId, Connection, Facts, Input, Payload, Role, Structured, Transport};
 
 /// About what is registered, how it is described and checked, and handlers that ask; or about what a program prints.
-const NOT_THE_ENGINES: [&str; 50] = [
+const NOT_THE_ENGINES: [&str; 56] = [
     "2026-07-28/caching",
     "2026-07-28/extension",
     "legacy/caching",
@@ -32,10 +32,16 @@ const NOT_THE_ENGINES: [&str; 50] = [
     "2025-11-25/elicitation",
     "2025-11-25/elicitation-forms",
     "2025-11-25/elicitation-sessions",
+    "2025-11-25/reconnection",
     "2026-07-28/listen",
     "2026-07-28/listen-ids",
     "2026-07-28/listen-wrong",
+    "2026-07-28/logging",
+    "2026-07-28/official-tools",
+    "2026-07-28/own-stream",
+    "2026-07-28/results-everywhere",
     "2026-07-28/rounds",
+    "2026-07-28/rounds-by-hand",
     "2026-07-28/tasks",
     "2026-07-28/tasks-off",
     "all/completion",

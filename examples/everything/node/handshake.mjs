@@ -22,6 +22,9 @@ const defaults = {
   },
 };
 
+const name = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
+const word = { type: "object", properties: { word: { type: "string" } }, required: ["word"] };
+
 const options = ["option1", "option2", "option3"];
 const titled = [
   { const: "value1", title: "First Option" },
@@ -65,6 +68,10 @@ export function addResources(app, cached) {
     { uri: "test://several/1", text: "one" },
     { uri: "test://several/2", mimeType: "text/markdown", text: "two" },
   ]);
+  app.resource("ask://word", { name: "word", mimeType: "text/plain" }, async (_, ctx) => {
+    const { action, content } = await ctx.elicit("Which word?", word);
+    return action === "accept" ? `the word is ${content.word}` : action;
+  });
   app.resource("test://template/{id}/data", { name: "template", mimeType: "application/json" }, ({ id }) => ({
     id,
     templateTest: true,
@@ -116,9 +123,10 @@ export function addQuestions(app) {
     async ({ message }, ctx) => asked(await ctx.elicit(message, person)),
   );
 
-  app.tool("test_streaming_elicitation", { description: "Ask the user while a stream is open" }, async (_, ctx) =>
-    asked(await ctx.elicit("Please fill in", person)),
-  );
+  app.tool("test_streaming_elicitation", { description: "Ask the user while a stream is open" }, async (_, ctx) => {
+    const { action, content } = await ctx.elicit("What is your name?", name);
+    return action === "accept" ? `Hello, ${content.name}!` : action;
+  });
 
   app.tool("test_reconnection", { description: "End the stream before the answer" }, async (_, ctx) => {
     ctx.closeStream();

@@ -54,7 +54,7 @@ export function addOfficialTools(app) {
       ctx.progress(progress, 100);
       await sleep(50, undefined, { signal: ctx.signal });
     }
-    return "Progress reported";
+    return "Tool with progress executed successfully";
   });
 
   app.tool("test_tool_with_logging", { description: "Logs three messages" }, async (_, ctx) => {
@@ -62,7 +62,7 @@ export function addOfficialTools(app) {
       ctx.log("info", message);
       await sleep(50, undefined, { signal: ctx.signal });
     }
-    return "Messages logged";
+    return "Tool with logging executed successfully";
   });
 
   app.tool(
@@ -86,14 +86,14 @@ export function addOfficialTools(app) {
   });
 
   app.tool("test_logging_tool", { description: "Tries to log" }, (_, ctx) => {
-    ctx.log("info", "A message for those who asked for it");
+    ctx.log("info", "This is a log message");
     return "Tried to log";
   });
 
   app.tool("test_trigger_tool_change", { description: "Adds a tool and removes it" }, () => {
     app.tool("test_dynamic_tool", { description: "Here for a moment" }, () => "here");
     app.removeTool("test_dynamic_tool");
-    return "The tool list has changed";
+    return "The list of tools has changed";
   });
   app.tool("test_trigger_prompt_change", { description: "Adds a prompt and removes it" }, () => {
     app.prompt("test_dynamic_prompt", { description: "Here for a moment" }, () => "here");

@@ -1,6 +1,5 @@
 """The official suite's tools that keep their rounds of questions themselves, under the keys that it knows."""
 
-import json
 from typing import Any
 
 from tricorn import Context, InputRequired, Question, Server
@@ -26,9 +25,21 @@ def filled(ctx: Context, key: str, member: str) -> Any:
             return None
 
 
-def answered(ctx: Context, key: str) -> dict[str, Any] | None:
-    answer: object = ctx.input_responses.get(key)
-    return answer if isinstance(answer, dict) else None  # pyright: ignore[reportUnknownVariableType]
+def said(ctx: Context, key: str) -> str | None:
+    """What the client's model said."""
+    match ctx.input_responses.get(key):
+        case {"content": {"text": str(text)}}:
+            return text
+        case _:
+            return None
+
+
+def roots(ctx: Context, key: str) -> str | None:
+    """The URIs of the client's roots."""
+    try:
+        return " ".join(root["uri"] for root in ctx.input_responses[key]["roots"])
+    except (KeyError, TypeError):
+        return None
 
 
 def add_by_hand(app: Server) -> None:
@@ -43,17 +54,17 @@ def add_by_hand(app: Server) -> None:
 
     async def sampling(ctx: Context) -> str:
         """Ask the client's model."""
-        answer = answered(ctx, "capital_question")
-        if answer is None:
+        text = said(ctx, "capital_question")
+        if text is None:
             raise InputRequired({"capital_question": CAPITAL})
-        return f"The model says: {json.dumps(answer.get('content'))}"
+        return f"The model says: {text}"
 
     async def list_roots(ctx: Context) -> str:
         """Ask for the roots."""
-        answer = answered(ctx, "client_roots")
-        if answer is None:
+        uris = roots(ctx, "client_roots")
+        if uris is None:
             raise InputRequired({"client_roots": Question.list_roots()})
-        return f"Roots: {json.dumps(answer.get('roots'))}"
+        return f"Roots: {uris}"
 
     async def request_state(ctx: Context) -> str:
         """Keep a state."""
@@ -63,25 +74,23 @@ def add_by_hand(app: Server) -> None:
 
     async def multiple_inputs(ctx: Context) -> str:
         """Ask three things."""
-        name, greeting, roots = (
-            filled(ctx, "user_name", "name"),
-            answered(ctx, "greeting"),
-            answered(ctx, "client_roots"),
-        )
-        if name is None or greeting is None or roots is None:
+        name, greeting, uris = filled(ctx, "user_name", "name"), said(ctx, "greeting"), roots(ctx, "client_roots")
+        if name is None or greeting is None or uris is None:
             greet = Question.sample("Greet the user.", 100)
             questions = {"user_name": NAME, "greeting": greet, "client_roots": Question.list_roots()}
             raise InputRequired(questions, state="asked")
-        return json.dumps([name, greeting, roots])
+        return f"{name} {greeting} {uris}"
 
     async def multi_round(ctx: Context) -> str:
         """Ask twice."""
-        state, answers = ctx.request_state, ctx.input_responses
-        if state == 2 and filled(ctx, "step2", "color") is not None:
-            return "both steps done"
-        if state is not None and answers.keys() & {"step1", "step2"}:
-            raise InputRequired({"step2": STEP_2}, state=2)
-        raise InputRequired({"step1": STEP_1}, state=1)
+        kept: dict[str, Any] = ctx.request_state or {}
+        name = kept.get("name") or filled(ctx, "step1", "name")
+        if name is None:
+            raise InputRequired({"step1": STEP_1}, state={})
+        color = filled(ctx, "step2", "color")
+        if color is None:
+            raise InputRequired({"step2": STEP_2}, state={"name": name})
+        return f"{name} likes {color}"
 
     async def tampered_state(ctx: Context) -> str:
         """Seal a state."""
@@ -91,8 +100,9 @@ def add_by_hand(app: Server) -> None:
 
     async def capabilities(ctx: Context) -> str | InputRequired:
         """Ask what can be asked."""
-        if ctx.input_responses:
-            return "answered"
+        given = [text for text in (said(ctx, "capital_question"), filled(ctx, "user_name", "name")) if text is not None]
+        if given:
+            return " ".join(given)
         wanted = {"sampling": ("capital_question", CAPITAL), "elicitation": ("user_name", NAME)}
         declared = ctx.request.client_capabilities
         return InputRequired(dict(wanted[name] for name in wanted if name in declared))

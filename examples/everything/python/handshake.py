@@ -3,7 +3,7 @@
 import asyncio
 import json
 from base64 import b64decode
-from typing import Any
+from typing import Any, TypedDict
 
 from tricorn import (
     Content,
@@ -49,6 +49,10 @@ ENUMS: dict[str, Any] = {
 }
 
 
+class Word(TypedDict):
+    word: str
+
+
 def add_features(app: Server, cached: bool) -> None:
     """Everything of this file; `cached`: one resource says how long it keeps."""
     resources(app, {"cache": {"ttl": 5, "scope": "public"}} if cached else {})
@@ -72,11 +76,16 @@ def resources(app: Server, own: dict[str, Any]) -> None:
             ResourceContents("test://several/2", "text/markdown", text="two"),
         ]
 
+    async def word(ctx: Context) -> str:
+        answer = await ctx.elicit("Which word?", Word)
+        return answer.action if answer.content is None else f"the word is {answer.content['word']}"
+
     async def template(id: str) -> dict[str, Any]:  # noqa: A002 - the variable's name
         return {"id": id, "templateTest": True, "data": f"Data for ID: {id}"}
 
     app.add_resource("test://watched-resource", watched, name="watched-resource", mime_type="text/plain")
     app.add_resource("test://several", several, description="Two texts at once")
+    app.add_resource("ask://word", word, mime_type="text/plain")
     app.add_resource("test://template/{id}/data", template, mime_type="application/json")
 
 

@@ -5,7 +5,7 @@ import json
 import os
 import warnings
 from base64 import b64decode
-from typing import Any
+from typing import Any, TypedDict
 
 from by_hand import add_by_hand
 from extension import add_search
@@ -174,18 +174,22 @@ async def test_missing_capability(ctx: Context) -> str:
     return "The client can sample"
 
 
+class Name(TypedDict):
+    name: str
+
+
 @app.tool
 async def test_streaming_elicitation(ctx: Context) -> str:
     """Ask the user, in a revision that has no requests of servers."""
-    answer = await ctx.elicit("What is your name?", {"type": "object", "properties": {"name": {"type": "string"}}})
-    return f"{answer.action} {answer.content}"
+    answer = await ctx.elicit("What is your name?", Name)
+    return answer.action if answer.content is None else f"Hello, {answer.content['name']}!"
 
 
 @app.tool
 async def test_logging_tool(ctx: Context) -> str:
     """Log one message, which is only delivered when the client asked for it."""
     ctx.log("info", "This is a log message")
-    return "Logged"
+    return "Tried to log"
 
 
 @app.tool

@@ -1,5 +1,6 @@
 //! The official suite's tools that keep their rounds of questions themselves, under the keys that it knows.
 
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tricorn::Server;
 use tricorn::prelude::*;
@@ -11,7 +12,7 @@ fn form(name: &str, kind: &str) -> Value {
     json!({"type": "object", "properties": {name: {"type": kind}}, "required": [name]})
 }
 
-fn name() -> Question {
+fn who() -> Question {
     Question::elicit("What is your name?", &form("name", "string"))
 }
 
@@ -21,33 +22,46 @@ fn capital() -> Question {
 }
 
 /// What the user filled in under this key. What is no such answer is none, and asked for again.
-fn filled(answers: &Map<String, Value>, key: &str, member: &str) -> Option<Value> {
-    let answer: ElicitResult = serde_json::from_value(answers.get(key)?.clone()).ok()?;
-    answer.content.get(member).filter(|_| answer.action == ElicitAction::Accept).cloned()
+fn filled<T: DeserializeOwned>(answers: &Map<String, Value>, key: &str, member: &str) -> Option<T> {
+    let mut answer: ElicitResult = serde_json::from_value(answers.get(key)?.clone()).ok()?;
+    let value = answer.content.get_mut(member).filter(|_| answer.action == ElicitAction::Accept)?;
+    serde_json::from_value(value.take()).ok()
+}
+
+/// What the client's model said.
+fn said(answers: &Map<String, Value>, key: &str) -> Option<String> {
+    answers.get(key)?.get("content")?.get("text")?.as_str().map(str::to_owned)
+}
+
+/// The URIs of the client's roots.
+fn roots(answers: &Map<String, Value>, key: &str) -> Option<String> {
+    let roots = answers.get(key)?.get("roots")?.as_array()?;
+    let uris: Option<Vec<&str>> = roots.iter().map(|root| root.get("uri")?.as_str()).collect();
+    Some(uris?.join(" "))
 }
 
 pub(crate) fn tools(app: Server) -> Server {
     app.tool("test_input_required_result_elicitation", "Ask for a name", |_: Nothing, ctx: Context| async move {
-        match filled(&ctx.input_responses()?, "user_name", "name") {
-            Some(Value::String(name)) => Ok(format!("Hello, {name}!")),
-            _ => Err(InputRequired::new().ask("user_name", name()).into()),
+        match filled::<String>(&ctx.input_responses()?, "user_name", "name") {
+            Some(name) => Ok(format!("Hello, {name}!")),
+            None => Err(InputRequired::new().ask("user_name", who()).into()),
         }
     })
     .tool("test_input_required_result_sampling", "Ask the client's model", |_: Nothing, ctx: Context| async move {
-        match ctx.input_responses()?.get("capital_question") {
-            Some(Value::Object(answer)) => Ok(format!("The model says: {}", answer["content"]["text"])),
-            _ => Err(InputRequired::new().ask("capital_question", capital()).into()),
+        match said(&ctx.input_responses()?, "capital_question") {
+            Some(text) => Ok(format!("The model says: {text}")),
+            None => Err(InputRequired::new().ask("capital_question", capital()).into()),
         }
     })
     .tool("test_input_required_result_list_roots", "Ask for the roots", |_: Nothing, ctx: Context| async move {
-        match ctx.input_responses()?.get("client_roots") {
-            Some(Value::Object(answer)) => Ok(format!("Roots: {}", answer["roots"])),
-            _ => Err(InputRequired::new().ask("client_roots", Question::list_roots()).into()),
+        match roots(&ctx.input_responses()?, "client_roots") {
+            Some(uris) => Ok(format!("Roots: {uris}")),
+            None => Err(InputRequired::new().ask("client_roots", Question::list_roots()).into()),
         }
     })
     .tool("test_input_required_result_request_state", "Keep a state", |_: Nothing, ctx: Context| async move {
         let state = ctx.request_state::<String>()?;
-        match (filled(&ctx.input_responses()?, "confirm", "ok"), state.as_deref()) {
+        match (filled::<bool>(&ctx.input_responses()?, "confirm", "ok"), state.as_deref()) {
             (Some(_), Some("kept")) => Ok("state-ok".to_owned()),
             _ => {
                 let question = Question::elicit("Confirm?", &form("ok", "boolean"));
@@ -57,11 +71,12 @@ pub(crate) fn tools(app: Server) -> Server {
     })
     .tool("test_input_required_result_multiple_inputs", "Ask three things", |_: Nothing, ctx: Context| async move {
         let answers = ctx.input_responses()?;
-        match (filled(&answers, "user_name", "name"), answers.get("greeting"), answers.get("client_roots")) {
-            (Some(name), Some(greeting), Some(roots)) => Ok(format!("{name} {greeting} {roots}")),
+        let name = filled::<String>(&answers, "user_name", "name");
+        match (name, said(&answers, "greeting"), roots(&answers, "client_roots")) {
+            (Some(name), Some(greeting), Some(uris)) => Ok(format!("{name} {greeting} {uris}")),
             _ => {
                 let greeting = CreateMessageRequestParams::new(100).user(&Content::text("Greet the user."));
-                let required = InputRequired::new().ask("user_name", name()).state(&"asked");
+                let required = InputRequired::new().ask("user_name", who()).state(&"asked");
                 let required = required.ask("greeting", Question::sample(&greeting));
                 Err(required.ask("client_roots", Question::list_roots()).into())
             }
@@ -69,15 +84,17 @@ pub(crate) fn tools(app: Server) -> Server {
     })
     .tool("test_input_required_result_multi_round", "Ask twice", |_: Nothing, ctx: Context| async move {
         let answers = ctx.input_responses()?;
-        match ctx.request_state::<u32>()? {
-            Some(2) if filled(&answers, "step2", "color").is_some() => Ok("both steps done".to_owned()),
-            Some(_) if answers.contains_key("step1") || answers.contains_key("step2") => {
+        let kept = ctx.request_state::<Map<String, Value>>()?.unwrap_or_default();
+        let kept = kept.get("name").and_then(Value::as_str).map(str::to_owned);
+        let Some(name) = kept.or_else(|| filled(&answers, "step1", "name")) else {
+            let question = Question::elicit("Step 1: what is your name?", &form("name", "string"));
+            return Err(InputRequired::new().ask("step1", question).state(&json!({})).into());
+        };
+        match filled::<String>(&answers, "step2", "color") {
+            Some(color) => Ok(format!("{name} likes {color}")),
+            None => {
                 let question = Question::elicit("Step 2: which color?", &form("color", "string"));
-                Err(InputRequired::new().ask("step2", question).state(&2).into())
-            }
-            _ => {
-                let question = Question::elicit("Step 1: what is your name?", &form("name", "string"));
-                Err(InputRequired::new().ask("step1", question).state(&1).into())
+                Err(InputRequired::new().ask("step2", question).state(&json!({"name": name})).into())
             }
         }
     })
@@ -91,8 +108,11 @@ pub(crate) fn tools(app: Server) -> Server {
         }
     })
     .tool("test_input_required_result_capabilities", "Ask what can be asked", |_: Nothing, ctx: Context| async move {
-        if !ctx.input_responses()?.is_empty() {
-            return Ok("answered".to_owned());
+        let answers = ctx.input_responses()?;
+        let given = [said(&answers, "capital_question"), filled(&answers, "user_name", "name")];
+        let given: Vec<String> = given.into_iter().flatten().collect();
+        if !given.is_empty() {
+            return Ok(given.join(" "));
         }
         let declared = &ctx.request().peer.capabilities;
         let mut required = InputRequired::new();
@@ -100,14 +120,14 @@ pub(crate) fn tools(app: Server) -> Server {
             required = required.ask("capital_question", capital());
         }
         if declared.has("elicitation") {
-            required = required.ask("user_name", name());
+            required = required.ask("user_name", who());
         }
         Err(required.into())
     })
     .prompt(
         Prompt::new("test_input_required_result_prompt").description("Ask before it is made"),
         |_: Nothing, ctx: Context| async move {
-            match filled(&ctx.input_responses()?, "user_context", "context") {
+            match filled::<String>(&ctx.input_responses()?, "user_context", "context") {
                 Some(context) => Ok(format!("Context: {context}")),
                 None => {
                     let question = Question::elicit("In which context?", &form("context", "string"));

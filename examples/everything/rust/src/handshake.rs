@@ -9,6 +9,7 @@ use tricorn::prelude::*;
 use tricorn::server::{CreateMessageRequestParams, Parameters};
 
 use crate::official::{Nothing, PNG};
+use crate::questions::answered;
 
 fn png() -> ResourceContents {
     // Base64 already.
@@ -26,6 +27,7 @@ pub(crate) fn resources(app: Server, cached: bool) -> Server {
     let binary = Resource::new("test://static-binary", "static-binary").mime_type("image/png").description("An image");
     let watched = Resource::new("test://watched-resource", "watched-resource").mime_type("text/plain");
     let several = Resource::new("test://several", "several").description("Two texts at once");
+    let word = Resource::new("ask://word", "word").mime_type("text/plain");
     let template = ResourceTemplate::new("test://template/{id}/data", "template").mime_type("application/json");
     app.resource(text, || async { Ok("This is the content of the static text resource.") })
         .resource(binary, || async { Ok(png()) })
@@ -35,6 +37,11 @@ pub(crate) fn resources(app: Server, cached: bool) -> Server {
                 ResourceContents::text("one").uri("test://several/1"),
                 ResourceContents::text("two").uri("test://several/2").mime_type("text/markdown"),
             ]))
+        })
+        .resource(word, |_: Nothing, ctx: Context| async move {
+            let form = json!({"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]});
+            let answer = ctx.elicit("Which word?", &form).await?;
+            Ok(answered(&answer, "word", |word| format!("the word is {word}")))
         })
         .resource_template(template, |variables: Variables| async move {
             let id = variables.id;

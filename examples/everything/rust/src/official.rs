@@ -8,6 +8,8 @@ use tricorn::model::{CallToolResult, Content, Tool};
 use tricorn::prelude::*;
 use tricorn::protocol::LogLevel;
 
+use crate::questions::answered;
+
 pub(crate) const PNG: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
 pub(crate) const WAV: &str = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAAAAA==";
@@ -108,8 +110,9 @@ pub(crate) fn tools(app: Server, shared: &Server) -> tricorn::Result<Server> {
             "test_streaming_elicitation",
             "Ask the user, in a revision that has no requests of servers",
             |_: Nothing, ctx: Context| async move {
-                let form = serde_json::json!({"type": "object", "properties": {"name": {"type": "string"}}});
-                Ok(format!("{:?}", ctx.elicit("What is your name?", &form).await?.content))
+                let form = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
+                let answer = ctx.elicit("What is your name?", &form).await?;
+                Ok(answered(&answer, "name", |name| format!("Hello, {name}!")))
             },
         )
         .tool(
@@ -117,7 +120,7 @@ pub(crate) fn tools(app: Server, shared: &Server) -> tricorn::Result<Server> {
             "Log one message, which is only delivered when the client asked for it",
             |_: Nothing, ctx: Context| async move {
                 ctx.log(LogLevel::Info, None, &"This is a log message");
-                Ok("Logged".to_owned())
+                Ok("Tried to log".to_owned())
             },
         )
         .tool("test_trigger_tool_change", "Add a tool and remove it again", move |_: Nothing| {

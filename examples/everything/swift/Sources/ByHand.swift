@@ -15,8 +15,15 @@ extension JSONObject {
         return answer["content"]?[member]
     }
 
-    /// The result under this key, if it is one.
-    fileprivate func result(_ key: String) -> JSONObject? { self[key]?.objectValue }
+    /// What the client's model said.
+    fileprivate func said(_ key: String) -> String? { self[key]?["content"]?["text"]?.stringValue }
+
+    /// The URIs of the client's roots.
+    fileprivate func roots(_ key: String) -> String? {
+        guard let roots = self[key]?["roots"]?.arrayValue else { return nil }
+        let uris = roots.compactMap { $0["uri"]?.stringValue }
+        return uris.count == roots.count ? uris.joined(separator: " ") : nil
+    }
 }
 
 func addQuestionsByHand(to app: Server) {
@@ -28,16 +35,16 @@ func addQuestionsByHand(to app: Server) {
         return "Hello, \(name)!"
     }
     app.tool("\(prefix)sampling", "Ask the client's model") { (_: NoArguments, context) in
-        guard let answer = try context.inputResponses.result("capital_question") else {
+        guard let text = try context.inputResponses.said("capital_question") else {
             throw InputRequired(["capital_question": capital])
         }
-        return "The model says: \(answer["content"]?["text"]?.stringValue ?? "nothing")"
+        return "The model says: \(text)"
     }
     app.tool("\(prefix)list_roots", "Ask for the roots") { (_: NoArguments, context) in
-        guard let answer = try context.inputResponses.result("client_roots") else {
+        guard let uris = try context.inputResponses.roots("client_roots") else {
             throw InputRequired(["client_roots": Question.listRoots()])
         }
-        return "Roots: \(answer["roots"] ?? [])"
+        return "Roots: \(uris)"
     }
     app.tool("\(prefix)request_state", "Keep a state") { (_: NoArguments, context) in
         guard try context.inputResponses.filled("confirm", "ok") != nil, try context.requestState == "kept" else {
@@ -48,8 +55,8 @@ func addQuestionsByHand(to app: Server) {
     }
     app.tool("\(prefix)multiple_inputs", "Ask three things") { (_: NoArguments, context) in
         let answers = try context.inputResponses
-        guard let user = answers.filled("user_name", "name")?.stringValue, let greeting = answers.result("greeting"),
-            let roots = answers.result("client_roots")
+        guard let user = answers.filled("user_name", "name")?.stringValue, let greeting = answers.said("greeting"),
+            let uris = answers.roots("client_roots")
         else {
             throw InputRequired(
                 [
@@ -57,17 +64,19 @@ func addQuestionsByHand(to app: Server) {
                     "client_roots": Question.listRoots(),
                 ], state: "asked")
         }
-        return "\(user) \(greeting["content"] ?? [:]) \(roots["roots"] ?? [])"
+        return "\(user) \(greeting) \(uris)"
     }
     app.tool("\(prefix)multi_round", "Ask twice") { (_: NoArguments, context) in
-        let answers = try context.inputResponses, round = try context.requestState(as: Int.self)
-        if round == 2, answers.filled("step2", "color") != nil { return "both steps done" }
-        guard round != nil, answers["step1"] != nil || answers["step2"] != nil else {
+        let answers = try context.inputResponses, kept = try context.requestState?["name"]
+        guard let user = (kept ?? answers.filled("step1", "name"))?.stringValue else {
             let question = Question.elicit("Step 1: what is your name?", schema: form("name"))
-            throw InputRequired(["step1": question], state: 1)
+            throw InputRequired(["step1": question], state: [:])
         }
-        let question = Question.elicit("Step 2: which color?", schema: form("color"))
-        throw InputRequired(["step2": question], state: 2)
+        guard let color = answers.filled("step2", "color")?.stringValue else {
+            let question = Question.elicit("Step 2: which color?", schema: form("color"))
+            throw InputRequired(["step2": question], state: ["name": .string(user)])
+        }
+        return "\(user) likes \(color)"
     }
     app.tool("\(prefix)tampered_state", "Seal a state") { (_: NoArguments, context) in
         guard let kept = try context.requestState?.stringValue else {
@@ -77,7 +86,9 @@ func addQuestionsByHand(to app: Server) {
         return "kept \(kept)"
     }
     app.tool("\(prefix)capabilities", "Ask what can be asked") { (_: NoArguments, context) in
-        guard try context.inputResponses.isEmpty else { return "answered" }
+        let answers = try context.inputResponses
+        let given = [answers.said("capital_question"), answers.filled("user_name", "name")?.stringValue]
+        if given.contains(where: { $0 != nil }) { return given.compactMap { $0 }.joined(separator: " ") }
         let declared = context.request?.clientCapabilities
         var questions: [String: any AnyQuestion] = [:]
         if declared?["sampling"] != nil { questions["capital_question"] = capital }

@@ -4,6 +4,7 @@ import Tricorn
 // MARK: - resources
 
 private struct Item: Codable { var id: String }
+private struct Word: Codable { var word: String }
 
 /// An object with its members in this order.
 private struct ItemData: Codable {
@@ -27,6 +28,10 @@ func addResources(to app: Server, cached: Bool) {
             ResourceContents(uri: "test://several/1", text: "one"),
             ResourceContents(uri: "test://several/2", mimeType: "text/markdown", text: "two"),
         ]
+    }
+    app.resource("ask://word", name: "word", mimeType: "text/plain") { (_: NoArguments, context) in
+        let answer = try await context.elicit("Which word?", as: Word.self)
+        return answer.content.map { "the word is \($0.word)" } ?? answer.action.rawValue
     }
     app.resource("test://template/{id}/data", name: "template", mimeType: "application/json") { (item: Item) in
         ItemData(id: item.id, data: "Data for ID: \(item.id)")

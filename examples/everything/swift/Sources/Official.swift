@@ -52,14 +52,14 @@ func addOfficialTools(to app: Server) {
             context.progress(progress, total: 100)
             try await Task.sleep(for: .milliseconds(50))
         }
-        return "Progress reported"
+        return "Tool with progress executed successfully"
     }
     app.tool("test_tool_with_logging", "Logs three messages") { (_: NoArguments, context) in
         for message in ["Tool execution started", "Tool processing data", "Tool execution completed"] {
             context.log(.info, message)
             try await Task.sleep(for: .milliseconds(50))
         }
-        return "Messages logged"
+        return "Tool with logging executed successfully"
     }
     app.tool(
         "json_schema_2020_12_tool", "Has a schema that must arrive unchanged", inputSchema: schema2020
@@ -78,18 +78,18 @@ func addOfficialTools(to app: Server) {
     app.tool(
         "test_streaming_elicitation", "Asks the user, also in a revision whose servers send no requests"
     ) { (_: NoArguments, context) in
-        struct Name: Codable { var name: String? }
+        struct Name: Codable { var name: String }
         let answer = try await context.elicit("What is your name?", as: Name.self)
-        return "\(answer.action.rawValue) \(answer.content?.name ?? "")"
+        return answer.content.map { "Hello, \($0.name)!" } ?? answer.action.rawValue
     }
     app.tool("test_logging_tool", "Tries to log") { (_: NoArguments, context) in
-        context.log(.info, "A message for those who asked for it")
+        context.log(.info, "This is a log message")
         return "Tried to log"
     }
     app.tool("test_trigger_tool_change", "Adds a tool and removes it") { [weak app] in
         app?.tool("test_dynamic_tool", "Here for a moment") { "here" }
         app?.removeTool("test_dynamic_tool")
-        return "The tool list has changed"
+        return "The list of tools has changed"
     }
     app.tool("test_trigger_prompt_change", "Adds a prompt and removes it") { [weak app] in
         app?.prompt("test_dynamic_prompt", "Here for a moment") { "here" }

@@ -261,6 +261,9 @@ impl Player {
                 if let Some(message) = exchange.next(limit)? {
                     return Err(format!("{label} should have ended, got {}", brief(&message)));
                 }
+                if let Some(id) = exchange.events.iter().rev().find_map(|event| event.id.clone()) {
+                    self.captures.insert(label.clone(), id.into());
+                }
             }
             Action::Await { .. } | Action::Stream(_) | Action::NextProcess | Action::Exit => {
                 return Err("this line is for peers".into());

@@ -120,7 +120,7 @@ impl Asker {
     /// Something that asks: its questions are answered in requests of their own. The result that it ends with, and the
     /// process that had the first of them.
     fn converse(&mut self, method: &str, mut params: Value, content: &Value) -> Outcome<(Value, String)> {
-        let what = params["name"].clone();
+        let what = params.get("name").or_else(|| params.get("uri")).cloned().unwrap_or_default();
         let mut result = self.ask(method, params.clone())?;
         let first = self.process.clone();
         for _ in 0..8 {
@@ -138,7 +138,9 @@ impl Asker {
 
     /// A tool that asks, and the text it ends with.
     fn call(&mut self, tool: &str, content: &Value) -> Outcome<(String, String)> {
-        let params = json!({"name": tool, "arguments": {}});
+        // Of the tools that ask, one takes an argument.
+        let arguments = if tool == "test_sampling" { json!({"prompt": "Where?"}) } else { json!({}) };
+        let params = json!({"name": tool, "arguments": arguments});
         let (result, first) = self.converse("tools/call", params, content)?;
         Ok((text(&result)?, first))
     }
@@ -155,6 +157,10 @@ impl Asker {
         let reserved = said.strip_prefix("reservation ").and_then(|rest| rest.strip_suffix(": true"));
         let reserved = reserved.and_then(|number| number.parse().ok()).ok_or_else(|| format!("step_once: {said}"))?;
         self.seen.reservations.push((first, reserved));
+        let (named, three) = (json!({"name": number.to_string()}), "test_input_required_result_multiple_inputs");
+        expect("test_sampling", &self.call("test_sampling", &content)?.0, &format!("LLM response: {SAID}"))?;
+        expect("roots", &self.call("roots", &content)?.0, ROOT)?;
+        expect(three, &self.call(three, &named)?.0, &format!("{number} {SAID} {ROOT}"))?;
         let failed = self.ask("tools/call", json!({"name": "fail", "arguments": {"kind": "tool"}}))?;
         expect("fail", &text(&failed)?, "the tool says no")?;
         for (method, member) in [
@@ -183,6 +189,10 @@ impl Asker {
         if prompt["messages"].as_array().is_none_or(Vec::is_empty) {
             return Err(format!("prompts/get with a question: {}", brief(&prompt)));
         }
+        let word = json!({"word": number.to_string()});
+        let (read, _) = self.converse("resources/read", json!({"uri": "ask://word"}), &word)?;
+        let read = read["contents"][0]["text"].as_str().unwrap_or_default();
+        expect("resources/read with a question", read, &format!("the word is {number}"))?;
         let reference = json!({"type": "ref/prompt", "name": "test_prompt_with_arguments"});
         let argument = json!({"name": "arg1", "value": "par"});
         let values = self.ask("completion/complete", json!({"ref": reference, "argument": argument}))?;
@@ -191,15 +201,29 @@ impl Asker {
     }
 }
 
-/// The state goes back with an answer to each question; no content is a refusal.
+/// What the client's model says, whatever it is asked.
+const SAID: &str = "Paris";
+
+/// The client's only root.
+const ROOT: &str = "file:///one";
+
+/// The state goes back with an answer to each question; no content is a refusal of what a user is asked.
 pub(crate) fn answer(params: &mut Value, result: &Value, content: &Value) -> Outcome {
     let asked = result["inputRequests"].as_object().ok_or_else(|| format!("no questions: {}", brief(result)))?;
-    let said = match content {
-        Value::Null => json!({"action": "decline"}),
-        _ => json!({"action": "accept", "content": content}),
-    };
-    params["inputResponses"] =
-        asked.keys().map(|key| (key.clone(), said.clone())).collect::<serde_json::Map<_, _>>().into();
+    let mut answers = serde_json::Map::new();
+    for (key, question) in asked {
+        let said = match question["method"].as_str().unwrap_or_default() {
+            "elicitation/create" if content.is_null() => json!({"action": "decline"}),
+            "elicitation/create" => json!({"action": "accept", "content": content}),
+            "sampling/createMessage" => {
+                json!({"role": "assistant", "content": {"type": "text", "text": SAID}, "model": "m"})
+            }
+            "roots/list" => json!({"roots": [{"uri": ROOT}]}),
+            other => return Err(format!("a question of no kind there is: {other:?}")),
+        };
+        answers.insert(key.clone(), said);
+    }
+    params["inputResponses"] = answers.into();
     match result.get("requestState") {
         Some(state) => params["requestState"] = state.clone(),
         None => drop(params.as_object_mut().and_then(|members| members.remove("requestState"))),
