@@ -288,17 +288,37 @@ impl Exchange {
         }
     }
 
+    fn take_events(&mut self) -> Outcome {
+        while let Some(event) = self.sse.events.pop_front() {
+            if !event.data.is_empty() && (event.name.is_empty() || event.name == "message") {
+                self.waiting.extend(super::messages(event.data.as_bytes())?);
+            }
+            self.events.push(event);
+        }
+        Ok(())
+    }
+
+    /// The first event of this name; messages before it wait for [`next`](Self::next).
+    pub fn event(&mut self, name: &str, limit: Duration) -> Outcome<Event> {
+        let deadline = Instant::now() + limit;
+        self.head(limit)?;
+        loop {
+            self.take_events()?;
+            if let Some(event) = self.events.iter().find(|event| event.name == name) {
+                return Ok(event.clone());
+            }
+            if !self.advance(deadline)? {
+                return Err(format!("the stream ended without an event {name:?}"));
+            }
+        }
+    }
+
     /// The next message of the answer, or `None` at its end.
     pub fn next(&mut self, limit: Duration) -> Outcome<Option<Value>> {
         let deadline = Instant::now() + limit;
         self.head(limit)?;
         loop {
-            while let Some(event) = self.sse.events.pop_front() {
-                if !event.data.is_empty() && (event.name.is_empty() || event.name == "message") {
-                    self.waiting.extend(super::messages(event.data.as_bytes())?);
-                }
-                self.events.push(event);
-            }
+            self.take_events()?;
             if let Some(message) = self.waiting.pop_front() {
                 return Ok(Some(message));
             }
