@@ -68,6 +68,8 @@ struct Inner {
     data: Option<RawJson>,
     /// A client of ours got it: a handler that lets it pass does not mean it for its own peer.
     received: bool,
+    /// The access token that the request was sent with, by its number on that connection.
+    token: Option<u64>,
 }
 
 /// `Result` with this crate's [`Error`].
@@ -76,13 +78,16 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// An error of `kind` with a message for people.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind, message: message.into(), code: None, data: None, received: false }))
+        Self::made(kind, message.into(), None, None)
+    }
+
+    fn made(kind: ErrorKind, message: String, code: Option<i64>, data: Option<RawJson>) -> Self {
+        Self(Box::new(Inner { kind, message, code, data, received: false, token: None }))
     }
 
     /// A JSON-RPC error object: `code` and `message` go on the wire as they are.
     pub fn rpc(code: i64, message: impl Into<String>) -> Self {
-        let message = message.into();
-        Self(Box::new(Inner { kind: ErrorKind::Rpc, message, code: Some(code), data: None, received: false }))
+        Self::made(ErrorKind::Rpc, message.into(), Some(code), None)
     }
 
     /// −32602 with `message`.
@@ -134,6 +139,18 @@ impl Error {
 
     pub(crate) fn is_received(&self) -> bool {
         self.0.received
+    }
+
+    /// Of a stream that broke off: with which access token it was opened.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub(crate) fn with_token(mut self, token: Option<u64>) -> Self {
+        self.0.token = token;
+        self
+    }
+
+    pub(crate) fn token(&self) -> Option<u64> {
+        self.0.token
     }
 
     /// Who is at fault.
@@ -208,13 +225,7 @@ pub(crate) fn shown_url(url: &str) -> String {
 
 impl From<ErrorObject> for Error {
     fn from(object: ErrorObject) -> Self {
-        Self(Box::new(Inner {
-            kind: ErrorKind::Rpc,
-            message: object.message,
-            code: Some(object.code),
-            data: object.data,
-            received: false,
-        }))
+        Self::made(ErrorKind::Rpc, object.message, Some(object.code), object.data)
     }
 }
 

@@ -25,6 +25,9 @@ const MAX_BACK_OFF: Duration = Duration::from_secs(30);
 const MAX_FUTILE: u32 = 10;
 /// One that lasted so long did.
 const LASTING: Duration = Duration::from_secs(10);
+/// One that was opened with another access token than the one before did if it lasted so long: streams end with their
+/// tokens, and some tokens live for seconds.
+const OF_A_TOKEN: Duration = Duration::from_secs(1);
 
 /// How a listener gets to its server.
 pub(super) struct Way {
@@ -89,6 +92,8 @@ pub(super) struct Tries {
     futile: u32,
     /// The way to a server may be long in coming back.
     persists: bool,
+    /// The access token that the last stream was opened with.
+    token: Option<u64>,
 }
 
 impl Tries {
@@ -112,7 +117,9 @@ impl Tries {
             ErrorKind::Rpc | ErrorKind::PeerMisbehaved => was_open,
             _ => false,
         };
-        self.futile = if was_open && lasted >= LASTING { 0 } else { self.futile.saturating_add(1) };
+        let is_renewed = error.token().is_some_and(|token| self.token.replace(token).is_some_and(|own| own != token));
+        let enough = if is_renewed { OF_A_TOKEN } else { LASTING };
+        self.futile = if was_open && lasted >= enough { 0 } else { self.futile.saturating_add(1) };
         if !is_worth || (self.futile >= MAX_FUTILE && !(self.persists && is_lost)) {
             return None;
         }
@@ -188,5 +195,20 @@ mod tests {
         assert!(tries.after(&refused, false, Duration::ZERO).is_none());
         assert!(tries.after(&refused, true, Duration::ZERO).is_some());
         assert!(tries.after(&Error::closed("gone"), true, LASTING).is_none());
+    }
+
+    #[cfg(feature = "http")]
+    #[test]
+    fn a_stream_that_ends_with_its_token_is_no_futile_one() {
+        let ended = |token| Error::new(ErrorKind::Transport, "lost").with_token(Some(token));
+        let count = |tries: &mut Tries, lasted, token: fn(u64) -> u64| {
+            (0..100).take_while(|n| tries.after(&ended(token(*n)), true, lasted).is_some()).count()
+        };
+        let mut tries = Tries::default();
+        assert_eq!(count(&mut tries, OF_A_TOKEN, |n| n), 100);
+        assert!(!tries.are_futile());
+        // One token, or tokens that are no good.
+        assert_eq!(count(&mut Tries::default(), OF_A_TOKEN, |_| 1), MAX_FUTILE as usize - 1);
+        assert_eq!(count(&mut Tries::default(), Duration::ZERO, |n| n), MAX_FUTILE as usize - 1);
     }
 }

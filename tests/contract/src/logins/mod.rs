@@ -1,7 +1,7 @@
 //! A language's client and its protected server, with a real authorization server between them (`tests/auth/provider`):
-//! registration, the code flow with PKCE, refresh with rotation, keys that change, grants that are taken back, a token
-//! that ends during a stream, a restart, more scopes on the way, and a user who says no. Processes that die in the act,
-//! or share what they keep. And in the place of the client or the server those of the official SDKs.
+//! registration, the code flow with PKCE, refresh with rotation, keys that change, grants that are taken back, streams
+//! that end with their token and come again, a restart, more scopes on the way, and a user who says no. Processes that
+//! die in the act, or share what they keep. And in the place of the client or the server those of the official SDKs.
 
 mod crashes;
 mod others;
@@ -9,6 +9,7 @@ pub(crate) mod provider;
 mod revoked;
 mod scenes;
 mod stage;
+mod streams;
 
 use crate::launch;
 use crate::options::Options;
@@ -23,11 +24,13 @@ type Scene = fn(&mut Stage) -> Outcome;
 type Protection = fn(&Provider) -> (String, String);
 
 /// What is played: a name, by whom the server is protected, and how.
-const SCENES: [(&str, Protection, Scene); 16] = [
+const SCENES: [(&str, Protection, Scene); 18] = [
     ("registers, and logs in", issuer, |stage| scenes::log_in(stage, None)),
     ("logs in, 2025-11-25", issuer, |stage| scenes::log_in(stage, Some("2025-11-25"))),
     ("logs in, 2025-06-18", issuer, |stage| scenes::log_in(stage, Some("2025-06-18"))),
-    ("a stream outlives its token, and another comes", issuer, scenes::refresh),
+    ("a token ends during a call, and the next call has another", issuer, scenes::refresh),
+    ("what is listened to ends with its token, and goes on with another", issuer, streams::listen),
+    ("a session's stream ends with its token, and goes on with another", issuer, streams::session),
     ("two hundred calls make one refresh", issuer, scenes::one_refresh),
     ("a restart needs no login", issuer, scenes::restart),
     ("keys change", issuer, scenes::keys_change),

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 const CLIENTS: [(&str, Scene); 4] = [
     ("registers, and logs in", |stage| scenes::log_in(stage, None)),
     ("logs in, 2025-11-25", |stage| scenes::log_in(stage, Some("2025-11-25"))),
-    ("a stream outlives its token, and another comes", scenes::refresh),
+    ("a token ends during a call, and the next call has another", scenes::refresh),
     ("more is granted on the way", scenes::step_up),
 ];
 

@@ -22,7 +22,7 @@ pub(super) fn log_in_elsewhere(stage: &mut Stage) -> Outcome {
     stage.seen(&json!({"registered": 0, "grants": [], "refused": []}))
 }
 
-/// A token ends, and another comes: once, and then once more by the refresh token that came with it.
+/// A token ends during a call, and the next call has another: once, and then once more by the refresh token that came with it.
 pub(super) fn refresh(stage: &mut Stage) -> Outcome {
     stage.live_shortly()?;
     stage.connect(1)?;

@@ -54,6 +54,11 @@ pub(super) struct Access {
 }
 
 impl Access {
+    /// Which of the connection's tokens it is.
+    pub(super) fn number(&self) -> u64 {
+        self.generation
+    }
+
     /// Adds it to a request to `url`. Each proof is a fresh one.
     pub(super) fn put(&self, headers: &mut HeaderMap, verb: &Method, url: &str) {
         let value = match &self.proofs {

@@ -225,7 +225,7 @@ async fn streamed(shared: &Arc<Shared>, post: &Post, answer: Answer, on: OnMessa
             answer
         }
     };
-    let mut cursor = Cursor::default();
+    let (mut cursor, token) = (Cursor::default(), answer.token);
     let ended = stream::read(answer, shared.limits.max_message_bytes, &mut cursor, &mut on).await;
     let outcome = match ended {
         End::Satisfied => Ok(()),
@@ -239,7 +239,7 @@ async fn streamed(shared: &Arc<Shared>, post: &Post, answer: Answer, on: OnMessa
             let message = format!(
                 "the stream ended before the answer, and names no event to resume from: the answer is lost{why}"
             );
-            Err(Error::new(ErrorKind::Transport, message).into())
+            Err(Error::new(ErrorKind::Transport, message).with_token(token).into())
         }
     };
     match (outcome, bad) {

@@ -41,7 +41,8 @@ impl Shared {
                         access.put(out, &verb, &self.target.url_of(path));
                     }
                 };
-                let answer = self.exchange_once(&verb, show, body, repeatable).await?;
+                let mut answer = self.exchange_once(&verb, show, body, repeatable).await?;
+                answer.token = access.as_ref().map(authorize::Access::number);
                 if !Box::pin(authorizer.is_refused(&answer.head, access.as_ref(), &mut trial)).await? {
                     return Ok(answer);
                 }

@@ -123,7 +123,7 @@ impl Pool {
                 Ok(response) => {
                     let (head, body) = response.into_parts();
                     let head = Head { status: head.status, headers: head.headers };
-                    return Ok(Answer { head, body, link: Some(link), pool: self.clone() });
+                    return Ok(Answer { head, body, token: None, link: Some(link), pool: self.clone() });
                 }
                 Err(failed) => {
                     let unsent = failed.message().is_some();
@@ -215,6 +215,8 @@ impl Pool {
 /// closed.
 pub(super) struct Answer {
     pub(super) head: Head,
+    /// The access token that its request has shown, by its number.
+    pub(super) token: Option<u64>,
     body: Incoming,
     link: Option<Box<Link>>,
     pool: Arc<Pool>,

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
@@ -30,6 +30,10 @@ const SHORTEST_RETRY: Duration = Duration::from_millis(100);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
 /// After so many times that a standalone stream has brought nothing, that is said.
 const MAX_FUTILE: u32 = 8;
+/// One that stayed open for so long had nothing to bring: whoever is on the way may take it for idle.
+const LASTING: Duration = Duration::from_secs(10);
+/// The same of one that was opened with another access token than the one before, which has ended with its token then.
+const OF_A_TOKEN: Duration = Duration::from_secs(1);
 /// The same for the rest of an answer. Whoever waits for it usually has a shorter patience.
 const MAX_RESUMPTIONS: u32 = 20;
 /// An answer's stream that goes on after the answer has this long to end; then its connection is closed.
@@ -212,6 +216,11 @@ fn is_worth_another(status: StatusCode) -> bool {
     status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT || status == StatusCode::TOO_MANY_REQUESTS
 }
 
+/// Whether a stream that has brought nothing was open for as long as it could be.
+fn has_stayed(lasted: Duration, renewed: bool) -> bool {
+    lasted >= if renewed { OF_A_TOKEN } else { LASTING }
+}
+
 /// Takes up an answer's stream until the answer is there.
 ///
 /// # Errors
@@ -273,7 +282,7 @@ pub(super) async fn listen(
     settled: oneshot::Sender<()>,
 ) {
     let (mut cursor, mut futile, mut settled) = (Cursor::default(), 0_u32, Some(settled));
-    let mut was_open = false;
+    let (mut was_open, mut before) = (false, None);
     loop {
         let opened = open(&shared, revision, session.as_ref(), &cursor).await;
         cursor.resumed += 1;
@@ -281,12 +290,15 @@ pub(super) async fn listen(
         match opened {
             Ok(answer) if answer.head.status == StatusCode::OK && answer.head.media() == Media::Stream => {
                 was_open = true;
+                let renewed = before.is_some() && before != answer.token;
+                before = answer.token;
+                let opened = Instant::now();
                 let mut on = |data| {
                     shared.feed(&data);
                     false
                 };
                 match read(answer, shared.limits.max_message_bytes, &mut cursor, &mut on).await {
-                    End::Over { events, .. } if events > 0 => futile = 0,
+                    End::Over { events, .. } if events > 0 || has_stayed(opened.elapsed(), renewed) => futile = 0,
                     _ => futile = futile.saturating_add(1),
                 }
             }
@@ -342,6 +354,12 @@ mod tests {
             feed(&mut cursor, &format!("n{n}"), "");
         }
         assert!(cursor.seen.len() <= MAX_SEEN);
+    }
+
+    #[test]
+    fn a_quiet_stream_that_ends_with_its_token_is_no_futile_one() {
+        assert!(has_stayed(LASTING, false) && has_stayed(OF_A_TOKEN, true));
+        assert!(!has_stayed(OF_A_TOKEN, false) && !has_stayed(Duration::from_millis(999), true));
     }
 
     #[test]
