@@ -1,12 +1,13 @@
 //! What a login leaves behind, and what is kept of it.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::client::{Auth, Grant};
 use super::registration::{Client, KnownBy};
 use super::secret::Secret;
 use super::token::Token;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, shortened, shown_url};
 
 /// What one client has at one authorization server, for one MCP server. There is nothing of another issuer in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,10 +49,44 @@ pub(crate) struct Session {
 /// The most logins of different programs and users that are kept together.
 const MAX_LOGINS: usize = 64;
 
-/// What is kept for one issuer and one server: the logins of all programs and users.
-#[derive(Default, Serialize, Deserialize)]
+/// What is kept for one issuer and one server: the logins of all programs and users, each as it is written there.
+/// Programs have other versions of this library, and what one cannot read is no less a login.
+#[derive(Default)]
 struct Logins {
-    logins: Vec<Session>,
+    all: Vec<Value>,
+    /// What stands beside them.
+    members: Map<String, Value>,
+}
+
+const LOGINS: &str = "logins";
+
+impl Logins {
+    /// `None` for what is no such list.
+    fn read(kept: &Secret) -> Option<Self> {
+        let mut members: Map<String, Value> = serde_json::from_str(kept.expose()).ok()?;
+        match members.get_mut(LOGINS)?.take() {
+            Value::Array(all) => Some(Self { all, members }),
+            _ => None,
+        }
+    }
+
+    fn written(mut self) -> serde_json::Result<Secret> {
+        self.members.insert(LOGINS.to_owned(), self.all.into());
+        serde_json::to_string(&self.members).map(Secret::new)
+    }
+}
+
+/// A login, if this version can read it.
+fn one(kept: &Value) -> Option<Session> {
+    Session::deserialize(kept).ok()
+}
+
+/// Whose login it is, for people.
+fn named(kept: &Value) -> String {
+    let text = |value: &Value| value.as_str().map(|text| shortened(text, 100).into_owned());
+    let client = text(&kept["client"]["client_id"]).map(|id| format!("client_id {id:?}"));
+    let user = text(&kept["user"]).map(|user| format!(", user {user:?}"));
+    format!("{}{}", client.as_deref().unwrap_or("a client"), user.unwrap_or_default())
 }
 
 impl Session {
@@ -82,31 +117,38 @@ impl Session {
         self.token.as_ref()?.refresh_token.as_deref()
     }
 
-    /// As it is kept, beside what others keep there: `kept` is what there was. Of too many the oldest go.
+    /// As it is kept, beside what others keep there: `kept` is what there was. Of too many the oldest go. With it what is
+    /// thrown away, for people.
     ///
     /// # Errors
     /// Never, as all of it can be written.
-    pub(crate) fn to_kept(&self, auth: &Auth, kept: Option<&Secret>) -> Result<Secret> {
-        let mut logins = kept.map(read).unwrap_or_default();
-        logins.retain(|other| !other.is_of(auth));
-        logins.sort_by_key(|other| other.since);
-        let excess = (logins.len() + 1).saturating_sub(MAX_LOGINS);
-        logins.drain(..excess);
-        logins.push(self.clone());
-        serde_json::to_string(&Logins { logins })
-            .map(Secret::new)
-            .map_err(|e| Error::new(ErrorKind::Auth, format!("a login cannot be written: {e}")))
+    pub(crate) fn to_kept(&self, auth: &Auth, kept: Option<&Secret>) -> Result<(Secret, Option<String>)> {
+        let before = kept.map(Logins::read);
+        let mut note = matches!(before, Some(None)).then(|| {
+            let at = shown_url(&self.issuer);
+            format!("what was kept of logins at {at} cannot be read, and makes room for this one")
+        });
+        let mut logins = before.flatten().unwrap_or_default();
+        logins.all.retain(|other| !one(other).is_some_and(|other| other.is_of(auth)));
+        logins.all.sort_by_key(|other| other["since"].as_u64().unwrap_or_default());
+        let excess = (logins.all.len() + 1).saturating_sub(MAX_LOGINS);
+        let dropped: Vec<String> = logins.all.drain(..excess).map(|other| named(&other)).collect();
+        if !dropped.is_empty() {
+            let (at, whose) = (shown_url(&self.issuer), dropped.join("; "));
+            note =
+                Some(format!("no more than {MAX_LOGINS} logins at {at} are kept: the oldest is thrown away ({whose})"));
+        }
+        let failed = |e: serde_json::Error| Error::new(ErrorKind::Auth, format!("a login cannot be written: {e}"));
+        logins.all.push(serde_json::to_value(self).map_err(failed)?);
+        Ok((logins.written().map_err(failed)?, note))
     }
 
     /// What was kept for whom these options mean; `None` when there is none of this issuer, or another version of this
     /// library has written it otherwise.
     pub(crate) fn from_kept(kept: &Secret, issuer: &str, auth: &Auth) -> Option<Self> {
-        read(kept).into_iter().find(|session| session.issuer == issuer && session.is_of(auth))
+        let logins = Logins::read(kept)?.all;
+        logins.iter().filter_map(one).find(|session| session.issuer == issuer && session.is_of(auth))
     }
-}
-
-fn read(kept: &Secret) -> Vec<Session> {
-    serde_json::from_str::<Logins>(kept.expose()).unwrap_or_default().logins
 }
 
 #[cfg(test)]
@@ -144,11 +186,19 @@ mod tests {
         let (one, other) = (Auth::new(), Auth::new().client_id("other"));
         let (ada, bob) = (Auth::new().user("ada"), Auth::new().user("bob"));
         let of = |user: &str| Session { user: Some(user.into()), ..session(user, KnownBy::Registration, 3) };
-        let mut kept = session("mine", KnownBy::Registration, 1).to_kept(&one, None).expect("written");
-        kept = session("other", KnownBy::Preregistration, 2).to_kept(&other, Some(&kept)).expect("written");
-        kept = of("ada").to_kept(&ada, Some(&kept)).expect("written");
-        kept = of("bob").to_kept(&bob, Some(&kept)).expect("written");
-        kept = session("mine", KnownBy::Registration, 9).to_kept(&one, Some(&kept)).expect("written");
+        let mut kept = None;
+        for (session, auth) in [
+            (session("mine", KnownBy::Registration, 1), &one),
+            (session("other", KnownBy::Preregistration, 2), &other),
+            (of("ada"), &ada),
+            (of("bob"), &bob),
+            (session("mine", KnownBy::Registration, 9), &one),
+        ] {
+            let (next, note) = session.to_kept(auth, kept.as_ref()).expect("written");
+            assert_eq!(note, None);
+            kept = Some(next);
+        }
+        let kept = kept.expect("something");
         let found = |auth: &Auth| {
             let found = Session::from_kept(&kept, "https://as", auth);
             found.map(|session| (session.client.client_id, session.since))
@@ -163,15 +213,56 @@ mod tests {
 
     #[test]
     fn of_too_many_the_oldest_go() {
-        let mut kept = None;
+        let (mut kept, mut notes) = (None, Vec::new());
         for n in 0..MAX_LOGINS as u64 + 6 {
             let auth = Auth::new().user(n.to_string());
             let own = Session { user: auth.user.clone(), ..session("c", KnownBy::Registration, n) };
-            kept = Some(own.to_kept(&auth, kept.as_ref()).expect("written"));
+            let (next, note) = own.to_kept(&auth, kept.as_ref()).expect("written");
+            kept = Some(next);
+            notes.extend(note);
         }
         let kept = kept.expect("something");
-        assert_eq!(read(&kept).len(), MAX_LOGINS);
+        assert_eq!((Logins::read(&kept).expect("a list").all.len(), notes.len()), (MAX_LOGINS, 6));
+        let said = "no more than 64 logins at \"https://as\" are kept: the oldest is thrown away (client_id \"c\", user \"5\")";
+        assert_eq!(notes[5], said);
         assert_eq!(Session::from_kept(&kept, "https://as", &Auth::new().user("5")), None);
         assert!(Session::from_kept(&kept, "https://as", &Auth::new().user("6")).is_some());
+    }
+
+    #[test]
+    fn what_another_version_has_written_stays_as_it_is() {
+        let (ada, bob) = (Auth::new().user("ada"), Auth::new().user("bob"));
+        let of = |user: &str| Session { user: Some(user.into()), ..session(user, KnownBy::Registration, 3) };
+        let (kept, _) = of("ada").to_kept(&ada, None).expect("written");
+        let mut text: Value = serde_json::from_str(kept.expose()).expect("JSON");
+        text["by"] = "a newer one".into();
+        text["logins"][0]["more"] = serde_json::json!({"a": 1});
+        let mut unknown = text["logins"][0].clone();
+        unknown["client"]["known_by"] = "telepathy".into();
+        let strange = [unknown, serde_json::json!(5), serde_json::json!({"since": "today"})];
+        text["logins"].as_array_mut().expect("a list").extend(strange.clone());
+        let kept = Secret::new(text.to_string());
+        assert!(Session::from_kept(&kept, "https://as", &ada).is_some());
+        let (kept, note) = of("bob").to_kept(&bob, Some(&kept)).expect("written");
+        assert_eq!(note, None);
+        assert!([&ada, &bob].iter().all(|auth| Session::from_kept(&kept, "https://as", auth).is_some()));
+        let after: Value = serde_json::from_str(kept.expose()).expect("JSON");
+        let all = after["logins"].as_array().expect("a list");
+        assert_eq!((all.len(), &after["by"]), (5, &text["by"]));
+        assert!(strange.iter().chain([&text["logins"][0]]).all(|login| all.contains(login)), "{after}");
+        // One's own is replaced.
+        let (kept, _) = of("ada").to_kept(&ada, Some(&kept)).expect("written");
+        assert_eq!(Logins::read(&kept).expect("a list").all.len(), 5);
+    }
+
+    #[test]
+    fn what_cannot_be_read_at_all_is_not_thrown_away_without_a_word() {
+        let own = session("mine", KnownBy::Registration, 1);
+        for text in ["no JSON", "{}", "{\"logins\": {}}", "[]"] {
+            let (kept, note) = own.to_kept(&Auth::new(), Some(&text.into())).expect("written");
+            let said = "what was kept of logins at \"https://as\" cannot be read, and makes room for this one";
+            assert_eq!(note.as_deref(), Some(said), "{text}");
+            assert_eq!(Session::from_kept(&kept, "https://as", &Auth::new()), Some(own.clone()));
+        }
     }
 }

@@ -13,7 +13,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tricorn::auth::{MemoryStore, Reservation, Secret, TokenKey, TokenStore};
-use tricorn::client::{Auth, Browser, Callback, Client, ClientOptions, Redirect, Target};
+use tricorn::client::{Auth, Browser, Callback, Client, ClientOptions, Handlers, Redirect, Target};
 use tricorn::{BoxFuture, CallOptions, Error, ErrorKind};
 
 use crate::http_client::server::{PATIENCE, Reply, Seen, Server, answer, modern, raw, result};

@@ -153,3 +153,40 @@ async fn a_refresh_that_fails_loses_nothing() {
     assert_eq!((sent("refresh-1"), sent("refresh-2"), world.registered.len()), (2, 1, 1));
     assert_eq!(user.opened.lock().unwrap().len(), 2);
 }
+
+/// What the user hears.
+#[derive(Default)]
+struct Warned(Mutex<Vec<String>>);
+
+impl tricorn::Events for Warned {
+    fn warning(&self, message: &str) {
+        self.0.lock().unwrap().push(message.to_owned());
+    }
+}
+
+#[tokio::test]
+async fn what_is_thrown_away_is_said() {
+    let servers = Servers::new(World::default()).await;
+    let (user, store) = (User::default(), MemoryStore::new());
+    let key = TokenKey::new(servers.issuer(), servers.server.url());
+    // Of another version of the library, which has them in another way.
+    let others: Vec<Value> = (0..64).map(|n| json!({"since": n, "user": format!("u{n}")})).collect();
+    let mut reservation = store.reserve(&key, PATIENCE).await.unwrap();
+    reservation.save(&json!({"logins": others}).to_string().into()).await.unwrap();
+    drop(reservation);
+    let (target, warned) = (Target::from_text(&servers.server.url()).unwrap(), Arc::<Warned>::default());
+    let options = ClientOptions::new().auth(login(&user).store(store.clone()));
+    let handlers = Handlers::new().events(warned.clone());
+    let connecting = Client::connect_with(&target, &options, &handlers);
+    let client = tokio::time::timeout(PATIENCE, connecting).await.expect("connected in time").unwrap();
+    assert_eq!(call(&client).await.unwrap(), "token-1");
+    let said = warned.0.lock().unwrap().join("\n");
+    let expected = "no more than 64 logins at ";
+    assert!(
+        said.starts_with(expected) && said.ends_with("the oldest is thrown away (a client, user \"u0\")"),
+        "{said}"
+    );
+    let kept = store.load(&key).await.unwrap().unwrap();
+    let kept: Value = serde_json::from_str(kept.expose()).unwrap();
+    assert_eq!(kept["logins"].as_array().unwrap()[..63], others[1..]);
+}

@@ -106,7 +106,10 @@ impl Authorizer {
             match Session::from_kept(&kept, issuer, &self.auth) {
                 Some(mut session) if session.client.client_id == client_id => {
                     session.client.expire();
-                    reservation.save(&session.to_kept(&self.auth, Some(&kept))?).await
+                    let (kept, note) = session.to_kept(&self.auth, Some(&kept))?;
+                    reservation.save(&kept).await?;
+                    note.iter().for_each(|note| self.warn(note));
+                    Ok(())
                 }
                 _ => Ok(()),
             }
@@ -283,9 +286,19 @@ impl Authorizer {
                 Some(reservation) => reservation,
                 None => self.store.reserve(&TokenKey::new(&session.issuer, &self.server_url), RESERVE).await?,
             };
-            // What cannot be read is nobody's login.
-            let before = reservation.load().await.unwrap_or_default();
-            reservation.save(&session.to_kept(&self.auth, before.as_ref())?).await
+            let before = match reservation.load().await {
+                Ok(before) => before,
+                // What is damaged is put aside, and its error comes once; anything else is not written over.
+                Err(error) => {
+                    let before = reservation.load().await?;
+                    self.warn(error.message());
+                    before
+                }
+            };
+            let (kept, note) = session.to_kept(&self.auth, before.as_ref())?;
+            reservation.save(&kept).await?;
+            note.iter().for_each(|note| self.warn(note));
+            Ok::<_, Error>(())
         };
         if let Err(error) = kept.await {
             self.warn(&format!("the login is used, and cannot be kept: {}", error.message()));
