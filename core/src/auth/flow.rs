@@ -141,6 +141,10 @@ pub(crate) struct Flow {
     /// There was a newer token already.
     took_over: bool,
     request: Option<Request>,
+    /// What a function has said of the user, and the identity provider was shown.
+    subject: Option<String>,
+    /// By which the client has proved itself in the last request for a token.
+    client_assertion: Option<String>,
     trace: Trace,
     notes: Vec<String>,
 }
@@ -180,6 +184,8 @@ impl Flow {
             forgotten: None,
             took_over: false,
             request: None,
+            subject: None,
+            client_assertion: None,
             trace: Trace::default(),
             notes: Vec::new(),
         };

@@ -168,6 +168,7 @@ impl Flow {
         if let (Grant::IdJag, Some(identity)) = (self.given.auth.granted(), &self.given.auth.identity) {
             let audience = self.recorded_issuer();
             let fetch = exchange::request(identity, &assertion, &audience, self.identifier.as_deref(), &scope);
+            self.subject = Some(assertion);
             return self.fetch("token exchange", fetch, State::Exchanging);
         }
         let mut pairs = vec![("grant_type", JWT_BEARER.to_owned()), ("assertion", assertion)];
@@ -180,11 +181,9 @@ impl Flow {
         let answer = outcome.and_then(|fetched| {
             self.trace.answered(fetched.status);
             let identity = self.given.auth.identity.as_ref();
-            let secrets = identity.and_then(|identity| identity.client_secret.as_deref());
-            let subject = identity.and_then(|identity| identity.token.as_deref());
-            let refusal =
-                exchange::answer(&fetched).map_err(|refusal| refusal.without(secrets.into_iter().chain(subject)));
-            refusal.map_err(|refusal| refusal.to_string())
+            let secret = identity.and_then(|identity| identity.client_secret.as_deref());
+            let shown = secret.into_iter().chain(self.subject.as_deref());
+            exchange::answer(&fetched).map_err(|refusal| refusal.without(shown).to_string())
         });
         match answer {
             Ok(assertion) => {

@@ -83,7 +83,10 @@ impl Flow {
 
     fn ask(&mut self, step: &'static str, state: State, now: u64) -> Step {
         match self.token_request(now) {
-            Ok(fetch) => self.fetch(step, fetch, state),
+            Ok((fetch, assertion)) => {
+                self.client_assertion = assertion;
+                self.fetch(step, fetch, state)
+            }
             Err(why) => {
                 let endpoint = self.request.as_ref().map(|request| request.endpoint.clone());
                 self.failed("the token endpoint", endpoint.as_deref(), &why)
@@ -91,7 +94,8 @@ impl Flow {
         }
     }
 
-    fn token_request(&self, now: u64) -> Result<Fetch, String> {
+    /// With the client's assertion, if it has one.
+    fn token_request(&self, now: u64) -> Result<(Fetch, Option<String>), String> {
         let Some(Request { endpoint, pairs, client, .. }) = &self.request else { return Err("nothing to ask".into()) };
         let said = |error: Error| error.message().to_owned();
         let auth = &self.given.auth;
@@ -121,7 +125,7 @@ impl Flow {
         };
         let mut all: Vec<(&str, &str)> = pairs.iter().map(|(name, value)| (*name, value.as_str())).collect();
         all.extend(self.identifier.as_deref().map(|resource| ("resource", resource)));
-        Ok(token::request(endpoint, all, client, method, assertion.as_deref(), proof))
+        Ok((token::request(endpoint, all, client, method, assertion.as_deref(), proof), assertion))
     }
 
     /// The token that came, or `None` when it has to be asked for again with the server's nonce (RFC 9449 §8).
@@ -142,7 +146,7 @@ impl Flow {
         const SECRET: [&str; 4] = ["refresh_token", "code", "code_verifier", "assertion"];
         let Some(request) = &self.request else { return Vec::new() };
         let pairs = request.pairs.iter().filter(|(name, _)| SECRET.contains(name)).map(|(_, value)| value.as_str());
-        pairs.chain(request.client.client_secret.as_deref()).collect()
+        pairs.chain(request.client.client_secret.as_deref()).chain(self.client_assertion.as_deref()).collect()
     }
 
     pub(super) fn redeemed(&mut self, outcome: Result<Fetched, String>, now: u64) -> Step {

@@ -350,6 +350,30 @@ fn a_key_proves_the_client() {
 }
 
 #[test]
+fn what_a_refusal_repeats_of_what_it_was_shown_is_not_told() {
+    let pem = include_str!("../jose/testdata/p256.pem");
+    let identity = Identity { token: None, ..Identity::new("https://idp/token", "at-idp", "") };
+    for (auth, at, echoed) in [
+        // What functions say is no option, and what is signed is another one each time.
+        (Auth::identity_assertion(identity).client_id("c").client_secret("s"), "https://idp/token", "subject_token"),
+        (Auth::private_key_jwt("c", pem, "ES256"), "https://as/token", "client_assertion"),
+        (Auth::workload("c", |_| async { Ok(String::new()) }), "https://as/token", "assertion"),
+    ] {
+        let refusal = json!({"error": "invalid_request", "error_description": "no good: ECHO"});
+        let mut world = World { echoed, ..World::usual().with(at, 400, refusal) };
+        let (outcome, mut flow) = world.run(given(auth, &["Bearer"]));
+        let error = outcome.expect_err("refused");
+        let shown = form_urlencoded::parse(world.last().rsplit(' ').next().expect("a form").as_bytes())
+            .find(|(name, _)| name == echoed)
+            .map(|(_, value)| value.into_owned())
+            .expect("it was sent");
+        let told = format!("{error} {}", serde_json::to_string(&flow.take_trace()).expect("JSON"));
+        assert!(error.message().contains("no good: …"), "{error}");
+        assert!(!told.contains(shown.get(..12).expect("a long one")), "{told}");
+    }
+}
+
+#[test]
 fn tokens_are_bound_where_the_server_asks_for_it() {
     let able = || {
         let mut document = metadata("https://as");

@@ -28,12 +28,14 @@ pub(super) struct World {
     pub(super) opened: Vec<String>,
     pub(super) kept: Option<Session>,
     pub(super) now: u64,
+    /// The parameter that answers repeat, where they have `ECHO`.
+    pub(super) echoed: &'static str,
 }
 
 impl World {
     pub(super) fn new() -> Self {
         let (answers, callback) = (BTreeMap::new(), "code=c".to_owned());
-        Self { answers, asked: Vec::new(), callback, opened: Vec::new(), kept: None, now: 1000 }
+        Self { answers, asked: Vec::new(), callback, opened: Vec::new(), kept: None, now: 1000, echoed: "" }
     }
 
     /// A server and an authorization server as they should be.
@@ -69,6 +71,9 @@ impl World {
             status => {
                 // A text is a page.
                 let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
+                let form = fetch.body.as_ref().map_or("", |(_, form)| form);
+                let echo = form_urlencoded::parse(form.as_bytes()).find(|(name, _)| name == self.echoed);
+                let body = body.replace("ECHO", &echo.map_or(String::new(), |(_, value)| value.into_owned()));
                 Ok(Fetched { status, headers, body: Bytes::from(body) })
             }
         }
