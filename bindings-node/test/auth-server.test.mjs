@@ -221,6 +221,48 @@ test("mounts serve the metadata where they are reached, and below a prefix it is
   await app.close();
 });
 
+test("handlers behind a mount know who asks", async (t) => {
+  const people = { hers: new Principal("ada", { scopes: ["mcp"] }), his: new Principal("bob", { scopes: ["mcp"] }) };
+  const resource = "https://api.example.com/mcp";
+  const auth = { verifier: (token) => people[token], authorizationServers: [LOGIN], resource, requiredScopes: ["mcp"] };
+  const app = new Server("mounted", { auth });
+  app.tool("who", (_, { principal }) => principal.subject);
+  const mount = app.http({ allowedHosts: ["api.example.com", "127.0.0.1"] });
+  const server = createServer(mount.listener);
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => server.close());
+  const version = "2026-07-28";
+  const _meta = {
+    "io.modelcontextprotocol/protocolVersion": version,
+    "io.modelcontextprotocol/clientCapabilities": {},
+  };
+  const call = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "who", arguments: {}, _meta } };
+  const added = { "mcp-protocol-version": version, "mcp-method": "tools/call", "mcp-name": "who" };
+  for (const [at, send] of [
+    ["https://api.example.com/mcp", (request) => mount.fetch(request)],
+    [`http://127.0.0.1:${server.address().port}/mcp`, (request) => fetch(request)],
+  ]) {
+    for (const [token, subject] of [
+      ["hers", "ada"],
+      ["his", "bob"],
+      ["nobodys", undefined],
+    ]) {
+      const request = ask(at, token, call);
+      for (const [name, value] of Object.entries(added)) request.headers.set(name, value);
+      const answer = await within(send(request), "the answer");
+      assert.equal(answer.status, subject ? 200 : 401, `${at} ${token}`);
+      if (subject) assert.equal((await answer.json()).result.content[0].text, subject);
+      else await answer.body?.cancel();
+    }
+  }
+  // A session, and who asks in it.
+  const url = `http://127.0.0.1:${server.address().port}/mcp`;
+  const client = await connect(url, { ...legacy, auth: { token: "hers" } });
+  assert.equal((await client.callTool("who")).text, "ada");
+  await client.close();
+  await app.close();
+});
+
 test("wrong options are named, and nothing secret with them", () => {
   const introspection = { url: "https://login.example.com/ask", clientId: "us", clientSecret: "s3cret" };
   for (const [auth, why] of [

@@ -1,6 +1,15 @@
 //! What belongs to one principal is nothing to another.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::BodyExt;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tricorn::http::Body;
+use tricorn::model::TaskSupport;
+use tricorn::prelude::*;
+use tricorn::server::Auth;
 
 use super::fixture::*;
 
@@ -55,7 +64,6 @@ async fn a_session_is_its_openers() {
 
 #[tokio::test]
 async fn a_pair_is_its_openers() {
-    use http_body_util::BodyExt;
     let Two { it, ada, renewed, bob } = two();
     let bearer = format!("Bearer {ada}");
     let headers = [("accept", "text/event-stream"), ("authorization", bearer.as_str())];
@@ -105,4 +113,61 @@ async fn a_task_is_its_callers() {
     }
     let hers = it.ask(&renewed, "tasks/get", json!({"taskId": id})).await;
     assert_eq!(hers.json["result"]["taskId"], id, "{hers:?}");
+}
+
+/// Reads a stream until this has come.
+async fn read(body: &mut Body, until: &str) -> String {
+    let mut text = String::new();
+    let reading = async {
+        while !text.contains(until) {
+            let frame = body.frame().await.expect("the stream has ended").unwrap();
+            text.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), reading).await.unwrap_or_else(|_| panic!("{until} does not come"));
+    text
+}
+
+#[tokio::test]
+async fn a_task_is_heard_of_by_its_caller_alone() {
+    let go = Arc::<Notify>::default();
+    let waits = go.clone();
+    let job = move |_: Nothing, _: Context| {
+        let waits = waits.clone();
+        async move {
+            waits.notified().await;
+            Ok("a secret")
+        }
+    };
+    let server = Server::new("protected")
+        .tasks(TaskOptions::default())
+        .tool_with(Tool::new("job", "").task_support(TaskSupport::Required), job)
+        .tool("other", "", |_: Nothing| async { Ok("done") });
+    let auth = Auth::issuer(ISSUER).resource(RESOURCE).required_scopes(["base"]);
+    let it = Fixture::serving(server.clone(), Authority::new(Mode::Up), auth);
+    let (ada, bob) = (it.token(&json!({})), it.token(&json!({"sub": "bob"})));
+    let created = it.ask(&ada, "tools/call", json!({"name": "job", "arguments": {}})).await;
+    let id = created.json["result"]["taskId"].as_str().unwrap_or_else(|| panic!("{created:?}"));
+    let body = modern("subscriptions/listen", json!({"notifications": {"toolsListChanged": true, "taskIds": [id]}}));
+    let open = async |token: &str| {
+        let bearer = format!("Bearer {token}");
+        let headers = [
+            ("content-type", "application/json"),
+            ("accept", "application/json, text/event-stream"),
+            ("authorization", bearer.as_str()),
+            ("mcp-protocol-version", MODERN),
+            ("mcp-method", "subscriptions/listen"),
+        ];
+        it.start("POST", "/mcp", &headers, body.to_string()).await.into_body()
+    };
+    let (mut hers, mut his) = (open(&ada).await, open(&bob).await);
+    let acknowledged = read(&mut his, "acknowledged").await;
+    assert!(acknowledged.contains("toolsListChanged") && !acknowledged.contains(id), "{acknowledged}");
+    read(&mut hers, "\"working\"").await;
+    go.notify_one();
+    assert!(read(&mut hers, "\"completed\"").await.contains("a secret"));
+    // What he hears next is what comes next, and nothing of the task.
+    assert!(server.remove_tool("other"));
+    let heard = read(&mut his, "tools/list_changed").await;
+    assert!(!heard.contains("notifications/tasks") && !heard.contains(id), "{heard}");
 }
