@@ -24,19 +24,21 @@ pub(super) struct Attempt<'a> {
     pub(super) endpoint: &'a Endpoint,
     pub(super) limit: Duration,
     pub(super) captures: Captures,
+    /// Streams that stay open.
+    streams: Vec<Exchange>,
     last: Option<(Answer, Map<String, Value>)>,
 }
 
 impl<'a> Attempt<'a> {
     pub(super) fn new(endpoint: &'a Endpoint, limit: Duration, captures: Captures) -> Self {
-        Self { endpoint, limit, captures, last: None }
+        Self { endpoint, limit, captures, streams: Vec::new(), last: None }
     }
 
     /// Sends one and looks at what comes back.
     pub(super) fn send(&mut self, sent: &Sent) -> Outcome<Answer> {
         let params = self.params(sent)?;
         let request = self.request(sent, &params)?;
-        let answer = self.exchange(&request)?;
+        let answer = self.exchange(&request, sent.stream.as_deref())?;
         let looked = self.look(sent, &answer).map_err(|reason| {
             let Answer { status, head, text, .. } = &answer;
             let challenge = head.get("www-authenticate").unwrap_or("no challenge");
@@ -95,7 +97,8 @@ impl<'a> Attempt<'a> {
         Ok(Request { method: sent.verb.clone(), path, headers: all, body })
     }
 
-    fn exchange(&self, request: &Request) -> Outcome<Answer> {
+    /// `stays`: the name for the data of a stream's first event, if the stream is to stay open.
+    fn exchange(&mut self, request: &Request, stays: Option<&str>) -> Outcome<Answer> {
         let connection = Connection::open(self.endpoint)?;
         let mut exchange = Exchange::start(connection, request, &self.endpoint.authority)?;
         let head = match exchange.head(self.limit) {
@@ -106,7 +109,12 @@ impl<'a> Attempt<'a> {
         let streams = head.get("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
         let mut text = format!("{:?}\n", head.headers);
         let mut json = Value::Null;
-        if streams && request.method == "GET" {
+        if let (true, Some(name)) = (streams, stays) {
+            let event = exchange.event(self.limit)?;
+            text.push_str(&event.data);
+            self.captures.insert(name.to_owned(), event.data.into());
+            self.streams.push(exchange);
+        } else if streams && request.method == "GET" {
             exchange.close();
         } else if streams {
             while let Some(message) = exchange.next(self.limit)? {

@@ -87,6 +87,9 @@ pub(super) struct Sent {
     /// In place of the message.
     #[serde(default)]
     pub(super) body: Option<String>,
+    /// What comes back is a stream, which stays open to the end of the attack: the name of its first event's data.
+    #[serde(default)]
+    pub(super) stream: Option<String>,
     /// One, or several; 0: it hangs up without an answer.
     #[serde(deserialize_with = "some_of")]
     pub(super) status: Vec<u16>,

@@ -333,6 +333,20 @@ impl Exchange {
         }
     }
 
+    /// The next event, whatever its name is.
+    pub fn event(&mut self, limit: Duration) -> Outcome<Event> {
+        let deadline = Instant::now() + limit;
+        self.head(limit)?;
+        loop {
+            if let Some(event) = self.sse.events.pop_front() {
+                return Ok(event);
+            }
+            if !self.advance(deadline)? {
+                return Err("the stream ended without another event".into());
+            }
+        }
+    }
+
     /// The whole body as bytes; for answers that need not be JSON.
     pub fn body(&mut self, limit: Duration) -> Outcome<Vec<u8>> {
         let deadline = Instant::now() + limit;
