@@ -20,7 +20,7 @@ use tricorn::protocol::revision::Revision;
 use tricorn::protocol::{Action, Call, CallId, Connection, Facts, Input, Payload, Role, Structured, Transport};
 
 /// About what is registered, how it is described and checked, and handlers that ask; or about what a program prints.
-const NOT_THE_ENGINES: [&str; 56] = [
+const NOT_THE_ENGINES: [&str; 57] = [
     "2026-07-28/caching",
     "2026-07-28/extension",
     "legacy/caching",
@@ -36,6 +36,7 @@ const NOT_THE_ENGINES: [&str; 56] = [
     "2026-07-28/listen",
     "2026-07-28/listen-ids",
     "2026-07-28/listen-wrong",
+    "2026-07-28/log",
     "2026-07-28/logging",
     "2026-07-28/official-tools",
     "2026-07-28/own-stream",

@@ -9,6 +9,8 @@ import threading
 import warnings
 from typing import Any, cast
 
+import msgspec
+
 import tricorn
 
 warnings.filterwarnings("ignore", ".*MCP .* deprecates", DeprecationWarning)  # it works on, and is tested
@@ -217,7 +219,7 @@ class Runner:
         facts: Json = {
             "protocolVersion": client.protocol_version,
             "era": client.era,
-            "serverInfo": None if info is None else {"name": info.name, "version": info.version},
+            "serverInfo": msgspec.to_builtins(info),
             "capabilities": client.capabilities,
             "instructions": client.instructions,
             "initializeResult": client.initialize_result,
