@@ -2,7 +2,7 @@
 // `ready <issuer>` on standard error, and is killed in the end. What a test wants of it is POSTed as JSON to
 // `/control`: see README.md.
 
-import { generateKeyPairSync, randomUUID } from "node:crypto";
+import { createPrivateKey, generateKeyPairSync, randomUUID } from "node:crypto";
 import { createServer } from "node:http";
 import { follow } from "./browser.mjs";
 
@@ -22,8 +22,10 @@ let keys = [];
 let provider;
 
 function newKey() {
-  const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
-  return { ...privateKey.export({ format: "jwk" }), kid: randomUUID(), use: "sig", alg: "RS256" };
+  // By way of a text: a key that is exported while the other one of its pair is collected waits for itself, in Node 20.
+  const [publicKeyEncoding, privateKeyEncoding] = ["spki", "pkcs8"].map((type) => ({ type, format: "pem" }));
+  const pair = generateKeyPairSync("rsa", { modulusLength: 2048, publicKeyEncoding, privateKeyEncoding });
+  return { ...createPrivateKey(pair.privateKey).export({ format: "jwk" }), kid: randomUUID(), use: "sig", alg: "RS256" };
 }
 
 // The provider reads its keys once, so that other keys are another provider with the same memory.

@@ -25,6 +25,11 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// What a browser is opened with, but for systems where that is no program that `PATH` leads to.
 const OPENER: &str = "xdg-open";
 
+/// The names of what is played in every language.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    SCENES.iter().map(|(name, _)| *name)
+}
+
 /// Play all scenes.
 pub fn run(options: &Options, report: &mut Report) -> Outcome {
     let language = options.language.as_str();

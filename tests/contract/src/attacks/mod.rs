@@ -8,6 +8,7 @@ mod file;
 mod token;
 
 use crate::Outcome;
+use crate::cases::Named;
 use crate::launch::{self, Listening};
 use crate::options::Options;
 use crate::pattern::{Captures, fill, shorten};
@@ -16,6 +17,7 @@ use attempt::Attempt;
 use authority::Authority;
 use file::{Attack, File, Group, Sent};
 use serde_json::{Value, json};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// What a server may take of a body that does not end; the rest is what lies in buffers on the way.
@@ -24,6 +26,19 @@ const MOST_TAKEN: u64 = 32 << 20;
 const AGAIN: Duration = Duration::from_secs(30);
 /// How long a server has to end.
 const END: Duration = Duration::from_secs(10);
+
+/// Every attack as `GROUP/NAME`, with the languages that leave it out and why.
+pub(crate) fn names(folder: &Path) -> Outcome<Vec<Named>> {
+    let mut names = Vec::new();
+    for (_, file) in file::read_all(folder)? {
+        let skips: Vec<_> = file.skip.into_iter().collect();
+        for group in file.groups {
+            let named = |attack: &Attack| (format!("{}/{}", group.name, attack.name), skips.clone());
+            names.extend(group.attacks.iter().map(named));
+        }
+    }
+    Ok(names)
+}
 
 /// Run every attack.
 pub fn run(options: &Options, report: &mut Report) -> Outcome {

@@ -116,7 +116,9 @@ impl Row {
     }
 
     fn is_about(&self, entry: &Entry) -> bool {
-        entry.rows.contains(&self.id) && entry.since <= self.until
+        let begins_in_time = entry.since <= self.until;
+        let lasts = entry.until.as_ref().is_none_or(|until| self.since <= *until);
+        entry.rows.contains(&self.id) && begins_in_time && lasts
     }
 
     fn check(&self, entries: &[Entry]) -> Outcome {
@@ -165,6 +167,8 @@ mod tests {
         let ends = entry("both", "2024-11-05", ", until: 2024-11-05");
         assert_eq!(wrong(MUST, &[ends]), "no requirement for the server in 2025-03-26");
         assert_eq!(wrong(MAY, &[entry("server", "2026-07-28", "")]), "no requirement for the server in 2025-11-25");
+        let over = entry("server", "2024-11-05", ", until: 2025-06-18");
+        assert_eq!(wrong(MAY, &[over]), "no requirement for the server in 2025-11-25");
     }
 
     #[test]
@@ -176,5 +180,9 @@ mod tests {
         assert_eq!(wrong(MAY, &(0..5).map(deferred).collect::<Vec<_>>()), "");
         assert!(wrong(MAY, &(0..6).map(deferred).collect::<Vec<_>>()).starts_with("6 different ones, at most 5"));
         assert_eq!(wrong(MAY, &(0..6).map(|_| deferred(1)).collect::<Vec<_>>()), "", "the same reason again");
+        // What ended before the row begins is not about it.
+        let over = |reason: usize| entry("both", "2024-11-05", &format!(", until: 2025-06-18, deferred: r{reason}"));
+        let all: Vec<_> = (0..6).map(over).chain([entry("server", "2025-11-25", "")]).collect();
+        assert_eq!(wrong(MAY, &all), "");
     }
 }

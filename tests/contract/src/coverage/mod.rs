@@ -113,17 +113,17 @@ const PARITY: &str = "docs/parity.md";
 const WRITE: &str = "cargo run --release -p contract -- coverage write";
 const HEAD: &str = "# Parity
 
-What is required, and how many tests prove it in each language. Made by `cargo run --release -p contract -- coverage write` from `tests/matrix.yaml` and `tests/requirements.yaml`; the numbers count transcripts, API cases, scenarios of the official suite, and test functions. Tests of the engine count for every language, because all of them run on it.
+What is required, and how many tests prove it in each language. Made by `cargo run --release -p contract -- coverage write` from `tests/matrix.yaml` and `tests/requirements.yaml`; the numbers count transcripts, API cases, logins, attacks, scenarios of the official suite, and test functions. Tests of the engine count for every language, because all of them run on it.
 
-## The revisions opened by `initialize`, row by row
+## Row by row
 
-Tests for the server / for the client; – where that side has no part in it. Authorization is not in the table.
+Tests for the server / for the client; – where that side has no part in it. F is authorization.
 
 ";
 const MIDDLE: &str = "
 ## Requirements
 
-In all revisions, by row; what has no row comes last.
+By row; what has no row comes last.
 
 ";
 

@@ -5,15 +5,18 @@
 //! | `transcript FOLDER/FILE` | `tests/transcripts/FOLDER/FILE.txt`, in every language |
 //! | `case FILE/NAME` | a case of `tests/cases/FILE.json`, in every language |
 //! | `load NAME` | `contract leaks`, `contract launchers`, `contract stateless`, `contract together` and the broken HTTP of `contract bad-input`, in every language |
+//! | `login SCENE` | a scene of `contract logins`, in every language |
+//! | `guide SCENE` | a scene of `contract guides`, in every language |
+//! | `attack GROUP/NAME` | an attack of `tests/cases/attacks`, on the server of every language |
 //! | `suite server\|client SCENARIO` | a scenario of the official suite, in every language |
 //! | `engine PATH NAME` | a test function of the engine below `core/`, counted for every language |
+//! | `discovery FILE` | `tests/auth/discovery/FILE.json`, which the engine's tests read, counted for every language |
 //! | `rust\|python\|node\|swift PATH NAME` | a test of that language alone |
 
 use super::missing;
-use crate::Outcome;
-use crate::cases;
 use crate::options::LANGUAGES;
 use crate::script;
+use crate::{Outcome, attacks, cases, guides, logins};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -22,14 +25,29 @@ type Proved = [bool; LANGUAGES.len()];
 /// The loads that have no file.
 const LOADS: [&str; 5] = ["leaks", "launchers", "broken-http", "stateless", "together"];
 
-/// The scenarios of the official suite that this requirements may lean on.
-const SERVER_SCENARIOS: [&str; 34] = [
+/// The scenarios of the official suite that requirements may lean on: those that it exercises.
+const SERVER_SCENARIOS: [&str; 61] = [
+    "caching",
     "completion-complete",
     "dns-rebinding-protection",
     "elicitation-sep1034-defaults",
     "elicitation-sep1330-enums",
     "http-custom-header-server-validation",
     "http-header-validation",
+    "input-required-result-basic-elicitation",
+    "input-required-result-basic-list-roots",
+    "input-required-result-basic-sampling",
+    "input-required-result-capability-check",
+    "input-required-result-ignore-extra-params",
+    "input-required-result-missing-input-response",
+    "input-required-result-multi-round",
+    "input-required-result-multiple-input-requests",
+    "input-required-result-non-tool-request",
+    "input-required-result-request-state",
+    "input-required-result-result-type",
+    "input-required-result-tampered-state",
+    "input-required-result-unsupported-methods",
+    "input-required-result-validate-input",
     "json-schema-2020-12",
     "logging-set-level",
     "ping",
@@ -44,9 +62,21 @@ const SERVER_SCENARIOS: [&str; 34] = [
     "resources-subscribe",
     "resources-templates-read",
     "resources-unsubscribe",
+    "sep-2164-resource-not-found",
     "server-initialize",
     "server-session-lifecycle",
+    "server-sse-multiple-streams",
+    "server-sse-polling",
     "server-stateless",
+    "tasks-capability-negotiation",
+    "tasks-dispatch-and-envelope",
+    "tasks-lifecycle",
+    "tasks-mrtr-composition",
+    "tasks-mrtr-input",
+    "tasks-request-headers",
+    "tasks-request-state-removal",
+    "tasks-required-task-error",
+    "tasks-wire-fields",
     "tools-call-audio",
     "tools-call-elicitation",
     "tools-call-embedded-resource",
@@ -59,7 +89,41 @@ const SERVER_SCENARIOS: [&str; 34] = [
     "tools-call-with-progress",
     "tools-list",
 ];
-const CLIENT_SCENARIOS: [&str; 8] = [
+const CLIENT_SCENARIOS: [&str; 44] = [
+    "auth/2025-03-26-oauth-endpoint-fallback",
+    "auth/2025-03-26-oauth-metadata-backcompat",
+    "auth/authorization-server-migration",
+    "auth/basic-cimd",
+    "auth/client-credentials-basic",
+    "auth/client-credentials-jwt",
+    "auth/dpop",
+    "auth/dpop-nonce",
+    "auth/enterprise-managed-authorization",
+    "auth/iss-normalized",
+    "auth/iss-not-advertised",
+    "auth/iss-supported",
+    "auth/iss-supported-missing",
+    "auth/iss-unexpected",
+    "auth/iss-wrong-issuer",
+    "auth/metadata-default",
+    "auth/metadata-issuer-mismatch",
+    "auth/metadata-var1",
+    "auth/metadata-var2",
+    "auth/metadata-var3",
+    "auth/offline-access-not-supported",
+    "auth/offline-access-scope",
+    "auth/pre-registration",
+    "auth/resource-mismatch",
+    "auth/scope-from-scopes-supported",
+    "auth/scope-from-www-authenticate",
+    "auth/scope-omitted-when-undefined",
+    "auth/scope-retry-limit",
+    "auth/scope-step-up",
+    "auth/token-endpoint-auth-basic",
+    "auth/token-endpoint-auth-none",
+    "auth/token-endpoint-auth-post",
+    "auth/wif-jwt-bearer",
+    "elicitation-sep1034-client-defaults",
     "http-custom-headers",
     "http-invalid-tool-headers",
     "http-standard-headers",
@@ -67,6 +131,8 @@ const CLIENT_SCENARIOS: [&str; 8] = [
     "json-schema-2020-12-preservation",
     "json-schema-ref-no-deref",
     "request-metadata",
+    "sep-2322-client-request-state",
+    "sse-retry",
     "tools_call",
 ];
 
@@ -75,6 +141,7 @@ pub(super) struct Sources {
     root: PathBuf,
     transcripts: BTreeMap<String, Proved>,
     cases: BTreeMap<String, Proved>,
+    attacks: BTreeMap<String, Proved>,
     unsupported: BTreeMap<String, Vec<String>>,
 }
 
@@ -86,13 +153,17 @@ impl Sources {
         }
         let cases =
             cases::names(&root.join("tests/cases"))?.into_iter().map(|(name, skips)| (name, without(&skips))).collect();
+        let attacks = attacks::names(&root.join("tests/cases/attacks"))?
+            .into_iter()
+            .map(|(name, skips)| (name, without(&skips)))
+            .collect();
         let mut unsupported = BTreeMap::new();
         for side in ["server", "client"] {
             let path = root.join(format!("tests/conformance/{side}.toml"));
             let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
             unsupported.insert(side.to_owned(), failing(&text));
         }
-        Ok(Self { root: root.to_owned(), transcripts, cases, unsupported })
+        Ok(Self { root: root.to_owned(), transcripts, cases, attacks, unsupported })
     }
 
     /// Which languages a test proves something in.
@@ -101,7 +172,14 @@ impl Sources {
         match kind {
             "transcript" => self.transcripts.get(rest).copied().ok_or_else(|| missing(test, "no such file")),
             "case" => self.cases.get(rest).copied().ok_or_else(|| missing(test, "no such case")),
-            "load" if LOADS.contains(&rest) => Ok([true; LANGUAGES.len()]),
+            "load" => everywhere(test, LOADS.contains(&rest)),
+            "login" => everywhere(test, logins::names().any(|scene| scene == rest)),
+            "guide" => everywhere(test, guides::names().any(|scene| scene == rest)),
+            "attack" => self.attacks.get(rest).copied().ok_or_else(|| missing(test, "no such attack")),
+            "discovery" => {
+                let file = self.root.join(format!("tests/auth/discovery/{rest}.json"));
+                everywhere(test, file.is_file())
+            }
             "suite" => {
                 let (side, scenario) = rest.split_once(' ').ok_or_else(|| missing(test, "suite SIDE SCENARIO"))?;
                 let known: &[&str] = if side == "server" { &SERVER_SCENARIOS } else { &CLIENT_SCENARIOS };
@@ -159,13 +237,78 @@ fn failing(text: &str) -> Vec<String> {
     names
 }
 
+/// Of what is the same in every language.
+fn everywhere(test: &str, is_there: bool) -> Outcome<Proved> {
+    if is_there { Ok([true; LANGUAGES.len()]) } else { Err(missing(test, "nothing has that name")) }
+}
+
 fn without(skips: &[(String, String)]) -> Proved {
     LANGUAGES.map(|language| !skips.iter().any(|(gap, _)| gap == language || gap == "all"))
 }
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
+    use crate::launch;
+
+    fn sources() -> Sources {
+        Sources::read(&launch::root().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_all_languages_run_counts_for_all() {
+        let sources = sources();
+        for test in [
+            "login registers, and logs in",
+            "guide logs in through nginx",
+            "attack tokens/no token",
+            "attack keys that fail/nobody can tell",
+            "discovery keycloak",
+            "load leaks",
+            "suite client auth/iss-wrong-issuer",
+            "suite server input-required-result-multi-round",
+            "engine src/auth/pkce.rs the_challenge_is_that_of_appendix_b",
+        ] {
+            assert_eq!(sources.languages(test), Ok([true; LANGUAGES.len()]), "{test}");
+        }
+        let python = "python bindings-python/tests/test_auth_client.py test_a_user_logs_in";
+        assert_eq!(sources.languages(python), Ok(LANGUAGES.map(|language| language == "python")));
+    }
+
+    #[test]
+    fn what_is_not_there_proves_nothing() {
+        let sources = sources();
+        for test in [
+            "login",
+            "login somebody",
+            "guide somebody",
+            "attack no token",
+            "attack nobody/no token",
+            "discovery README",
+            "discovery ../provider/provider",
+            "load auth",
+            "suite client auth/none",
+            "suite server auth/iss-wrong-issuer",
+            "suite server tasks-status-notifications",
+            "engine src/auth/pkce.rs the_challenge",
+            "engine src/auth/none.rs the_challenge_is_that_of_appendix_b",
+            "cobol src/main.cob test",
+        ] {
+            let error = sources.languages(test).unwrap_err();
+            assert!(error.starts_with(&format!("the test `{test}` does not exist: ")), "{error}");
+        }
+    }
+
+    #[test]
+    fn lists_say_nothing_twice() {
+        for list in [&SERVER_SCENARIOS[..], &CLIENT_SCENARIOS, &LOADS] {
+            let mut sorted = list.to_vec();
+            sorted.sort_unstable();
+            sorted.dedup();
+            assert_eq!(sorted.len(), list.len());
+        }
+    }
 
     #[test]
     fn only_what_is_expected_to_fail_is() {

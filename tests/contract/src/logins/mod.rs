@@ -61,6 +61,11 @@ fn introspection(provider: &Provider) -> (String, String) {
     ("EVERYTHING_AUTH".to_owned(), auth.to_string())
 }
 
+/// The names of what is played in every language.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    SCENES.iter().map(|(name, ..)| *name)
+}
+
 /// Play all scenes.
 pub fn run(options: &Options, report: &mut Report) -> Outcome {
     let language = options.language.as_str();
