@@ -25,7 +25,12 @@ function newKey() {
   // By way of a text: a key that is exported while the other one of its pair is collected waits for itself, in Node 20.
   const [publicKeyEncoding, privateKeyEncoding] = ["spki", "pkcs8"].map((type) => ({ type, format: "pem" }));
   const pair = generateKeyPairSync("rsa", { modulusLength: 2048, publicKeyEncoding, privateKeyEncoding });
-  return { ...createPrivateKey(pair.privateKey).export({ format: "jwk" }), kid: randomUUID(), use: "sig", alg: "RS256" };
+  return {
+    ...createPrivateKey(pair.privateKey).export({ format: "jwk" }),
+    kid: randomUUID(),
+    use: "sig",
+    alg: "RS256",
+  };
 }
 
 // The provider reads its keys once, so that other keys are another provider with the same memory.
