@@ -20,8 +20,11 @@ use crate::jsonrpc::RawJson;
 use crate::model::CacheHints;
 use crate::server::permits::restricted;
 
+mod guarded;
 mod mime;
 mod walk;
+
+pub(crate) use guarded::{Guarded, is_same};
 
 /// The most bytes of a file that are read, unless asked otherwise: with base64 it fits into a message of 4 MiB.
 const MAX_BYTES: u64 = 2 << 20;
@@ -235,7 +238,7 @@ impl Directory {
     /// # Errors
     /// That of the operating system, when the directory cannot be read.
     pub fn list(&self, after: Option<&str>, limit: usize) -> io::Result<FilePage> {
-        self.list_unless(&|| false, after, limit)
+        self.list_unless(&|| false, &|_| false, after, limit)
     }
 
     /// Whether there are more files than are listed, the first time that this is asked.
@@ -243,10 +246,11 @@ impl Directory {
         page.truncated && !self.told.swap(true, Ordering::Relaxed)
     }
 
-    /// As [`list`](Self::list), until `stop` says so: then it is an error.
+    /// As [`list`](Self::list), without the URIs that `hides` names, until `stop` says so: then it is an error.
     pub(crate) fn list_unless(
         &self,
         stop: &dyn Fn() -> bool,
+        hides: &dyn Fn(&str) -> bool,
         after: Option<&str>,
         limit: usize,
     ) -> io::Result<FilePage> {
@@ -265,6 +269,12 @@ impl Directory {
                 && metadata.is_file()
             {
                 let (uri, mime_type) = (self.uri_of(&name), mime::by_name(&name));
+                if stop() {
+                    return Err(io::ErrorKind::Interrupted.into());
+                }
+                if hides(&uri) {
+                    continue;
+                }
                 last = Some(name.clone());
                 page.entries.push(Entry { uri, name, mime_type, size: metadata.len() });
             }
@@ -321,6 +331,8 @@ impl Directory {
 #[derive(Debug, Clone)]
 pub struct File {
     path: PathBuf,
+    /// In the directory that it is really in.
+    real: PathBuf,
     uri: String,
     max_bytes: u64,
     hints: CacheHints,
@@ -343,7 +355,9 @@ impl File {
         }
         check_uri(uri)?;
         let (uri, hints) = (uri.to_owned(), CacheHints::new());
-        Ok(Self { path: absolute, uri, max_bytes: MAX_BYTES, hints, scopes: Vec::new() })
+        let place = absolute.parent().and_then(|parent| parent.canonicalize().ok());
+        let real = place.zip(absolute.file_name()).map_or_else(|| absolute.clone(), |(place, name)| place.join(name));
+        Ok(Self { path: absolute, real, uri, max_bytes: MAX_BYTES, hints, scopes: Vec::new() })
     }
 
     /// The most bytes that are read. Default 2 MiB.

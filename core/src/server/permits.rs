@@ -42,10 +42,31 @@ pub(super) fn restricted(hints: CacheHints, scopes: &[String]) -> CacheHints {
     if scopes.is_empty() { hints } else { hints.scope(CacheScope::Private) }
 }
 
-/// What a URI needs that is below a directory: of several, what the innermost does.
+/// What a URI needs that is below a directory: of several, what the innermost does; and what else stands for that URI in
+/// another spelling, or lies in that directory.
 #[cfg(feature = "files")]
-fn of_directories(registry: &Registry, changes: Option<&Changes>, uri: &str) -> Option<Vec<String>> {
-    registry.directories_of(uri, changes).first().map(|directory| directory.needs().to_vec())
+pub(super) fn of_directories(registry: &Registry, changes: Option<&Changes>, uri: &str) -> Option<Vec<String>> {
+    use super::files::is_same;
+
+    let innermost = registry.directories_of(uri, changes).into_iter().next()?;
+    let guarded = registry.guarded(changes);
+    let mut all: Vec<&[String]> = vec![innermost.needs()];
+    all.extend(innermost.inside(uri, &guarded).into_iter().map(super::files::Guarded::needs));
+    let resources = registry.visible(|r| &r.resources, changes).map(|entry| entry.listed());
+    let resources = resources.filter(|listed| !listed.scopes.is_empty() && is_same(listed.name(), uri));
+    all.extend(resources.map(|listed| listed.scopes.as_slice()));
+    if let Some(listed) = innermost.as_listed(uri) {
+        let templates = registry.visible(|r| &r.templates, changes);
+        let templates = templates.filter(|entry| entry.template.matches(&listed).is_some());
+        all.extend(templates.map(|entry| entry.listed().scopes.as_slice()));
+    }
+    let mut needs: Vec<String> = Vec::new();
+    for scope in all.into_iter().flatten() {
+        if !needs.contains(scope) {
+            needs.push(scope.clone());
+        }
+    }
+    Some(needs)
 }
 
 #[cfg(not(feature = "files"))]
@@ -70,7 +91,8 @@ fn needs_of(registry: &Registry, changes: Option<&Changes>, kind: Kind, name: &s
         }
         Kind::ResourceTemplate => {
             let entry = registry.find(|r| &r.templates, name, changes).map(|entry| scopes(entry.listed()));
-            entry.or_else(|| registry.find(|r| &r.resources, name, changes).map(|entry| scopes(entry.listed())))
+            let resource = || registry.find(|r| &r.resources, name, changes).map(|entry| scopes(entry.listed()));
+            entry.or_else(resource).or_else(|| of_directories(registry, changes, name))
         }
     };
     found.unwrap_or_default()

@@ -189,6 +189,19 @@ impl Registry {
         found
     }
 
+    /// The files and directories that need scopes, shown or hidden.
+    #[cfg(feature = "files")]
+    pub(crate) fn guarded(&self, changes: Option<&Changes>) -> Vec<super::files::Guarded> {
+        use super::files::Guarded;
+
+        let own = changes.map(|changes| changes.own.resources.all()).unwrap_or_default();
+        let files = self.resources.all().iter().chain(own).filter_map(|entry| entry.listed().file.clone());
+        let files = files.filter(|file| !file.needs().is_empty()).map(Guarded::file);
+        let directories = self.directories.iter().map(|(_, directory)| directory.clone());
+        let directories = directories.filter(|directory| !directory.needs().is_empty()).map(Guarded::directory);
+        directories.chain(files).collect()
+    }
+
     #[cfg(feature = "files")]
     fn has_restricted_directories(&self) -> bool {
         self.directories.iter().any(|(_, directory)| !directory.needs().is_empty())

@@ -224,7 +224,7 @@ impl Router {
         if kind != Kind::Resource || place > self.common.last() {
             return fail(link, &call, bad_cursor());
         }
-        let (found, next) = self.look(link, &call, |registry, changes| {
+        let (found, next, barred) = self.look(link, &call, |registry, changes| {
             // It may have been removed since the cursor was given out; then the list goes on with the next.
             let mut rest = serving_files::visible(registry, place, changes, &call.context.transport);
             let found = rest.next().cloned();
@@ -232,7 +232,7 @@ impl Router {
                 Some((serial, _)) => Some(format!("{}{serial}-", serving_files::FOLDER)),
                 None => registry.source(kind).list.as_ref().map(|_| SOURCE.to_owned()),
             };
-            (found, next)
+            (found, next, serving_files::barred(registry, changes, &call.context.transport))
         });
         let Some((serial, directory)) = found else {
             let mut text = "{\"resources\":[]".to_owned();
@@ -247,7 +247,7 @@ impl Router {
         };
         let (place, after) = (serial, after.filter(|_| serial == place));
         let page_size = self.page_size.load(Ordering::Relaxed);
-        let asked = serving_files::Asked { directory, place, after, page_size, next, hints };
+        let asked = serving_files::Asked { directory, barred, place, after, page_size, next, hints };
         serving_files::list(link, call, self.common.clone(), asked);
     }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::files::{Contents, Directory, File, ReadError};
+use super::files::{Contents, Directory, File, Guarded, ReadError};
 use super::jobs::Jobs;
 use super::listed::{Common, Kind, Sizes};
-use super::permits::{may, permit_use};
+use super::permits::{may, of_directories, permit_use, restricted};
 use super::registry::{Changes, Registry};
 use crate::call::{Context, Handler, HiddenError, Link, Reply};
 use crate::error::{Error, Result, shortened};
@@ -42,13 +42,25 @@ pub(super) fn reader(
     transport: &Transport,
     jobs: &Arc<Jobs>,
 ) -> Option<Result<Arc<dyn Handler>>> {
-    let mut directories = registry.directories_of(uri, changes);
-    let subject = || format!("resource {:?}", shortened(uri, 200));
-    if let Err(error) = permit_use(&subject, directories.first()?.needs(), transport) {
+    let needs = of_directories(registry, changes, uri)?;
+    if let Err(error) = permit_use(&|| subject(uri), &needs, transport) {
         return Some(Err(error));
     }
+    let mut directories = registry.directories_of(uri, changes);
     directories.retain(|directory| may(directory.needs(), transport));
-    Some(Ok(Arc::new(ReadsDirectories { directories, jobs: jobs.clone() })))
+    let guarded = registry.guarded(changes).into();
+    Some(Ok(Arc::new(ReadsDirectories { directories, guarded, jobs: jobs.clone() })))
+}
+
+fn subject(uri: &str) -> String {
+    format!("resource {:?}", shortened(uri, 200))
+}
+
+/// What a request may not see, whatever directory it lies in.
+pub(super) fn barred(registry: &Registry, changes: Option<&Changes>, transport: &Transport) -> Vec<Guarded> {
+    let mut guarded = registry.guarded(changes);
+    guarded.retain(|one| !may(one.needs(), transport));
+    guarded
 }
 
 /// Reads one file.
@@ -69,18 +81,28 @@ impl Handler for ReadsFile {
 /// Reads the files of directories, the first that has the file.
 struct ReadsDirectories {
     directories: Vec<Arc<Directory>>,
+    guarded: Arc<[Guarded]>,
     jobs: Arc<Jobs>,
 }
 
 impl Handler for ReadsDirectories {
     fn call(&self, cx: Context, _: RawJson, reply: Reply) {
-        let directories = self.directories.clone();
+        let (directories, guarded) = (self.directories.clone(), self.guarded.clone());
         let uri = super::router::uri_of(&cx);
-        self.jobs.run(&cx, move || {
-            let mut found = directories.iter().map(|directory| (directory.read(&uri), directory.hints()));
-            let first = found.find(|(outcome, _)| !matches!(outcome, Err(ReadError::NotFound)));
-            let (outcome, hints) = first.unwrap_or((Err(ReadError::NotFound), CacheHints::new()));
-            answer(outcome, &uri, hints, reply);
+        self.jobs.run(&cx.clone(), move || {
+            for directory in &directories {
+                let inside = directory.really_inside(&uri, &guarded);
+                let permitted = |one: &&Guarded| permit_use(&|| subject(&uri), one.needs(), &cx.request().transport);
+                if let Some(error) = inside.iter().find_map(|one| permitted(one).err()) {
+                    return reply.error(error);
+                }
+                let outcome = directory.read(&uri);
+                if !matches!(outcome, Err(ReadError::NotFound)) {
+                    let hints = inside.iter().fold(directory.hints(), |hints, one| restricted(hints, one.needs()));
+                    return answer(outcome, &uri, hints, reply);
+                }
+            }
+            answer(Err(ReadError::NotFound), &uri, CacheHints::new(), reply);
         });
     }
 }
@@ -114,6 +136,8 @@ fn answer(outcome: Result<Contents, ReadError>, uri: &str, hints: CacheHints, re
 /// A page of a directory's files that is asked for.
 pub(super) struct Asked {
     pub(super) directory: Arc<Directory>,
+    /// What is not shown of it.
+    pub(super) barred: Vec<Guarded>,
     /// The directory's number.
     pub(super) place: u64,
     /// After which file it begins.
@@ -146,9 +170,10 @@ pub(super) fn list(link: &Arc<dyn Link>, call: Call, common: Arc<Common>, asked:
     }
     let reply = Reply::new(context.clone(), None);
     common.jobs.clone().run(&context.clone(), move || {
-        let Asked { directory, place, after, page_size, next, hints } = asked;
+        let Asked { directory, barred, place, after, page_size, next, hints } = asked;
         let rules = context.request().revision.rules();
-        match directory.list_unless(&|| context.is_cancelled(), after.as_deref(), page_size) {
+        let hides = |uri: &str| !barred.is_empty() && !directory.really_inside(uri, &barred).is_empty();
+        match directory.list_unless(&|| context.is_cancelled(), &hides, after.as_deref(), page_size) {
             Ok(page) => {
                 if directory.is_news(&page) {
                     let subject = format!("the list of {}", directory.base());

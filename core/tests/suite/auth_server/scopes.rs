@@ -254,3 +254,82 @@ async fn files_and_directories_need_scopes_too() {
     }
     assert_eq!(read(&token, "file:///open/scopes.rs").await.json["result"]["cacheScope"], "public");
 }
+
+#[cfg(feature = "files")]
+#[tokio::test]
+async fn what_lies_inside_a_directory_keeps_its_scopes_in_every_spelling() {
+    use tricorn::server::files::{Directory, File};
+    let root = std::env::temp_dir().join(format!("tricorn-inside-{}", std::process::id()));
+    for (name, text) in [("open.txt", "o"), ("private/plan.txt", "p"), ("secret.rs", "s"), ("apart/a.txt", "a")] {
+        let path = root.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    #[cfg(unix)]
+    for (to, name) in [("private", "alias"), ("private/plan.txt", "link.txt")] {
+        let _ = std::fs::remove_file(root.join(name));
+        std::os::unix::fs::symlink(root.join(to).strip_prefix(&root).unwrap(), root.join(name)).unwrap();
+    }
+    let directory = |path: &str, uri: &str| Directory::new(root.join(path), uri).unwrap();
+    let secret = File::new(root.join("secret.rs"), "file:///srv/docs/secret.rs").unwrap().scopes(["secrets"]);
+    let server = Server::new("files")
+        .directory(directory("", "file:///srv/docs"))
+        .directory(directory("private", "file:///srv/docs/private").scopes(["private"]))
+        .directory(directory("apart", "apart://here").scopes(["apart"]))
+        .resource(Resource::new("file:///srv/docs/a+b", "made").scopes(["made"]), || async { Ok("made") })
+        .file(secret)
+        .on_complete(|_: Value| async { Ok(json!(["x"])) });
+    let auth = Auth::issuer(ISSUER).resource(RESOURCE).required_scopes(["base"]);
+    let it = Fixture::serving(server, Authority::new(Mode::Up), auth);
+    let (few, all) =
+        (it.token(&json!({"scope": "base"})), it.token(&json!({"scope": "base private secrets apart made"})));
+    let opened = it.post(Some(&few), &[], &initialize("2025-11-25")).await;
+    let session = [("mcp-session-id", opened.header("mcp-session-id").unwrap())];
+    for (uri, needed) in [
+        ("private/plan.txt", "base private"),
+        ("%70rivate/plan.txt", "base private"),
+        ("%70rivate/nothing.txt", "base private"),
+        ("secret%2Ers", "base secrets"),
+        ("apart/a.txt", "base apart"),
+        ("%61part/a%2Etxt", "base apart"),
+        ("a%2bb", "base made"),
+    ] {
+        let uri = format!("file:///srv/docs/{uri}");
+        challenged(&it.ask(&few, "resources/read", json!({"uri": uri})).await, needed);
+        let subscribe = legacy("resources/subscribe", &json!({"uri": uri}));
+        challenged(&it.post(Some(&few), &session, &subscribe).await, needed);
+        let argument = json!({"name": "x", "value": ""});
+        let complete = json!({"ref": {"type": "ref/resource", "uri": uri}, "argument": argument});
+        challenged(&it.ask(&few, "completion/complete", complete).await, needed);
+        let read = it.ask(&all, "resources/read", json!({"uri": uri})).await;
+        let is_there = !uri.contains("nothing") && !uri.contains("bb");
+        assert_eq!(read.json["result"]["contents"][0]["text"].is_string(), is_there, "{read:?}");
+        if is_there {
+            assert_eq!(read.json["result"]["cacheScope"], "private", "{read:?}");
+        }
+    }
+    let listed = async |token: &str| {
+        let (mut found, mut cursor) = (Vec::new(), json!({}));
+        loop {
+            let answer = it.ask(token, "resources/list", cursor).await;
+            found.extend(names(&answer, "resources", "uri"));
+            match answer.json["result"].get("nextCursor") {
+                Some(next) => cursor = json!({"cursor": next}),
+                None => return found,
+            }
+        }
+    };
+    assert_eq!(listed(&few).await, ["file:///srv/docs/open.txt"]);
+    assert!(listed(&all).await.contains(&"file:///srv/docs/private/plan.txt".to_owned()));
+    #[cfg(unix)]
+    for name in ["alias/plan.txt", "alias/nothing.txt", "link.txt"] {
+        // Where a name leads is found out when the request runs already.
+        let params = json!({"uri": format!("file:///srv/docs/{name}")});
+        let answer = it.ask(&few, "resources/read", params.clone()).await;
+        assert_eq!(answer.json["error"]["code"], -32600, "{answer:?}");
+        assert!(answer.text.contains("private"), "{answer:?}");
+        let read = it.ask(&all, "resources/read", params).await;
+        assert_eq!(read.json["result"]["contents"].is_array(), !name.contains("nothing"), "{read:?}");
+    }
+    std::fs::remove_dir_all(&root).unwrap();
+}
