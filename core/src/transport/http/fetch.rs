@@ -67,12 +67,7 @@ impl FetchPolicy {
                 continue;
             }
             let near = self.near.get_or_init(|| near(server)).await;
-            let allowed = match reach {
-                Reach::Nowhere => false,
-                Reach::Private => near.contains(&Reach::Private) || near.contains(&Reach::Loopback),
-                reach => near.contains(&reach),
-            };
-            if !allowed {
+            if !reach.is_near(near) {
                 return Err(format!(
                     "refused: {} is a {} address, and the server that leads there is elsewhere",
                     address.ip(),
@@ -131,6 +126,18 @@ impl Reach {
             [0x2001, 0xdb8, ..] => Self::Nowhere,
             [first, ..] if first & 0xe000 == 0x2000 => Self::Public,
             _ => Self::Nowhere,
+        }
+    }
+
+    /// Whether a server may lead there that is at these addresses. All of them count, as anybody can give a name of his own
+    /// one more.
+    fn is_near(self, server: &[Self]) -> bool {
+        let has = |reach: Self| server.contains(&reach);
+        match self {
+            Self::Public => true,
+            Self::Nowhere => false,
+            Self::Private => (has(Self::Private) || has(Self::Loopback)) && !has(Self::Public) && !has(Self::Nowhere),
+            Self::LinkLocal | Self::Loopback => !server.is_empty() && server.iter().all(|own| *own == self),
         }
     }
 
@@ -291,6 +298,30 @@ mod tests {
             ("ff02::1", Reach::Nowhere),
         ] {
             assert_eq!(Reach::of(address.parse().expect(address)), reach, "{address}");
+        }
+    }
+
+    #[test]
+    fn all_addresses_of_a_server_say_where_it_is() {
+        use Reach::{LinkLocal, Loopback, Nowhere, Private, Public};
+        for (server, reach, near) in [
+            (&[Private][..], Private, true),
+            (&[Loopback], Private, true),
+            (&[Private, Loopback, LinkLocal], Private, true),
+            (&[Public, Private], Private, false),
+            (&[Nowhere, Private], Private, false),
+            (&[LinkLocal], Private, false),
+            (&[Loopback, Loopback], Loopback, true),
+            (&[Loopback, Public], Loopback, false),
+            (&[Loopback, Private], Loopback, false),
+            (&[Public, LinkLocal], LinkLocal, false),
+            (&[LinkLocal], LinkLocal, true),
+            (&[Nowhere], Nowhere, false),
+            (&[], Private, false),
+            (&[], Loopback, false),
+            (&[], Public, true),
+        ] {
+            assert_eq!(reach.is_near(server), near, "{server:?} {reach:?}");
         }
     }
 
