@@ -77,8 +77,9 @@ export interface ClientAuth {
   readonly keyId?: string | undefined;
   /**
    * The issuer that `clientId` belongs to; of the authorization servers that a server lists, this one is taken. For
-   * servers without metadata, the one that is asked. An https URL, or an http one of this machine. Default: the issuer of
-   * the login that is kept, else the first that the server lists.
+   * servers without metadata, the one that is asked. An https URL, or an http one of this machine. Say it beside a secret:
+   * what a server lists is its own choice. Default: the issuer of the login that is kept, else the first that the server
+   * lists.
    */
   readonly issuer?: string | undefined;
   /** The URL of the program's own Client ID Metadata Document, https with a path: its id at servers that understand that. */

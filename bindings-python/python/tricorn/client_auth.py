@@ -100,7 +100,10 @@ class ClientAuth(msgspec.Struct, kw_only=True):
     """The key's id (`kid`), where the server needs it."""
     issuer: str | None = None
     """The issuer that `client_id` belongs to: of the authorization servers that a server lists, this one is taken. For
-    servers without metadata, the one that is asked. An https URL."""
+    servers without metadata, the one that is asked. An https URL.
+
+    Say it beside a secret: what a server lists is its own choice.
+    """
     client_metadata_url: str | None = None
     """The URL of the program's own Client ID Metadata Document: its id at servers that understand that."""
     client_name: str | None = None

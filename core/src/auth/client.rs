@@ -97,7 +97,7 @@ pub struct Auth {
     /// The key's id (`kid`), where the server needs it.
     pub key_id: Option<String>,
     /// The issuer that `client_id` belongs to; of the authorization servers that a server lists, this one is taken. For
-    /// servers without metadata, the one that is asked.
+    /// servers without metadata, the one that is asked. Say it beside a secret: what a server lists is its own choice.
     pub issuer: Option<String>,
     /// The URL of the program's own Client ID Metadata Document: its id at servers that understand that.
     pub client_metadata_url: Option<String>,

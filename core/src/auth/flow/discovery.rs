@@ -109,6 +109,15 @@ impl Flow {
         self.identifier = Some(metadata.resource.clone());
         self.resource_metadata = Some(asked.to_owned());
         let listed = &metadata.authorization_servers;
+        if let Some(own) = self.given.auth.issuer.as_ref().filter(|own| !listed.is_empty() && !listed.contains(own)) {
+            let named: Vec<_> = listed.iter().take(3).map(|issuer| shown_url(issuer)).collect();
+            let why = format!(
+                "its authorization server is {}, and the option \"issuer\" is {}: give the one that is meant",
+                named.join(" or "),
+                shown_url(own)
+            );
+            return self.failed("the resource's metadata", Some(asked), &why);
+        }
         // The one that is known already, where there is a choice.
         let known = [self.given.auth.issuer.as_ref(), self.given.stored.as_ref().map(|stored| &stored.issuer)];
         let issuer = known.into_iter().flatten().find(|own| listed.contains(own)).or_else(|| listed.first()).cloned();

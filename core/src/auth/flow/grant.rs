@@ -197,6 +197,18 @@ impl Flow {
     /// A grant without a user, for which nobody is registered on the way.
     fn as_itself(&mut self, pairs: Vec<(&'static str, String)>, now: u64) -> Step {
         let metadata = self.metadata.clone().unwrap_or_default();
+        let auth = &self.given.auth;
+        let is_new = self.session.is_none() && self.given.stored.is_none();
+        if is_new && auth.client_secret.is_some() && auth.issuer.is_none() {
+            let note = format!(
+                "client_secret is shown to {}, which the server at {} has named: give the option \"issuer\", so that no \
+                 other can be named",
+                shown_url(&self.issuer),
+                shown_url(&self.given.server_url)
+            );
+            self.trace.decided(&note);
+            self.notes.push(note);
+        }
         match registration::choose(&self.given.auth, &metadata, &self.issuer) {
             Ok(Choice::Known(client)) => self.redeem(pairs, client, now),
             Ok(Choice::Register(_)) => self.failed("the client", None, "this grant needs a client_id"),

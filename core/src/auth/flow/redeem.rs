@@ -272,6 +272,12 @@ impl Flow {
         if token.token_type == TokenType::Bearer && self.proofs.is_some() && self.needs_dpop() {
             return self.failed("the token endpoint", endpoint, "it gave a bearer token, and the server wants DPoP");
         }
+        if token.token_type == TokenType::Bearer && self.proofs.is_some() && self.given.auth.dpop == Some(true) {
+            let place = shown_url(endpoint.unwrap_or_default());
+            let note = format!("{place} gave a bearer token, which is bound to no key, although dpop was asked for");
+            self.trace.decided(&note);
+            self.notes.push(note);
+        }
         let Some(request) = self.request.take() else {
             return Step::Failed(Error::new(ErrorKind::Auth, "authorization: a token that nobody asked for"));
         };

@@ -1,6 +1,7 @@
 mod kept;
 mod recorded;
 mod registered;
+mod warned;
 mod world;
 
 use super::*;
