@@ -112,18 +112,30 @@ export function mount(endpoint: Addon.HttpEndpoint, maxBytes: number, owner: obj
         else if (name === "http_chunk") sink.chunk(params.text, () => endpoint.written(params.op));
       },
     );
-  const kept = { owner, exchange };
-  const at = (target?: string): Pick<HttpMount, "fetch" | "listener"> => ({
-    fetch: (request) => answerFetch(kept.exchange, request, maxBytes, target),
-    listener: (request, response) => void answerNode(kept.exchange, request, response, maxBytes, target),
-  });
   const document = endpoint.resourceMetadata();
+  const kept = { owner, exchange, maxBytes, isProtected: document !== null };
+  const at = (target?: string): Pick<HttpMount, "fetch" | "listener"> => ({
+    fetch: (request) => answerFetch(kept, request, target),
+    listener: (request, response) => void answerNode(kept, request, response, target),
+  });
   if (document === null) return { ...at(), resourceMetadata: undefined };
   const { path, text } = JSON.parse(document) as Pick<ResourceMetadata, "path" | "text">;
   return { ...at(), resourceMetadata: { path, text, ...at(path) } };
 }
 
-type Exchange = (head: object, body: Uint8Array, sink: Sink, signal: AbortSignal) => Promise<unknown>;
+interface Kept {
+  readonly exchange: (head: object, body: Uint8Array, sink: Sink, signal: AbortSignal) => Promise<unknown>;
+  readonly maxBytes: number;
+  /** The server has `auth`. */
+  readonly isProtected: boolean;
+}
+
+/** Whether the body matters: what a protected server refuses without reading it is not waited for. */
+function isRead({ isProtected }: Kept, headers: readonly [string, string][]): boolean {
+  if (!isProtected) return true;
+  const shown = headers.filter(([name]) => name.toLowerCase() === "authorization");
+  return shown.length === 1 && /^\s*bearer /i.test(shown[0]?.[1] ?? "");
+}
 
 /**
  * A body, as far as it matters: what is larger than the engine accepts is not read to its end, but
@@ -151,18 +163,13 @@ class Body {
 }
 
 /** @param target what is asked for, when that is not what the request says */
-async function answerFetch(
-  exchange: Exchange,
-  request: Request,
-  maxBytes: number,
-  target: string | undefined,
-): Promise<Response> {
+async function answerFetch(kept: Kept, request: Request, target: string | undefined): Promise<Response> {
   const url = new URL(request.url);
   const headers: [string, string][] = [...request.headers];
   // `Request` objects made by hand have no Host header; the URL says what it would have been.
   if (!request.headers.has("host")) headers.push(["host", url.host]);
-  const body = new Body(maxBytes);
-  for await (const part of request.body ?? []) if (!body.add(part)) break;
+  const body = new Body(kept.maxBytes);
+  if (isRead(kept, headers)) for await (const part of request.body ?? []) if (!body.add(part)) break;
   const away = new AbortController();
   const onAbort = (): void => away.abort(request.signal.reason);
   request.signal.addEventListener("abort", onAbort, { once: true });
@@ -197,7 +204,8 @@ async function answerFetch(
       },
     };
     const head = { method: request.method, headers, target: target ?? url.pathname + url.search };
-    exchange(head, body.bytes, sink, away.signal)
+    kept
+      .exchange(head, body.bytes, sink, away.signal)
       .then(
         () => controller?.close(),
         (error: unknown) => {
@@ -211,10 +219,9 @@ async function answerFetch(
 }
 
 async function answerNode(
-  exchange: Exchange,
+  kept: Kept,
   request: IncomingMessage & { readonly body?: unknown; readonly originalUrl?: unknown },
   response: ServerResponse,
-  maxBytes: number,
   target: string | undefined,
 ): Promise<void> {
   const away = new AbortController();
@@ -226,7 +233,7 @@ async function answerNode(
     headers.push([request.rawHeaders[index] as string, request.rawHeaders[index + 1] as string]);
   }
   try {
-    const body = await bodyOf(request, maxBytes);
+    const body = isRead(kept, headers) ? await bodyOf(request, kept.maxBytes) : new Uint8Array();
     // Frameworks take the prefix off that they mount at.
     const asked = typeof request.originalUrl === "string" ? request.originalUrl : (request.url ?? "/");
     const head = { method: request.method ?? "GET", headers, target: target ?? asked };
@@ -240,7 +247,7 @@ async function answerNode(
         else response.once("drain", written);
       },
     };
-    await exchange(head, body, sink, away.signal);
+    await kept.exchange(head, body, sink, away.signal);
     response.end();
   } catch (error) {
     if (response.destroyed) return;

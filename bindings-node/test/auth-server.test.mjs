@@ -217,6 +217,11 @@ test("mounts serve the metadata where they are reached, and below a prefix it is
     assert.deepEqual(await answer.json(), expected);
   }
   assert.equal((await fetch(`${origin}/v1/mcp`, { method: "POST", body: "{}" })).status, 401);
+  // A body is not waited for that would not be read.
+  const endless = () => new ReadableStream({ pull: () => new Promise(() => {}) });
+  const waiting = new Request("https://api.example.com/", { method: "POST", body: endless(), duplex: "half" });
+  assert.equal((await mount.fetch(waiting)).status, 401);
+  assert.equal((await fetch(`${origin}/v1/mcp`, { method: "POST", body: endless(), duplex: "half" })).status, 401);
   assert.equal(new Server("open").http().resourceMetadata, undefined);
   await app.close();
 });

@@ -30,12 +30,14 @@ class Exchange:
         body: bytes = b"",
         query: str = "",
         path: str = "/mounted/somewhere",
+        coming: bool = True,
     ) -> None:
         self.incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self.outgoing: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         half = len(body) // 2
-        self.incoming.put_nowait({"type": "http.request", "body": body[:half], "more_body": True})
-        self.incoming.put_nowait({"type": "http.request", "body": body[half:], "more_body": False})
+        if coming:
+            self.incoming.put_nowait({"type": "http.request", "body": body[:half], "more_body": True})
+            self.incoming.put_nowait({"type": "http.request", "body": body[half:], "more_body": False})
         scope = {
             "type": "http",
             "method": method,

@@ -446,6 +446,16 @@ async def test_a_mounted_server() -> None:
     await app.close()
 
 
+async def test_a_body_without_a_token_is_not_waited_for() -> None:
+    app = protected(reads, resource=RESOURCE).asgi()
+    for shown in ({}, {"authorization": "Basic YTpi"}):
+        # Nothing of the body ever comes.
+        waiting = Exchange(app, "POST", shown, coming=False)
+        assert (await waiting.start())[0] == 401
+        await waiting.rest()
+    await app.close()
+
+
 async def test_a_server_that_asks_nobody_has_no_metadata() -> None:
     assert Server("open").asgi().metadata is None
 

@@ -41,6 +41,7 @@ class Application:
         self._server = server
         self._options = options_text(options)
         self._endpoint: HttpEndpoint | None = server._core.http(self._options)
+        self._is_protected = self._endpoint.resource_metadata() is not None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._user: object = None
 
@@ -88,7 +89,10 @@ class Application:
     async def _exchange(
         self, scope: MutableMapping[str, Any], receive: Receive, send: Send, target: str | None = None
     ) -> None:
-        body = await _body(receive, self._server._body_limit)
+        body: bytes | None = b""
+        # What is refused without being read is not waited for.
+        if not self._is_protected or _has_token(scope):
+            body = await _body(receive, self._server._body_limit)
         if body is None:
             return
         host = self._server._host
@@ -140,6 +144,11 @@ def _target(scope: MutableMapping[str, Any]) -> str:
     path: str = quote(scope["path"], safe="/:@!$&'()*+,;=~") or "/"
     query: bytes = scope.get("query_string", b"")
     return f"{path}?{query.decode('latin-1')}" if query else path
+
+
+def _has_token(scope: MutableMapping[str, Any]) -> bool:
+    shown = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
+    return len(shown) == 1 and shown[0].strip()[:7].lower() == b"bearer "
 
 
 async def _body(receive: Receive, limit: int) -> bytes | None:

@@ -64,6 +64,9 @@ impl Session {
 
 const IDLE: &str = "the session was idle for too long (session_idle_timeout)";
 
+/// Who has more than this part of all sessions makes room for its own.
+const GOOD_PART: usize = 8;
+
 /// The live sessions, bounded in number and in idleness.
 pub(super) struct Sessions {
     table: Mutex<Table>,
@@ -112,7 +115,7 @@ impl Table {
     }
 }
 
-fn millis(time: Duration) -> u64 {
+pub(super) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -158,15 +161,20 @@ impl Sessions {
         session.used.load(Ordering::Relaxed).saturating_add(millis(self.idle)) <= millis(now) && session.is_idle()
     }
 
-    /// Adds a session. When there are too many, the one idle for longest ends.
+    /// Adds a session. When there are too many, the one idle for longest ends; of who has a good part of them, one of its
+    /// own.
     ///
     /// # Errors
-    /// Gives the session back when every other is busy.
+    /// Gives the session back when every one that might end is busy.
     pub(super) fn insert(&self, session: Arc<Session>, now: Duration) -> Result<(), Arc<Session>> {
         let mut table = self.lock();
         let mut evicted = None;
         if table.by_id.len() >= self.max {
-            let Some(id) = table.by_use.values().find(|s| !s.is_busy()).map(|s| s.id.clone()) else {
+            let who = session.principal.as_ref();
+            let is_own = |other: &&Arc<Session>| who.is_some() && is_same(other.principal.as_ref(), who);
+            let has_many = table.by_use.values().filter(is_own).count() > self.max / GOOD_PART;
+            let mut victims = table.by_use.values().filter(|other| !has_many || is_own(other));
+            let Some(id) = victims.find(|s| !s.is_busy()).map(|s| s.id.clone()) else {
                 return Err(session);
             };
             evicted = table.remove(&id);
@@ -211,15 +219,37 @@ mod tests {
     use crate::driver::Sink;
     use crate::protocol::{Connection, Transport};
 
-    #[test]
-    fn a_session_is_idle_from_the_end_of_its_last_request() {
-        let at = Duration::from_secs;
+    fn session(id: &str, who: Option<&str>) -> Arc<Session> {
         let server = crate::server::Server::new("s");
         let lanes = Arc::new(Lanes::new(2, None));
         let connection = Connection::new(server.facts(), Arc::new(Transport::new("http")));
         let sink: Arc<dyn Sink> = lanes.clone();
         let peer = Peer::new(connection, server.limits(), server.shared.router.clone(), |_| sink);
-        let session = Arc::new(Session::new("id".into(), Revision::NEWEST_LEGACY, peer, None, lanes));
+        let who = who.map(|who| Arc::new(Principal::new(who)));
+        Arc::new(Session::new(id.into(), Revision::NEWEST_LEGACY, peer, who, lanes))
+    }
+
+    #[test]
+    fn who_has_many_sessions_makes_room_for_its_own() {
+        let at = Duration::from_secs;
+        let sessions = Sessions::new(16, at(1000));
+        let add = |id: &str, who| sessions.insert(session(id, who), at(1)).is_ok();
+        assert!(add("ada", Some("ada")) && add("nobody", None));
+        for n in 0..20 {
+            assert!(add(&format!("eve-{n}"), Some("eve")));
+        }
+        let is_there = |id: &str| sessions.lock().by_id.contains_key(id);
+        assert!(is_there("ada") && is_there("nobody") && !is_there("eve-5") && is_there("eve-6"));
+        assert_eq!(sessions.len(), 16);
+        // Others find room at the cost of who has been idle for longest.
+        assert!(add("bob", Some("bob")) && !is_there("ada") && is_there("eve-6"));
+        assert!(add("more", None) && !is_there("nobody"));
+    }
+
+    #[test]
+    fn a_session_is_idle_from_the_end_of_its_last_request() {
+        let at = Duration::from_secs;
+        let session = session("id", None);
         let sessions = Sessions::new(8, at(10));
         assert!(sessions.insert(session.clone(), at(0)).is_ok());
         session.left(at(9));
