@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod fixture;
+mod oldest;
 mod owners;
 mod scopes;
 

@@ -32,14 +32,15 @@ impl Inner {
         let pair = self.addressed(&head)?;
         let is_preflight = self.is_preflight(&head);
         #[cfg(feature = "auth")]
-        let principal = if is_preflight { None } else { self.guarded(&mut head).await? };
+        let principal = if is_preflight { None } else { self.guarded(&mut head, pair.is_some()).await? };
         #[cfg(not(feature = "auth"))]
         let principal = None;
+        let at_pair = pair.is_some();
         let verb = match pair {
             Some(verb) => verb,
             None => self.verb(&head),
         }?;
-        let sender = Sender { headers: head.headers, principal };
+        let sender = Sender { headers: head.headers, principal, at_pair };
         if !matches!(verb, Verb::Post(_) | Verb::PostToPair(_) | Verb::Preflight) {
             self.permit(&sender, Vec::new)?;
         }

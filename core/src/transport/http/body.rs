@@ -135,6 +135,10 @@ impl Events {
                 return Poll::Ready(None);
             }
             if self.until.as_mut().is_some_and(|until| until.poll(cx).is_ready()) {
+                if let Some(left) = self.exchange.still_lasts() {
+                    self.until = Some(Quiet::new(left));
+                    continue;
+                }
                 // No answer and no end in order: whoever listens comes again, with another token.
                 self.ready.push_back(sse::comment("closed: the access token has expired"));
                 self.done = true;

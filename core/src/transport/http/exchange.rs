@@ -64,6 +64,14 @@ impl Exchange {
         }
     }
 
+    /// The time is over for which its stream could last. A newer token may have come meanwhile, with a message.
+    pub(super) fn still_lasts(&self) -> Option<Duration> {
+        match &self.owner {
+            Owner::Pair { reading, .. } => Some(reading.left()).filter(|left| !left.is_zero()),
+            _ => None,
+        }
+    }
+
     /// The last message was taken, or there will be none.
     pub(super) fn finish(&mut self) {
         self.finished = true;

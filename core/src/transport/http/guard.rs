@@ -30,6 +30,7 @@ use crate::auth::resource::keys::Keys;
 use crate::auth::resource::scopes::{challenge, implied, lacking};
 use crate::auth::resource::{Auth, Source};
 use crate::auth::resource_metadata;
+use crate::auth::url::{Parts as Url, covers};
 use crate::driver::now;
 use crate::error::{ErrorKind, Result};
 use crate::model::Principal;
@@ -74,6 +75,8 @@ pub(super) struct Guard {
     auth: Auth,
     /// Of a server that knows its own URL by its requests: host and path.
     own: Option<(String, String)>,
+    /// The paths of the endpoint and of the stream of the oldest transport, where that is listened on.
+    paths: Option<(String, String)>,
     keys: Mutex<Keys<KeySet>>,
     /// One fetch of keys at a time.
     fetching: Arc<tokio::sync::Mutex<()>>,
@@ -99,9 +102,11 @@ impl Guard {
         let own = port.filter(|_| is_local(&options.host) && options.allowed_hosts.is_empty());
         let own = own.map(|port| (format!("127.0.0.1:{port}"), options.path.clone()));
         given.0.check(own.is_some())?;
+        let paths = port.filter(|_| options.sse).map(|_| (options.path.clone(), options.sse_path.clone()));
         Ok(Some(Arc::new(Self {
             auth: given.0.clone(),
             own,
+            paths,
             keys: Mutex::default(),
             fetching: Arc::default(),
             known: Mutex::default(),
@@ -119,6 +124,17 @@ impl Guard {
             (None, Some((own, path))) => Some(format!("http://{}{path}", host.unwrap_or(own))),
             (None, None) => None,
         }
+    }
+
+    /// What clients of the oldest transport call this server, where that is not below its other name.
+    pub(super) fn pair_resource(&self, host: Option<&str>) -> Option<String> {
+        let (path, sse_path) = self.paths.as_ref()?;
+        let resource = self.resource(host)?;
+        let url = Url::of(&resource)?;
+        // Both may have something in front of them outside.
+        let front = url.path.trim_end_matches('/').strip_suffix(path.trim_end_matches('/'))?;
+        let own = format!("{}{front}{sse_path}", url.origin());
+        (!covers(&resource, &own)).then_some(own)
     }
 
     /// How long a principal's token is good; `None`: nobody says so.
@@ -140,8 +156,10 @@ impl Guard {
         self: &Arc<Self>,
         head: &mut Parts,
         host: Option<&str>,
+        at_pair: bool,
     ) -> Result<Arc<Principal>, Refusal> {
-        let resource = self.resource(host).unwrap_or_default();
+        let main = self.resource(host).unwrap_or_default();
+        let resource = at_pair.then(|| self.pair_resource(host)).flatten().unwrap_or_else(|| main.clone());
         let authorization: Vec<_> = head.headers.get_all(AUTHORIZATION).iter().map(|v| v.to_str().ok()).collect();
         let token = match bearer::read(&authorization, head.uri.query()) {
             Brought::Token(token) => token.to_owned(),
@@ -154,7 +172,7 @@ impl Guard {
             }
         };
         head.headers.remove(AUTHORIZATION);
-        match self.checked(token, &resource).await {
+        match self.checked(token, &resource, &main).await {
             Ok(principal) => Ok(principal),
             Err(Denied::Invalid(why)) => {
                 Err(self.refusal(StatusCode::UNAUTHORIZED, &resource, Some("invalid_token"), &why))
@@ -170,10 +188,18 @@ impl Guard {
     ///
     /// # Errors
     /// 403 with a challenge that names all of them.
-    pub(super) fn permit(&self, principal: &Principal, headers: &HeaderMap, needed: &[String]) -> Result<(), Refusal> {
+    pub(super) fn permit(
+        &self,
+        principal: &Principal,
+        headers: &HeaderMap,
+        at_pair: bool,
+        needed: &[String],
+    ) -> Result<(), Refusal> {
         let Some(scopes) = lacking(principal, &self.auth.required_scopes, needed) else { return Ok(()) };
         let why = "the access token does not have all scopes that this needs";
-        let resource = self.resource(Single::of(headers, &HOST).text()).unwrap_or_default();
+        let host = Single::of(headers, &HOST).text();
+        let pair = at_pair.then(|| self.pair_resource(host)).flatten();
+        let resource = pair.or_else(|| self.resource(host)).unwrap_or_default();
         let url = resource_metadata::well_known(&resource).into_iter().next();
         let challenge = challenge(Some(("insufficient_scope", why)), &scopes, url.as_deref());
         let message = format!("{why}: {}", scopes.join(" "));
@@ -186,12 +212,14 @@ impl Guard {
         Refusal::new(status, why).challenge(&challenge.header())
     }
 
-    async fn checked(self: &Arc<Self>, token: String, resource: &str) -> Result<Arc<Principal>, Denied> {
+    /// `main` is what the token may be for, too.
+    async fn checked(self: &Arc<Self>, token: String, resource: &str, main: &str) -> Result<Arc<Principal>, Denied> {
         if token.len() > MAX_TOKEN_BYTES {
             return Err(Refused::TooLong.into());
         }
         let audiences = match self.auth.audiences.as_slice() {
-            [] => vec![resource.to_owned()],
+            [] if main == resource => vec![resource.to_owned()],
+            [] => vec![resource.to_owned(), main.to_owned()],
             audiences => audiences.to_vec(),
         };
         let mut expected = Expected { issuer: None, audiences: &audiences, skew: self.auth.clock_skew, expires: false };

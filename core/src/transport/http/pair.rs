@@ -1,7 +1,9 @@
 //! HTTP+SSE, the oldest transport: one stream to read from, one path to post to. The session lives as long as the stream.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use http::{Response, StatusCode, Uri};
 
@@ -13,9 +15,10 @@ use super::headers::Accepts;
 use super::outlet::{End, Outlet};
 use super::reply::{self, Refusal};
 use super::sender::{Sender, is_same};
+use super::sessions::millis;
 use super::sse;
 use crate::call::Link;
-use crate::driver::{Peer, Sink};
+use crate::driver::{Peer, Sink, now};
 use crate::error::{Error, ErrorKind};
 use crate::jsonrpc::{DecodeError, Decoded, Message};
 use crate::model::Principal;
@@ -33,6 +36,21 @@ pub(super) struct Pair {
     /// Whose it is.
     principal: Option<Arc<Principal>>,
     outlet: Arc<Outlet>,
+    /// Until when its access token is good, the newest that came: milliseconds, or `u64::MAX` where nobody says so.
+    until: AtomicU64,
+}
+
+impl Pair {
+    /// A message came with a token that is good for so long.
+    fn goes_on(&self, patience: Option<Duration>) {
+        let until = patience.map(|patience| millis(now().saturating_add(patience)));
+        self.until.fetch_max(until.unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// How long its token is still good.
+    fn left(&self) -> Duration {
+        Duration::from_millis(self.until.load(Ordering::Relaxed).saturating_sub(millis(now())))
+    }
 }
 
 /// Everything that a session has to say goes out on its one stream.
@@ -103,6 +121,11 @@ impl Reading {
         self.pair.peer.close("the client closed its stream");
     }
 
+    /// How long its stream may still last.
+    pub(super) fn left(&self) -> Duration {
+        self.pair.left()
+    }
+
     /// Where to post, before anything else.
     pub(super) fn first(&self) -> bytes::Bytes {
         sse::endpoint(&format!("{}?{SESSION}={}", self.inner.message_path(), self.pair.id))
@@ -125,12 +148,14 @@ pub(super) fn get(inner: &Arc<Inner>, sender: Sender) -> Response<Body> {
     };
     let outlet = Arc::new(Outlet::new(inner.max_queued));
     let sink: Arc<dyn Sink> = Arc::new(OneWay(outlet.clone()));
-    let principal = sender.principal.clone();
+    let (principal, patience) = (sender.principal.clone(), inner.patience(&sender));
     let connection = Connection::new(inner.server.facts(), sender.into_transport(Some(&id)));
     let peer = Peer::new(connection, inner.limits, inner.server.shared.router.clone(), |_| sink);
     let link: Arc<dyn Link> = peer.clone();
     inner.server.shared.join(&link);
-    let pair = Arc::new(Pair { id: id.clone(), peer, principal, outlet: outlet.clone() });
+    let until = AtomicU64::new(0);
+    let pair = Arc::new(Pair { id: id.clone(), peer, principal, outlet: outlet.clone(), until });
+    pair.goes_on(patience);
     let others = inner.sessions.len();
     let mut pairs = inner.pairs.lock();
     if pairs.len() + others >= inner.options.max_sessions {
@@ -142,7 +167,8 @@ pub(super) fn get(inner: &Arc<Inner>, sender: Sender) -> Response<Body> {
     drop(pairs);
     inner.keep();
     let owner = Owner::Pair { reading: Reading { pair, inner: inner.clone() }, _ticket: inner.stream_ticket() };
-    let exchange = Exchange::new(outlet, owner);
+    let mut exchange = Exchange::new(outlet, owner);
+    exchange.until = patience;
     if inner.is_closed() {
         exchange.outlet().end(End::ServerClosed);
     }
@@ -168,6 +194,7 @@ pub(super) fn post(inner: &Inner, session: &str, sender: Sender, decoded: Decode
         Decoded::One(message) => Input::Received(message),
         Decoded::Batch(parts) => Input::Batch(parts),
     };
+    pair.goes_on(inner.patience(&sender));
     let transport = sender.into_transport(Some(&pair.id));
     pair.peer.arrived(Arrival { route: Route(0), transport, head: None }, input);
     reply::empty(StatusCode::ACCEPTED)

@@ -52,11 +52,15 @@ impl Inner {
             Ok(host) => host,
             Err(refusal) => return Some(refusal.into()),
         };
-        let resource = guard.resource(host)?;
+        let mut resource = guard.resource(host)?;
         let own = Url::of(&resource).map_or("", |url| url.path);
         let is = |other: &str| below == other.trim_end_matches('/') || below == other;
+        let pair = guard.pair_resource(host);
+        let at_pair = pair.filter(|pair| is(Url::of(pair).map_or("", |url| url.path)) || is(&self.options.sse_path));
         // What is listened on may have another path outside.
-        if !below.is_empty() && !is(own) && (self.mounted || !is(&self.options.path)) {
+        if let Some(pair) = at_pair.filter(|_| !below.is_empty() && !is(own)) {
+            resource = pair;
+        } else if !below.is_empty() && !is(own) && (self.mounted || !is(&self.options.path)) {
             return None;
         }
         let mut response = match head.method {
@@ -69,16 +73,16 @@ impl Inner {
     }
 
     /// Finds out whose a request is, where that is asked.
-    pub(super) async fn guarded(&self, head: &mut Parts) -> Result<Option<Arc<Principal>>, Refusal> {
+    pub(super) async fn guarded(&self, head: &mut Parts, at_pair: bool) -> Result<Option<Arc<Principal>>, Refusal> {
         let Some(guard) = &self.guard else { return Ok(None) };
         let host = self.host(head)?.map(str::to_owned);
-        guard.admit(head, host.as_deref()).await.map(Some)
+        guard.admit(head, host.as_deref(), at_pair).await.map(Some)
     }
 
     /// Checks that a request's access token has the scopes that it needs.
     pub(super) fn permit(&self, sender: &Sender, needed: impl FnOnce() -> Vec<String>) -> Result<(), Refusal> {
         match (&self.guard, &sender.principal) {
-            (Some(guard), Some(principal)) => guard.permit(principal, &sender.headers, &needed()),
+            (Some(guard), Some(principal)) => guard.permit(principal, &sender.headers, sender.at_pair, &needed()),
             _ => Ok(()),
         }
     }

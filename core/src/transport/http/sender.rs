@@ -12,6 +12,9 @@ use crate::protocol::Transport;
 pub(super) struct Sender {
     pub(super) headers: HeaderMap,
     pub(super) principal: Option<Arc<Principal>>,
+    /// It speaks the oldest transport.
+    #[cfg_attr(not(feature = "auth"), expect(dead_code, reason = "of access tokens"))]
+    pub(super) at_pair: bool,
 }
 
 impl Sender {
