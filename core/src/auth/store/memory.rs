@@ -76,7 +76,7 @@ impl TokenStore for MemoryStore {
             let Ok(turn) = tokio::time::timeout(wait, turn.lock_owned()).await else {
                 let server = shown_url(&reserved.key.server);
                 let message = format!("the login at {server} is being changed elsewhere for more than {wait:?}");
-                return Err(Error::new(ErrorKind::Auth, message));
+                return Err(Error::new(ErrorKind::Timeout, message));
             };
             reserved.turn = Some(turn);
             Ok(Box::new(reserved) as Box<dyn Reservation>)
@@ -155,7 +155,7 @@ mod tests {
         let key = TokenKey::new("i", "s");
         let first = store.reserve(&key, LONG).await.expect("reserved");
         let error = store.reserve(&key, Duration::ZERO).await.err().expect("taken");
-        assert_eq!(error.kind(), ErrorKind::Auth);
+        assert_eq!(error.kind(), ErrorKind::Timeout);
         assert!(store.reserve(&TokenKey::new("i", "t"), Duration::ZERO).await.is_ok());
         let tasks: Vec<_> = (0..20)
             .map(|_| {

@@ -190,13 +190,12 @@ impl Place {
         let _one = lock.one.lock().unwrap_or_else(PoisonError::into_inner);
         let path = self.path(&lock.stem, ".json");
         match self.read(&lock.stem, seal)? {
-            Some(Err(Unread::Newer)) => return Err(unreadable(&path, &Unread::Newer)),
+            Some(Err(unread @ (Unread::Newer | Unread::Locked))) => return Err(unreadable(&path, &unread)),
             Some(Err(Unread::Damaged(why))) => match self.put_aside(&lock.stem)? {
                 Some(bad) => crate::report::say(damaged(&path, why, Some(&bad)).message()),
                 None => return Err(damaged(&path, why, None)),
             },
-            // A login that is sealed and cannot be read gives way to a new one of the same user, as a readable one does.
-            Some(Err(Unread::Locked) | Ok(_)) | None => {}
+            Some(Ok(_)) | None => {}
         }
         let text = envelope::write(key, login, seal)?.ok_or_else(|| {
             let server = shown_url(&key.server);

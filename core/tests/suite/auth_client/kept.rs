@@ -127,6 +127,61 @@ async fn a_login_that_cannot_be_kept_is_one_all_the_same() {
     }
 }
 
+/// A store in which nothing can be read for so many times.
+#[derive(Clone, Default)]
+struct Unread {
+    times: Arc<Mutex<usize>>,
+    saved: Arc<Mutex<usize>>,
+}
+
+impl TokenStore for Unread {
+    fn load(&self, _: &TokenKey) -> BoxFuture<Result<Option<Secret>, Error>> {
+        let mut times = self.times.lock().unwrap();
+        let outcome = match *times {
+            0 => Ok(None),
+            _ => Err(Error::new(ErrorKind::Auth, "the keychain is locked")),
+        };
+        *times = times.saturating_sub(1);
+        Box::pin(async { outcome })
+    }
+
+    fn find(&self, _: &str) -> BoxFuture<Result<Vec<(TokenKey, Secret)>, Error>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn reserve(&self, _: &TokenKey, _: Duration) -> BoxFuture<Result<Box<dyn Reservation>, Error>> {
+        let own: Box<dyn Reservation> = Box::new(self.clone());
+        Box::pin(async { Ok(own) })
+    }
+}
+
+impl Reservation for Unread {
+    fn load(&mut self) -> BoxFuture<Result<Option<Secret>, Error>> {
+        TokenStore::load(self, &TokenKey::new("", ""))
+    }
+
+    fn save(&mut self, _: &Secret) -> BoxFuture<Result<(), Error>> {
+        *self.saved.lock().unwrap() += 1;
+        Box::pin(async { Ok(()) })
+    }
+
+    fn remove(&mut self) -> BoxFuture<Result<(), Error>> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_not_written_over() {
+    // What is damaged is put aside by being read: the next time it is gone.
+    for (times, saved) in [(usize::MAX, 0), (2, 1)] {
+        let store = Unread { times: Arc::new(Mutex::new(times)), ..Unread::default() };
+        let servers = Servers::new(World::default()).await;
+        let client = servers.connect(&login(&User::default()).store(store.clone())).await.unwrap();
+        assert_eq!(call(&client).await.unwrap(), "token-1");
+        assert_eq!(*store.saved.lock().unwrap(), saved, "{times}");
+    }
+}
+
 #[tokio::test]
 async fn a_refresh_that_fails_loses_nothing() {
     let servers = Servers::new(World::default()).await;

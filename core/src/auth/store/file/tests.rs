@@ -201,7 +201,11 @@ async fn with_a_keychain_files_are_sealed_and_without_one_they_are_not() {
     for store in [&silent, &dir.store()] {
         let error = store.load(&key()).await.expect_err("locked");
         assert!(error.message().contains("unlock the keychain"), "{error}");
+        // There may be logins of others in it.
+        let error = save(store, &key(), "new").await.expect_err("locked");
+        assert!(error.message().contains("unlock the keychain"), "{error}");
     }
+    assert_eq!(sealing(1).load(&key()).await.expect("loaded"), Some("hidden".into()));
     let error = sealing(2).load(&key()).await.expect_err("another key");
     assert!(error.message().contains(".bad"), "{error}");
 }
