@@ -197,13 +197,9 @@ impl Refusal {
 
     /// Without these texts, which the server may have repeated.
     pub(crate) fn without<'a>(mut self, secrets: impl IntoIterator<Item = &'a str>) -> Self {
-        for secret in secrets.into_iter().filter(|secret| secret.len() >= MASKED) {
+        for secret in secrets {
             for said in [&mut self.error, &mut self.description].into_iter().flatten() {
-                // A long one may have been cut off.
-                let shown = (MASKED..=secret.len()).rev().filter_map(|end| secret.get(..end));
-                if let Some(shown) = shown.into_iter().find(|shown| said.contains(*shown)) {
-                    *said = said.replace(shown, "…");
-                }
+                mask(said, secret);
             }
         }
         self
@@ -215,6 +211,15 @@ impl Refusal {
 
     pub(crate) fn is(&self, error: &str) -> bool {
         self.error.as_deref() == Some(error)
+    }
+}
+
+/// Takes a secret out of a text.
+pub(crate) fn mask(text: &mut String, secret: &str) {
+    // A long one may have been cut off.
+    let shown = (MASKED..=secret.len()).rev().filter_map(|end| secret.get(..end));
+    if let Some(shown) = shown.into_iter().find(|shown| text.contains(*shown)) {
+        *text = text.replace(shown, "…");
     }
 }
 

@@ -2,6 +2,7 @@
 #![cfg(feature = "auth")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod asked;
 mod kept;
 
 use std::collections::{BTreeSet, HashMap};
@@ -16,7 +17,7 @@ use tricorn::auth::{MemoryStore, Reservation, Secret, TokenKey, TokenStore};
 use tricorn::client::{Auth, Browser, Callback, Client, ClientOptions, Handlers, Redirect, Target};
 use tricorn::{BoxFuture, CallOptions, Error, ErrorKind};
 
-use crate::http_client::server::{PATIENCE, Reply, Seen, Server, answer, modern, raw, result};
+use crate::http_client::server::{PATIENCE, Reply, Seen, Server, answer, legacy, modern, raw, result};
 
 /// What the servers are like, and what they have seen.
 #[derive(Default)]
@@ -36,6 +37,16 @@ struct World {
     /// What the call of a tool needs.
     needs: Option<&'static str>,
     never_enough: bool,
+    /// The call of a tool needs a scope that is called as the tool is.
+    needs_its_name: bool,
+    /// No token is good any more.
+    refuses: bool,
+    /// A refusal says which token it has seen.
+    echoes: bool,
+    /// The server speaks an older revision.
+    legacy: bool,
+    /// No token is good for its streams.
+    no_streams: bool,
     /// What is granted, whatever was asked for.
     grants: Option<&'static str>,
     dpop: bool,
@@ -151,8 +162,9 @@ fn protected(world: &mut World, seen: &Seen, metadata: &str) -> Reply {
     let scheme = if world.dpop { "DPoP" } else { "Bearer" };
     let shown = seen.header("authorization").unwrap_or_default();
     let token = shown.strip_prefix(scheme).map(str::trim).unwrap_or_default().to_owned();
-    if !world.tokens.contains(&token) {
-        let challenge = format!("WWW-Authenticate: {scheme} resource_metadata=\"{metadata}\", scope=\"read\"");
+    if !world.tokens.contains(&token) || world.refuses || (world.no_streams && seen.verb == "GET") {
+        let said = if world.echoes { format!(", error_description=\"seen: {token}\"") } else { String::new() };
+        let challenge = format!("WWW-Authenticate: {scheme} resource_metadata=\"{metadata}\", scope=\"read\"{said}");
         return raw("401 Unauthorized", &[&challenge], "");
     }
     if world.dpop {
@@ -166,8 +178,9 @@ fn protected(world: &mut World, seen: &Seen, metadata: &str) -> Reply {
             );
         }
     }
+    let own = seen.body["params"]["name"].as_str().filter(|_| world.needs_its_name);
     if seen.method() == "tools/call"
-        && let Some(needed) = world.needs
+        && let Some(needed) = own.or(world.needs)
         && (world.never_enough || !world.scopes[&token].split(' ').any(|own| own == needed))
     {
         let scope = if world.never_enough { format!("{needed}{}", world.issued) } else { needed.to_owned() };
@@ -176,7 +189,8 @@ fn protected(world: &mut World, seen: &Seen, metadata: &str) -> Reply {
         );
         return raw("403 Forbidden", &[&challenge], "");
     }
-    modern(seen).unwrap_or_else(|| {
+    let usual = if world.legacy { legacy(seen, "s") } else { modern(seen) };
+    usual.unwrap_or_else(|| {
         result(seen, &json!({"content": [{"type": "text", "text": token}], "resultType": "complete"}))
     })
 }
@@ -237,8 +251,12 @@ fn login(user: &User) -> Auth {
 }
 
 async fn call(client: &Client) -> Result<String, Error> {
+    call_named(client, "t").await
+}
+
+async fn call_named(client: &Client, name: &str) -> Result<String, Error> {
     let options = CallOptions::new().idempotent(true);
-    let calling = client.call_tool_with("t", json!({}), &options);
+    let calling = client.call_tool_with(name, json!({}), &options);
     let result = tokio::time::timeout(PATIENCE, calling).await.expect("called in time")?;
     Ok(result.content[0].as_text().unwrap_or_default().to_owned())
 }

@@ -22,7 +22,7 @@ use crate::auth::client::{Auth, Grant};
 use crate::auth::dpop::Proofs;
 use crate::auth::session::Session;
 use crate::auth::store::TokenStore;
-use crate::auth::token::TokenType;
+use crate::auth::token::{TokenType, mask};
 use crate::auth::url::Parts;
 use crate::driver::{Peer, runtime};
 use crate::error::{Error, ErrorKind, Result, shortened, shown_url};
@@ -32,6 +32,9 @@ use crate::transport::http::fetch::FetchPolicy;
 
 /// So often the scopes of a token are widened for one request.
 const MAX_STEP_UPS: usize = 2;
+
+/// So often one request waits for the logins of others that want other scopes.
+const MAX_JOINED: usize = 100;
 
 /// The most sets of scopes of which it is remembered that they were not granted.
 const MAX_DECLINED: usize = 100;
@@ -59,6 +62,10 @@ impl Access {
         self.generation
     }
 
+    pub(super) fn token(&self) -> Arc<str> {
+        self.token.clone()
+    }
+
     /// Adds it to a request to `url`. Each proof is a fresh one.
     pub(super) fn put(&self, headers: &mut HeaderMap, verb: &Method, url: &str) {
         let value = match &self.proofs {
@@ -81,11 +88,21 @@ impl Access {
 /// What was tried for one request.
 #[derive(Default)]
 pub(super) struct Trial {
+    /// Nobody waits for it, so no user is asked.
+    quiet: bool,
     logins: usize,
     /// Tokens that somebody else had got meanwhile.
     taken_over: usize,
     step_ups: usize,
+    /// Logins with more scopes that were somebody else's.
+    joined: usize,
     nonces: usize,
+}
+
+impl Trial {
+    pub(super) fn new(quiet: bool) -> Self {
+        Self { quiet, ..Self::default() }
+    }
 }
 
 /// Why there has to be another token.
@@ -116,12 +133,29 @@ struct State {
     flight: Option<Flight>,
 }
 
+impl State {
+    /// Whether there is a refresh token that nobody has refused.
+    fn may_refresh(&self) -> bool {
+        let refresh_token = self.session.as_ref().and_then(Session::refresh_token);
+        refresh_token.is_some_and(|token| self.spent.as_deref() != Some(token))
+    }
+}
+
 /// A login that is on its way.
 struct Flight {
     /// The token that it is to replace.
     replaces: u64,
     /// Nobody has refused that yet, so no user is asked.
     ahead: bool,
+    told: watch::Receiver<Option<Result<()>>>,
+}
+
+/// The same for one that waits for it.
+struct Flying {
+    /// It is one ahead of the token's end, and was begun by somebody else.
+    ahead: bool,
+    /// Who waits has begun it.
+    own: bool,
     told: watch::Receiver<Option<Result<()>>>,
 }
 
@@ -136,6 +170,8 @@ pub(super) struct Authorizer {
     state: Mutex<State>,
     /// What is kept has been looked at.
     looked: tokio::sync::OnceCell<()>,
+    /// Told of every token.
+    news: watch::Sender<()>,
     over: Signal,
 }
 
@@ -171,6 +207,7 @@ impl Authorizer {
             policy,
             state: Mutex::default(),
             looked: tokio::sync::OnceCell::new(),
+            news: watch::Sender::new(()),
             over: Signal::default(),
         })
     }
@@ -193,9 +230,7 @@ impl Authorizer {
         let (stale, ended, generation) = {
             let state = self.lock();
             let token = state.session.as_ref().and_then(|session| session.token.as_ref());
-            let refresh_token = state.session.as_ref().and_then(Session::refresh_token);
-            let renewable = refresh_token.is_some_and(|token| state.spent.as_deref() != Some(token))
-                || self.auth.granted() != Grant::AuthorizationCode;
+            let renewable = state.may_refresh() || self.auth.granted() != Grant::AuthorizationCode;
             let stale = renewable && token.is_some_and(|token| token.is_stale(now()));
             let first = state.access.is_none() && self.auth.tokens.is_some();
             let ended = token.and_then(|token| token.expires_at).is_none_or(|at| at <= now());
@@ -252,6 +287,15 @@ impl Authorizer {
             Some(Access { token: token.access_token.as_str().into(), proofs, nonce: None, generation })
         });
         state.session = Some(session);
+        drop(state);
+        self.news.send_replace(());
+    }
+
+    /// Waits for another token than there is now.
+    pub(super) async fn renewed(&self) {
+        let mut news = self.news.subscribe();
+        // The other end is this one's own.
+        let _ = news.changed().await;
     }
 
     /// What an answer means for the token that its request has shown. `true`: the request is worth another attempt.
@@ -277,6 +321,9 @@ impl Authorizer {
         let lines: Vec<&str> =
             head.headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok()).collect();
         let challenges = challenge::parse(&lines);
+        // Without a user, and so with the refresh token or not at all.
+        let quiet = trial.quiet && self.auth.tokens.is_none() && self.auth.granted() == Grant::AuthorizationCode;
+        let refused = |what: &str, challenges: &[Challenge]| self.refused(what, challenges, shown);
         let says = |error: &str| challenges.iter().any(|challenge| challenge.get("error") == Some(error));
         let generation = shown.map_or_else(|| self.lock().generation, |access| access.generation);
         if head.status == StatusCode::UNAUTHORIZED {
@@ -285,10 +332,14 @@ impl Authorizer {
                 return Ok(true);
             }
             if trial.logins > 0 {
-                return Err(self.refused("a token that it was just given", &challenges));
+                return Err(refused("a token that it was just given", &challenges));
+            }
+            if quiet && !self.lock().may_refresh() {
+                return Err(refused("the token, and only a user can get another", &challenges));
             }
             self.lock().declined.clear();
-            self.fly(Why::Refused(challenges), generation).await?;
+            let why = if quiet { Why::Ahead } else { Why::Refused(challenges) };
+            self.fly(why, generation).await?;
             // What somebody else has got is not what this one was given.
             let state = self.lock();
             match state.taken_over == state.generation && trial.taken_over == 0 {
@@ -300,70 +351,80 @@ impl Authorizer {
         if !says("insufficient_scope") || self.auth.tokens.is_some() {
             return Ok(false);
         }
+        if quiet {
+            return Err(refused("the token, and only a user can get another", &challenges));
+        }
         let wanted = challenges.iter().find_map(|challenge| challenge.get("scope")).unwrap_or_default();
         let newer = self.lock().generation != generation;
         if !newer
             && !wanted.is_empty()
             && self.lock().session.as_ref().is_some_and(|session| session.has_scopes(wanted))
         {
-            return Err(self.refused("a token that has all the scopes that it wants", &challenges));
+            return Err(refused("a token that has all the scopes that it wants", &challenges));
         }
         if self.lock().declined.contains(wanted) {
-            return Err(self.refused("the token, and the scopes that it wants were not granted", &challenges));
+            return Err(refused("the token, and the scopes that it wants were not granted", &challenges));
         }
         if trial.step_ups >= MAX_STEP_UPS {
-            return Err(self.refused(&format!("the token, after {MAX_STEP_UPS} logins with more scopes"), &challenges));
+            return Err(refused(&format!("the token, after {MAX_STEP_UPS} logins with more scopes"), &challenges));
+        }
+        if trial.joined >= MAX_JOINED {
+            return Err(refused(&format!("the token, after {MAX_JOINED} logins of other calls"), &challenges));
+        }
+        let wanted = wanted.to_owned();
+        if !self.fly(Why::Insufficient(challenges), generation).await? {
+            // What this one wants was not asked for.
+            trial.joined += 1;
+            return Ok(true);
         }
         trial.step_ups += 1;
-        let wanted = wanted.to_owned();
-        let outcome = self.fly(Why::Insufficient(challenges), generation).await;
         let mut state = self.lock();
         let granted = state.session.as_ref().is_some_and(|session| session.has_scopes(&wanted));
-        if outcome.is_ok() && !granted && !wanted.is_empty() {
+        if !granted && !wanted.is_empty() {
             if state.declined.len() >= MAX_DECLINED {
                 state.declined.clear();
             }
             state.declined.insert(wanted);
         }
-        drop(state);
-        outcome.map(|()| true)
+        Ok(true)
     }
 
-    fn refused(&self, what: &str, challenges: &[Challenge]) -> Error {
+    fn refused(&self, what: &str, challenges: &[Challenge], shown: Option<&Access>) -> Error {
         let mut message = format!("authorization: {} refuses {what}", shown_url(&self.server_url));
         for name in ["error", "error_description", "scope"] {
             if let Some(value) = challenges.iter().find_map(|challenge| challenge.get(name)) {
-                message.push_str(&format!("; {name}: {:?}", shortened(value, 200)));
+                let mut value = value.to_owned();
+                shown.into_iter().for_each(|access| mask(&mut value, &access.token));
+                message.push_str(&format!("; {name}: {:?}", shortened(&value, 200)));
             }
         }
         Error::new(ErrorKind::Auth, message)
     }
 
     /// Another token than that of `generation`: one that came meanwhile, or that of the login which is on its way, or
-    /// of one that begins now.
-    async fn fly(self: &Arc<Self>, why: Why, generation: u64) -> Result<()> {
+    /// of one that begins now. `true`: it began here, for this reason.
+    async fn fly(self: &Arc<Self>, why: Why, generation: u64) -> Result<bool> {
         let _patience = Patience::new(&self.peer);
         loop {
-            let Some((ahead, mut told)) = self.flight(&why, generation) else { return Ok(()) };
+            let Some(Flying { ahead, own, mut told }) = self.flight(&why, generation) else { return Ok(false) };
             let outcome = told.wait_for(Option::is_some).await.ok().and_then(|outcome| outcome.clone());
             match outcome {
                 // It has asked nobody, as the server had refused nothing then. Now it has.
                 Some(Err(_)) if ahead && !matches!(why, Why::Ahead) => {}
-                Some(outcome) => return outcome,
+                Some(outcome) => return outcome.map(|()| own),
                 None => return Err(Error::closed("authorization: the connection was closed during the login")),
             }
         }
     }
 
-    /// The login that replaces the token of `generation`, and whether it is one ahead of its end; `None`: there is
-    /// another token already.
-    fn flight(self: &Arc<Self>, why: &Why, generation: u64) -> Option<(bool, watch::Receiver<Option<Result<()>>>)> {
+    /// The login that replaces the token of `generation`; `None`: there is another token already.
+    fn flight(self: &Arc<Self>, why: &Why, generation: u64) -> Option<Flying> {
         let mut state = self.lock();
         if state.generation != generation {
             return None;
         }
         if let Some(flight) = state.flight.as_ref().filter(|flight| flight.replaces == generation) {
-            return Some((flight.ahead, flight.told.clone()));
+            return Some(Flying { ahead: flight.ahead, own: false, told: flight.told.clone() });
         }
         let (tell, told) = watch::channel(None);
         let (this, own, ahead) = (self.clone(), why.clone(), matches!(why, Why::Ahead));
@@ -378,7 +439,7 @@ impl Authorizer {
             tell.send_replace(Some(outcome));
         });
         state.flight = Some(Flight { replaces: generation, ahead, told: told.clone() });
-        Some((false, told))
+        Some(Flying { ahead: false, own: true, told })
     }
 
     /// Whether a login is on its way.

@@ -11,13 +11,15 @@ use super::head::Media;
 use super::pool::Answer;
 use super::stream::{self, Cursor, End};
 use super::{Shared, headers, pair};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, shortened};
 use crate::jsonrpc::{self, DecodeError, Decoded, ErrorObject, Id, Message, RawJson};
 use crate::protocol::Input;
 use crate::protocol::revision::{Era, Method, Revision, modern, shape};
 
 /// The most pages of `tools/list` that a refused call is worth.
 const MAX_PAGES: usize = 100;
+/// Of what the server says instead of an answer, as much as is worth reading.
+const MAX_DETAIL: usize = 1000;
 /// Of a body that is no message, as much as an error message can show.
 const MAX_SHOWN: usize = 200;
 
@@ -270,6 +272,8 @@ fn is_modern(fault: &Fault) -> bool {
 pub(super) async fn refusal(shared: &Shared, asked: &Id, answer: Answer) -> Fault {
     let status = answer.head.status;
     let (challenge, location) = (text(answer.head.challenge()), text(answer.head.location()));
+    #[cfg(feature = "auth")]
+    let shown = answer.shown.clone();
     let body = answer.collect(shared.limits.max_message_bytes).await.unwrap_or_default();
     let decoded = match jsonrpc::decode(&body, &shared.limits) {
         Ok(Decoded::One(Message::Error { id, error })) => Some((id, error)),
@@ -285,12 +289,18 @@ pub(super) async fn refusal(shared: &Shared, asked: &Id, answer: Answer) -> Faul
     {
         return Fault::Refused(error.clone());
     }
-    let detail = match (decoded, challenge, location) {
+    #[cfg_attr(not(feature = "auth"), expect(unused_mut, reason = "of access tokens"))]
+    let mut detail = match (decoded, challenge, location) {
         (Some((_, error)), _, _) => error.message,
         (None, Some(challenge), _) => challenge,
         (None, None, Some(location)) if status.is_redirection() => format!("redirect to {location} is not followed"),
         _ => String::from_utf8_lossy(&body).trim().chars().take(MAX_SHOWN).collect(),
     };
+    #[cfg(feature = "auth")]
+    if let Some(token) = &shown {
+        crate::auth::token::mask(&mut detail, token);
+    }
+    let detail = shortened(&detail, MAX_DETAIL);
     let kind = match () {
         () if unauthorized => ErrorKind::Auth,
         () if transient || status.is_redirection() => ErrorKind::Transport,

@@ -372,7 +372,8 @@ impl Shared {
         if let Some(session) = session {
             let headers = |out: &mut HeaderMap| headers::put_session(out, revision, Some(&session));
             // A server may refuse, or be gone.
-            let _ = tokio::time::timeout(grace, self.exchange(Method::DELETE, headers, &Bytes::new(), true)).await;
+            let _ =
+                tokio::time::timeout(grace, self.exchange(Method::DELETE, headers, &Bytes::new(), true, true)).await;
         }
         #[cfg(feature = "auth")]
         if let Some(authorizer) = &self.authorizer {
@@ -448,6 +449,8 @@ async fn send_message(
                     _ => return Ok(()),
                 }
             }
+            // The next try would ask the user once more.
+            Err(error) if error.kind() == ErrorKind::Auth => return Err(error),
             Err(error) => Err(error),
         };
     }

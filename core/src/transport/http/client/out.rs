@@ -19,20 +19,24 @@ impl Shared {
         body: &Bytes,
         repeatable: bool,
     ) -> Result<Answer> {
-        self.exchange(Method::POST, headers, body, repeatable).await
+        self.exchange(Method::POST, headers, body, repeatable, false).await
     }
 
-    /// One exchange, with a token where the server wants one.
+    /// One exchange, with a token where the server wants one. A `quiet` one has nobody who waits for it: no user is asked
+    /// to log in for it.
     pub(super) async fn exchange(
         &self,
         verb: Method,
         headers: impl Fn(&mut HeaderMap),
         body: &Bytes,
         repeatable: bool,
+        quiet: bool,
     ) -> Result<Answer> {
+        #[cfg(not(feature = "auth"))]
+        let _ = quiet;
         #[cfg(feature = "auth")]
         if let Some(authorizer) = &self.authorizer {
-            let mut trial = authorize::Trial::default();
+            let mut trial = authorize::Trial::new(quiet);
             loop {
                 let access = Box::pin(authorizer.access()).await?;
                 let show = |out: &mut HeaderMap, path: &Uri| {
@@ -43,6 +47,7 @@ impl Shared {
                 };
                 let mut answer = self.exchange_once(&verb, show, body, repeatable).await?;
                 answer.token = access.as_ref().map(authorize::Access::number);
+                answer.shown = access.as_ref().map(authorize::Access::token);
                 if !Box::pin(authorizer.is_refused(&answer.head, access.as_ref(), &mut trial)).await? {
                     return Ok(answer);
                 }
@@ -51,6 +56,15 @@ impl Shared {
             }
         }
         self.exchange_once(&verb, |out, _| headers(out), body, repeatable).await
+    }
+
+    /// Waits for another token than there is now; for ever, where there are none.
+    pub(super) async fn renewed(&self) {
+        #[cfg(feature = "auth")]
+        if let Some(authorizer) = &self.authorizer {
+            return authorizer.renewed().await;
+        }
+        std::future::pending().await
     }
 
     /// Redirects are followed within the origin when they keep method and body.

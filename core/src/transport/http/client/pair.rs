@@ -22,7 +22,7 @@ use crate::protocol::Input;
 /// # Errors
 /// Why there is no such stream.
 pub(super) async fn open(shared: &Arc<Shared>) -> Result<()> {
-    let answer = stream::open(shared, None, None, &Cursor::default()).await?;
+    let answer = stream::open(shared, None, None, &Cursor::default(), false).await?;
     let status = answer.head.status;
     if !status.is_success() {
         let (kind, why) = match refusal(shared, &Id::Number(0), answer).await {

@@ -123,7 +123,11 @@ impl Pool {
                 Ok(response) => {
                     let (head, body) = response.into_parts();
                     let head = Head { status: head.status, headers: head.headers };
-                    return Ok(Answer { head, body, token: None, link: Some(link), pool: self.clone() });
+                    let (link, pool) = (Some(link), self.clone());
+                    #[cfg(feature = "auth")]
+                    return Ok(Answer { head, body, link, pool, token: None, shown: None });
+                    #[cfg(not(feature = "auth"))]
+                    return Ok(Answer { head, body, link, pool, token: None });
                 }
                 Err(failed) => {
                     let unsent = failed.message().is_some();
@@ -220,6 +224,9 @@ pub(super) struct Answer {
     body: Incoming,
     link: Option<Box<Link>>,
     pool: Arc<Pool>,
+    /// The access token that its request has shown.
+    #[cfg(feature = "auth")]
+    pub(super) shown: Option<Arc<str>>,
 }
 
 impl Answer {

@@ -195,12 +195,14 @@ fn reason(error: sse_stream::Error) -> Error {
     }
 }
 
-/// Asks for a stream: the standalone one, or with a cursor the rest of one that broke off.
+/// Asks for a stream: the standalone one, or with a cursor the rest of one that broke off. No user is asked to log in for
+/// a `quiet` one.
 pub(super) async fn open(
     shared: &Arc<Shared>,
     revision: Option<Revision>,
     session: Option<&HeaderValue>,
     cursor: &Cursor,
+    quiet: bool,
 ) -> Result<Answer> {
     let headers = |out: &mut HeaderMap| {
         out.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -209,7 +211,7 @@ pub(super) async fn open(
             out.insert(HeaderName::from_static("last-event-id"), id.clone());
         }
     };
-    shared.exchange(Method::GET, headers, &Bytes::new(), true).await
+    shared.exchange(Method::GET, headers, &Bytes::new(), true, quiet).await
 }
 
 fn is_worth_another(status: StatusCode) -> bool {
@@ -237,7 +239,7 @@ pub(super) async fn resume(
         tokio::time::sleep(cursor.pause(futile)).await;
         futile += 1;
         cursor.resumed += 1;
-        let why = match open(shared, Some(revision), session, &cursor).await {
+        let why = match open(shared, Some(revision), session, &cursor, false).await {
             Ok(answer) if answer.head.status == StatusCode::OK && answer.head.media() == Media::Stream => {
                 match read(answer, shared.limits.max_message_bytes, &mut cursor, on).await {
                     End::Satisfied => return Ok(()),
@@ -263,6 +265,8 @@ pub(super) async fn resume(
                 );
                 return Err(Error::new(ErrorKind::Transport, message).into());
             }
+            // The next try would ask the user once more.
+            Err(error) if error.kind() == ErrorKind::Auth => return Err(error.into()),
             Err(error) => Some(error),
         };
         if futile >= MAX_RESUMPTIONS {
@@ -284,7 +288,7 @@ pub(super) async fn listen(
     let (mut cursor, mut futile, mut settled) = (Cursor::default(), 0_u32, Some(settled));
     let (mut was_open, mut before) = (false, None);
     loop {
-        let opened = open(&shared, revision, session.as_ref(), &cursor).await;
+        let opened = open(&shared, revision, session.as_ref(), &cursor, true).await;
         cursor.resumed += 1;
         drop(settled.take());
         match opened {
@@ -316,6 +320,17 @@ pub(super) async fn listen(
             Ok(_) => {
                 cursor.last_id = None;
                 futile += 1;
+            }
+            // The login that is missing is that of the next request, whose user waits for it.
+            Err(error) if error.kind() == ErrorKind::Auth => {
+                if let Some(peer) = shared.peer.upgrade() {
+                    peer.warn(&format!(
+                        "the server's standalone stream is closed until there is another token: {}",
+                        error.message()
+                    ));
+                }
+                futile = futile.saturating_add(1);
+                shared.renewed().await;
             }
             Err(_) => futile += 1,
         }

@@ -133,13 +133,14 @@ impl Authorizer {
         let mut state = self.lock();
         if state.access.as_ref().is_some_and(|access| *access.token == *token) {
             drop(state);
-            return Err(self.refused("the token, and the function has no other", &[]));
+            return Err(self.refused("the token, and the function has no other", &[], None));
         }
         state.generation += 1;
         let generation = state.generation;
         let is_first = state.access.is_none();
         state.access = Some(Access { token: token.into(), proofs: None, nonce: None, generation });
         drop(state);
+        self.news.send_replace(());
         if !is_first {
             self.forget();
         }
