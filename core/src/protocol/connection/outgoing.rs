@@ -182,7 +182,7 @@ impl Connection {
                 Some(modern::with_envelope(params.as_ref(), &self.envelope, token))
             }
             (Era::Legacy, Some(token)) => Some(modern::with_progress_token(params.as_ref(), token)),
-            (Era::Legacy, None) => params.map(modern::without_token),
+            (Era::Legacy, None) => params.map(modern::without_envelope),
         };
         let frame = jsonrpc::encode_request(&id, &method, params.as_ref());
         let route = related.and_then(|call| self.incoming.get_mut(call)).and_then(|i| i.route);

@@ -124,7 +124,7 @@ pub(crate) fn missing_extension(id: &str) -> Error {
 
 /// `params` of an outgoing modern request: the caller's, with the envelope and the progress token in `_meta`.
 pub(crate) fn with_envelope(params: Option<&RawJson>, envelope: &str, progress_token: Option<&Id>) -> RawJson {
-    merge_meta(params, |members| {
+    merge_meta(params, &[], |members| {
         // `envelope` is the inside of an object, written once per connection.
         members.push_str(envelope);
         if let Some(token) = progress_token {
@@ -133,21 +133,28 @@ pub(crate) fn with_envelope(params: Option<&RawJson>, envelope: &str, progress_t
     })
 }
 
+/// What a modern request says of its sender. In a session it has been said, and a request that says it again would be
+/// taken for a modern one.
+const OF_SENDER: [&str; 4] = [meta::PROTOCOL_VERSION, meta::CLIENT_INFO, meta::CLIENT_CAPABILITIES, meta::LOG_LEVEL];
+
 /// `params` of an outgoing legacy request that wants progress.
 pub(crate) fn with_progress_token(params: Option<&RawJson>, token: &Id) -> RawJson {
-    merge_meta(params, |members| push_token(members, token))
+    merge_meta(params, &OF_SENDER, |members| push_token(members, token))
 }
 
 /// `params` of an outgoing legacy request that wants no progress: a token of the caller's own might be that of another
-/// request of this connection, whose progress it would become.
-pub(crate) fn without_token(params: RawJson) -> RawJson {
+/// request of this connection, whose progress it would become, and the envelope is that of a request which is handed on.
+pub(crate) fn without_envelope(params: RawJson) -> RawJson {
     use super::shape::{has, members};
+    let goes = |key: &str| key == meta::PROGRESS_TOKEN || OF_SENDER.contains(&key);
     let is_there = || {
         let all = members(params.get());
         let meta = all.iter().find(|(key, _)| key == "_meta");
-        meta.is_some_and(|(_, value)| members(value.get()).iter().any(|(key, _)| key == meta::PROGRESS_TOKEN))
+        meta.is_some_and(|(_, value)| members(value.get()).iter().any(|(key, _)| goes(key)))
     };
-    if has(params.get(), meta::PROGRESS_TOKEN) && is_there() { merge_meta(Some(&params), |_| {}) } else { params }
+    // The slash may be written with a backslash before it.
+    let may_be = has(params.get(), meta::PROGRESS_TOKEN) || has(params.get(), "io.modelcontextprotocol");
+    if may_be && is_there() { merge_meta(Some(&params), &OF_SENDER, |_| {}) } else { params }
 }
 
 fn push_token(members: &mut String, token: &Id) {
@@ -159,8 +166,8 @@ fn push_token(members: &mut String, token: &Id) {
 }
 
 /// Adds members in front of those that the caller's `_meta` has; the engine's own come first, so that a duplicate of
-/// the caller's is dropped, never the engine's.
-fn merge_meta(params: Option<&RawJson>, add: impl FnOnce(&mut String)) -> RawJson {
+/// the caller's is dropped, never the engine's. `without` goes, too.
+fn merge_meta(params: Option<&RawJson>, without: &[&str], add: impl FnOnce(&mut String)) -> RawJson {
     let text = params.map_or("{}", RawJson::get);
     let mut out = String::with_capacity(text.len() + 256);
     out.push_str("{\"_meta\":{");
@@ -173,7 +180,8 @@ fn merge_meta(params: Option<&RawJson>, add: impl FnOnce(&mut String)) -> RawJso
     for (key, value) in &members {
         if key == "_meta" {
             for (key, value) in super::shape::members(value.get()) {
-                if key != meta::PROGRESS_TOKEN && !ours.iter().any(|k| *k == *key) {
+                let goes = key == meta::PROGRESS_TOKEN || without.contains(&key.as_ref());
+                if !goes && !ours.iter().any(|k| *k == *key) {
                     super::shape::push_member(&mut out, &key, value.get());
                 }
             }
@@ -205,10 +213,26 @@ mod tests {
     #[test]
     fn a_progress_token_is_this_sides_own() {
         let params = RawJson::parse(r#"{"_meta":{"progressToken":3,"x/y":1},"name":"add"}"#).expect("json");
-        assert_eq!(without_token(params.clone()).get(), r#"{"_meta":{"x/y":1},"name":"add"}"#);
+        assert_eq!(without_envelope(params.clone()).get(), r#"{"_meta":{"x/y":1},"name":"add"}"#);
         assert_eq!(with_envelope(Some(&params), "", None).get(), r#"{"_meta":{"x/y":1},"name":"add"}"#);
         let plain = RawJson::parse(r#"{"arguments": {"progressToken": 1}}"#).expect("json");
-        assert_eq!(without_token(plain.clone()), plain);
+        assert_eq!(without_envelope(plain.clone()), plain);
+    }
+
+    #[test]
+    fn a_session_has_no_envelope_of_somebody_elses_request() {
+        let params = RawJson::parse(
+            r#"{"name":"add","_meta":{"io.modelcontextprotocol\/protocolVersion":"2026-07-28",
+            "io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/clientCapabilities":{},
+            "io.modelcontextprotocol/logLevel":"info","io.modelcontextprotocol/related-task":{"taskId":"t"},"x/y":1}}"#,
+        )
+        .expect("json");
+        let rest = r#""io.modelcontextprotocol/related-task":{"taskId":"t"},"x/y":1},"name":"add"}"#;
+        assert_eq!(without_envelope(params.clone()).get(), format!(r#"{{"_meta":{{{rest}"#));
+        let merged = with_progress_token(Some(&params), &Id::Number(7));
+        assert_eq!(merged.get(), format!(r#"{{"_meta":{{"progressToken":7,{rest}"#));
+        let plain = RawJson::parse(r#"{"_meta": {"io.modelcontextprotocol/related-task": {}}}"#).expect("json");
+        assert_eq!(without_envelope(plain.clone()), plain);
     }
 
     #[test]

@@ -45,6 +45,19 @@ fn a_timeout_is_restarted_by_progress_and_told_to_the_server() {
 }
 
 #[test]
+fn what_a_modern_caller_said_of_itself_is_not_handed_on_in_a_session() {
+    let (mut c, meta) = (client(), envelope("2026-07-28"));
+    for progress in [false, true] {
+        let params = RawJson::from_value(&json!({"name": "t", "_meta": meta}));
+        let mut invocation = Invocation::new(CallId(1), "tools/call", Some(params));
+        invocation.progress = progress;
+        let request = one(&c.handle(START, Input::Call(invocation)));
+        let rest = if progress { json!({"progressToken": request["id"]}) } else { json!({}) };
+        assert_eq!(request["params"], json!({"_meta": rest, "name": "t"}));
+    }
+}
+
+#[test]
 fn a_local_cancel_reaches_the_server_and_a_late_answer_is_dropped() {
     let mut c = client();
     let request = invoke(&mut c, 1);
