@@ -170,7 +170,9 @@ export function timing(): BuiltinMiddleware {
  *
  * @param perSecond requests each second, such as 0.5
  * @param options.burst as many at once. Default: those of one second, at least 1
- * @param options.perSession counts each session apart. Default false
+ * @param options.perSession counts each client apart: each legacy HTTP session, else each principal, and over standard
+ *   streams and in memory each connection. Requests over HTTP that have neither session nor principal are counted
+ *   together. Default false
  */
 export function rateLimit(
   perSecond: number,

@@ -117,8 +117,9 @@ def timing() -> Builtin:
 def rate_limit(per_second: float, burst: int | None = None, per_session: bool = False) -> Builtin:
     """Refuses requests above a rate with a JSON-RPC error.
 
-    `burst` may come at once, as many as `per_second` when it is not given. `per_session`: each session, or client, has
-    a rate of its own.
+    `burst` may come at once, as many as `per_second` when it is not given. `per_session`: each client has a rate of its
+    own: each legacy HTTP session, else each principal, and over standard streams and in memory each connection.
+    Requests over HTTP that have neither session nor principal share one.
     """
     return Builtin("rate_limit", per_second=per_second, burst=burst, per_session=per_session)
 

@@ -55,7 +55,8 @@ public struct Middleware<Caller: RequestContext>: Sendable {
     ///
     /// - Parameters:
     ///   - burst: so many at once after a pause; as many as in one second when nil.
-    ///   - perSession: counts each legacy HTTP session apart.
+    ///   - perSession: counts each client apart: each legacy HTTP session, else each principal, and over standard streams
+    ///     and in memory each connection. Requests over HTTP that have neither session nor principal are counted together.
     public static func rateLimit(perSecond: Double, burst: Int? = nil, perSession: Bool = false) -> Middleware {
         var options = OptionsText()
         options.set("kind", text: "rate_limit")

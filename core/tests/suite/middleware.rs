@@ -314,6 +314,27 @@ async fn limits_refuse_with_an_error_that_says_so() {
     assert_eq!((refused, entered.load(Ordering::SeqCst)), (1, 3));
 }
 
+#[tokio::test]
+async fn a_rate_for_each_client_counts_connections_apart_in_every_revision() {
+    for revision in ALL {
+        let limit = RateLimit::per_second(0.001).unwrap().burst(NonZeroU32::new(1).unwrap());
+        let add = json!({"a": 1, "b": 2});
+        let calls = async |server: &Server| {
+            let mut refused = Vec::new();
+            for _ in 0..2 {
+                let client = connected(server, revision, &Handlers::new()).await;
+                for _ in 0..2 {
+                    refused.push(client.call_tool("add", add.clone()).await.is_err());
+                }
+                client.close().await;
+            }
+            refused
+        };
+        assert_eq!(calls(&server().middleware(limit.clone())).await, [false, true, true, true], "{revision}");
+        assert_eq!(calls(&server().middleware(limit.per_session())).await, [false, true, false, true], "{revision}");
+    }
+}
+
 /// Answers with what is no whole `CallToolResult`.
 struct Lenient;
 

@@ -16,8 +16,9 @@ use super::{Middleware, Next, Request};
 use crate::call::{BoxFuture, Context};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
+use crate::protocol::Role;
 
-/// Sessions whose requests are counted apart; when more are active at once, the rest share one count.
+/// Clients whose requests are counted apart; when more are active at once, the rest share one count.
 const MAX_SESSIONS: usize = 10_000;
 /// Between two looks for sessions whose counts can be forgotten.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -98,7 +99,9 @@ impl RateLimit {
         self
     }
 
-    /// Counts each legacy HTTP session apart. Default: all requests together.
+    /// Counts each client apart: each legacy HTTP session, else, where access tokens are checked, each principal, and over
+    /// standard streams and in memory each connection. Requests over HTTP that have neither session nor principal, those
+    /// of revision 2026-07-28 without authorization, are counted together. Default: all requests together.
     #[must_use]
     pub fn per_session(mut self) -> Self {
         self.per_session = true;
@@ -109,8 +112,8 @@ impl RateLimit {
     ///
     /// # Errors
     /// What it is answered with otherwise.
-    fn check(&self, session: Option<&str>) -> Result<()> {
-        let session = session.filter(|_| self.per_session).unwrap_or_default().to_owned();
+    fn check(&self, session: Option<String>) -> Result<()> {
+        let session = session.unwrap_or_default();
         if self.sessions.is_full_for(&session) && self.sweeps(MonotonicClock.now()) {
             // Forgets those that are as good as new.
             self.limiter.retain_recent();
@@ -134,6 +137,17 @@ impl RateLimit {
     }
 }
 
+/// Which client a request is from: none where nothing tells it from others.
+fn client_of(context: &Context) -> Option<String> {
+    let (transport, link) = (&context.request().transport, context.link());
+    let session = transport.session_id.as_deref().map(str::to_owned);
+    session.or_else(|| transport.principal.as_ref().map(|principal| principal.identity().to_string())).or_else(|| {
+        // A server has one connection for all clients that are of no session over HTTP.
+        let is_own = transport.kind != "http" || link.role() == Role::Client;
+        is_own.then(|| link.number().to_string())
+    })
+}
+
 fn limiter(quota: Quota) -> (Arc<Limiter>, Sessions) {
     let sessions = Sessions::default();
     (Arc::new(RateLimiter::new(quota, sessions.clone(), MonotonicClock)), sessions)
@@ -147,7 +161,7 @@ impl std::fmt::Debug for RateLimit {
 
 impl Middleware for RateLimit {
     fn handle(&self, request: Request, context: Context, next: Next) -> BoxFuture<Result<RawJson>> {
-        match self.check(context.request().transport.session_id.as_deref()) {
+        match self.check(self.per_session.then(|| client_of(&context)).flatten()) {
             Ok(()) => next.run(request, &context),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
@@ -226,9 +240,9 @@ mod tests {
     fn sessions_that_are_known_keep_their_counts_when_there_are_many() {
         let limit = RateLimit::per_second(0.001).expect("a rate").burst(NonZeroU32::new(2).expect("2")).per_session();
         for session in 0..MAX_SESSIONS {
-            assert!(limit.check(Some(&session.to_string())).is_ok());
+            assert!(limit.check(Some(session.to_string())).is_ok());
         }
-        let allowed = |session: &str| (0..3).filter(|_| limit.check(Some(session)).is_ok()).count();
+        let allowed = |session: &str| (0..3).filter(|_| limit.check(Some(session.to_owned())).is_ok()).count();
         assert_eq!((allowed("new"), allowed("newer")), (2, 0), "they share one count");
         assert_eq!((allowed("0"), allowed("9999")), (1, 1), "they had one already");
         assert_eq!(limit.limiter.len(), MAX_SESSIONS + 1);

@@ -1,5 +1,6 @@
 //! What belongs to one principal is nothing to another.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,7 +8,8 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tricorn::http::Body;
-use tricorn::model::TaskSupport;
+use tricorn::middleware::RateLimit;
+use tricorn::model::{Prompt, TaskSupport};
 use tricorn::prelude::*;
 use tricorn::server::Auth;
 
@@ -170,4 +172,19 @@ async fn a_task_is_heard_of_by_its_caller_alone() {
     assert!(server.remove_tool("other"));
     let heard = read(&mut his, "tools/list_changed").await;
     assert!(!heard.contains("notifications/tasks") && !heard.contains(id), "{heard}");
+}
+
+#[tokio::test]
+async fn a_rate_is_each_principals() {
+    let limit = RateLimit::per_second(0.001).unwrap().burst(NonZeroU32::new(1).unwrap()).per_session();
+    let server = Server::new("limited").prompt(Prompt::new("greet"), || async { Ok("hello") }).middleware(limit);
+    let auth = Auth::issuer(ISSUER).resource(RESOURCE).required_scopes(["base"]);
+    let it = Fixture::serving(server, Authority::new(Mode::Up), auth);
+    let (ada, renewed) = (it.token(&json!({})), it.token(&json!({"exp": now() + 900, "client_id": "another"})));
+    let bob = it.token(&json!({"sub": "bob"}));
+    for (token, refused) in [(&ada, false), (&ada, true), (&renewed, true), (&bob, false), (&bob, true)] {
+        let answer = it.ask(token, "prompts/get", json!({"name": "greet"})).await;
+        assert_eq!(answer.json["error"]["data"]["retryAfter"].is_number(), refused, "{answer:?}");
+        assert_eq!(answer.json["result"].is_object(), !refused, "{answer:?}");
+    }
 }
