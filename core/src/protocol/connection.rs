@@ -17,7 +17,7 @@ use super::kind::Kind;
 use super::pending::{CallId, Heard, Incoming, IncomingTable, Outgoing, OutgoingTable, Pace, Route};
 use super::revision::negotiate::{Negotiation, Step};
 use super::revision::{Era, Method, Revision, ask, legacy, modern, shape, visits};
-use crate::error::{Error, ErrorKind, RESOURCE_NOT_FOUND, Result, URL_ELICITATION_REQUIRED, shortened};
+use crate::error::{Error, ErrorKind, Result, URL_ELICITATION_REQUIRED, shortened};
 use crate::jsonrpc::{self, DecodeError, ErrorObject, Id, Message, RawJson, code};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};

@@ -85,6 +85,9 @@ fn server(gates: &Arc<Gates>, options: TaskOptions) -> Server {
         .tool_with(tool("broken", TaskSupport::Required), |_: Nothing, _: Context| async move {
             Err::<String, _>(tricorn::Error::rpc(-32050, "no such thing").into())
         })
+        .tool_with(tool("finds_nothing", TaskSupport::Required), |_: Nothing, _: Context| async move {
+            Err::<String, _>(tricorn::Error::resource_not_found("x://a").into())
+        })
         .tool_with(tool("asks", TaskSupport::Optional), |_: Nothing, cx: Context| async move {
             let (a, b) = (form("a"), form("b"));
             let (one, two) = tokio::join!(cx.elicit("one?", &a), cx.elicit("two?", &b));
@@ -243,6 +246,8 @@ async fn how_it_ends_is_inside_of_the_task() {
     let broken = caller.until(&id_of(&caller.call("broken", json!({})).await), "failed").await;
     assert!(broken["error"] == json!({"code": -32050, "message": "no such thing"}), "{broken}");
     assert!(broken.get("result").is_none() && broken["statusMessage"] == "no such thing", "{broken}");
+    let missing = caller.until(&id_of(&caller.call("finds_nothing", json!({})).await), "failed").await;
+    assert_eq!((&missing["error"]["code"], &missing["error"]["data"]["uri"]), (&json!(-32602), &json!("x://a")));
 }
 
 #[tokio::test]

@@ -26,14 +26,7 @@ impl Connection {
                 self.answer(frame.into(), None, way, out);
             }
             Err(error) => {
-                let mut object = error.to_object();
-                if object.code == RESOURCE_NOT_FOUND {
-                    object.code = incoming.revision.rules().resource_not_found;
-                }
-                if object.code == URL_ELICITATION_REQUIRED && !self.may_visit(incoming.revision) {
-                    object.code = code::INTERNAL_ERROR;
-                    object.data = None;
-                }
+                let object = incoming.revision.rules().told(error.to_object(), self.may_visit());
                 if object.code == URL_ELICITATION_REQUIRED {
                     for id in visits::all(object.data.as_ref()) {
                         self.asked_to_visit(&id);
@@ -45,9 +38,8 @@ impl Connection {
     }
 
     /// Whether the client can be told to let its user visit a page first.
-    fn may_visit(&self, revision: Revision) -> bool {
-        let declares = |session: &Session| session.peer.capabilities.has("elicitation.url");
-        revision.rules().elicitation_id && matches!(&self.phase, Phase::Legacy(session) if declares(session))
+    fn may_visit(&self) -> bool {
+        matches!(&self.phase, Phase::Legacy(session) if session.peer.capabilities.has("elicitation.url"))
     }
 
     pub(super) fn respond(&mut self, id: &Id, result: &RawJson, way: Way, out: &mut Vec<Action>) {

@@ -2,8 +2,8 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use crate::error::RESOURCE_NOT_FOUND;
-use crate::jsonrpc::code;
+use crate::error::{RESOURCE_NOT_FOUND, URL_ELICITATION_REQUIRED};
+use crate::jsonrpc::{ErrorObject, code};
 
 /// How a connection of this revision is opened and what a request carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -158,6 +158,22 @@ const STATELESS: Rules = Rules {
 
 static ROWS: [Rules; 5] = [OLDEST, BATCHING, STRUCTURED, ICONS, STATELESS];
 
+impl Rules {
+    /// An error as this revision has it: a code that it lacks becomes the one that it has instead. `may_visit`: the client
+    /// can let its user visit a page.
+    pub(crate) fn told(&self, mut error: ErrorObject, may_visit: bool) -> ErrorObject {
+        match error.code {
+            RESOURCE_NOT_FOUND => error.code = self.resource_not_found,
+            URL_ELICITATION_REQUIRED if !(self.elicitation_id && may_visit) => {
+                error.code = code::INTERNAL_ERROR;
+                error.data = None;
+            }
+            _ => {}
+        }
+        error
+    }
+}
+
 impl Revision {
     pub(super) const V2024_11_05: Self = Self(0);
     pub(super) const V2025_03_26: Self = Self(1);
@@ -218,5 +234,29 @@ impl fmt::Display for Revision {
 impl Serialize for Revision {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jsonrpc::RawJson;
+
+    #[test]
+    fn codes_that_a_revision_lacks_are_not_told() {
+        let told = |revision: Revision, code, may_visit| {
+            let error = ErrorObject { code, message: String::new(), data: Some(RawJson::empty_object()) };
+            let told = revision.rules().told(error, may_visit);
+            (told.code, told.data.is_some())
+        };
+        for revision in Revision::ALL {
+            let not_found = if revision.era() == Era::Modern { code::INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
+            assert_eq!(told(revision, RESOURCE_NOT_FOUND, true), (not_found, true), "{revision}");
+            assert_eq!(told(revision, URL_ELICITATION_REQUIRED, false), (code::INTERNAL_ERROR, false), "{revision}");
+            let can = revision.rules().elicitation_id;
+            let visit = if can { (URL_ELICITATION_REQUIRED, true) } else { (code::INTERNAL_ERROR, false) };
+            assert_eq!(told(revision, URL_ELICITATION_REQUIRED, true), visit, "{revision}");
+            assert_eq!(told(revision, -7, true), (-7, true));
+        }
     }
 }

@@ -261,7 +261,7 @@ impl Tasks {
     fn ended_with(&self, rules: &Rules, answer: Result<Payload>) -> (TaskStatus, Option<String>, Outcome) {
         let failed = |error: Error| {
             let message = shortened(error.message(), MAX_MESSAGE).into_owned();
-            (TaskStatus::Failed, Some(message), Outcome::Error(error))
+            (TaskStatus::Failed, Some(message), Outcome::Error(rules.told(error.to_object(), false).into()))
         };
         let result = match answer {
             Ok(payload) => shape::call_result(rules, payload),
