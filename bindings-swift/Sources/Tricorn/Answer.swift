@@ -10,6 +10,14 @@ enum Answer: Sendable {
     /// This run ends at a question.
     case ended
 
+    /// The handler runs again, with what the client answers.
+    var isQuestion: Bool {
+        switch self {
+        case .inputRequired, .ended: true
+        default: false
+        }
+    }
+
     /// A plain value, of which the core makes a result.
     static func of(value: some Encodable) throws -> Answer { .value(try JSONWriter.encode(value)) }
 

@@ -62,6 +62,9 @@ final class Call: Sendable {
         var origins: [TricornError: Origin] = [:]
         var isFull = false
         var hasAsked = false
+        var lastStep = 0
+        /// Steps that are at work, each waits for its own.
+        var steps: [Int: @Sendable () async -> Void] = [:]
     }
 
     /// The most errors whose origin is kept.
@@ -140,6 +143,34 @@ final class Call: Sendable {
             return .failed(message)
         default: return nil
         }
+    }
+
+    // MARK: - steps
+
+    /// Does a step in a task of its own: a question that ends the run cancels what the handler does beside it, and what is
+    /// done once is to be done before the handler runs again.
+    func atWork<Value: Sendable>(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
+        // The task is entered under the lock that it needs to leave.
+        let step = kept.with { kept in
+            kept.lastStep += 1
+            let number = kept.lastStep
+            let step = Task<Value, any Error> { [self] in
+                defer { self.kept.with { $0.steps[number] = nil } }
+                return try await work()
+            }
+            kept.steps[number] = { _ = await step.result }
+            return step
+        }
+        return try await withTaskCancellationHandler {
+            try await step.value
+        } onCancel: {
+            if Host.shared.isCancelled(key) { step.cancel() }
+        }
+    }
+
+    /// Waits for the steps that are at work.
+    func finishSteps() async {
+        while let step = kept.with({ $0.steps.values.first }) { await step() }
     }
 
     // MARK: - answering

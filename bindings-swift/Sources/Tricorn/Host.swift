@@ -97,6 +97,9 @@ final class Host: Sendable {
         }
     }
 
+    /// Whether the call of `key` is cancelled, and not just a part of what its handler does.
+    func isCancelled(_ key: UInt64) -> Bool { tasks.with { $0[key] }?.isCancelled ?? true }
+
     // MARK: what Swift registers
 
     func add(_ handler: @escaping Handler) -> UInt32 {
@@ -115,6 +118,7 @@ final class Host: Sendable {
             let answer = await Call.$current.withValue(call) {
                 await Answer.of(subject, call) { try await run(params, call) }
             }
+            if answer.isQuestion || call.hasAsked { await call.finishSteps() }
             // Let go outside of the lock.
             if subject.isMiddleware { _ = calls.with { $0.removeValue(forKey: key) } }
             call.answer(with: answer)

@@ -99,13 +99,16 @@ extension Context {
     /// guard try await context.elicit("Sure?", sure).action == .accept else { return "no" }
     /// ```
     /// The result travels in the request's sealed state, encoded as a tool's is, so it has to be small. What throws is not
-    /// done, and is tried again when the handler comes to it in the next round. In other revisions a handler runs once, unless
-    /// it throws `InputRequired` itself.
+    /// done, and is tried again when the handler comes to it in the next round. What is at work when a question ends the run
+    /// is not cancelled with it, and the client is asked when it is done. In other revisions a handler runs once, unless it
+    /// throws `InputRequired` itself.
     ///
     /// Throws what `work` throws, and `TricornError.misuse` for a second step of this name in one run, or a result that
     /// does not encode to JSON and decode from it.
-    public func step<Value: Codable>(_ name: String, _ work: () async throws -> Value) async throws -> Value {
-        func wrong(_ why: String) -> TricornError { .misuse("step \"\(name)\": \(why)") }
+    public func step<Value: Codable & Sendable>(
+        _ name: String, _ work: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        @Sendable func wrong(_ why: String) -> TricornError { .misuse("step \"\(name)\": \(why)") }
         if let done = try core({ try Host.shared.bridge.step(key: key, name: name) }) {
             do {
                 return try JSONReader.decode(Value.self, try JSONText(done), 0)
@@ -113,15 +116,17 @@ extension Context {
                 throw wrong("its result of an earlier round: \(error.text(subject: "member"))")
             }
         }
-        let value = try await work()
-        let writer: JSONWriter
-        do { writer = try JSONWriter.encode(value) } catch { throw wrong("its result: \(error)") }
-        try core { try writer.withData { try Host.shared.bridge.stepped(key: key, name: name, json: $0) } }
-        return value
+        return try await call.atWork { [key] in
+            let value = try await work()
+            let writer: JSONWriter
+            do { writer = try JSONWriter.encode(value) } catch { throw wrong("its result: \(error)") }
+            try core { try writer.withData { try Host.shared.bridge.stepped(key: key, name: name, json: $0) } }
+            return value
+        }
     }
 
     /// Does something once that has no result.
-    public func step(_ name: String, _ work: () async throws -> Void) async throws {
+    public func step(_ name: String, _ work: @escaping @Sendable () async throws -> Void) async throws {
         _ = try await step(name) { () -> JSONValue in
             try await work()
             return .null

@@ -57,6 +57,41 @@ private struct Order: Codable, Sendable, Equatable {
         }
     }
 
+    /// A question ends the run, and with it all else that the handler does.
+    @Test(arguments: [false, true]) func aStepAtWorkIsDoneBeforeTheHandlerRunsAgain(isAlone: Bool) async throws {
+        let app = Server("steps"), orders = Count(), begun = Event(), ended = Event()
+        let order: @Sendable () async throws -> Int = {
+            await begun.set()
+            _ = await ended.value()
+            for _ in 0..<100 { await Task.yield() }
+            try Task.checkCancellation()
+            return orders.more()
+        }
+        let ask: @Sendable (Context) async throws -> Void = { context in
+            _ = await begun.value()
+            do {
+                _ = try await context.elicit("a?", schema: form("a"))
+            } catch {
+                await ended.set()
+                throw error
+            }
+        }
+        app.tool("order") { (_: NoArguments, context) in
+            if isAlone {
+                let number = Task { try await context.step("order", order) }
+                try await ask(context)
+                return "\(try await number.value)"
+            }
+            async let number = context.step("order", order)
+            try await ask(context)
+            return "\(try await number)"
+        }
+        try await withClient(of: app, Interviewee().options(asking[2])) { client in
+            expect(try await client.callTool("order").text, "1")
+        }
+        #expect(orders.value == 1)
+    }
+
     @Test(arguments: asking) func stepsHaveNamesOfTheirOwn(revision: String) async throws {
         let app = Server("steps", onError: { _, _ in })
         app.tool("twice") { (_: NoArguments, context) in

@@ -153,6 +153,9 @@ impl Context {
     /// the request's sealed state, so it has to be small. In other revisions a handler runs once, unless it keeps its rounds
     /// itself.
     ///
+    /// `work` runs where this is awaited: dropped before its end, as by `try_join!` with a question that ends the run, it is
+    /// not done, and begins anew when the handler runs again. `tokio::join!` lets it come to its end.
+    ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) for a second step of this name in the request, or a result that is no JSON.
     pub async fn step<T: Serialize + serde::de::DeserializeOwned>(
