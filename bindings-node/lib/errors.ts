@@ -111,7 +111,11 @@ function checkedPages(elicitations: readonly UrlElicitation[]): object {
   return { elicitations: pages };
 }
 
-/** The user has to visit these pages, then the client sends its request again. Only revision 2025-11-25 has it. */
+/**
+ * The user has to visit these pages, then the client sends its request again. In revision 2025-11-25 the client gets
+ * this error; in 2026-07-28 each page is a question of the call, and the handler runs again, more and more seldom, until
+ * it no longer throws. A user who declines ends it (-32603). In other revisions it is -32603 with the message.
+ */
 export class UrlElicitationRequiredError extends RpcError {
   /** The pages. */
   readonly elicitations: readonly UrlElicitation[];

@@ -89,9 +89,11 @@ class UrlElicitation(msgspec.Struct, rename={"elicitation_id": "elicitationId"},
 class UrlElicitationRequiredError(RpcError):
     """The user has to visit pages first: `raise UrlElicitationRequiredError(UrlElicitation("Sign in", url, "1"))`.
 
-    Revision 2025-11-25 only (-32042), and only for clients that declare `elicitation.url`; others get -32603 with the
-    message. The client shows the pages, and sends its request again when they are done. `MisuseError` without a page,
-    or when the URL of one is neither http nor https.
+    For clients that declare `elicitation.url`. In revision 2025-11-25 the client gets this error (-32042), shows the
+    pages, and sends its request again when they are done. In 2026-07-28 each page is a question of the call, and the
+    handler runs again, more and more seldom, until it no longer raises; a user who declines ends it (-32603). Older
+    clients, and those that cannot visit pages, get -32603 with the message, in 2026-07-28 -32021. `MisuseError` without
+    a page, or when the URL of one is neither http nor https.
     """
 
     def __init__(self, *elicitations: UrlElicitation, message: str = "the user has to visit a page first") -> None:

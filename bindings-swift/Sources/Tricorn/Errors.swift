@@ -62,8 +62,10 @@ extension TricornError {
         .rpc(code: -32002, message: "there is no resource \"\(uri)\"", data: ["uri": .string(uri)])
     }
 
-    /// The user has to visit these pages first (−32042); the client sends the request again when they are done.
-    /// `misuse` instead, when there is no page, or the URL of one is neither http nor https.
+    /// The user has to visit these pages first (−32042); the client sends the request again when they are done. In revision
+    /// 2026-07-28 each page is a question of the call, and the handler runs again, more and more seldom, until it no longer
+    /// throws; a user who declines ends it (−32603). `misuse` instead, when there is no page, or the URL of one is neither
+    /// http nor https.
     public static func urlElicitationRequired(
         _ elicitations: [URLElicitation], message: String = "the user has to visit a page first"
     ) -> TricornError {

@@ -33,7 +33,7 @@ pub(super) fn read(text: &RawJson) -> Result<Input> {
         let params = request.get("params").map_or_else(RawJson::empty_object, RawJson::from_value);
         questions.push((key, row.name, params));
     }
-    Ok(Input { questions, state: given.state.filter(|state| state.get() != "null") })
+    Ok(Input { questions, state: given.state.filter(|state| state.get() != "null"), waits: false })
 }
 
 impl Bridge {

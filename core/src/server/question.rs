@@ -118,7 +118,7 @@ impl InputRequired {
     #[cfg(feature = "runtime")]
     pub(crate) fn send(self, reply: Reply) {
         let questions = self.questions.into_iter().map(|(key, q)| (key, q.method, q.params)).collect();
-        reply.input_required(rounds::Input { questions, state: self.state });
+        reply.input_required(rounds::Input { questions, state: self.state, waits: false });
     }
 
     #[cfg(not(feature = "runtime"))]

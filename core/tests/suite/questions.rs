@@ -3,6 +3,7 @@
 #![cfg(feature = "runtime")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -26,6 +27,15 @@ impl Handler for Visitor {
     fn call(&self, _: Context, params: RawJson, reply: Reply) {
         self.0.lock().unwrap().push(params.to().unwrap());
         reply.value(RawJson::from_value(&json!({"action": "accept"})));
+    }
+}
+
+/// Visits none.
+struct Declines;
+
+impl Handler for Declines {
+    fn call(&self, _: Context, _: RawJson, reply: Reply) {
+        reply.value(RawJson::from_value(&json!({"action": "decline"})));
     }
 }
 
@@ -98,6 +108,30 @@ async fn the_same_handlers_lead_to_pages_in_the_newest_revision() {
     let forms = Client::in_memory_with(&server, &options, &forms).await.unwrap();
     let refused = forms.call_tool("late", json!({})).await.unwrap_err();
     assert_eq!(refused.code(), Some(-32021), "{refused}");
+}
+
+#[tokio::test]
+async fn a_page_that_is_being_visited_is_not_asked_for_again() {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let (counted, page) =
+        (runs.clone(), json!({"mode": "url", "message": "Sign in", "url": PAGE, "elicitationId": "e-1"}));
+    let server = Server::new("pages").tool("late", "", move |_: Nothing| {
+        let run = counted.fetch_add(1, Ordering::SeqCst) + 1;
+        let error = (run < 4).then(|| Error::url_elicitation_required(std::slice::from_ref(&page)));
+        async move { error.map_or(Ok(run), |error| Err(HandlerError::from(error))) }
+    });
+    let options = ClientOptions::new().revision("2026-07-28");
+    let visitor = Arc::new(Visitor::default());
+    let handlers = Handlers::new().elicitation_with_url(visitor.clone());
+    let client = Client::in_memory_with(&server, &options, &handlers).await.unwrap();
+    assert_eq!(client.call_tool("late", json!({})).await.unwrap().text(), "4");
+    assert_eq!(visitor.0.lock().unwrap().len(), 1, "it is visited once");
+    // Who does not want to is not asked twice.
+    runs.store(0, Ordering::SeqCst);
+    let handlers = Handlers::new().elicitation_with_url(Arc::new(Declines));
+    let client = Client::in_memory_with(&server, &options, &handlers).await.unwrap();
+    let refused = client.call_tool("late", json!({})).await.unwrap_err();
+    assert_eq!((refused.code(), runs.load(Ordering::SeqCst)), (Some(-32603), 2), "{refused}");
 }
 
 #[tokio::test]

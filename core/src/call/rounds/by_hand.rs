@@ -14,6 +14,8 @@ use crate::jsonrpc::{RawJson, code};
 pub(crate) struct Input {
     pub(crate) questions: Vec<(String, &'static str, RawJson)>,
     pub(crate) state: Option<RawJson>,
+    /// Nothing new is asked: the handler runs again after some time, with the answers that it has.
+    pub(crate) waits: bool,
 }
 
 /// How often a handler runs for one request, at most.
@@ -80,7 +82,9 @@ pub(crate) fn ask_by_requests(context: Context, input: Input, params: RawJson, r
             }
             let responses = responses(&context, &input, runs).await?;
             let mut given = context.by_hand().lock();
-            (given.responses, given.state) = (responses, input.state);
+            if !input.waits {
+                (given.responses, given.state) = (responses, input.state);
+            }
             given.stepped.clear();
             drop(given);
             context.begin_again();
@@ -100,7 +104,7 @@ pub(crate) fn ask_by_requests(context: Context, input: Input, params: RawJson, r
 }
 
 async fn responses(context: &Context, input: &Input, runs: u32) -> Result<Map<String, Value>> {
-    if input.questions.is_empty() && input.state.is_none() {
+    if input.questions.is_empty() && input.state.is_none() && !input.waits {
         return Err(no_question());
     }
     let options = CallOptions::default();

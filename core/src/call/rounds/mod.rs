@@ -62,12 +62,20 @@ struct State {
     pending: Vec<Pending>,
     /// What questions of this run were refused for want of, in the order in which they were, with the words of the error.
     missing: Vec<(String, Vec<&'static str>)>,
-    /// What the handler asks by itself, and its state.
-    own: Option<(Map<String, Value>, Option<RawJson>)>,
+    /// What the handler asks by itself.
+    own: Option<Own>,
     /// What middleware around the handler had come to before that ran: used, stepped, pending.
     outside: Option<(Vec<bool>, Vec<String>, usize)>,
     /// How many questions the handler's own answer has told.
     told: Option<usize>,
+}
+
+/// What a handler asks by itself.
+struct Own {
+    questions: Map<String, Value>,
+    state: Option<RawJson>,
+    /// The answers that it has to have again.
+    by_hand: Map<String, Value>,
 }
 
 /// What is sealed.
@@ -311,8 +319,8 @@ impl Rounds {
         if state.told.replace(asked) == Some(asked) && meant {
             return None;
         }
-        if let Some((questions, own)) = &state.own {
-            let (asked, by_hand, before) = (Vec::new(), Map::new(), state.kept.answered.len());
+        if let Some(Own { questions, state: own, by_hand }) = &state.own {
+            let (asked, by_hand, before) = (Vec::new(), by_hand.clone(), state.kept.answered.len());
             let kept = Kept { own: own.clone(), asked, by_hand, before, ..state.kept.clone() };
             return Some(self.required(questions.clone(), &kept));
         }
@@ -356,10 +364,11 @@ impl Rounds {
         if !missing.is_empty() {
             return Err(modern::missing_capabilities(&missing));
         }
-        if asked.is_empty() && input.state.is_none() {
+        if asked.is_empty() && input.state.is_none() && !input.waits {
             return Err(by_hand::no_question());
         }
-        self.lock().own = Some((asked, input.state));
+        let by_hand = if input.waits { self.by_hand.clone() } else { Map::new() };
+        self.lock().own = Some(Own { questions: asked, state: input.state, by_hand });
         Ok(())
     }
 

@@ -9,7 +9,8 @@ use crate::jsonrpc::RawJson;
 use crate::protocol::revision::Era;
 
 /// What an error that names pages asks in a revision that has no such error: a question for each page. The handler runs
-/// again when the user has agreed to them all.
+/// again when the user has agreed to them all; from then on nothing more is asked, and the client comes back after some
+/// time. A user who does not agree is not asked again: the error stays one.
 pub(crate) fn pages(context: &Context, error: &Error) -> Option<Input> {
     #[derive(Deserialize)]
     struct Data {
@@ -33,5 +34,14 @@ pub(crate) fn pages(context: &Context, error: &Error) -> Option<Input> {
         let taken = questions.iter().any(|(other, ..)| *other == key);
         questions.push((if taken { format!("{key} {place}") } else { key }, "elicitation/create", page));
     }
-    Some(Input { questions, state: context.own_state().ok().flatten() })
+    let given = context.responses().ok()?;
+    let action = |key: &String| given.get(key).and_then(|answer| answer["action"].as_str());
+    if questions.iter().any(|(key, ..)| matches!(action(key), Some("decline" | "cancel"))) {
+        return None;
+    }
+    let waits = !questions.is_empty() && questions.iter().all(|(key, ..)| action(key) == Some("accept"));
+    if waits {
+        questions.clear();
+    }
+    Some(Input { questions, state: context.own_state().ok().flatten(), waits })
 }

@@ -9,7 +9,9 @@ use crate::jsonrpc::RawJson;
 impl Error {
     /// The request needs the user to visit these URLs first (−32042, not in every revision): each `{"mode": "url",
     /// "elicitationId", "url", "message"}`, `url` with http or https. The client sends the request again when they are
-    /// done. [`Misuse`](crate::ErrorKind::Misuse) instead, when there is no page or one is not like that.
+    /// done. In revision 2026-07-28 each is a question of the call, and the handler runs again, more and more seldom, until
+    /// it no longer fails with this; a user who declines ends it (−32603). [`Misuse`](crate::ErrorKind::Misuse) instead,
+    /// when there is no page or one is not like that.
     pub fn url_elicitation_required(elicitations: &[Value]) -> Self {
         match check(elicitations) {
             Ok(()) => Self::rpc(URL_ELICITATION_REQUIRED, "the user has to visit a page first")
