@@ -27,8 +27,8 @@ export interface RequestOptions {
   /** Milliseconds in all, progress or not; null or 0: no limit. Default: no limit. */
   readonly maxTimeout?: number | null;
   /**
-   * It may be sent again although nobody knows whether it was carried out, after a lost HTTP session. Lists, reads and
-   * the like always may.
+   * It may be sent again although nobody knows whether it was carried out: after a lost HTTP session, and in revision
+   * 2026-07-28 once when the connection breaks off before the answer. Lists, reads and the like always may.
    */
   readonly idempotent?: boolean;
   /**

@@ -70,6 +70,8 @@ struct Inner {
     received: bool,
     /// The access token that the request was sent with, by its number on that connection.
     token: Option<u64>,
+    /// The request may have been carried out: what is missing is its answer.
+    lost: bool,
 }
 
 /// `Result` with this crate's [`Error`].
@@ -82,7 +84,7 @@ impl Error {
     }
 
     fn made(kind: ErrorKind, message: String, code: Option<i64>, data: Option<RawJson>) -> Self {
-        Self(Box::new(Inner { kind, message, code, data, received: false, token: None }))
+        Self(Box::new(Inner { kind, message, code, data, received: false, token: None, lost: false }))
     }
 
     /// A JSON-RPC error object: `code` and `message` go on the wire as they are.
@@ -151,6 +153,18 @@ impl Error {
 
     pub(crate) fn token(&self) -> Option<u64> {
         self.0.token
+    }
+
+    /// The way back broke off: the request may have been carried out.
+    #[must_use]
+    #[cfg(feature = "http")]
+    pub(crate) fn answer_lost(mut self) -> Self {
+        self.0.lost = true;
+        self
+    }
+
+    pub(crate) fn is_answer_lost(&self) -> bool {
+        self.0.lost
     }
 
     /// Who is at fault.

@@ -319,9 +319,9 @@ class AsyncClient(Connection, AsyncFeatures):
 
         `timeout` is in seconds without progress (default: the client's `request_timeout`; None or 0: no limit),
         `max_timeout` with. `on_progress` is called on the event loop. Cancelling the task cancels the call.
-        `idempotent`: after a lost session it may be sent again. `task` runs it as a task of the server, which keeps it
-        for so many seconds (True: as long as it likes), and waits for the result. `cache` changes nothing: of calls
-        nothing is kept. `trace_context` is the trace that it belongs to.
+        `idempotent`: after a lost session or answer it may be sent again. `task` runs it as a task of the server, which
+        keeps it for so many seconds (True: as long as it likes), and waits for the result. `cache` changes nothing: of
+        calls nothing is kept. `trace_context` is the trace that it belongs to.
         """
         start = self._start(
             "tools/call",

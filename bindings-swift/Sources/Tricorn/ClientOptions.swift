@@ -180,8 +180,8 @@ public struct RequestOptions: Sendable {
     public var timeout: Duration?
     /// A limit that progress does not move; none when nil or `.zero`.
     public var maxTimeout: Duration?
-    /// It may be sent again although nobody knows whether it was carried out: after a lost session. Listing, reading and
-    /// the like always may.
+    /// It may be sent again although nobody knows whether it was carried out: after a lost session, and in revision
+    /// 2026-07-28 once when the connection breaks off before the answer. Listing, reading and the like always may.
     public var idempotent: Bool
     /// Sent as the request's `_meta`, beside what the call itself puts there; of members of the same name, these count.
     public var meta: JSONObject?

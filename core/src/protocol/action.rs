@@ -355,6 +355,8 @@ pub enum Sent {
         revision: Revision,
         /// Its parameters, for headers that mirror them.
         params: Option<RawJson>,
+        /// It may be sent again although nobody knows whether it was carried out.
+        idempotent: bool,
     },
     /// A notification of ours: what is so. The same one again adds nothing.
     Notification,

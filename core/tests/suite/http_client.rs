@@ -199,6 +199,29 @@ async fn answers_that_are_none_fail_the_request_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_modern_answer_that_is_lost_is_asked_for_again_by_another_request() {
+    let tries = Arc::new(AtomicUsize::new(0));
+    let counted = tries.clone();
+    let server = Server::new(move |seen| match seen.method() {
+        "tools/call" if counted.fetch_add(1, Ordering::SeqCst).is_multiple_of(2) => {
+            Reply::WriteAndClose(vec![SSE_HEAD.into(), chunk(": begun\n\n")])
+        }
+        "tools/call" => result(seen, &text("fine")),
+        _ => modern(seen).unwrap(),
+    })
+    .await;
+    let client = connect(&server).await.unwrap();
+    assert_eq!(call(&client, "cut", json!({})).await.unwrap(), "fine");
+    let ids: Vec<_> =
+        server.seen().into_iter().filter(|s| s.method() == "tools/call").map(|s| s.body["id"].clone()).collect();
+    assert!(ids.len() == 2 && ids[0] != ids[1], "{ids:?}");
+    // Nobody has said that it may be carried out twice.
+    let failed = within("calling", client.call_tool("cut", json!({}))).await.unwrap_err();
+    assert!(failed.kind() == ErrorKind::Transport && failed.message().contains("not repeated"), "{failed}");
+    assert_eq!(tries.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
 async fn a_legacy_stream_that_breaks_off_is_resumed() {
     let served = Arc::new(Mutex::new(Value::Null));
     let server = Server::new(move |seen| match (seen.verb.as_str(), seen.method(), seen.header("last-event-id")) {

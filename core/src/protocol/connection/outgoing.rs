@@ -172,7 +172,7 @@ impl Connection {
 
     pub(super) fn transmit(&mut self, mut outgoing: Outgoing, revision: Revision, out: &mut Vec<Action>) -> Id {
         outgoing.session = self.restorable.session;
-        let related = outgoing.related;
+        let (related, idempotent) = (outgoing.related, outgoing.idempotent);
         let (method, params, progress) = (outgoing.method.clone(), outgoing.params.clone(), outgoing.wants_progress);
         let id = Id::Number(self.outgoing.insert(outgoing));
         let token = progress.then_some(&id);
@@ -190,7 +190,7 @@ impl Connection {
             frame,
             related,
             route,
-            sent: Sent::Request { id: id.clone(), method, revision, params },
+            sent: Sent::Request { id: id.clone(), method, revision, params, idempotent },
         }));
         id
     }
@@ -247,7 +247,28 @@ impl Connection {
         let Some(outgoing) = self.outgoing.remove(id) else {
             return self.stream_ended(id, Err(error), out);
         };
-        self.settle(&outgoing, Err(error), out);
+        match matches!(self.phase, Phase::Modern(_)) && error.is_answer_lost() {
+            true => self.answer_lost(now, outgoing, error, out),
+            false => self.settle(&outgoing, Err(error), out),
+        }
+    }
+
+    /// No stream can be taken up again in modern: what may be carried out twice is sent once more, as another request.
+    fn answer_lost(&mut self, now: Duration, mut outgoing: Outgoing, error: Error, out: &mut Vec<Action>) {
+        if outgoing.listens || outgoing.resent {
+            return self.settle(&outgoing, Err(error), out);
+        }
+        if !outgoing.idempotent {
+            let message = format!(
+                "{}; {:?} was not repeated, because it may have been carried out (idempotent)",
+                error.message(),
+                outgoing.method
+            );
+            return self.settle(&outgoing, Err(Error::new(error.kind(), message)), out);
+        }
+        outgoing.restart(now);
+        (outgoing.resent, outgoing.progress) = (true, Heard::default());
+        self.waiting.push_front(outgoing);
     }
 
     pub(super) fn cancel(&mut self, call: CallId, reason: Option<&str>, out: &mut Vec<Action>) {

@@ -83,6 +83,45 @@ fn the_end_of_a_connection_settles_everything() {
     assert_eq!(resolved(&actions), Some((2, Err(ErrorKind::Closed))));
 }
 
+#[cfg(feature = "http")]
+#[test]
+fn a_modern_request_whose_answer_is_lost_is_sent_once_more_when_it_may_be() {
+    let (mut c, asked) = opening(None);
+    feed(&mut c, discovered(&asked["id"], json!(["2026-07-28"])));
+    let undelivered = |c: &mut Connection, request: &Value, error: Error| {
+        c.handle(START, Input::Undelivered(Id::Number(request["id"].as_i64().expect("an id")), error))
+    };
+    let gone = || Error::new(ErrorKind::Transport, "gone");
+    let ask = |c: &mut Connection, method: &str, idempotent| {
+        let mut invocation = Invocation::new(CallId(1), method, None);
+        (invocation.idempotent, invocation.progress) = (idempotent, true);
+        one(&c.handle(START, Input::Call(invocation)))
+    };
+    for (method, idempotent, repeated) in
+        [("tools/list", false, true), ("tools/call", true, true), ("tools/call", false, false)]
+    {
+        let request = ask(&mut c, method, idempotent);
+        let mut actions = undelivered(&mut c, &request, gone().answer_lost());
+        if repeated {
+            let again = one(&actions);
+            assert_ne!(again["id"], request["id"]);
+            assert_eq!(again["params"]["_meta"]["progressToken"], again["id"]);
+            actions = undelivered(&mut c, &again, gone().answer_lost());
+        }
+        assert!(sent(&actions).is_empty(), "{actions:?}");
+        let Some(Action::Resolve(CallId(1), Err(error))) = actions.first() else { panic!("{actions:?}") };
+        assert_eq!(
+            (error.kind(), error.message().contains("idempotent")),
+            (ErrorKind::Transport, !repeated),
+            "{error}"
+        );
+    }
+    // What never went out is not lost.
+    let request = ask(&mut c, "tools/list", false);
+    assert_eq!(resolved(&undelivered(&mut c, &request, gone())), Some((1, Err(ErrorKind::Transport))));
+    assert_eq!(c.awaited(), 0);
+}
+
 #[test]
 fn an_unknown_result_type_is_the_servers_fault() {
     let (mut c, asked) = opening(None);

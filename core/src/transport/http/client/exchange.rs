@@ -14,7 +14,7 @@ use super::{Shared, headers, pair};
 use crate::error::{Error, ErrorKind, Result, shortened};
 use crate::jsonrpc::{self, DecodeError, Decoded, ErrorObject, Id, Message, RawJson};
 use crate::protocol::Input;
-use crate::protocol::revision::{Era, Method, Revision, modern, shape};
+use crate::protocol::revision::{Era, Revision, modern, shape};
 
 /// The most pages of `tools/list` that a refused call is worth.
 const MAX_PAGES: usize = 100;
@@ -29,6 +29,8 @@ pub(super) struct Post {
     pub(super) method: String,
     pub(super) revision: Revision,
     pub(super) params: Option<RawJson>,
+    /// It may be carried out twice.
+    pub(super) idempotent: bool,
     pub(super) frame: Bytes,
     /// The session that it belongs to.
     pub(super) session: Option<HeaderValue>,
@@ -43,9 +45,9 @@ impl Post {
         self.is_initialize() || self.method == "server/discover"
     }
 
-    /// It changes nothing at the server, so that a connection that ended without a word is no reason to fail.
+    /// A connection that ended without a word is no reason to fail.
     pub(super) fn is_repeatable(&self) -> bool {
-        self.is_initialize() || Method::find(&self.method).is_some_and(|row| row.cacheable)
+        self.is_initialize() || self.idempotent
     }
 
     fn is_modern(&self, method: &str) -> bool {
@@ -241,7 +243,7 @@ async fn streamed(shared: &Arc<Shared>, post: &Post, answer: Answer, on: OnMessa
             let message = format!(
                 "the stream ended before the answer, and names no event to resume from: the answer is lost{why}"
             );
-            Err(Error::new(ErrorKind::Transport, message).with_token(token).into())
+            Err(Error::new(ErrorKind::Transport, message).with_token(token).answer_lost().into())
         }
     };
     match (outcome, bad) {
@@ -347,7 +349,8 @@ async fn learn(shared: &Arc<Shared>, call: &Post, learnt: u64) -> bool {
         let id = Id::from(format!("{}/tools/{page}", call.id).as_str());
         let method = "tools/list".to_owned();
         let frame = jsonrpc::encode_request(&id, &method, Some(&params));
-        let post = Post { id, method, revision: call.revision, params: Some(params), frame, session: None };
+        let (revision, params) = (call.revision, Some(params));
+        let post = Post { id, method, revision, params, idempotent: true, frame, session: None };
         let mut found = None;
         let mut on = |message: Decoded| match message {
             Decoded::One(Message::Response { id, result }) if id == post.id => {

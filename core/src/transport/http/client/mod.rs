@@ -107,8 +107,8 @@ impl Sink for HttpSink {
     fn send(&self, batch: Vec<Outbound>) {
         for Outbound { frame, sent, .. } in batch {
             match sent {
-                Sent::Request { id, method, revision, params } => {
-                    self.0.start(Post { id, method, revision, params, frame, session: None });
+                Sent::Request { id, method, revision, params, idempotent } => {
+                    self.0.start(Post { id, method, revision, params, idempotent, frame, session: None });
                 }
                 _ => self.0.queue(frame),
             }

@@ -133,7 +133,8 @@ impl Pool {
                     let unsent = failed.message().is_some();
                     let error = failed.into_error();
                     if !(used && (unsent || (repeatable && !error.is_parse()))) {
-                        return Err(self.failed(&format!("no answer: {}", causes(&error))));
+                        let failed = self.failed(&format!("no answer: {}", causes(&error)));
+                        return Err(if unsent || error.is_parse() { failed } else { failed.answer_lost() });
                     }
                 }
             }
@@ -243,7 +244,7 @@ impl Answer {
             }
             Err(error) => {
                 self.link = None;
-                Some(Err(self.pool.failed(&format!("the answer broke off: {}", causes(&error)))))
+                Some(Err(self.pool.failed(&format!("the answer broke off: {}", causes(&error))).answer_lost()))
             }
         })
     }

@@ -20,7 +20,7 @@ fn outbound(text: &'static str, route: Option<Route>, sent: Sent) -> Outbound {
 
 fn request(text: &'static str, route: Route) -> Outbound {
     let revision = crate::protocol::revision::Revision::NEWEST_LEGACY;
-    let sent = Sent::Request { id: 1.into(), method: "ping".into(), revision, params: None };
+    let sent = Sent::Request { id: 1.into(), method: "ping".into(), revision, params: None, idempotent: true };
     outbound(text, Some(route), sent)
 }
 
