@@ -185,6 +185,10 @@ impl Extensions {
         self.read(|known| {
             for (extension, member) in known.notifications.values() {
                 let Some(value) = members.get(&**member) else { continue };
+                // To ask for nothing nobody needs to declare anything.
+                if matches!(value, Value::Bool(false)) || value.as_array().is_some_and(Vec::is_empty) {
+                    continue;
+                }
                 if !declares(extension) {
                     return Err(missing_extension(extension));
                 }

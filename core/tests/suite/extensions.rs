@@ -150,6 +150,12 @@ async fn who_does_not_declare_an_extension_gets_nothing_of_it() {
     let client = Client::in_memory(&server, &ClientOptions::new().revision(MODERN)).await.unwrap();
     let refused = client.listen(SubscriptionFilter::new().other(MEMBER, true)).await.unwrap_err();
     assert_eq!(refused.code(), Some(-32021), "{refused}");
+    // To ask for nothing of it is no mistake.
+    for nothing in [json!(false), json!([])] {
+        let listening =
+            within("listening", client.listen(SubscriptionFilter::new().other(MEMBER, nothing))).await.unwrap();
+        assert!(listening.honoured().is_empty(), "{listening:?}");
+    }
     // And a server that does not offer it does not know the request.
     let plain = Server::new("plain");
     let client = Client::in_memory(&plain, &declaring(MODERN)).await.unwrap();
