@@ -244,17 +244,17 @@ async fn either(signal: &Signal, answer: &mut Answer) -> Heard {
 struct Opened {
     answer: Answer,
     acknowledged: Arc<Signal>,
-    honoured: Arc<Mutex<SubscriptionFilter>>,
+    honoured: Arc<Mutex<Result<SubscriptionFilter>>>,
     begun: Duration,
 }
 
 impl Opened {
     fn new(hub: &Arc<Hub>, link: &Arc<dyn Link>, timeout: Option<Duration>, filter: &SubscriptionFilter) -> Self {
-        let (acknowledged, agreed) = (Arc::<Signal>::default(), Arc::<Mutex<SubscriptionFilter>>::default());
+        let (acknowledged, agreed) = (Arc::<Signal>::default(), Arc::new(Mutex::new(Ok(SubscriptionFilter::new()))));
         let (opens, notes, hears) = (acknowledged.clone(), agreed.clone(), hub.clone());
         let told: Told = Arc::new(move |method, params| {
-            if let Some(filter) = honoured(method, params.as_ref()) {
-                *notes.lock().unwrap_or_else(PoisonError::into_inner) = filter;
+            if let Some(honoured) = honoured(method, params.as_ref()) {
+                *notes.lock().unwrap_or_else(PoisonError::into_inner) = honoured;
                 opens.set();
                 return;
             }
@@ -267,7 +267,7 @@ impl Opened {
         Self { answer, acknowledged, honoured: agreed, begun: link.clock().now() }
     }
 
-    fn honoured(&self) -> SubscriptionFilter {
+    fn honoured(&self) -> Result<SubscriptionFilter> {
         self.honoured.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -287,39 +287,41 @@ async fn keep(hub: Arc<Hub>, link: Arc<dyn Link>, timeout: Option<Duration>) {
         }
         let mut next = Opened::new(&hub, &link, timeout, &wanted);
         let acknowledged = next.acknowledged.clone();
-        let failed = match either(&acknowledged, &mut next.answer).await {
-            Heard::Set => None,
-            Heard::Ended(Ok(_)) => Some(Error::new(ErrorKind::Transport, "the server ended the stream at once")),
-            Heard::Ended(Err(error)) => Some(error),
+        let honoured = match either(&acknowledged, &mut next.answer).await {
+            Heard::Set => next.honoured(),
+            Heard::Ended(Ok(_)) => Err(Error::new(ErrorKind::Transport, "the server ended the stream at once")),
+            Heard::Ended(Err(error)) => Err(error),
         };
-        if let Some(error) = failed {
-            hub.own.settle(generation, Err(&error));
-            // What was open before goes on; else it is tried again, if what is wanted without those who were told is
-            // still something.
-            if current.is_none() {
-                if hub.own.now().1.is_empty() {
+        match honoured {
+            Err(error) => {
+                hub.own.settle(generation, Err(&error));
+                // What was open before goes on; else it is tried again, if what is wanted without those who were told is
+                // still something.
+                if current.is_none() {
+                    if hub.own.now().1.is_empty() {
+                        continue;
+                    }
+                    hub.own.missed();
+                    match tries.after(&error, false, Duration::ZERO) {
+                        Some(time) => {
+                            if tries.are_futile() {
+                                unheard(&hub, &error);
+                            }
+                            let _ = changed.unless(pause(&hub, &link, time)).await;
+                        }
+                        None if hub.own.rest(generation) => return unheard(&hub, &error),
+                        None => {}
+                    }
                     continue;
                 }
-                hub.own.missed();
-                match tries.after(&error, false, Duration::ZERO) {
-                    Some(time) => {
-                        if tries.are_futile() {
-                            unheard(&hub, &error);
-                        }
-                        let _ = changed.unless(pause(&hub, &link, time)).await;
-                    }
-                    None if hub.own.rest(generation) => return unheard(&hub, &error),
-                    None => {}
-                }
-                continue;
             }
-        } else {
-            let honoured = next.honoured();
-            // Ends the one before.
-            current = Some(next);
-            hub.own.settle(generation, Ok(&honoured));
-            if std::mem::take(&mut hub.own.lock().missed) {
-                report_all(&hub, &honoured);
+            Ok(honoured) => {
+                // Ends the one before.
+                current = Some(next);
+                hub.own.settle(generation, Ok(&honoured));
+                if std::mem::take(&mut hub.own.lock().missed) {
+                    report_all(&hub, &honoured);
+                }
             }
         }
         let Some(open) = &mut current else { continue };

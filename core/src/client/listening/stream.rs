@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::{Change, Hub, Inbox};
 use crate::call::{Answer, CallOptions, Link, Told, traced};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Result, shortened};
 use crate::jsonrpc::RawJson;
 use crate::model::{SubscriptionFilter, TraceContext};
 use crate::signal::Signal;
@@ -56,21 +55,29 @@ fn open_in(
     };
     let options = CallOptions { timeout, by_default: true, told: Some(told), ..CallOptions::default() };
     Answer::of(|done| {
-        let done = Box::new(move |outcome: Result<RawJson, Error>| done(outcome.map_err(Error::received)));
+        let done = Box::new(move |outcome: Result<RawJson>| done(outcome.map_err(Error::received)));
         link.clone().request("subscriptions/listen", Some(params), &options, None, done)
     })
 }
 
-/// What the server has agreed to tell of, if this is what it says.
-pub(super) fn honoured(method: &str, params: Option<&RawJson>) -> Option<SubscriptionFilter> {
-    #[derive(Deserialize)]
-    struct Params {
-        notifications: SubscriptionFilter,
-    }
-    if method != ACKNOWLEDGED {
-        return None;
-    }
-    Some(params.and_then(|params| params.to::<Params>().ok()).map(|params| params.notifications).unwrap_or_default())
+/// What the server has agreed to tell of, if this is what it says;
+/// [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) naming the member that cannot be read.
+pub(super) fn honoured(method: &str, params: Option<&RawJson>) -> Option<Result<SubscriptionFilter>> {
+    let wrong = |why: &str| Error::new(ErrorKind::PeerMisbehaved, format!("{ACKNOWLEDGED}: {why}"));
+    let read = || {
+        let params: Map<String, Value> = params.and_then(|params| params.to().ok()).unwrap_or_default();
+        let Some(Value::Object(members)) = params.get("notifications") else {
+            let got = params.get("notifications").map_or_else(|| "nothing".into(), Value::to_string);
+            return Err(wrong(&format!("\"notifications\": expected an object, got {}", shortened(&got, 60))));
+        };
+        let named = |error: Error| wrong(error.message());
+        let mut filter = SubscriptionFilter::read(members).map_err(named)?;
+        filter.read_tasks(members).map_err(named)?;
+        let others = members.iter().filter(|(member, _)| !SubscriptionFilter::is_own(member));
+        filter.others.extend(others.map(|(member, value)| (member.clone(), value.clone())));
+        Ok(filter)
+    };
+    (method == ACKNOWLEDGED).then(read)
 }
 
 /// Waits for so long, or until the connection has ended.
@@ -138,9 +145,17 @@ pub(super) fn listen(hub: &Arc<Hub>, way: Way, inbox: &Arc<Inbox>, over: &Arc<Si
         let (mut tries, mut before) = (Tries::default(), false);
         loop {
             let is_open = Arc::new(AtomicBool::new(false));
-            let (hears, opens, known) = (inbox.clone(), is_open.clone(), hub.clone());
+            let (hears, opens, known, ends) = (inbox.clone(), is_open.clone(), hub.clone(), over.clone());
             let told: Told = Arc::new(move |method, params| {
-                if let Some(filter) = honoured(method, params.as_ref()) {
+                if let Some(honoured) = honoured(method, params.as_ref()) {
+                    let filter = match honoured {
+                        Ok(filter) => filter,
+                        Err(error) => {
+                            hears.end(Err(error));
+                            ends.set();
+                            return;
+                        }
+                    };
                     opens.store(true, Ordering::Release);
                     if before {
                         // What was missed is not known either.
@@ -175,6 +190,25 @@ pub(super) fn listen(hub: &Arc<Hub>, way: Way, inbox: &Arc<Inbox>, over: &Arc<Si
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_acknowledgement_is_read_or_named() {
+        let read = |params: Option<Value>| honoured(ACKNOWLEDGED, params.as_ref().map(RawJson::from_value).as_ref());
+        let filter = json!({"toolsListChanged": true, "resourceSubscriptions": ["a:"], "taskIds": ["t"], "x/y": ["k"]});
+        let honoured_all = read(Some(json!({"notifications": filter}))).expect("one").expect("right");
+        assert_eq!(serde_json::to_value(&honoured_all).expect("json"), filter);
+        for (params, named) in [
+            (None, "\"notifications\": expected an object, got nothing"),
+            (Some(json!({"notifications": [1]})), "\"notifications\": expected an object, got [1]"),
+            (Some(json!({"notifications": {"toolsListChanged": "yes"}})), "\"toolsListChanged\""),
+            (Some(json!({"notifications": {"resourceSubscriptions": "a:"}})), "\"resourceSubscriptions\""),
+            (Some(json!({"notifications": {"taskIds": [1]}})), "\"taskIds\""),
+        ] {
+            let error = read(params).expect("one").expect_err(named);
+            assert!(error.kind() == ErrorKind::PeerMisbehaved && error.message().contains(named), "{error}");
+        }
+        assert!(honoured("notifications/message", None).is_none());
+    }
 
     #[test]
     fn a_stream_is_opened_again_so_often() {

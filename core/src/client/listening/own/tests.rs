@@ -190,8 +190,12 @@ impl It {
 
     /// The server agrees to all that is wanted.
     fn acknowledge(&self) {
+        self.acknowledge_with(&json!({"notifications": self.hub.own.now().1}));
+    }
+
+    fn acknowledge_with(&self, params: &Value) {
         let told = self.wire.asked.lock().expect("lock").last().expect("asked").told.clone();
-        let params = RawJson::from_value(&json!({"notifications": self.hub.own.now().1}));
+        let params = RawJson::from_value(params);
         told("notifications/subscriptions/acknowledged", Some(params));
         self.run();
     }
@@ -259,6 +263,22 @@ fn what_was_missed_is_said_by_whatever_stream_comes_next() {
     it.wish(Wish::Subscribe("a://3".into()));
     it.acknowledge();
     assert_eq!(it.heard(), [""; 0]);
+}
+
+#[test]
+fn an_acknowledgement_that_cannot_be_read_is_the_servers_fault() {
+    let it = It::new();
+    it.acknowledge_with(&json!({"notifications": {"toolsListChanged": "yes"}}));
+    let said = it.heard();
+    assert!(matches!(&said[..], [one] if one.contains("\"toolsListChanged\"")), "{said:?}");
+    assert!(it.wire.spawned.lock().expect("lock").is_empty(), "given up");
+    // One stream that is open goes on.
+    let it = It::new();
+    it.acknowledge();
+    let refused = it.wish(Wish::Subscribe("a://1".into()));
+    it.acknowledge_with(&json!({}));
+    assert_eq!(of(&refused), Some(Err(ErrorKind::PeerMisbehaved)));
+    assert_eq!((it.subscribed(), it.heard()), (vec![], vec![]));
 }
 
 #[test]
