@@ -275,6 +275,7 @@ impl Opened {
 /// Keeps a stream open for as long as something is wanted.
 async fn keep(hub: Arc<Hub>, link: Arc<dyn Link>, timeout: Option<Duration>) {
     let (mut current, mut tries): (Option<Opened>, _) = (None, Tries::as_long_as_connected());
+    let mut told = SubscriptionFilter::new();
     loop {
         let (generation, wanted, changed) = hub.own.now();
         if wanted.is_empty() {
@@ -322,6 +323,7 @@ async fn keep(hub: Arc<Hub>, link: Arc<dyn Link>, timeout: Option<Duration>) {
                 if std::mem::take(&mut hub.own.lock().missed) {
                     report_all(&hub, &honoured);
                 }
+                no_longer_told(&hub, &std::mem::replace(&mut told, honoured.clone()), &wanted, &honoured);
             }
         }
         let Some(open) = &mut current else { continue };
@@ -358,6 +360,20 @@ fn report_all(hub: &Hub, honoured: &SubscriptionFilter) {
     for change in Change::all_of(honoured) {
         hub.told(change.method(), Some(&change.params()));
     }
+}
+
+/// Says what the server has told of before, and does not any more although it is wanted.
+fn no_longer_told(hub: &Hub, before: &SubscriptionFilter, wanted: &SubscriptionFilter, honoured: &SubscriptionFilter) {
+    const SHOWN: usize = 3;
+    let gone = |change: &Change| change.is_in(wanted) && !change.is_in(honoured);
+    let gone: Vec<_> = Change::all_of(before).filter(gone).collect();
+    if gone.is_empty() {
+        return;
+    }
+    let names = gone.iter().take(SHOWN).map(|change| shown(change.uri().unwrap_or_else(|| change.method())));
+    let names = names.collect::<Vec<_>>().join(", ");
+    let more = if gone.len() > SHOWN { format!(" and {} more", gone.len() - SHOWN) } else { String::new() };
+    unheard(hub, &Error::new(ErrorKind::Unsupported, format!("the server no longer tells of {names}{more}")));
 }
 
 fn unheard(hub: &Hub, error: &Error) {

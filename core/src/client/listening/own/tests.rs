@@ -282,6 +282,34 @@ fn an_acknowledgement_that_cannot_be_read_is_the_servers_fault() {
 }
 
 #[test]
+fn what_is_told_of_no_longer_is_said_once() {
+    let it = It::new();
+    it.acknowledge();
+    let done = it.wish(Wish::Subscribe("a://1".into()));
+    it.acknowledge();
+    assert_eq!(of(&done), Some(Ok(RawJson::empty_object())));
+    let without = json!({"notifications": {"toolsListChanged": true}});
+    for (first, warnings) in [(true, 1), (false, 0)] {
+        it.end(lost());
+        it.wait();
+        it.acknowledge_with(&without);
+        let said = it.heard();
+        let warned = said.iter().filter(|one| one.contains("no longer tells of \"a://1\"")).count();
+        assert_eq!((warned, said.iter().any(|one| one == TOOLS)), (warnings, true), "{first}: {said:?}");
+    }
+    // It is still asked for, and may be told of again.
+    assert_eq!(it.subscribed(), ["a://1"]);
+    // What is not wanted any more is not missed.
+    it.end(lost());
+    it.wait();
+    it.acknowledge();
+    it.wish(Wish::Unsubscribe("a://1".into()));
+    it.heard();
+    it.acknowledge();
+    assert_eq!(it.heard(), [""; 0]);
+}
+
+#[test]
 fn an_acknowledgement_that_comes_late_is_no_beginning() {
     let it = It::new();
     it.hub.listens_late();
