@@ -3,6 +3,7 @@
 
 mod ears;
 mod following;
+mod patience;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -12,6 +13,8 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 pub(super) use self::following::Following;
+pub(super) use self::patience::PATIENCE;
+use self::patience::patience_of;
 use super::Client;
 use crate::call::tasks::{self, Followed, Requestor, created, detailed};
 use crate::call::{CallOptions, Done, Guard, trace_of};
@@ -189,7 +192,7 @@ impl Client {
             }
             ("tasks/result", Ok(id)) => {
                 let work = async move {
-                    let (task, rest) = client.finished(&id, requestor, &options).await?;
+                    let (task, rest) = client.finished(&id, requestor, &options, patience_of(&options)).await?;
                     outcome(&task, &rest)
                 };
                 tasks::following(&link, work, done)
@@ -281,8 +284,8 @@ impl Client {
         detailed("tasks/get", &said)
     }
 
-    /// The result of a call that has become a task. Given up, the task is cancelled. `within` is what the caller has
-    /// said, and what is left of that.
+    /// The result of a call that has become a task. Given up, the task is cancelled, but not because its server cannot be
+    /// reached: it may be finished when that is back. `within` is what the caller has said, and what is left of that.
     async fn followed(
         &self,
         mut followed: Followed,
@@ -293,7 +296,9 @@ impl Client {
         let (timeout, trace_context) = (options.timeout, options.trace_context.clone());
         let each = CallOptions { timeout, trace_context, ..CallOptions::default() };
         let requestor = self.requestor(each.trace_context.clone());
-        let ended = self.finished(&task.task_id, requestor.clone(), &each);
+        // What is left of the whole time ends it, where there is one.
+        let patience = patience_of(options).filter(|_| within.is_none());
+        let ended = self.finished(&task.task_id, requestor.clone(), &each, patience);
         let ended = match within {
             None => ended.await,
             Some((most, rest)) => tasks::within(&requestor, rest, ended).await.unwrap_or_else(|| {
@@ -301,19 +306,30 @@ impl Client {
                 Err(Error::new(ErrorKind::Timeout, message))
             }),
         };
+        let id = &task.task_id;
+        let ended = ended.map_err(|error| match error.kind() {
+            ErrorKind::Transport => {
+                followed.is_over();
+                let message = format!("{}; the call runs as task {id:?}, which was not cancelled", error.message());
+                Error::new(ErrorKind::Transport, message)
+            }
+            _ => error,
+        });
         let (task, rest) = ended?;
         followed.is_over();
         outcome(&task, &rest)
     }
 
-    /// Waits until a task is finished, and answers its questions meanwhile.
+    /// Waits until a task is finished, and answers its questions meanwhile. `options` are for each look, `patience` is for
+    /// how long its server may be away.
     pub(super) async fn finished(
         &self,
         id: &str,
         requestor: Requestor,
         options: &CallOptions,
+        patience: Option<Duration>,
     ) -> Result<(Task, Map<String, Value>)> {
-        let mut following = Following::new(self, id, requestor, options);
+        let mut following = Following::new(self, id, requestor, options, patience);
         loop {
             let (task, rest) = following.look().await?;
             if task.status.is_terminal() {

@@ -244,9 +244,9 @@ impl Client {
         };
         let link = self.connected.link.clone();
         let work = async move {
-            let Some((time, name)) = limit else { return handle.outcome(&options).await };
+            let Some((time, name)) = limit else { return handle.outcome(&options, false).await };
             let requestor = handle.client.asking(&options);
-            tasks::within(&requestor, time, handle.outcome(&options)).await.unwrap_or_else(|| {
+            tasks::within(&requestor, time, handle.outcome(&options, true)).await.unwrap_or_else(|| {
                 let message = format!("no answer to \"tasks/result\" within {} s ({name})", time.as_secs_f64());
                 Err(Error::new(ErrorKind::Timeout, message))
             })
@@ -380,7 +380,8 @@ impl TaskHandle {
         #[cfg(feature = "runtime")]
         if self.client.has_extended_tasks() {
             let requestor = self.client.asking(options);
-            return self.client.finished(&self.id, requestor, options).await.map(|(task, rest)| {
+            let patience = Some(super::extended_tasks::PATIENCE);
+            return self.client.finished(&self.id, requestor, options, patience).await.map(|(task, rest)| {
                 let said = tasks::neutral(&task, rest);
                 (task, said)
             });
@@ -408,21 +409,24 @@ impl TaskHandle {
     }
 
     /// Its result, when it is there, checked against the output schema of its tool as far as that is known. A connection that
-    /// breaks off meanwhile is nothing to the task: it is asked for again. Giving up does not cancel the task.
+    /// breaks off meanwhile is nothing to the task: it is asked for again, with growing pauses, for two minutes in
+    /// 2026-07-28. Giving up does not cancel the task.
     ///
     /// # Errors
     /// The error that the call would have had; [`Cancelled`](ErrorKind::Cancelled) when the task was;
     /// [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) when it does not fit the schema; as [`status`](Self::status).
     pub async fn result(&self) -> Result<CallToolResult> {
-        super::results::typed("tasks/result", &self.outcome(&CallOptions::default()).await?)
+        super::results::typed("tasks/result", &self.outcome(&CallOptions::default(), false).await?)
     }
 
-    /// Its result, as it came. `options` are for each look.
-    async fn outcome(&self, options: &CallOptions) -> Result<RawJson> {
+    /// Its result, as it came. `options` are for each look. `ends`: somebody else knows when it takes too long.
+    #[cfg_attr(not(feature = "runtime"), expect(unused_variables, reason = "there is nothing to wait for"))]
+    async fn outcome(&self, options: &CallOptions, ends: bool) -> Result<RawJson> {
         let asking = self.client.asking(options);
         #[cfg(feature = "runtime")]
         if self.client.has_extended_tasks() {
-            let (task, rest) = self.client.finished(&self.id, asking, options).await?;
+            let patience = (!ends).then_some(super::extended_tasks::PATIENCE);
+            let (task, rest) = self.client.finished(&self.id, asking, options, patience).await?;
             return self.client.checked_of_task(&self.id, super::extended_tasks::outcome(&task, &rest)?);
         }
         let task = asking.status(&self.id, options).await?;

@@ -278,8 +278,9 @@ impl Requestor {
         let Some(task) = created(method, &answer)? else { return Ok(answer) };
         let mut followed = Followed::new(self.clone(), &task.task_id);
         let result = self.result(&task, &each).await;
-        // Failed, expired or cancelled, it is over, too.
-        let is_over = |error: &Error| matches!(error.kind(), ErrorKind::Rpc | ErrorKind::Cancelled);
+        // Failed, expired or cancelled, it is over, too; one whose peer cannot be reached may be finished yet.
+        let is_over =
+            |error: &Error| matches!(error.kind(), ErrorKind::Rpc | ErrorKind::Cancelled | ErrorKind::Transport);
         followed.over = result.as_ref().map_or_else(is_over, |_| true);
         ask::received(self.revision.rules(), method, params.as_ref(), result?)
     }
@@ -349,9 +350,15 @@ impl Requestor {
         })
     }
 
-    /// Waits for as long as between two looks when the peer does not say.
-    pub(crate) async fn rest(&self) {
-        sleep(&*self.link.clock(), POLL).await;
+    #[cfg(feature = "runtime")]
+    pub(crate) fn now(&self) -> Duration {
+        self.link.clock().now()
+    }
+
+    /// Waits for so long.
+    #[cfg(feature = "runtime")]
+    pub(crate) async fn rest(&self, time: Duration) {
+        sleep(&*self.link.clock(), time).await;
     }
 
     /// Waits until something was heard of a task, or it is time to look at one again of which the peer tells anyway.

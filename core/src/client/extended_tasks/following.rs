@@ -2,10 +2,12 @@
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
 use super::ears::Ears;
+use super::patience::Broken;
 use super::{Client, locked};
 use crate::call::tasks::{self, Requestor};
 use crate::call::{CallOptions, Done, Guard, in_scope};
@@ -16,8 +18,6 @@ use crate::signal::Signal;
 
 /// The most questions that one task asks at once.
 const MAX_QUESTIONS: usize = 64;
-/// How often in a row a task cannot be looked at, or an answer not be brought to it, before that is an error.
-const MAX_BROKEN: u32 = 5;
 
 /// An answer that is being made. Given up, another may make it.
 struct Claim {
@@ -63,12 +63,19 @@ pub(in crate::client) struct Following {
     news: Arc<Signal>,
     answering: Arc<Answering>,
     making: Vec<Guard>,
-    broken: u32,
+    broken: Broken,
     ears: Ears,
 }
 
 impl Following {
-    pub(in crate::client) fn new(client: &Client, id: &str, requestor: Requestor, options: &CallOptions) -> Self {
+    /// `options` are for each look. `patience` is for how long the way to the server may be broken.
+    pub(in crate::client) fn new(
+        client: &Client,
+        id: &str,
+        requestor: Requestor,
+        options: &CallOptions,
+        patience: Option<Duration>,
+    ) -> Self {
         Self {
             client: client.clone(),
             id: id.to_owned(),
@@ -77,7 +84,7 @@ impl Following {
             news: Arc::default(),
             answering: Arc::default(),
             making: Vec::new(),
-            broken: 0,
+            broken: Broken::new(patience),
             ears: Ears::Closed,
         }
     }
@@ -97,17 +104,14 @@ impl Following {
             match self.client.look(&self.id, &self.requestor, &self.options).await {
                 Ok(seen) => break seen,
                 // A connection that broke off is nothing to the task.
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::Transport | ErrorKind::Timeout)
-                        && self.broken < MAX_BROKEN =>
-                {
-                    self.broken += 1;
-                    self.requestor.rest().await;
+                Err(error) if matches!(error.kind(), ErrorKind::Transport | ErrorKind::Timeout) => {
+                    let Some(pause) = self.broken.pause(self.requestor.now()) else { return Err(error) };
+                    self.client.connected.hub.over.unless(self.requestor.rest(pause)).await;
                 }
                 Err(error) => return Err(error),
             }
         };
-        self.broken = 0;
+        self.broken.mended();
         if task.status.is_terminal() {
             extended.over(&self.id);
             self.ears = Ears::Deaf;
@@ -150,23 +154,23 @@ impl Following {
     fn answer(&self, key: String, question: Value) -> Guard {
         let (client, heard, link) = (self.client.clone(), self.answering.clone(), self.client.connected.link.clone());
         let mut claim = Claim { client: client.clone(), id: self.id.clone(), key: key.clone(), sent: false };
-        let (requestor, each) = (self.requestor.clone(), CallOptions::default());
+        let (requestor, each, mut broken) = (self.requestor.clone(), CallOptions::default(), self.broken.clone());
         let work = async move {
             let questions = Map::from_iter([(key, question)]);
             let responses = client.responses("tasks/get", &questions, requestor.trace()).await?;
             let responses: Value = serde_json::from_str(&responses).unwrap_or_default();
             let params = RawJson::from_value(&json!({"taskId": claim.task(), "inputResponses": responses}));
-            let mut broken = 0;
+            broken.mended();
             loop {
                 let Err(error) = requestor.ask("tasks/update", Some(params.clone()), &each).await else { break };
                 match error.kind() {
                     // Nobody knows whether it has arrived; what was answered is not asked again, so it may twice.
-                    ErrorKind::Transport | ErrorKind::Timeout if broken < MAX_BROKEN => {
-                        broken += 1;
-                        requestor.rest().await;
+                    ErrorKind::Transport | ErrorKind::Timeout => {
+                        let Some(pause) = broken.pause(requestor.now()) else { return Err(error) };
+                        client.connected.hub.over.unless(requestor.rest(pause)).await;
                     }
                     // It may have, and ended the task.
-                    ErrorKind::Rpc if broken > 0 && !client.asks(&claim, &requestor, &each).await? => break,
+                    ErrorKind::Rpc if broken.has_been() && !client.asks(&claim, &requestor, &each).await? => break,
                     _ => return Err(error),
                 }
             }

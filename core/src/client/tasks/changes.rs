@@ -69,7 +69,9 @@ impl Followed {
         #[cfg(feature = "runtime")]
         if handle.client.has_extended_tasks() {
             let (client, id) = (&handle.client, &handle.id);
-            let following = crate::client::extended_tasks::Following::new(client, id, client.asking(options), options);
+            let patience = Some(crate::client::extended_tasks::PATIENCE);
+            let requestor = client.asking(options);
+            let following = crate::client::extended_tasks::Following::new(client, id, requestor, options, patience);
             return Self::Extended(Box::new(following));
         }
         Self::Plain(Box::new(Plain::new(handle, options)))

@@ -14,6 +14,7 @@ use tricorn::{Error, ErrorKind};
 
 use super::client::{BOTH, MODERN, User, accepts, connected, fast, within};
 use super::{Gates, Nothing, server};
+use crate::http_client::server::{Reply, Server as Scripted, error, result};
 
 /// So seldom that no test would end by looking.
 fn slow() -> TaskOptions {
@@ -210,6 +211,34 @@ async fn an_answer_whose_way_breaks_off_is_brought_again() {
     assert_eq!(within("the result", handle.result()).await.unwrap().text(), "\"1\" \"2\"");
     assert_eq!(user.1.lock().unwrap().len(), 2, "each is asked once");
     assert!(tries.load(Ordering::SeqCst) >= 3);
+}
+
+#[tokio::test]
+async fn a_task_whose_server_is_away_is_not_cancelled() {
+    let server = Scripted::new(|seen| match seen.method() {
+        "server/discover" => result(
+            seen,
+            &json!({"resultType": "complete", "supportedVersions": [MODERN], "ttlMs": 0, "cacheScope": "private",
+                    "capabilities": {"tools": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}}),
+        ),
+        "tools/call" => result(
+            seen,
+            &json!({"resultType": "task", "taskId": "t-1", "status": "working", "ttlMs": null, "pollIntervalMs": 10,
+                    "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z"}),
+        ),
+        "tasks/get" => Reply::WriteAndClose(vec![]),
+        _ => error("404 Not Found", &seen.body["id"], -32601, &json!(null)),
+    })
+    .await;
+    let target = Target::from_text(&server.url()).unwrap();
+    let client = Client::connect_with(&target, &ClientOptions::default(), &declaring()).await.unwrap();
+    let options = CallOptions::new().timeout(std::time::Duration::from_secs(1));
+    let lost = within("the end", client.call_tool_with("slow", json!({}), &options)).await.unwrap_err();
+    assert!(lost.kind() == ErrorKind::Transport && lost.message().contains("\"t-1\""), "{lost}");
+    client.list_tools().await.unwrap_err();
+    let asked = server.methods();
+    assert!(asked.iter().filter(|method| *method == "tasks/get").count() >= 2, "{asked:?}");
+    assert!(!asked.contains(&"tasks/cancel".to_owned()), "{asked:?}");
 }
 
 #[tokio::test]
