@@ -166,7 +166,7 @@ export function timing(): BuiltinMiddleware {
 }
 
 /**
- * Answers with an error (-32000, `data.retryAfter` in seconds) what comes too fast.
+ * Answers with an error (-32603, before 2026-07-28 -32000; `data.retryAfter` in seconds) what comes too fast.
  *
  * @param perSecond requests each second, such as 0.5
  * @param options.burst as many at once. Default: those of one second, at least 1
@@ -184,7 +184,7 @@ export function rateLimit(
 /**
  * Lets so many requests run at once; others wait their turn.
  *
- * @param options.maxWaiting beyond so many an error (-32000) answers them. Default 256
+ * @param options.maxWaiting beyond so many an error (-32603, before 2026-07-28 -32000) answers them. Default 256
  */
 export function concurrencyLimit(max: number, options: { readonly maxWaiting?: number } = {}): BuiltinMiddleware {
   return new BuiltinMiddleware({ ...options, kind: "concurrency_limit", max });

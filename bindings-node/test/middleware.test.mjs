@@ -291,7 +291,7 @@ test("limits", async () => {
   const outcomes = await Promise.allSettled([1, 2, 3].map(() => limited.callTool("echo")));
   const refused = outcomes.filter(({ status }) => status === "rejected").map(({ reason }) => reason);
   assert.ok(refused.length >= 2);
-  assert.equal(refused[0].code, -32000);
+  assert.equal(refused[0].code, -32603);
   assert.ok(refused[0].data.retryAfter > 0);
   await limited.close();
 
@@ -299,7 +299,7 @@ test("limits", async () => {
   const busy = new Server("busy").tool("hold", () => release.promise);
   const client = await connect(busy, { middleware: [concurrencyLimit(1, { maxWaiting: 0 })] });
   const first = client.callTool("hold");
-  await assert.rejects(client.callTool("hold"), { code: -32000, message: /concurrency limit/ });
+  await assert.rejects(client.callTool("hold"), { code: -32603, message: /concurrency limit/ });
   release.resolve("done");
   assert.equal((await first).text, "done");
   await client.close();

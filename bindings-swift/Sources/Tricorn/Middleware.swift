@@ -50,8 +50,8 @@ public struct Middleware<Caller: RequestContext>: Sendable {
         Middleware(kind: .logging(write))
     }
 
-    /// Lets so many requests through in a second, and answers the others with an error (−32000) whose `data.retryAfter`
-    /// says in how many seconds to come back.
+    /// Lets so many requests through in a second, and answers the others with an error (−32603, before 2026-07-28 −32000)
+    /// whose `data.retryAfter` says in how many seconds to come back.
     ///
     /// - Parameters:
     ///   - burst: so many at once after a pause; as many as in one second when nil.
@@ -66,7 +66,8 @@ public struct Middleware<Caller: RequestContext>: Sendable {
         return Middleware(builtIn: options)
     }
 
-    /// Lets so many requests run at once; others wait, and beyond `maxWaiting`, 256, of those are refused (−32000).
+    /// Lets so many requests run at once; others wait, and beyond `maxWaiting`, 256, of those are refused (−32603, before
+    /// 2026-07-28 −32000).
     public static func concurrencyLimit(_ max: Int, maxWaiting: Int? = nil) -> Middleware {
         var options = OptionsText()
         options.set("kind", text: "concurrency_limit")

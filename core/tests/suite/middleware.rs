@@ -261,19 +261,24 @@ async fn logging_and_timing_see_every_request() {
 
 #[tokio::test]
 async fn limits_refuse_with_an_error_that_says_so() {
+    for (revision, code) in ALL.map(|revision| (revision, if revision == "2026-07-28" { -32603 } else { -32000 })) {
+        refuse(revision, code).await;
+    }
+    for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert_eq!(RateLimit::per_second(bad).unwrap_err().kind(), ErrorKind::Misuse, "{bad}");
+    }
+}
+
+async fn refuse(revision: &str, code: i64) {
     let limit = RateLimit::per_second(0.001).unwrap().burst(NonZeroU32::new(2).unwrap());
-    let client = connected(&server().middleware(limit), "2025-11-25", &Handlers::new()).await;
+    let client = connected(&server().middleware(limit), revision, &Handlers::new()).await;
     for _ in 0..2 {
         client.call_tool("add", json!({"a": 1, "b": 2})).await.unwrap();
     }
     let error = client.call_tool("add", json!({"a": 1, "b": 2})).await.unwrap_err();
-    assert_eq!(error.code(), Some(-32000));
+    assert_eq!(error.code(), Some(code), "{revision}: {error}");
     let wait = error.data().unwrap().to::<Value>().unwrap()["retryAfter"].as_f64().unwrap();
     assert!(wait > 900.0 && wait <= 1000.0, "{wait}");
-    for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        assert_eq!(RateLimit::per_second(bad).unwrap_err().kind(), ErrorKind::Misuse, "{bad}");
-    }
-
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     let entered = Arc::new(AtomicUsize::new(0));
     let (opens, enters) = (gate.clone(), entered.clone());
@@ -287,7 +292,7 @@ async fn limits_refuse_with_an_error_that_says_so() {
             }
         })
         .middleware(ConcurrencyLimit::new(2).max_waiting(1));
-    let client = connected(&server, "2025-11-25", &Handlers::new()).await;
+    let client = connected(&server, revision, &Handlers::new()).await;
     let calls: Vec<_> = (0..4)
         .map(|_| {
             let client = client.clone();
@@ -306,7 +311,7 @@ async fn limits_refuse_with_an_error_that_says_so() {
         match call.await.unwrap() {
             Ok(result) => assert_eq!(result.text(), "done"),
             Err(error) => {
-                assert_eq!(error.code(), Some(-32000));
+                assert_eq!(error.code(), Some(code), "{revision}: {error}");
                 refused += 1;
             }
         }

@@ -15,8 +15,9 @@ use serde_json::json;
 use super::{Middleware, Next, Request};
 use crate::call::{BoxFuture, Context};
 use crate::error::{Error, Result};
-use crate::jsonrpc::{RawJson, code};
+use crate::jsonrpc::RawJson;
 use crate::protocol::Role;
+use crate::protocol::revision::Revision;
 
 /// Clients whose requests are counted apart; when more are active at once, the rest share one count.
 const MAX_SESSIONS: usize = 10_000;
@@ -65,8 +66,8 @@ impl ShrinkableKeyedStateStore<String> for Sessions {
     }
 }
 
-/// Lets so many requests through in a time, and answers the others with an error (−32000) that says when to come back
-/// (`data.retryAfter`, in seconds).
+/// Lets so many requests through in a time, and answers the others with an error (−32603, in older revisions −32000) that
+/// says when to come back (`data.retryAfter`, in seconds).
 #[derive(Clone)]
 pub struct RateLimit {
     quota: Quota,
@@ -111,19 +112,14 @@ impl RateLimit {
     /// Whether a request may go on.
     ///
     /// # Errors
-    /// What it is answered with otherwise.
-    fn check(&self, session: Option<String>) -> Result<()> {
+    /// In which time it may come again.
+    fn check(&self, session: Option<String>) -> Result<(), Duration> {
         let session = session.unwrap_or_default();
         if self.sessions.is_full_for(&session) && self.sweeps(MonotonicClock.now()) {
             // Forgets those that are as good as new.
             self.limiter.retain_recent();
         }
-        self.limiter.check_key(&session).map_err(|refusal| {
-            let wait = refusal.wait_time_from(MonotonicClock.now()).as_secs_f64();
-            let message = format!("too many requests (rate limit): try again in {wait:.1} s");
-            let wait = (wait * 1e3).ceil() / 1e3;
-            Error::rpc(code::BUSY, message).with_data(RawJson::from_value(&json!({"retryAfter": wait})))
-        })
+        self.limiter.check_key(&session).map_err(|refusal| refusal.wait_time_from(MonotonicClock.now()))
     }
 
     /// Whether it is time to look for what can be forgotten.
@@ -135,6 +131,11 @@ impl RateLimit {
         }
         due
     }
+}
+
+/// What a request is answered with that there is no room for.
+fn busy(revision: Revision, message: String) -> Error {
+    Error::rpc(revision.rules().busy, message)
 }
 
 /// Which client a request is from: none where nothing tells it from others.
@@ -163,13 +164,19 @@ impl Middleware for RateLimit {
     fn handle(&self, request: Request, context: Context, next: Next) -> BoxFuture<Result<RawJson>> {
         match self.check(self.per_session.then(|| client_of(&context)).flatten()) {
             Ok(()) => next.run(request, &context),
-            Err(error) => Box::pin(std::future::ready(Err(error))),
+            Err(wait) => {
+                let wait = wait.as_secs_f64();
+                let revision = context.request().revision;
+                let error = busy(revision, format!("too many requests (rate limit): try again in {wait:.1} s"));
+                let error = error.with_data(RawJson::from_value(&json!({"retryAfter": (wait * 1e3).ceil() / 1e3})));
+                Box::pin(std::future::ready(Err(error)))
+            }
         }
     }
 }
 
-/// Lets so many requests run at once; others wait their turn, and beyond a number of those are refused (−32000). Requests
-/// about tasks are not counted: they wait for what runs.
+/// Lets so many requests run at once; others wait their turn, and beyond a number of those are refused (−32603, in older
+/// revisions −32000). Requests about tasks are not counted: they wait for what runs.
 #[cfg(feature = "runtime")]
 #[derive(Debug, Clone)]
 pub struct ConcurrencyLimit {
@@ -206,11 +213,11 @@ impl Middleware for ConcurrencyLimit {
         if request.method.starts_with("tasks/") || request.method == "subscriptions/listen" {
             return next.run(request, &context);
         }
-        let busy = |most| {
+        let (running, most, revision) = (self.running.clone(), self.most, context.request().revision);
+        let refused = move || {
             let message = format!("more than {most} requests at once (concurrency limit): try again later");
-            Error::rpc(code::BUSY, message)
+            busy(revision, message)
         };
-        let (running, most) = (self.running.clone(), self.most);
         let place = match running.clone().try_acquire_owned() {
             Ok(permit) => Ok(permit),
             Err(_) => Err(self.places.clone().try_acquire_owned()),
@@ -219,11 +226,11 @@ impl Middleware for ConcurrencyLimit {
             let permit = match place {
                 Ok(permit) => permit,
                 Err(Ok(place)) => {
-                    let permit = running.acquire_owned().await.map_err(|_| busy(most))?;
+                    let permit = running.acquire_owned().await.map_err(|_| refused())?;
                     drop(place);
                     permit
                 }
-                Err(Err(_)) => return Err(busy(most)),
+                Err(Err(_)) => return Err(refused()),
             };
             let outcome = next.run(request, &context).await;
             drop(permit);

@@ -66,6 +66,9 @@ pub struct Rules {
     pub error_without_id: bool,
     /// The error code for a resource that there is not.
     pub resource_not_found: i64,
+    /// The error code for a request that there is no room for now. The newest revisions leave those of implementations to
+    /// older ones.
+    pub busy: i64,
     /// Servers declare the capability `completions`; before, they complete without saying so.
     pub completions_declared: bool,
     /// `completion/complete` says what the other arguments are: `context`.
@@ -102,6 +105,7 @@ const OLDEST: Rules = Rules {
     progress_message: false,
     error_without_id: false,
     resource_not_found: RESOURCE_NOT_FOUND,
+    busy: code::BUSY,
     completions_declared: false,
     completion_context: false,
     elicitation: false,
@@ -151,6 +155,7 @@ const STATELESS: Rules = Rules {
     tasks_extension: true,
     any_structured: true,
     resource_not_found: code::INVALID_PARAMS,
+    busy: code::INTERNAL_ERROR,
     result_type: true,
     elicitation_id: false,
     ..ICONS
