@@ -217,7 +217,7 @@ impl Client {
     /// [`Misuse`](ErrorKind::Misuse) for a method that a client does not notify, and for changes of roots that were not
     /// declared.
     pub fn notify(&self, method: &str, params: Option<RawJson>) -> Result<()> {
-        let row = Method::find(method).filter(|m| m.notification && m.from_client() && m.exists_in(self.revision()));
+        let row = Method::find(method).filter(|m| m.is_told_by_client(self.revision(), self.transport()));
         let Some(row) = row else {
             return Err(Error::misuse(format!(
                 "{method:?} is no notification of a client in revision {}",

@@ -190,6 +190,23 @@ async fn a_clients_handler_notifies_as_a_client() {
 }
 
 #[tokio::test]
+async fn a_client_notifies_what_its_revision_has_clients_notify() {
+    let server = Server::new("memory");
+    for (revision, taken) in [("2025-11-25", true), ("2026-07-28", false)] {
+        let mut options = ClientOptions::default();
+        options.revision = Some(revision.into());
+        let client = Client::in_memory(&server, &options).await.expect("connected");
+        client.notify("notifications/cancelled", None).expect("a client's");
+        let told = client.notify("notifications/progress", None);
+        assert_eq!(
+            told.map_err(|error| error.kind()),
+            if taken { Ok(()) } else { Err(ErrorKind::Misuse) },
+            "{revision}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_tool_may_have_any_name() {
     let names = ["a/b c!", "é☃", "_", &"long".repeat(60)];
     let server = names.iter().fold(Server::new("memory"), |server, name| {

@@ -319,9 +319,36 @@ impl Method {
         matches!(self.direction, ClientToServer | Both)
     }
 
+    /// Whether a client may notify it. In modern that is one thing, and over HTTP, where a stream is closed instead, none.
+    pub(crate) fn is_told_by_client(&self, revision: Revision, transport: &str) -> bool {
+        let told = match revision.era() {
+            Era::Legacy => self.from_client(),
+            Era::Modern => self.name == "notifications/cancelled" && transport != "http",
+        };
+        told && self.notification && self.exists_in(revision)
+    }
+
     /// Whether a server may send it.
     #[must_use]
     pub fn from_server(&self) -> bool {
         matches!(self.direction, ServerToClient | Both)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_of_modern_revisions_notify_one_thing() {
+        let told = |revision: Revision, transport| {
+            let all = ROWS.iter().chain(&EXTENSION_ROWS).filter(|row| row.is_told_by_client(revision, transport));
+            all.map(|row| row.name).collect::<Vec<_>>()
+        };
+        assert_eq!(told(Revision::NEWEST, "stdio"), ["notifications/cancelled"]);
+        assert!(told(Revision::NEWEST, "http").is_empty());
+        let legacy = told(Revision::V2025_06_18, "http");
+        let all = ["initialized", "cancelled", "progress", "roots/list_changed"];
+        assert_eq!(legacy, all.map(|name| format!("notifications/{name}")));
     }
 }
