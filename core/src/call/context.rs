@@ -234,10 +234,19 @@ impl Context {
         if !self.is_logged(level) {
             return false;
         }
-        let params = RawJson::from_value(&Params { level, logger, data });
-        let related = Some(self.0.call);
-        self.0.link.clone().input(Input::Notify { method: "notifications/message", params, related });
+        self.tell("notifications/message", RawJson::from_value(&Params { level, logger, data }));
         true
+    }
+
+    /// Sends a notification as part of this request.
+    fn tell(&self, method: &'static str, params: RawJson) {
+        let (call, link) = (self.0.call, self.0.link.clone());
+        // A connection may have requests of both eras.
+        let by_answer = self.0.request.revision.era() == Era::Modern && link.role() == Role::Server;
+        link.input(match by_answer {
+            true => Input::Tell { call, method, params },
+            false => Input::Notify { method, params, related: Some(call) },
+        });
     }
 
     /// Sends any request to the peer, as part of this one: over the same stream, cancelled with it. Dropping the future
@@ -344,8 +353,7 @@ impl Context {
             let side = if role == Role::Client { "client" } else { "server" };
             return Err(Error::misuse(format!("{method:?} is no notification of a {side} in revision {revision}")));
         };
-        let params = params.unwrap_or_else(RawJson::empty_object);
-        self.0.link.clone().input(Input::Notify { method: row.name, params, related: Some(self.0.call) });
+        self.tell(row.name, params.unwrap_or_else(RawJson::empty_object));
         Ok(())
     }
 

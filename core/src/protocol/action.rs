@@ -103,6 +103,16 @@ pub enum Input {
         /// The peer's request that it belongs to.
         related: Option<CallId>,
     },
+    /// A handler of a request without session tells its client something, on the stream of the answer: nothing when that
+    /// is given.
+    Tell {
+        /// The client's request.
+        call: CallId,
+        /// The notification's method.
+        method: &'static str,
+        /// Its parameters.
+        params: RawJson,
+    },
     /// A handler reports progress on the peer's request.
     Progress {
         /// The peer's request.

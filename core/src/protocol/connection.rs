@@ -230,6 +230,11 @@ impl Connection {
                     self.notify(method, &params, related, &mut out);
                 }
             }
+            Input::Tell { call, method, params } => {
+                if self.incoming.get(call).is_some() {
+                    self.notify(method, &params, Some(call), &mut out);
+                }
+            }
             Input::Progress { call, progress, total, message } => {
                 self.report(now, call, progress, total, message.as_deref(), &mut out);
             }

@@ -290,6 +290,21 @@ fn progress_that_json_cannot_say_is_not_sent() {
 }
 
 #[test]
+fn what_a_modern_request_says_after_its_answer_is_not_sent_whatever_else_the_pipe_carries() {
+    let mut c = legacy("2025-11-25");
+    let mut request = call(1);
+    request["params"]["_meta"] = envelope("2026-07-28");
+    let run = dispatched(feed(&mut c, request)).id;
+    let told = |c: &mut Connection| {
+        let params = RawJson::trusted(r#"{"level":"info","data":1}"#);
+        sent(&c.handle(START, Input::Tell { call: run, method: "notifications/message", params })).len()
+    };
+    assert_eq!(told(&mut c), 1);
+    c.handle(START, Input::Completed(run, Ok(Payload::Text("done".into()))));
+    assert_eq!(told(&mut c), 0);
+}
+
+#[test]
 fn what_a_peer_sent_is_not_echoed_whole() {
     let mut c = legacy("2025-11-25");
     let long = "x".repeat(100_000);

@@ -142,7 +142,7 @@ impl Link for Detachable {
             Input::Progress { message, .. } if self.is_detached() => {
                 message.into_iter().for_each(|message| self.set_status(&message));
             }
-            Input::Notify { .. } if self.is_detached() => {}
+            Input::Notify { .. } | Input::Tell { .. } if self.is_detached() => {}
             other => self.inner.clone().input(other),
         }
     }
