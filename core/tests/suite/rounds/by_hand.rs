@@ -45,6 +45,32 @@ async fn a_request_may_come_back_with_its_state_alone() {
     }
 }
 
+/// The time is the runtime's, which goes on by itself when there is nothing to do.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_comes_back_with_its_state_alone_is_made_again_after_longer_and_longer() {
+    const WAITS: [u128; 9] = [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000];
+    for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"] {
+        let runs = Arc::<Mutex<Vec<tokio::time::Instant>>>::default();
+        let ran = runs.clone();
+        let server = Server::new("busy").tool("later", "", move |_: Nothing, cx: Context| {
+            ran.lock().unwrap().push(tokio::time::Instant::now());
+            async move {
+                match cx.request_state::<usize>()?.unwrap_or(0) {
+                    9 => Ok("done".to_owned()),
+                    round => Err(InputRequired::new().state(&(round + 1)).into()),
+                }
+            }
+        });
+        let options = ClientOptions::new().revision(revision);
+        let client = Client::in_memory_with(&server, &options, &Handlers::new()).await.unwrap();
+        assert_eq!(client.call_tool("later", json!({})).await.unwrap().text(), "done", "{revision}");
+        let waits: Vec<_> = runs.lock().unwrap().windows(2).map(|two| (two[1] - two[0]).as_millis()).collect();
+        // A timer of the runtime rings at the next whole millisecond.
+        let is_so = waits.len() == WAITS.len() && waits.iter().zip(WAITS).all(|(wait, due)| wait.abs_diff(due) <= 1);
+        assert!(is_so, "{revision}: {waits:?}");
+    }
+}
+
 /// What was asked by hand is answered for as long as the handler asks by the context, in every revision.
 #[tokio::test]
 async fn what_was_asked_by_hand_stays_answered() {
