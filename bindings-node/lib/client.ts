@@ -353,8 +353,8 @@ export class Client {
   }
 
   /**
-   * Asks for the server's log from this level on, by {@link ClientOptions.onLog}.
-   * @throws {UnsupportedError} where each request asks by itself, with `io.modelcontextprotocol/logLevel` in its `_meta`
+   * Asks for the server's log from this level on, by {@link ClientOptions.onLog}; a request's `meta` may ask for another.
+   * @throws {UnsupportedError} when the server has no log
    * @deprecated MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry
    */
   async setLogLevel(level: LoggingLevel, options?: RequestOptions): Promise<void> {
@@ -363,7 +363,7 @@ export class Client {
   }
 
   /**
-   * Has these roots from now on, and tells the server.
+   * Has these roots from now on, and tells the server; not in modern revisions, where it asks whenever it needs them.
    * @throws {MisuseError} when {@link ClientOptions.roots} was no list: give an empty one when there are none yet
    * @deprecated MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration
    */
@@ -374,7 +374,7 @@ export class Client {
   }
 
   /**
-   * What {@link ClientOptions.roots}, a function, gives has changed: tells the server. {@link setRoots} tells it by itself.
+   * What {@link ClientOptions.roots}, a function, gives has changed: tells the server, as {@link setRoots} does by itself.
    * @throws {MisuseError} when the client was connected without roots
    * @deprecated MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration
    */

@@ -105,7 +105,23 @@ test("a function's roots are said to have changed", async () => {
     { ...legacy, roots: () => roots },
   );
   const refused = { name: "MisuseError", message: /roots\.listChanged/ };
-  await withClient(app, async (client) => assert.throws(() => client.rootsChanged(), refused), legacy);
+  for (const options of [legacy, {}]) {
+    await withClient(app, async (client) => assert.throws(() => client.rootsChanged(), refused), options);
+  }
+});
+
+test("changed roots need not be told where they are asked for when they are needed", async () => {
+  const app = new Server("roots").tool("where", async (_, ctx) => (await ctx.listRoots())[0].uri);
+  const roots = ["file:///a"];
+  await withClient(
+    app,
+    async (client) => {
+      roots[0] = "file:///b";
+      client.rootsChanged();
+      assert.equal((await client.callTool("where")).text, "file:///b");
+    },
+    { roots: () => roots },
+  );
 });
 
 test("roots: a list that changes, and a function", async () => {

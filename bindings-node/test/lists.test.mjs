@@ -307,18 +307,24 @@ test("the log: asked for by level, in the shape of console and pino", async () =
     ["alert", "raw", [1]],
   ]);
   assert.deepEqual(all, Array(13).fill("notifications/message"));
-  // Newer revisions ask with each request.
-  const first = deferred();
+  // In newer revisions each request asks: for the level that was set, or its own.
+  const levels = [];
+  const third = deferred();
   await withClient(
     app,
     async (client) => {
-      await assert.rejects(client.setLogLevel("info"), UnsupportedError);
+      assert.equal((await client.callTool("work")).text, "false");
+      await client.setLogLevel("critical");
+      assert.equal((await client.callTool("work")).text, "true");
+      await client.setLogLevel("emergency");
+      assert.equal((await client.callTool("work")).text, "false");
       const meta = { "io.modelcontextprotocol/logLevel": "alert" };
       assert.equal((await client.callTool("work", {}, { meta })).text, "true");
-      assert.deepEqual((await within(first.promise, "the message")).data, [1]);
+      await within(third.promise, "the last message");
     },
-    { onLog: first.resolve },
+    { onLog: ({ level }) => levels.push(level) === 3 && third.resolve() },
   );
+  assert.deepEqual(levels, ["critical", "alert", "alert"]);
 });
 
 test("a level that there is not is a mistake of the program", async () => {

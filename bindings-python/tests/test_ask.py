@@ -28,7 +28,7 @@ from tricorn import (
     user,
 )
 
-from .conftest import LEGACY, Asking, Question
+from .conftest import LEGACY, MODERN, Asking, Question
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*MCP .* deprecates:DeprecationWarning")
 
@@ -190,10 +190,23 @@ async def test_a_server_hears_that_roots_have_changed() -> None:
         paths[:] = ["/d"]
         client.roots_changed()
         assert await asyncio.wait_for(heard.get(), 20) == (["/d"], "state")
-    async with testing.connect(app, revision=LEGACY) as client:
-        with pytest.raises(MisuseError, match=r"roots\.listChanged"):
-            client.roots_changed()
+    for revision in (LEGACY, MODERN):
+        async with testing.connect(app, revision=revision) as client:
+            with pytest.raises(MisuseError, match=r"roots\.listChanged"):
+                client.roots_changed()
     assert heard.empty()
+
+
+async def test_changed_roots_need_not_be_told_where_they_are_asked_for(app: Server) -> None:
+    @app.tool
+    async def where(ctx: Context) -> str:
+        return (await ctx.list_roots())[0].path
+
+    paths = ["/c"]
+    async with testing.connect(app, revision=MODERN, roots=lambda: paths) as client:
+        paths[:] = ["/d"]
+        client.roots_changed()
+        assert (await client.call_tool("where")).text == "/d"
 
 
 # -- what goes wrong

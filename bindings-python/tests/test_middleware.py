@@ -380,7 +380,7 @@ async def test_a_clients_middleware_raises_to_the_caller(app: Server) -> None:
     async with testing.connect(app, revision="2026-07-28", middleware=[outer]) as client:
         # What goes wrong on the way keeps its kind.
         with pytest.raises(UnsupportedError):
-            await client.set_log_level("info")
+            await client.request("tasks/list")
 
 
 async def test_times_and_cancelling_of_a_client(app: Server) -> None:

@@ -21,7 +21,6 @@ from tricorn import (
     RpcError,
     Server,
     Tool,
-    UnsupportedError,
     connect,
     testing,
 )
@@ -102,11 +101,7 @@ def test_the_synchronous_client_has_the_same(revision: str) -> None:
         client.ping(timeout=10)
         client.subscribe("test://1")
         client.unsubscribe("test://1")
-        if revision == LEGACY:
-            client.set_log_level("error")
-        else:
-            with pytest.raises(UnsupportedError):
-                client.set_log_level("error")
+        client.set_log_level("error")
 
 
 class Heard:
@@ -416,20 +411,23 @@ async def test_sources_that_fail(app: Server, caplog: pytest.LogCaptureFixture) 
 # -- logging
 
 
-async def test_log_messages(app: Server) -> None:
+@ERAS
+async def test_log_messages(app: Server, revision: str) -> None:
     heard = Heard()
 
     @app.tool
     async def talk(ctx: Context) -> Any:
         return [ctx.log("debug", "low"), ctx.log("error", {"n": 1}, "here")]
 
-    async with testing.connect(app, revision=LEGACY, on_log=heard) as client:
+    async with testing.connect(app, revision=revision, on_log=heard) as client:
         await client.set_log_level("warning")
         await client.call_tool("talk")
         assert await heard.next() == ("error", "here", {"n": 1})
         await client.set_log_level("debug", timeout=10)
         await client.call_tool("talk")
         assert await heard.next() == ("debug", None, "low")
+        with pytest.raises(RpcError, match="loud"):
+            await client.set_log_level("loud")  # type: ignore[arg-type]
 
 
 async def test_the_languages_own_logging(app: Server) -> None:

@@ -135,7 +135,11 @@ class AsyncFeatures:
 
     @deprecated("MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry")
     async def set_log_level(self, level: Level, **options: Unpack[RequestOptions]) -> None:
-        """Wants log messages of this level and more severe ones, for the session; legacy revisions only."""
+        """Wants log messages of this level and more severe ones from now on, in every revision.
+
+        Where there are no sessions each request asks for them, unless its `meta` has another
+        `io.modelcontextprotocol/logLevel`. `UnsupportedError`: the server has no log.
+        """
         await self._do(requests.set_log_level(level), options)
 
     async def call_tool_task(
@@ -285,7 +289,11 @@ class Features:
 
     @deprecated("MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry")
     def set_log_level(self, level: Level, **options: Unpack[RequestOptions]) -> None:
-        """Wants log messages of this level and more severe ones, for the session; legacy revisions only."""
+        """Wants log messages of this level and more severe ones from now on, in every revision.
+
+        Where there are no sessions each request asks for them, unless its `meta` has another
+        `io.modelcontextprotocol/logLevel`. `UnsupportedError`: the server has no log.
+        """
         self._do(requests.set_log_level(level), options)
 
     def call_tool_task(

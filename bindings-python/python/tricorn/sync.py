@@ -357,7 +357,8 @@ class Client(Features):
     def roots_changed(self) -> None:
         """What `roots`, a function, gives has changed: tells the server. `set_roots` tells it by itself.
 
-        `MisuseError` for a client that was connected without `roots`.
+        In modern revisions there is nothing to tell: a server asks for roots whenever it needs them. `MisuseError` for
+        a client that was connected without `roots`.
         """
         self._async.roots_changed()
 

@@ -121,8 +121,9 @@ extension Client {
         return .init(checked: try await request("completion/complete", params.json, options))
     }
 
-    /// Asks for log messages of at least this level, for the whole session. Newer revisions have no such request:
-    /// `TricornError.unsupported`.
+    /// Asks for log messages of at least this level from now on. Where there are no sessions each request that follows
+    /// asks for it, unless its `meta` has another `io.modelcontextprotocol/logLevel`. `TricornError.unsupported`: the
+    /// server has no log.
     @available(
         *, deprecated,
         message: "MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry"
@@ -146,8 +147,9 @@ extension Client {
         try Tricorn.core { try core.setRoots(roots: roots.json.checkedText) }
     }
 
-    /// What `ClientOptions.roots`, a function, gives has changed: tells the server. `setRoots` tells it by itself.
-    /// `TricornError.misuse` for a client that was connected without roots.
+    /// What `ClientOptions.roots`, a function, gives has changed: tells the server. `setRoots` tells it by itself. In
+    /// modern revisions there is nothing to tell: a server asks for roots whenever it needs them. `TricornError.misuse`
+    /// for a client that was connected without roots.
     @available(
         *, deprecated,
         message: "MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration"

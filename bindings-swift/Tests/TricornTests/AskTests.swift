@@ -292,8 +292,26 @@ private let legacy = "2025-11-25"
             try client.rootsChanged()
             #expect(await heard.value() == "file:///asked")
         }
-        try await withClient(of: app, options()) { client in
-            #expect(throws: TricornError.self) { try client.rootsChanged() }
+        for revision in [legacy, "2026-07-28"] {
+            var undeclared = options()
+            undeclared.revision = revision
+            try await withClient(of: app, undeclared) { client in
+                #expect(throws: TricornError.self) { try client.rootsChanged() }
+            }
+        }
+    }
+
+    @Test func changedRootsNeedNotBeToldWhereTheyAreAskedFor() async throws {
+        let app = Server("test"), path = Locked("/a")
+        app.tool("where") { (_: NoArguments, context) -> String in
+            try await context.listRoots().roots.map(\.uri).joined(separator: " ")
+        }
+        var options = options(roots: .asked { _ in [Root(path: path.with { $0 })] })
+        options.revision = "2026-07-28"
+        try await withClient(of: app, options) { client in
+            path.with { $0 = "/b" }
+            try client.rootsChanged()
+            expect(try await client.callTool("where").text, "file:///b")
         }
     }
 

@@ -312,13 +312,16 @@ private final class Held: Sendable {}
                 ])
         }
         #expect(Context.current.map { _ in true } == nil)
-        try await withClient(of: app, ClientOptions(revision: "2026-07-28")) { client in
-            do {
-                try await client.setLogLevel(.info)
-                Issue.record("no error")
-            } catch let error as TricornError {
-                #expect(error.kind == "unsupported")
-            }
+        // In newer revisions each request asks: for the level that was set, or its own.
+        options.revision = "2026-07-28"
+        heard.with { $0 = [] }
+        try await withClient(of: app, options) { client in
+            _ = try await client.callTool("log")
+            try await client.setLogLevel(.warning)
+            _ = try await client.callTool("log")
+            _ = try await client.callTool("log", meta: ["io.modelcontextprotocol/logLevel": "emergency"])
+            #expect(await eventually { heard.with { $0.count } == 1 })
+            #expect(heard.with { $0 } == [#"warning db {"message":"slow","ms":12,"user":"ada"}"#])
         }
     }
 }

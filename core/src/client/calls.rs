@@ -16,6 +16,8 @@ use crate::model::{CallToolResult, Capabilities};
 use crate::protocol::revision::{Era, Method, Revision};
 use crate::protocol::{Input, Opening, RequestContext};
 
+const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
+
 /// Ends a connection in order.
 pub(crate) trait Closer: Send + Sync {
     /// The id of the legacy HTTP session, when the server gave one.
@@ -211,18 +213,19 @@ impl Client {
         self.connected.link.clone().request(method, params, &options, None, done)
     }
 
-    /// Sends a notification of the protocol.
+    /// Sends a notification of the protocol. That of changed roots is not sent in modern revisions, where a server asks for
+    /// roots whenever it needs them.
     ///
     /// # Errors
     /// [`Misuse`](ErrorKind::Misuse) for a method that a client does not notify, and for changes of roots that were not
     /// declared.
     pub fn notify(&self, method: &str, params: Option<RawJson>) -> Result<()> {
-        let row = Method::find(method).filter(|m| m.is_told_by_client(self.revision(), self.transport()));
+        let revision = self.revision();
+        // The connection drops it where it is not.
+        let is_dropped = |m: &Method| m.name == ROOTS_CHANGED && revision.era() == Era::Modern;
+        let row = Method::find(method).filter(|m| m.is_told_by_client(revision, self.transport()) || is_dropped(m));
         let Some(row) = row else {
-            return Err(Error::misuse(format!(
-                "{method:?} is no notification of a client in revision {}",
-                self.revision()
-            )));
+            return Err(Error::misuse(format!("{method:?} is no notification of a client in revision {revision}")));
         };
         if let Some(capability) = row.capability.filter(|capability| !self.connected.link.declares(capability)) {
             let message = format!("{method:?} was not sent: the client does not declare the capability {capability:?}");
@@ -234,16 +237,16 @@ impl Client {
     }
 
     /// Tells the server that the client's roots are others now: of a client whose roots are a function
-    /// ([`Handlers::answer`](super::Handlers::answer)); [`Roots::set`](super::Roots::set) tells it by itself.
+    /// ([`Handlers::answer`](super::Handlers::answer)); [`Roots::set`](super::Roots::set) tells it by itself. In modern
+    /// revisions there is nothing to tell: a server asks for them whenever it needs them.
     ///
     /// # Errors
-    /// [`Misuse`](ErrorKind::Misuse) when the client declared no `roots.listChanged`, and where the revision has no such
-    /// notification.
+    /// [`Misuse`](ErrorKind::Misuse) when the client declared no `roots.listChanged`.
     #[deprecated(
         note = "MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration"
     )]
     pub fn roots_changed(&self) -> Result<()> {
-        self.notify("notifications/roots/list_changed", None)
+        self.notify(ROOTS_CHANGED, None)
     }
 
     /// Calls a tool. A tool that fails is a result with `is_error`, not an error. One that was listed as a tool to be

@@ -373,10 +373,11 @@ impl Client {
         typed("completion/complete", &result)
     }
 
-    /// Asks for log messages of at least this level, for the whole session.
+    /// Asks for log messages of at least this level from now on. In modern revisions nothing is sent: every request that
+    /// follows asks for it in its `_meta`, unless that has a level of its own (`io.modelcontextprotocol/logLevel`).
     ///
     /// # Errors
-    /// As [`request`](Self::request); [`Unsupported`](ErrorKind::Unsupported) in revisions that ask with each request.
+    /// As [`request`](Self::request); [`Unsupported`](ErrorKind::Unsupported) when the server has no log.
     #[deprecated(note = "MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry")]
     pub async fn set_log_level(&self, level: LogLevel) -> Result<()> {
         self.set_log_level_with(level, &CallOptions::default()).await

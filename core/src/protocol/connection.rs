@@ -73,6 +73,8 @@ pub struct Connection {
     heard_modern: bool,
     /// The inside of our modern envelope.
     envelope: String,
+    /// The level of log messages that each of our modern requests asks for.
+    wanted_level: Option<LogLevel>,
     opening: Option<Opening>,
     /// What `initialize` may take.
     opening_timeout: Option<Duration>,
@@ -110,6 +112,7 @@ impl Connection {
             last_call: 0,
             heard_modern: false,
             envelope: String::new(),
+            wanted_level: None,
             opening: None,
             opening_timeout: None,
             sooner: false,

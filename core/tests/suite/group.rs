@@ -297,13 +297,15 @@ async fn the_log_level_is_told_to_all_and_to_those_that_come() {
             Ok(cx.log(LogLevel::Debug, Option::None, &"x").to_string())
         })
     };
-    let servers = Servers::new().server("a", server());
-    let group = ClientGroup::connect(servers, legacy()).await.unwrap();
-    assert_eq!(said(&group, "t").await, "false");
-    assert!(group.set_log_level(LogLevel::Debug).await.is_empty());
-    assert_eq!(said(&group, "t").await, "true");
-    group.add("b", server()).await.unwrap();
-    assert_eq!(said(&group, "b_t").await, "true");
+    for options in [legacy(), ClientOptions::new().revision("2026-07-28").into()] {
+        let servers = Servers::new().server("a", server());
+        let group = ClientGroup::connect(servers, options).await.unwrap();
+        assert_eq!(said(&group, "t").await, "false");
+        assert!(group.set_log_level(LogLevel::Debug).await.is_empty());
+        assert_eq!(said(&group, "t").await, "true");
+        group.add("b", server()).await.unwrap();
+        assert_eq!(said(&group, "b_t").await, "true");
+    }
 }
 
 #[tokio::test]

@@ -22,6 +22,7 @@ mod http_server;
 mod http_sse;
 mod lifespan;
 mod listen;
+mod logging;
 mod memory;
 mod meta;
 mod middleware;

@@ -232,6 +232,36 @@ async fn a_functions_roots_are_said_to_have_changed() {
 }
 
 #[tokio::test]
+async fn changed_roots_are_said_with_the_same_code_in_every_revision() {
+    let (sender, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let server = Server::new("roots")
+        .on_roots_changed(move |_: Nothing, _: Context| {
+            let sender = sender.clone();
+            async move {
+                sender.send(())?;
+                Ok(())
+            }
+        })
+        .tool("root", "", |_: Nothing, cx: Context| async move { Ok(cx.list_roots().await?.roots.remove(0).uri) });
+    for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"] {
+        let (here, options) = (Arc::new(Here(Mutex::new("file:///a"))), ClientOptions::new().revision(revision));
+        let handlers = Handlers::new().answer("roots/list", here.clone(), json!({"listChanged": true}));
+        let client = Client::in_memory_with(&server, &options, &handlers).await.unwrap();
+        *here.0.lock().unwrap() = "file:///b";
+        client.roots_changed().unwrap();
+        assert_eq!(client.call_tool("root", json!({})).await.unwrap().text(), "file:///b", "{revision}");
+        // Where they are asked for when they are needed, nothing was told.
+        if revision < "2026" {
+            tokio::time::timeout(Duration::from_secs(20), heard.recv()).await.unwrap().unwrap();
+        }
+        client.close().await;
+        assert!(heard.try_recv().is_err(), "{revision}");
+        let silent = Client::in_memory_with(&server, &options, &Handlers::new()).await.unwrap();
+        assert_eq!(silent.roots_changed().unwrap_err().kind(), tricorn::ErrorKind::Misuse, "{revision}");
+    }
+}
+
+#[tokio::test]
 async fn roots_that_change_all_the_time_are_told_one_after_the_other() {
     let (sender, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let running = Arc::new(Mutex::new((0_usize, 0_usize)));

@@ -19,8 +19,10 @@ await client.setLogLevel("warning");
 console.log("level warning:", (await client.callTool("backup")).text);
 await client.close();
 
-// Newer revisions ask with each call.
+// Newer revisions ask with each call: for the level that was set, or one of its own.
 const newer = await connect(app, { onLog });
-const meta = { "io.modelcontextprotocol/logLevel": "warning" };
+await newer.setLogLevel("warning");
+console.log("newer, level warning:", (await newer.callTool("backup")).text);
+const meta = { "io.modelcontextprotocol/logLevel": "info" };
 console.log("one call:", (await newer.callTool("backup", {}, { meta })).text);
 await newer.close();

@@ -28,9 +28,11 @@ async def main() -> None:
         await client.set_log_level("warning")
         print("level warning:", (await client.call_tool("backup")).text)
 
-    # Newer revisions ask with each call.
+    # Newer revisions ask with each call: for the level that was set, or one of its own.
     async with connect(app, on_log=heard) as client:
-        result = await client.call_tool("backup", meta={"io.modelcontextprotocol/logLevel": "warning"})
+        await client.set_log_level("warning")
+        print("newer, level warning:", (await client.call_tool("backup")).text)
+        result = await client.call_tool("backup", meta={"io.modelcontextprotocol/logLevel": "info"})
         print("one call:", result.text)
 
 

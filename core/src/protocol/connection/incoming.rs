@@ -251,18 +251,7 @@ impl Connection {
     }
 
     pub(super) fn set_level(&mut self, params: Option<&RawJson>) -> Result<Payload> {
-        #[derive(serde::Deserialize)]
-        struct Params {
-            level: Option<RawJson>,
-        }
-        let missing = || Error::invalid_params("\"level\": missing");
-        let params: Params = params.ok_or_else(missing)?.to().map_err(|_| missing())?;
-        let level = params.level.ok_or_else(missing)?;
-        let Ok(level) = level.to::<String>() else {
-            let got = shortened(level.get(), 60);
-            return Err(Error::invalid_params(format!("\"level\": expected a string, got {got}")));
-        };
-        let level: LogLevel = level.parse()?;
+        let level = level(params)?;
         if let Phase::Legacy(session) = &mut self.phase {
             session.log_level = Some(level);
         }
@@ -347,6 +336,22 @@ impl Connection {
             _ => self.notified(method, params, out),
         }
     }
+}
+
+/// What `logging/setLevel` asks for.
+pub(super) fn level(params: Option<&RawJson>) -> Result<LogLevel> {
+    #[derive(serde::Deserialize)]
+    struct Params {
+        level: Option<RawJson>,
+    }
+    let missing = || Error::invalid_params("\"level\": missing");
+    let params: Params = params.ok_or_else(missing)?.to().map_err(|_| missing())?;
+    let level = params.level.ok_or_else(missing)?;
+    let Ok(level) = level.to::<String>() else {
+        let got = shortened(level.get(), 60);
+        return Err(Error::invalid_params(format!("\"level\": expected a string, got {got}")));
+    };
+    level.parse()
 }
 
 /// The request of ours that this answers, or was meant to.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::model::TASKS_EXTENSION;
 
+const SET_LEVEL: &str = "logging/setLevel";
 /// So many times the requests that may be awaited at once may wait to be sent.
 const QUEUED: usize = 16;
 /// So many calls of tools that were given up are remembered until their late answers come.
@@ -105,6 +106,10 @@ impl Connection {
 
     pub(super) fn send_request(&mut self, mut outgoing: Outgoing, out: &mut Vec<Action>) {
         let revision = self.revision().unwrap_or(Revision::NEWEST_LEGACY);
+        if outgoing.method == SET_LEVEL && matches!(self.phase, Phase::Modern(_)) {
+            let outcome = self.want_level(outgoing.params.as_ref());
+            return out.push(Action::Resolve(outgoing.call, outcome));
+        }
         match self.admitted(&outgoing, revision) {
             Ok(None) => {}
             Ok(Some(other)) => {
@@ -137,6 +142,15 @@ impl Connection {
             }
             Err(error) => out.push(Action::Resolve(outgoing.call, Err(error))),
         }
+    }
+
+    /// Where each request says which log messages it wants, a level is remembered and said by all that follow.
+    fn want_level(&mut self, params: Option<&RawJson>) -> Result<RawJson> {
+        if !self.peer_declares("logging") {
+            return Err(undeclared(SET_LEVEL, "server", "logging"));
+        }
+        self.wanted_level = Some(incoming::level(params)?);
+        Ok(RawJson::empty_object())
     }
 
     /// A server's question as the client's revision has it; none when there is nothing to change.
@@ -174,12 +188,14 @@ impl Connection {
         outgoing.session = self.restorable.session;
         let (related, idempotent) = (outgoing.related, outgoing.idempotent);
         let (method, params, progress) = (outgoing.method.clone(), outgoing.params.clone(), outgoing.wants_progress);
+        // On a stream of changes nothing is logged.
+        let level = self.wanted_level.filter(|_| !outgoing.listens);
         let id = Id::Number(self.outgoing.insert(outgoing));
         let token = progress.then_some(&id);
         let params = match (revision.era(), token) {
             (Era::Modern, token) => {
                 self.write_envelope(revision);
-                Some(modern::with_envelope(params.as_ref(), &self.envelope, token))
+                Some(modern::with_envelope(params.as_ref(), &self.envelope, level, token))
             }
             (Era::Legacy, Some(token)) => Some(modern::with_progress_token(params.as_ref(), token)),
             (Era::Legacy, None) => params.map(modern::without_envelope),

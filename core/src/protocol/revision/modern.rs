@@ -122,11 +122,21 @@ pub(crate) fn missing_extension(id: &str) -> Error {
         .with_data(RawJson::from_value(&required))
 }
 
-/// `params` of an outgoing modern request: the caller's, with the envelope and the progress token in `_meta`.
-pub(crate) fn with_envelope(params: Option<&RawJson>, envelope: &str, progress_token: Option<&Id>) -> RawJson {
+/// `params` of an outgoing modern request: the caller's, with the envelope, the level of log messages and the progress
+/// token in `_meta`. A request may ask for another level than the rest do.
+pub(crate) fn with_envelope(
+    params: Option<&RawJson>,
+    envelope: &str,
+    level: Option<LogLevel>,
+    progress_token: Option<&Id>,
+) -> RawJson {
+    let level = level.filter(|_| !params.is_some_and(|params| has_in_meta(params, |key| key == meta::LOG_LEVEL)));
     merge_meta(params, &[], |members| {
         // `envelope` is the inside of an object, written once per connection.
         members.push_str(envelope);
+        if let Some(level) = level {
+            push(members, meta::LOG_LEVEL, &format!("\"{}\"", level.as_str()));
+        }
         if let Some(token) = progress_token {
             push_token(members, token);
         }
@@ -145,24 +155,34 @@ pub(crate) fn with_progress_token(params: Option<&RawJson>, token: &Id) -> RawJs
 /// `params` of an outgoing legacy request that wants no progress: a token of the caller's own might be that of another
 /// request of this connection, whose progress it would become, and the envelope is that of a request which is handed on.
 pub(crate) fn without_envelope(params: RawJson) -> RawJson {
-    use super::shape::{has, members};
     let goes = |key: &str| key == meta::PROGRESS_TOKEN || OF_SENDER.contains(&key);
+    if has_in_meta(&params, goes) { merge_meta(Some(&params), &OF_SENDER, |_| {}) } else { params }
+}
+
+/// Whether `_meta` of these parameters has a member that is one of the protocol's. Mostly the text alone says that it has
+/// not.
+fn has_in_meta(params: &RawJson, is_one: impl Fn(&str) -> bool) -> bool {
+    use super::shape::{has, members};
     let is_there = || {
         let all = members(params.get());
         let meta = all.iter().find(|(key, _)| key == "_meta");
-        meta.is_some_and(|(_, value)| members(value.get()).iter().any(|(key, _)| goes(key)))
+        meta.is_some_and(|(_, value)| members(value.get()).iter().any(|(key, _)| is_one(key)))
     };
     // The slash may be written with a backslash before it.
     let may_be = has(params.get(), meta::PROGRESS_TOKEN) || has(params.get(), "io.modelcontextprotocol");
-    if may_be && is_there() { merge_meta(Some(&params), &OF_SENDER, |_| {}) } else { params }
+    may_be && is_there()
 }
 
 fn push_token(members: &mut String, token: &Id) {
+    push(members, meta::PROGRESS_TOKEN, &serde_json::to_string(token).unwrap_or_default());
+}
+
+/// As a member of what is the inside of an object.
+fn push(members: &mut String, key: &str, value: &str) {
     if !members.is_empty() {
         members.push(',');
     }
-    members.push_str("\"progressToken\":");
-    members.push_str(&serde_json::to_string(token).unwrap_or_default());
+    members.push_str(&format!("\"{key}\":{value}"));
 }
 
 /// Adds members in front of those that the caller's `_meta` has; the engine's own come first, so that a duplicate of
@@ -205,16 +225,16 @@ mod tests {
     fn the_envelope_is_merged_into_the_callers_meta() {
         let params =
             RawJson::parse(r#"{"name":"add","_meta":{"x/y":1,"progressToken":"mine"},"z":null}"#).expect("json");
-        let merged = with_envelope(Some(&params), r#""v":"1""#, Some(&Id::Number(7)));
+        let merged = with_envelope(Some(&params), r#""v":"1""#, None, Some(&Id::Number(7)));
         assert_eq!(merged.get(), r#"{"_meta":{"v":"1","progressToken":7,"x/y":1},"name":"add","z":null}"#);
-        assert_eq!(with_envelope(None, r#""v":"1""#, None).get(), r#"{"_meta":{"v":"1"}}"#);
+        assert_eq!(with_envelope(None, r#""v":"1""#, None, None).get(), r#"{"_meta":{"v":"1"}}"#);
     }
 
     #[test]
     fn a_progress_token_is_this_sides_own() {
         let params = RawJson::parse(r#"{"_meta":{"progressToken":3,"x/y":1},"name":"add"}"#).expect("json");
         assert_eq!(without_envelope(params.clone()).get(), r#"{"_meta":{"x/y":1},"name":"add"}"#);
-        assert_eq!(with_envelope(Some(&params), "", None).get(), r#"{"_meta":{"x/y":1},"name":"add"}"#);
+        assert_eq!(with_envelope(Some(&params), "", None, None).get(), r#"{"_meta":{"x/y":1},"name":"add"}"#);
         let plain = RawJson::parse(r#"{"arguments": {"progressToken": 1}}"#).expect("json");
         assert_eq!(without_envelope(plain.clone()), plain);
     }
@@ -233,6 +253,21 @@ mod tests {
         assert_eq!(merged.get(), format!(r#"{{"_meta":{{"progressToken":7,{rest}"#));
         let plain = RawJson::parse(r#"{"_meta": {"io.modelcontextprotocol/related-task": {}}}"#).expect("json");
         assert_eq!(without_envelope(plain.clone()), plain);
+    }
+
+    #[test]
+    fn a_request_says_the_level_that_it_wants_itself_or_that_of_all() {
+        let said = |params: &str| {
+            let params = RawJson::written(params.to_owned());
+            with_envelope(Some(&params), r#""v":"1""#, Some(LogLevel::Notice), None).get().to_owned()
+        };
+        let (ours, other) = (r#""io.modelcontextprotocol/logLevel":"notice""#, "io.modelcontextprotocol/logLevel");
+        assert_eq!(said("{}"), format!(r#"{{"_meta":{{"v":"1",{ours}}}}}"#));
+        let own = format!(r#"{{"_meta":{{"{other}":"debug"}}}}"#);
+        assert_eq!(said(&own), format!(r#"{{"_meta":{{"v":"1","{other}":"debug"}}}}"#));
+        // That of something else than the request.
+        let deep = format!(r#"{{"arguments":{{"{other}":"debug"}}}}"#);
+        assert_eq!(said(&deep), format!(r#"{{"_meta":{{"v":"1",{ours}}},"arguments":{{"{other}":"debug"}}}}"#));
     }
 
     #[test]

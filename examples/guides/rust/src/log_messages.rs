@@ -41,9 +41,11 @@ pub(crate) async fn main() -> tricorn::Result<()> {
     println!("level warning: {}", client.call_tool("backup", json!({})).await?.text());
     client.close().await;
 
-    // Newer revisions ask with each call.
+    // Newer revisions ask with each call: for the level that was set, or one of its own.
     let client = Client::in_memory_with(&app, &ClientOptions::default(), &handlers).await?;
-    let asking = CallOptions::new().meta(json!({"io.modelcontextprotocol/logLevel": "warning"}));
+    client.set_log_level(LogLevel::Warning).await?;
+    println!("newer, level warning: {}", client.call_tool("backup", json!({})).await?.text());
+    let asking = CallOptions::new().meta(json!({"io.modelcontextprotocol/logLevel": "info"}));
     println!("one call: {}", client.call_tool_with("backup", json!({}), &asking).await?.text());
     client.close().await;
     Ok(())

@@ -30,11 +30,15 @@ enum LogMessagesExample {
         print("level warning:", result.text)
         await client.close()
 
-        // Newer revisions ask with each call.
+        // Newer revisions ask with each call: for the level that was set, or one of its own.
         options.revision = nil
         let newer = try await connect(to: app, options)
-        result = try await newer.callTool("backup", meta: ["io.modelcontextprotocol/logLevel": "warning"])
+        try await newer.setLogLevel(.warning)
+        result = try await newer.callTool("backup")
         print(await message.next() ?? "")
+        print("newer, level warning:", result.text)
+        result = try await newer.callTool("backup", meta: ["io.modelcontextprotocol/logLevel": "info"])
+        for _ in 1...2 { print(await message.next() ?? "") }
         print("one call:", result.text)
         await newer.close()
     }

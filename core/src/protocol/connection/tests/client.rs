@@ -146,6 +146,68 @@ fn what_a_revision_lacks_is_not_sent() {
     assert!(sent(&actions).is_empty());
 }
 
+/// A client of a modern server with these capabilities.
+fn modern_client(capabilities: Value) -> Connection {
+    let (mut c, asked) = opening(None);
+    let mut answer = discovered(&asked["id"], json!(["2026-07-28"]));
+    answer["result"]["capabilities"] = capabilities;
+    assert!(opened(&feed(&mut c, answer)).is_some());
+    c
+}
+
+fn set_level(c: &mut Connection, params: &Value) -> Vec<Action> {
+    let params = Some(RawJson::from_value(params));
+    c.handle(START, Input::Call(Invocation::new(CallId(1), "logging/setLevel", params)))
+}
+
+#[test]
+fn a_level_is_remembered_where_each_request_says_it() {
+    const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+    let mut c = modern_client(json!({"tools": {}, "logging": {}}));
+    let said = |c: &mut Connection, method: &str, meta: Value| {
+        let mut invocation = Invocation::new(CallId(2), method, Some(RawJson::from_value(&json!({"_meta": meta}))));
+        invocation.listens = method == "subscriptions/listen";
+        let request = one(&c.handle(START, Input::Call(invocation)));
+        feed(c, json!({"jsonrpc": "2.0", "id": request["id"], "result": {}}));
+        request["params"]["_meta"][LOG_LEVEL].as_str().map(str::to_owned)
+    };
+    assert_eq!(said(&mut c, "tools/list", json!({})), None);
+    for level in ["warning", "debug"] {
+        let actions = set_level(&mut c, &json!({"level": level}));
+        assert!(sent(&actions).is_empty(), "{actions:?}");
+        assert_eq!(resolved(&actions), Some((1, Ok("{}"))));
+        for method in ["tools/list", "tools/call", "ping"] {
+            assert_eq!(said(&mut c, method, json!({})).as_deref(), Some(level), "{method}");
+        }
+    }
+    assert_eq!(said(&mut c, "tools/call", json!({LOG_LEVEL: "alert"})).as_deref(), Some("alert"));
+    assert_eq!(said(&mut c, "subscriptions/listen", json!({})), None);
+    let actions = set_level(&mut c, &json!({"level": "loud"}));
+    assert_eq!(resolved(&actions), Some((1, Err(ErrorKind::Rpc))));
+    assert_eq!(said(&mut c, "tools/list", json!({})).as_deref(), Some("debug"));
+}
+
+#[test]
+fn no_level_is_set_of_a_log_that_the_server_does_not_declare() {
+    for mut c in [client(), modern_client(json!({"tools": {}}))] {
+        let actions = set_level(&mut c, &json!({"level": "debug"}));
+        assert!(sent(&actions).is_empty(), "{actions:?}");
+        let [Action::Resolve(CallId(1), Err(error))] = &actions[..] else { panic!("{actions:?}") };
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.message().contains("\"logging\""), "{error}");
+    }
+}
+
+#[test]
+fn changed_roots_are_told_where_there_are_sessions() {
+    let params = RawJson::empty_object;
+    let method = "notifications/roots/list_changed";
+    for (mut c, told) in [(client(), 1), (modern_client(json!({})), 0)] {
+        let actions = c.handle(START, Input::Notify { method, params: params(), related: None });
+        assert_eq!(sent(&actions).len(), told);
+    }
+}
+
 #[test]
 fn a_client_says_nothing_to_what_is_no_message() {
     let mut c = client();
