@@ -110,7 +110,7 @@ impl<'a> Attempt<'a> {
         let mut text = format!("{:?}\n", head.headers);
         let mut json = Value::Null;
         if let (true, Some(name)) = (streams, stays) {
-            let event = exchange.event(self.limit)?;
+            let event = exchange.next_event(self.limit)?;
             text.push_str(&event.data);
             self.captures.insert(name.to_owned(), event.data.into());
             self.streams.push(exchange);

@@ -334,7 +334,7 @@ impl Exchange {
     }
 
     /// The next event, whatever its name is.
-    pub fn event(&mut self, limit: Duration) -> Outcome<Event> {
+    pub fn next_event(&mut self, limit: Duration) -> Outcome<Event> {
         let deadline = Instant::now() + limit;
         self.head(limit)?;
         loop {
