@@ -144,10 +144,11 @@ export interface ClientAuth {
   /**
    * Where logins are kept. `file`: files that only the user can read and all programs of the user share, in
    * `$XDG_DATA_HOME/tricorn/logins`, else `~/.local/share/tricorn/logins`; on macOS below `~/Library/Application Support`,
-   * on Windows below `%LOCALAPPDATA%`. `keychain`: the same files, sealed with a key of the system's keychain, a
-   * {@link MisuseError} in builds that know none. `memory`: for this client, or the clients of this group, and no longer.
-   * Or files in another directory, or a store of the program's own. Default: `keychain` in builds that know it, else `file`;
-   * for a user without a home directory the memory of this process, which is said on standard error.
+   * on Windows below `%LOCALAPPDATA%`. `keychain`: the same files, sealed with a key of the system's keychain, which may ask
+   * the user; unsealed where no keychain gives a key, which is said on standard error. `memory`: for this client, or the
+   * clients of this group, and no longer. Or files in another directory, or a store of the program's own. Default:
+   * `keychain`, which says nothing where there is no keychain at all; for a user without a home directory the memory of this
+   * process, which is said on standard error.
    */
   readonly store?: "file" | "memory" | "keychain" | { readonly directory: string } | TokenStore | undefined;
 }

@@ -57,8 +57,8 @@ public struct ClientAuth: Sendable {
     public var redirectURI: String?
     /// Waits until the browser has come back to `redirectURI`, and gives the URL that it came with, or its query.
     public var callback: (@Sendable (_ redirectURI: String) async throws -> String)?
-    /// Where logins are kept. When nil `.keychain` in a build of the library that knows it, else `.file`; for a user without a
-    /// home directory the memory of this process, which is said on standard error.
+    /// Where logins are kept. When nil `.keychain`, which then says nothing where there is no keychain at all; for a user
+    /// without a home directory the memory of this process, which is said on standard error.
     public var store: Store?
     let traced = AuthTrace()
 
@@ -102,9 +102,8 @@ public struct ClientAuth: Sendable {
         case file
         /// In this folder, the same way. It is made when it is needed; one that others can write in is refused.
         case directory(String)
-        /// In the same files as `file`, sealed with a key of the system's keychain, which is made at the first use and may ask the
-        /// user for that; without a seal where no keychain answers, which is said on standard error. `TricornError.misuse` in a
-        /// build of the library without.
+        /// In the same files as `file`, sealed with a key of the system's keychain, which may ask the user; without a seal where
+        /// no keychain gives a key, which is said on standard error. `TricornError.misuse` on iOS and its like.
         case keychain
         /// Nowhere: for as long as the client, or the group, lives.
         case memory

@@ -310,8 +310,9 @@ impl Auth {
         self
     }
 
-    /// Where logins are kept. Default: files that only the user can read ([`FileStore::new`](crate::auth::FileStore)),
-    /// sealed by the keychain with the feature `keychain`; [`MemoryStore`] keeps nothing beyond the process.
+    /// Where logins are kept. Default: files that only the user can read, sealed with a key of the system's keychain where
+    /// there is one ([`FileStore::with_keychain`](crate::auth::FileStore::with_keychain)); [`MemoryStore`] keeps nothing beyond
+    /// the process.
     #[must_use]
     pub fn store(mut self, store: impl TokenStore) -> Self {
         self.store = Some(Arc::new(store));

@@ -20,7 +20,6 @@
 
 mod envelope;
 mod file;
-#[cfg(feature = "keychain")]
 mod keychain;
 mod memory;
 mod place;
@@ -59,17 +58,11 @@ pub(crate) const MAX_BYTES: usize = 256 * 1024;
 /// Where logins are kept if nothing is said: one place for the process.
 pub(crate) fn default_store() -> Arc<dyn TokenStore> {
     static PLACE: OnceLock<Arc<dyn TokenStore>> = OnceLock::new();
-    let place = PLACE.get_or_init(|| {
-        #[cfg(feature = "keychain")]
-        let store = FileStore::with_keychain();
-        #[cfg(not(feature = "keychain"))]
-        let store = FileStore::new();
-        match store {
-            Ok(store) => Arc::new(store),
-            Err(_) => {
-                crate::report::say("this user has no home directory: logins are kept in memory, for this process only");
-                Arc::new(MemoryStore::new())
-            }
+    let place = PLACE.get_or_init(|| match FileStore::by_default() {
+        Ok(store) => Arc::new(store),
+        Err(_) => {
+            crate::report::say("this user has no home directory: logins are kept in memory, for this process only");
+            Arc::new(MemoryStore::new())
         }
     });
     place.clone()

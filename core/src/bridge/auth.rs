@@ -192,12 +192,7 @@ fn client(bridge: &Bridge, mut members: Map<String, Value>) -> Result<Auth> {
         Some(Place::Named(name)) => match name.as_str() {
             "memory" => auth.store(MemoryStore::new()),
             "file" => auth.store(FileStore::new()?),
-            #[cfg(feature = "keychain")]
             "keychain" => auth.store(FileStore::with_keychain()?),
-            #[cfg(not(feature = "keychain"))]
-            "keychain" => {
-                return Err(Error::misuse("option \"auth\": \"store\": this build knows no keychain: \"file\""));
-            }
             _ => {
                 let why = "expected \"memory\", \"file\" or \"keychain\"";
                 return Err(Error::misuse(format!("option \"auth\": \"store\": {why}, got {name:?}")));

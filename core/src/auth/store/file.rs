@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::envelope::Seal;
+use super::keychain::{self, Keychain};
 use super::place::{Lock, Place};
 use super::{Reservation, TokenKey, TokenStore};
 use crate::auth::secret::Secret;
@@ -17,13 +18,13 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// How often somebody who waits for a login looks: at first, and in the end.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(100));
 
-/// Where the key is that seals files. Both functions may wait, and ask the user.
+/// Where the key is that seals files.
 pub(super) trait Keys: Send + Sync + 'static {
-    /// The key, made if there is none.
+    /// The key, made if there is none. May wait, and ask the user.
     ///
     /// # Errors
-    /// Why there is none to be had, for people.
-    fn key(&self, dir: &Path) -> Result<[u8; 32], String>;
+    /// Why there is none to be had, for people; `None` where nobody expects one.
+    fn key(&self, dir: &Path) -> Result<[u8; 32], Option<String>>;
 }
 
 /// Keeps each login in a file of its own, mode 0600. Processes may share the directory: one at a time changes a login,
@@ -39,7 +40,7 @@ pub struct FileStore {
 struct Inner {
     place: Place,
     keys: Option<Box<dyn Keys>>,
-    /// `None` when the keychain did not answer.
+    /// `None` when the keychain gave no key.
     seal: OnceLock<Option<Seal>>,
 }
 
@@ -59,20 +60,36 @@ impl FileStore {
     }
 
     /// As [`new`](Self::new), but what is secret in the files is sealed with a key from the operating system's keychain:
-    /// Keychain Services, Credential Manager, Secret Service. The first use makes the key, and may ask the user. Where no
-    /// keychain answers files are kept as without it, which is said on standard error.
+    /// Keychain Services, Credential Manager, Secret Service. What others have left there unsealed is read, too. The first
+    /// login that is kept makes the key, and may ask the user, who has 45 s. Where no keychain gives a key, files are kept as
+    /// without it, which is said on standard error.
+    ///
+    /// It is the default of a client, which says nothing where there is no keychain at all.
     ///
     /// # Errors
-    /// As of [`new`](Self::new).
-    #[cfg(feature = "keychain")]
+    /// As of [`new`](Self::new); `Misuse` in a build for which there is none: on Linux it takes the feature `keychain`, which
+    /// is on by default.
     pub fn with_keychain() -> Result<Self> {
-        Ok(Self::with_keychain_at(default_dir()?))
+        Self::with_keychain_at(default_dir()?)
     }
 
     /// As [`with_keychain`](Self::with_keychain), in this directory.
-    #[cfg(feature = "keychain")]
-    pub fn with_keychain_at(dir: impl Into<PathBuf>) -> Self {
-        Self::with(dir.into(), Some(Box::new(super::keychain::Keychain)))
+    ///
+    /// # Errors
+    /// `Misuse` in a build that knows no keychain.
+    pub fn with_keychain_at(dir: impl Into<PathBuf>) -> Result<Self> {
+        if !keychain::KNOWN {
+            let why =
+                "this build knows no keychain: on Linux it is the crate's feature \"keychain\"; files are \"file\"";
+            return Err(Error::misuse(why));
+        }
+        Ok(Self::with(dir.into(), Some(Box::new(Keychain { is_wanted: true }))))
+    }
+
+    /// Sealed where there is a keychain.
+    pub(super) fn by_default() -> Result<Self> {
+        let keys = keychain::KNOWN.then(|| Box::new(Keychain { is_wanted: false }) as Box<dyn Keys>);
+        Ok(Self::with(default_dir()?, keys))
     }
 
     fn with(dir: PathBuf, keys: Option<Box<dyn Keys>>) -> Self {
@@ -111,16 +128,17 @@ fn default_dir() -> Result<PathBuf> {
 }
 
 impl Inner {
-    /// Asked for once; a keychain that did not answer is not asked again.
+    /// Asked for when there is something to seal or to open, and once: a keychain that gave no key is not asked again.
     fn seal(&self) -> Option<&Seal> {
         let keys = self.keys.as_ref()?;
         let seal = self.seal.get_or_init(|| match keys.key(self.place.dir()) {
             Ok(key) => Some(Seal::new(key)),
             Err(why) => {
                 let dir = self.place.dir().display();
-                crate::report::say(format_args!(
-                    "no keychain ({why}): logins are kept in {dir}, which only you can read"
-                ));
+                if let Some(why) = why {
+                    let kept = format_args!("logins are kept in {dir}, which only you can read");
+                    crate::report::say(format_args!("no keychain ({why}): {kept}"));
+                }
                 None
             }
         });
@@ -137,12 +155,12 @@ impl fmt::Debug for FileStore {
 impl TokenStore for FileStore {
     fn load(&self, key: &TokenKey) -> BoxFuture<Result<Option<Secret>>> {
         let key = key.clone();
-        self.run(move |inner| inner.place.load(&key, None, inner.seal()))
+        self.run(move |inner| inner.place.load(&key, None, &|| inner.seal()))
     }
 
     fn find(&self, server: &str) -> BoxFuture<Result<Vec<(TokenKey, Secret)>>> {
         let server = server.to_owned();
-        self.run(move |inner| inner.place.find(&server, inner.seal()))
+        self.run(move |inner| inner.place.find(&server, &|| inner.seal()))
     }
 
     fn reserve(&self, key: &TokenKey, wait: Duration) -> BoxFuture<Result<Box<dyn Reservation>>> {
@@ -180,12 +198,12 @@ struct Reserved {
 impl Reservation for Reserved {
     fn load(&mut self) -> BoxFuture<Result<Option<Secret>>> {
         let (key, lock) = (self.key.clone(), self.lock.clone());
-        self.store.run(move |inner| inner.place.load(&key, Some(&lock), inner.seal()))
+        self.store.run(move |inner| inner.place.load(&key, Some(&lock), &|| inner.seal()))
     }
 
     fn save(&mut self, login: &Secret) -> BoxFuture<Result<()>> {
         let (key, lock, login) = (self.key.clone(), self.lock.clone(), login.clone());
-        self.store.run(move |inner| inner.place.save(&key, &lock, &login, inner.seal()))
+        self.store.run(move |inner| inner.place.save(&key, &lock, &login, &|| inner.seal()))
     }
 
     fn remove(&mut self) -> BoxFuture<Result<()>> {

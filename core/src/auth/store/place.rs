@@ -22,6 +22,9 @@ const MAX_ISSUERS: usize = 100;
 /// Damaged files of one login that are put aside.
 const MAX_BAD: usize = 9;
 
+/// Asks for what seals, when it is needed: a keychain may ask the user. `None` where there is none.
+pub(super) type Key<'a> = &'a dyn Fn() -> Option<&'a Seal>;
+
 #[derive(Debug)]
 pub(super) struct Place {
     dir: PathBuf,
@@ -118,7 +121,7 @@ impl Place {
     }
 
     /// What a file has, if it can be read.
-    fn read(&self, stem: &Stem, seal: Option<&Seal>) -> Result<Option<Result<(TokenKey, Secret), Unread>>> {
+    fn read(&self, stem: &Stem, seal: Key<'_>) -> Result<Option<Result<(TokenKey, Secret), Unread>>> {
         self.is_own()?;
         let path = self.path(stem, ".json");
         if path.is_symlink() {
@@ -138,14 +141,18 @@ impl Place {
         if text.len() as u64 > MAX_FILE_BYTES {
             return Ok(Some(Err(Unread::Damaged("it is longer than any login's"))));
         }
-        Ok(Some(match envelope::read(&text, seal) {
+        let read = match envelope::read(&text, None) {
+            Err(Unread::Locked) => envelope::read(&text, seal()),
+            read => read,
+        };
+        Ok(Some(match read {
             Ok((key, _)) if Stem::of(&key) != *stem => Err(Unread::Damaged("it is another login's")),
             read => read,
         }))
     }
 
     /// What is kept. A damaged file is put aside by whoever has its lock, or gets it.
-    fn take(&self, stem: &Stem, lock: Option<&Lock>, seal: Option<&Seal>) -> Result<Option<(TokenKey, Secret)>> {
+    fn take(&self, stem: &Stem, lock: Option<&Lock>, seal: Key<'_>) -> Result<Option<(TokenKey, Secret)>> {
         let path = self.path(stem, ".json");
         let own = match self.read(stem, seal)? {
             None => return Ok(None),
@@ -169,7 +176,7 @@ impl Place {
     }
 
     /// What is kept of a login.
-    pub(super) fn load(&self, key: &TokenKey, lock: Option<&Lock>, seal: Option<&Seal>) -> Result<Option<Secret>> {
+    pub(super) fn load(&self, key: &TokenKey, lock: Option<&Lock>, seal: Key<'_>) -> Result<Option<Secret>> {
         Ok(self.take(&Stem::of(key), lock, seal)?.map(|(_, login)| login))
     }
 
@@ -183,13 +190,14 @@ impl Place {
     }
 
     /// Puts a login in place of the one that is there. When it returns, it is on the disk.
-    pub(super) fn save(&self, key: &TokenKey, lock: &Lock, login: &Secret, seal: Option<&Seal>) -> Result<()> {
+    pub(super) fn save(&self, key: &TokenKey, lock: &Lock, login: &Secret, seal: Key<'_>) -> Result<()> {
         if login.expose().len() > MAX_BYTES {
             return Err(super::too_long(key));
         }
         let _one = lock.one.lock().unwrap_or_else(PoisonError::into_inner);
         let path = self.path(&lock.stem, ".json");
         match self.read(&lock.stem, seal)? {
+            // It may be the login of another program, too, in a session that has the key.
             Some(Err(unread @ (Unread::Newer | Unread::Locked))) => return Err(unreadable(&path, &unread)),
             Some(Err(Unread::Damaged(why))) => match self.put_aside(&lock.stem)? {
                 Some(bad) => crate::report::say(damaged(&path, why, Some(&bad)).message()),
@@ -197,7 +205,7 @@ impl Place {
             },
             Some(Ok(_)) | None => {}
         }
-        let text = envelope::write(key, login, seal)?.ok_or_else(|| {
+        let text = envelope::write(key, login, seal())?.ok_or_else(|| {
             let server = shown_url(&key.server);
             Error::new(ErrorKind::Auth, format!("the login at {server} cannot be sealed"))
         })?;
@@ -231,7 +239,7 @@ impl Place {
     }
 
     /// All logins at a server, by issuer.
-    pub(super) fn find(&self, server: &str, seal: Option<&Seal>) -> Result<Vec<(TokenKey, Secret)>> {
+    pub(super) fn find(&self, server: &str, seal: Key<'_>) -> Result<Vec<(TokenKey, Secret)>> {
         let entries = match fs::read_dir(&self.dir) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -250,15 +258,17 @@ impl Place {
 }
 
 /// Runs `work` while no other process that shares the directory runs such, too.
-#[cfg(feature = "keychain")]
-pub(super) fn only_one<T>(dir: &Path, work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+///
+/// # Errors
+/// Why it was not run, for people.
+pub(super) fn only_one<T>(dir: &Path, work: impl FnOnce() -> T) -> Result<T, String> {
     use std::time::{Duration, Instant};
 
     let place = Place::new(dir.to_owned());
     let begun = Instant::now();
     loop {
         match place.try_lock_stem(&Stem("keychain".into())) {
-            Ok(Some(_lock)) => return work(),
+            Ok(Some(_lock)) => return Ok(work()),
             Ok(None) if begun.elapsed() < Duration::from_secs(60) => std::thread::sleep(Duration::from_millis(20)),
             Ok(None) => return Err("another process has been asking it for a minute".into()),
             Err(error) => return Err(error.message().to_owned()),
@@ -312,7 +322,7 @@ fn unreadable(path: &Path, unread: &Unread) -> Error {
             "was written by a newer version of this library: update this program, or give it a directory of its own"
         }
         _ => {
-            "is sealed with a key of the keychain, which does not answer: unlock the keychain, or remove the file and log in again"
+            "is sealed with a key of the keychain, which gives none: unlock the keychain, or remove the file and log in again"
         }
     };
     Error::new(ErrorKind::Auth, format!("the token store's file {} {why}", path.display()))

@@ -2,6 +2,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::*;
@@ -175,11 +176,12 @@ async fn the_file_of_a_newer_version_is_left_alone() {
     assert_eq!(fs::read_to_string(dir.file(".json")).expect("a file"), newer);
 }
 
-/// A keychain that gives this key.
-struct Given(Result<[u8; 32], String>);
+/// A keychain that gives this key, and counts how often it is asked.
+struct Given(Result<[u8; 32], Option<String>>, Arc<AtomicUsize>);
 
 impl Keys for Given {
-    fn key(&self, _: &Path) -> Result<[u8; 32], String> {
+    fn key(&self, _: &Path) -> Result<[u8; 32], Option<String>> {
+        self.1.fetch_add(1, Ordering::Relaxed);
         self.0.clone()
     }
 }
@@ -187,27 +189,46 @@ impl Keys for Given {
 #[tokio::test]
 async fn with_a_keychain_files_are_sealed_and_without_one_they_are_not() {
     let dir = Dir::new();
-    let sealing = |key: u8| FileStore::with(dir.0.clone(), Some(Box::new(Given(Ok([key; 32])))));
-    let silent = FileStore::with(dir.0.clone(), Some(Box::new(Given(Err("locked".into())))));
+    let giving = |key| FileStore::with(dir.0.clone(), Some(Box::new(Given(key, Arc::default()))));
+    let sealing = |key: u8| giving(Ok([key; 32]));
+    let (silent, absent) = (giving(Err(Some("locked".into()))), giving(Err(None)));
     let text = || fs::read_to_string(dir.file(".json")).expect("a file");
 
-    save(&silent, &key(), "hidden").await.expect("saved");
-    assert!(text().contains("hidden"));
+    for store in [&silent, &absent] {
+        save(store, &key(), "hidden").await.expect("saved");
+        assert!(text().contains("hidden"));
+    }
     assert_eq!(sealing(1).load(&key()).await.expect("loaded"), Some("hidden".into()), "what is open stays readable");
     save(&sealing(1), &key(), "hidden").await.expect("saved");
     assert!(!text().contains("hidden"));
     assert_eq!(sealing(1).load(&key()).await.expect("loaded"), Some("hidden".into()));
 
-    for store in [&silent, &dir.store()] {
-        let error = store.load(&key()).await.expect_err("locked");
-        assert!(error.message().contains("unlock the keychain"), "{error}");
-        // There may be logins of others in it.
-        let error = save(store, &key(), "new").await.expect_err("locked");
-        assert!(error.message().contains("unlock the keychain"), "{error}");
+    for store in [&silent, &absent, &dir.store()] {
+        for error in [store.load(&key()).await.err(), save(store, &key(), "other").await.err()] {
+            assert!(error.is_some_and(|error| error.message().contains("unlock the keychain")));
+        }
     }
-    assert_eq!(sealing(1).load(&key()).await.expect("loaded"), Some("hidden".into()));
+    assert_eq!(sealing(1).load(&key()).await.expect("loaded"), Some("hidden".into()), "and nothing is written over it");
     let error = sealing(2).load(&key()).await.expect_err("another key");
     assert!(error.message().contains(".bad"), "{error}");
+}
+
+#[tokio::test]
+async fn a_keychain_is_asked_once_and_not_before_there_is_something_to_seal_or_to_open() {
+    for outcome in [Ok([1; 32]), Err(None)] {
+        let dir = Dir::new();
+        let asked = Arc::new(AtomicUsize::new(0));
+        let store = FileStore::with(dir.0.clone(), Some(Box::new(Given(outcome, asked.clone()))));
+        save(&dir.store(), &key(), "open").await.expect("saved");
+        assert_eq!(store.find(&key().server).await.expect("found").len(), 1);
+        assert_eq!(store.load(&key()).await.expect("loaded"), Some("open".into()));
+        assert_eq!(asked.load(Ordering::Relaxed), 0);
+        for _ in 0..2 {
+            save(&store, &key(), "kept").await.expect("saved");
+            assert_eq!(store.load(&key()).await.expect("loaded"), Some("kept".into()));
+        }
+        assert_eq!(asked.load(Ordering::Relaxed), 1);
+    }
 }
 
 #[tokio::test]
