@@ -1,5 +1,6 @@
 //! Everything a task needs, made once and kept under the target folder.
 
+mod keyring;
 mod nginx;
 mod node;
 mod python;
@@ -12,6 +13,7 @@ use crate::{report, tool};
 use anyhow::{Result, bail};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub(crate) use keyring::keyring;
 pub(crate) use nginx::nginx;
 pub(crate) use node::{checkers, newest as newest_node};
 pub(crate) use suite::{Peers, conformance, peers, pinned, servers};
@@ -108,6 +110,7 @@ pub(crate) fn run(langs: &[Lang]) -> Result<()> {
     tool::need(langs)?;
     let made = languages(langs);
     nginx();
+    keyring();
     let mut failed = Vec::new();
     for (what, result) in [
         ("checkers", checkers()),

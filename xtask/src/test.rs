@@ -79,6 +79,9 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
     if ready.iter().flat_map(proxied).any(|name| session.wants(&name)) {
         setup::nginx();
     }
+    if ready.iter().any(|lang| session.wants(&format!("{lang} contract guides"))) {
+        setup::keyring();
+    }
     if !ready.is_empty() {
         // Building them takes all cores for minutes, which nothing that is measured should share.
         let mut missing = false;

@@ -1,15 +1,18 @@
 //! The guides' protected server and the program that logs in, as their page has them: with a real authorization server
-//! (`tests/auth/provider`), a browser, and nginx with the settings of the page.
+//! (`tests/auth/provider`), a browser, nginx with the settings of the page, and a desktop with a keyring.
+
+mod desktop;
 
 use crate::launch::{self, Listening};
 use crate::logins::provider::{Provider, User};
 use crate::options::Options;
-use crate::pattern::{Captures, Strictness, check};
+use crate::pattern::{Captures, Strictness, check, shorten};
 use crate::report::Report;
 use crate::stateless::nginx::{self, Nginx};
 use crate::wire::http::{Connection, Endpoint, Exchange, Request};
 use crate::wire::stdio::{Launch, Tail, kill_group, wait_bounded};
 use crate::{Failure, Outcome};
+use desktop::Desktop;
 use serde_json::{Value, json};
 use std::io::Read;
 use std::net::SocketAddr;
@@ -35,16 +38,17 @@ pub fn run(options: &Options, report: &mut Report) -> Outcome {
     let language = options.language.as_str();
     let programs = Programs::of(language)?;
     let has_opener = cfg!(all(unix, not(target_os = "macos")));
-    let proxy = nginx::find();
+    let (proxy, keyring) = (nginx::find(), desktop::Programs::find());
     for (scene, play) in SCENES {
         let name = format!("{language} {scene}");
         if !options.wants(&name) {
             continue;
         }
-        let way = match (scene, &proxy) {
-            (SAYS_NO, _) => None,
+        let way = match scene {
+            SAYS_NO => None,
             _ if !has_opener => Some("no test can stand in for what opens the browser here".to_owned()),
-            (PROXIED, Err(why)) => Some(why.clone()),
+            PROXIED => proxy.as_ref().err().cloned(),
+            SEALED => keyring.as_ref().err().cloned(),
             _ => None,
         };
         match way {
@@ -58,9 +62,14 @@ pub fn run(options: &Options, report: &mut Report) -> Outcome {
 type Scene = fn(&Programs) -> Outcome;
 
 const PROXIED: &str = "logs in through nginx";
+const SEALED: &str = "keeps the login sealed where there is a keychain";
 const SAYS_NO: &str = "the user says no";
-const SCENES: [(&str, Scene); 3] =
-    [("logs in, and keeps the login", log_in), (PROXIED, log_in_through_nginx), (SAYS_NO, say_no)];
+const SCENES: [(&str, Scene); 4] = [
+    ("logs in, and keeps the login", log_in),
+    (PROXIED, log_in_through_nginx),
+    (SEALED, keep_sealed),
+    (SAYS_NO, say_no),
+];
 
 /// The command lines of a language.
 struct Programs {
@@ -105,18 +114,16 @@ impl Programs {
         let words =
             self.client.iter().cloned().chain([url.to_owned()]).chain(flags.iter().map(|flag| (*flag).to_owned()));
         let path = std::env::var("PATH").unwrap_or_default();
-        let environment = vec![
-            ("LOGINS".to_owned(), scratch.0.join("logins").to_string_lossy().into_owned()),
-            ("PATH".to_owned(), format!("{}:{path}", scratch.0.join("bin").display())),
-        ];
-        Launch { words: words.collect(), environment }
+        let environment = scratch.places.iter().map(|(name, place)| ((*name).to_owned(), place.clone()));
+        let path = ("PATH".to_owned(), format!("{}:{path}", scratch.folder.join("bin").display()));
+        Launch { words: words.collect(), environment: environment.chain([path]).collect() }
     }
 
-    /// The client prints what the page says.
-    fn logs_in(&self, url: &str, scratch: &Scratch) -> Outcome {
+    /// The client prints what the page says. Gives what it said besides.
+    fn logs_in(&self, url: &str, scratch: &Scratch) -> Outcome<Vec<String>> {
         let ended = Ended::of(&self.client(url, scratch, &[]), |_| ())?;
         if ended.is_success && ended.printed == self.prints {
-            return Ok(());
+            return Ok(ended.log.lines());
         }
         Err(ended.explained(&format!("expected {:?}", self.prints)))
     }
@@ -157,7 +164,11 @@ impl Ended {
 }
 
 /// A folder of a scene's own.
-struct Scratch(PathBuf);
+struct Scratch {
+    folder: PathBuf,
+    /// What tells the client where logins are kept.
+    places: Vec<(&'static str, String)>,
+}
 
 impl Scratch {
     fn new() -> Outcome<Self> {
@@ -165,7 +176,29 @@ impl Scratch {
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("contract-guides-{}-{number}", std::process::id()));
         std::fs::create_dir_all(folder.join("bin")).map_err(|error| error.to_string())?;
-        Ok(Self(folder))
+        let places = vec![("LOGINS", folder.join("logins").to_string_lossy().into_owned())];
+        Ok(Self { folder, places })
+    }
+
+    /// From here on the client keeps logins where it does by default, in the session that has this bus.
+    fn keep_by_default(&mut self, bus: &str) {
+        let data = self.folder.join("data").to_string_lossy().into_owned();
+        self.places = vec![("XDG_DATA_HOME", data), ("DBUS_SESSION_BUS_ADDRESS", bus.to_owned())];
+    }
+
+    /// The file of the login that is kept by default.
+    fn kept(&self) -> Outcome<String> {
+        let folder = self.folder.join("data/tricorn/logins");
+        let files = std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let mut files = files.filter_map(|file| Some(file.ok()?.path()));
+        let file = files.find(|file| file.extension().is_some_and(|end| end == "json"));
+        let file = file.ok_or_else(|| format!("no login in {}", folder.display()))?;
+        std::fs::read_to_string(file).map_err(|error| error.to_string())
+    }
+
+    /// From here on none is.
+    fn forget(&self) -> Outcome {
+        std::fs::remove_dir_all(self.folder.join("data")).map_err(|error| error.to_string())
     }
 
     /// What opens the browser on this system: a program that logs in as ada.
@@ -178,20 +211,20 @@ impl Scratch {
             browser.display(),
             provider.issuer()
         );
-        let opener = self.0.join("bin").join(OPENER);
+        let opener = self.folder.join("bin").join(OPENER);
         std::fs::write(&opener, text).map_err(|error| error.to_string())?;
         std::fs::set_permissions(&opener, PermissionsExt::from_mode(0o755)).map_err(|error| error.to_string())
     }
 
     /// From here on nobody can log in.
     fn take_browser(&self) -> Outcome {
-        std::fs::write(self.0.join("bin").join(OPENER), "#!/bin/sh\nexit 1\n").map_err(|error| error.to_string())
+        std::fs::write(self.folder.join("bin").join(OPENER), "#!/bin/sh\nexit 1\n").map_err(|error| error.to_string())
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -220,7 +253,7 @@ fn log_in_through_nginx(programs: &Programs) -> Outcome {
     scratch.put_browser(&provider)?;
     let settings = launch::root()?.join(EXAMPLES).join("nginx.conf");
     let settings = std::fs::read_to_string(&settings).map_err(|error| format!("{}: {error}", settings.display()))?;
-    let log = scratch.0.join("access.log");
+    let log = scratch.folder.join("access.log");
     let mut server = None;
     let (program, _) = nginx::find()?;
     let (proxy, addresses) = Nginx::with(&program, 1, |addresses| {
@@ -252,6 +285,52 @@ fn log_in_through_nginx(programs: &Programs) -> Outcome {
         return Err(format!("the logs of nginx: {said}"));
     }
     Ok(())
+}
+
+fn keep_sealed(programs: &Programs) -> Outcome {
+    let (provider, mut scratch) = (Provider::start()?, Scratch::new()?);
+    let server = programs.serve(&provider, None)?;
+    let refreshes = json!({"registered": 0, "grants": {"$not": {"$contains": ["authorization_code"]}}});
+    let expect = |is_so: bool, what: &str, shown: &str| {
+        if is_so { Ok(()) } else { Err(format!("expected {what}, got {}", shorten(shown))) }
+    };
+
+    // Without a session, as on a server.
+    scratch.keep_by_default("unix:path=/nowhere/bus");
+    scratch.put_browser(&provider)?;
+    let said = programs.logs_in(&server.url, &scratch)?.join("\n");
+    expect(!said.contains("keychain"), "nothing about a keychain", &said)?;
+    expect(scratch.kept()?.contains("\"login\":"), "an open login", &scratch.kept()?)?;
+
+    // What was kept there is found on a desktop, too.
+    let programs_of_it = desktop::Programs::find()?;
+    let mut desktop = Desktop::start(&programs_of_it, &scratch.folder.join("desktop"))?;
+    scratch.keep_by_default(&desktop.address);
+    scratch.take_browser()?;
+    seen(&provider, &json!({}))?;
+    programs.logs_in(&server.url, &scratch)?;
+    seen(&provider, &refreshes)?;
+
+    // What is kept there is sealed, and found again by another process.
+    scratch.forget()?;
+    scratch.put_browser(&provider)?;
+    let said = programs.logs_in(&server.url, &scratch)?.join("\n");
+    expect(!said.contains("keychain"), "nothing about a keychain", &said)?;
+    let kept = scratch.kept()?;
+    expect(kept.contains("\"sealed\":") && !kept.contains("\"login\":"), "a sealed login", &kept)?;
+    scratch.take_browser()?;
+    seen(&provider, &json!({}))?;
+    programs.logs_in(&server.url, &scratch)?;
+    seen(&provider, &refreshes)?;
+
+    // A session without a keyring has files, and says why.
+    desktop.end_keyring();
+    scratch.forget()?;
+    scratch.put_browser(&provider)?;
+    let said = programs.logs_in(&server.url, &scratch)?;
+    let times = said.iter().filter(|line| line.contains("no keychain (nobody on the session bus")).count();
+    expect(times == 1, "once that there is no keychain", &said.join("\n"))?;
+    expect(scratch.kept()?.contains("\"login\":"), "an open login", &scratch.kept()?)
 }
 
 fn say_no(programs: &Programs) -> Outcome {

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use std::path::Path;
 use std::time::Duration;
 
-const LIMIT: Duration = Duration::from_secs(120);
+pub(super) const LIMIT: Duration = Duration::from_secs(120);
 
 /// Makes it be there, if it can; says why not on the way.
 pub(crate) fn nginx() {
@@ -28,12 +28,18 @@ fn runs(unpacked: &Path) -> bool {
     process::run(command, LIMIT, None).is_ok_and(|done| done.ok())
 }
 
-fn unpack(unpacked: &Path) -> Result<()> {
+/// Whether packages can be had, and unpacked.
+pub(super) fn can_unpack() -> Result<()> {
     for program in ["apt-get", "dpkg-deb"] {
         if process::which(program).is_none() {
             bail!("there is no {program}");
         }
     }
+    Ok(())
+}
+
+fn unpack(unpacked: &Path) -> Result<()> {
+    can_unpack()?;
     let _ = std::fs::remove_dir_all(unpacked);
     std::fs::create_dir_all(unpacked)?;
     let script = "apt-get download nginx && dpkg-deb --extract nginx_*.deb .";
