@@ -20,7 +20,8 @@ const USAGE: &str =
                 in Rust, a client in Rust with the language's server
   attacks       tests/cases/attacks: who gets into a protected server, over HTTP, and who does not
   logins        the language's client and protected server with a real authorization server (tests/auth/provider)
-  guides        the guides' protected server and the program that logs in, with the same one, a browser and nginx
+  guides        the guides' protected server and the program that logs in, with the same one, a browser, nginx
+                and a desktop's keyring
   stateless     [--requests N --front nginx|own] two processes with one secret behind a round-robin proxy
   together      clients of all revisions at once: on one port, and two of them on one pipe
 contract coverage [write]
