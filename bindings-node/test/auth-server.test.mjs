@@ -218,7 +218,9 @@ test("mounts serve the metadata where they are reached, and below a prefix it is
   }
   assert.equal((await fetch(`${origin}/v1/mcp`, { method: "POST", body: "{}" })).status, 401);
   // A body is not waited for that would not be read.
-  const endless = () => new ReadableStream({ pull: () => new Promise(() => {}) });
+  // The head goes out with the first piece.
+  const begins = (controller) => controller.enqueue(new TextEncoder().encode("{"));
+  const endless = () => new ReadableStream({ start: begins, pull: () => new Promise(() => {}) });
   const waiting = new Request("https://api.example.com/", { method: "POST", body: endless(), duplex: "half" });
   assert.equal((await mount.fetch(waiting)).status, 401);
   assert.equal((await fetch(`${origin}/v1/mcp`, { method: "POST", body: endless(), duplex: "half" })).status, 401);
