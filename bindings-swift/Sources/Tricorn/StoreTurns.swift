@@ -53,7 +53,8 @@ final class StoreTurns: Sendable {
         let limit = Task {
             try await Task.sleep(for: wait)
             leave(
-                key, outcome, TricornError.timeout("another client of this store changes the login for more than \(wait)"))
+                key, outcome,
+                TricornError.timeout("another client of this store changes the login for more than \(wait)"))
         }
         defer { limit.cancel() }
         try await withTaskCancellationHandler {

@@ -98,6 +98,7 @@ impl<'a> Siege<'a> {
         captures.extend([
             ("resource".to_owned(), auth.get("resource").unwrap_or(&Value::Null).clone()),
             ("metadata".to_owned(), metadata.into()),
+            ("sse_metadata".to_owned(), format!("http://{host}/.well-known/oauth-protected-resource/sse").into()),
             ("origin".to_owned(), format!("http://{host}").into()),
             ("host".to_owned(), host.into()),
         ]);
