@@ -262,6 +262,20 @@ impl Fixture {
         self.endpoint.handle(request.body(Full::new(Bytes::from(body))).unwrap()).await
     }
 
+    /// The stream of a listener with this filter.
+    pub(crate) async fn listen(&self, token: &str, filter: &Value) -> tricorn::http::Body {
+        let bearer = format!("Bearer {token}");
+        let headers = [
+            ("content-type", "application/json"),
+            ("accept", "application/json, text/event-stream"),
+            ("authorization", bearer.as_str()),
+            ("mcp-protocol-version", MODERN),
+            ("mcp-method", "subscriptions/listen"),
+        ];
+        let body = modern("subscriptions/listen", json!({"notifications": filter}));
+        self.start("POST", "/mcp", &headers, body.to_string()).await.into_body()
+    }
+
     pub(crate) async fn send(&self, verb: &str, target: &str, headers: &[(&str, &str)], body: String) -> Answer {
         Answer::of(self.start(verb, target, headers, body).await).await
     }

@@ -150,19 +150,8 @@ async fn a_task_is_heard_of_by_its_caller_alone() {
     let (ada, bob) = (it.token(&json!({})), it.token(&json!({"sub": "bob"})));
     let created = it.ask(&ada, "tools/call", json!({"name": "job", "arguments": {}})).await;
     let id = created.json["result"]["taskId"].as_str().unwrap_or_else(|| panic!("{created:?}"));
-    let body = modern("subscriptions/listen", json!({"notifications": {"toolsListChanged": true, "taskIds": [id]}}));
-    let open = async |token: &str| {
-        let bearer = format!("Bearer {token}");
-        let headers = [
-            ("content-type", "application/json"),
-            ("accept", "application/json, text/event-stream"),
-            ("authorization", bearer.as_str()),
-            ("mcp-protocol-version", MODERN),
-            ("mcp-method", "subscriptions/listen"),
-        ];
-        it.start("POST", "/mcp", &headers, body.to_string()).await.into_body()
-    };
-    let (mut hers, mut his) = (open(&ada).await, open(&bob).await);
+    let filter = json!({"toolsListChanged": true, "taskIds": [id]});
+    let (mut hers, mut his) = (it.listen(&ada, &filter).await, it.listen(&bob, &filter).await);
     let acknowledged = read(&mut his, "acknowledged").await;
     assert!(acknowledged.contains("toolsListChanged") && !acknowledged.contains(id), "{acknowledged}");
     read(&mut hers, "\"working\"").await;

@@ -142,17 +142,8 @@ async fn so_it_is_in_sessions() {
 async fn a_listener_hears_of_what_it_may_read() {
     use http_body_util::BodyExt;
     let it = Fixture::new();
-    let bearer = format!("Bearer {}", it.token(&json!({})));
     let filter = json!({"resourceSubscriptions": ["notes://open", "notes://secret", "days://monday"]});
-    let body = modern("subscriptions/listen", json!({"notifications": filter}));
-    let headers = [
-        ("content-type", "application/json"),
-        ("accept", "application/json, text/event-stream"),
-        ("authorization", bearer.as_str()),
-        ("mcp-protocol-version", MODERN),
-        ("mcp-method", "subscriptions/listen"),
-    ];
-    let mut stream = it.start("POST", "/mcp", &headers, body.to_string()).await.into_body();
+    let mut stream = it.listen(&it.token(&json!({})), &filter).await;
     let first = String::from_utf8(stream.frame().await.unwrap().unwrap().into_data().unwrap().to_vec()).unwrap();
     assert!(first.contains("notes://open") && !first.contains("secret") && !first.contains("monday"), "{first}");
 }
@@ -162,18 +153,8 @@ async fn a_stream_ends_with_the_token_that_opened_it() {
     use futures_util::FutureExt;
     use http_body_util::BodyExt;
     let it = Fixture::new();
-    let body = modern("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
-    let open = async |exp: u64| {
-        let bearer = format!("Bearer {}", it.token(&json!({"exp": exp})));
-        let headers = [
-            ("content-type", "application/json"),
-            ("accept", "application/json, text/event-stream"),
-            ("authorization", bearer.as_str()),
-            ("mcp-protocol-version", MODERN),
-            ("mcp-method", "subscriptions/listen"),
-        ];
-        it.start("POST", "/mcp", &headers, body.to_string()).await.into_body()
-    };
+    let filter = json!({"toolsListChanged": true});
+    let open = async |exp: u64| it.listen(&it.token(&json!({"exp": exp})), &filter).await;
     // Clocks may differ by 60 s, of which the first has five left.
     let (short, mut long) = (open(now() - 55).await, open(now()).await);
     let ended = tokio::time::timeout(std::time::Duration::from_secs(30), short.collect());

@@ -17,6 +17,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use super::head::Head;
+use super::pool::Shown;
 use crate::auth::challenge::{self, Challenge};
 use crate::auth::client::{Auth, Grant};
 use crate::auth::dpop::Proofs;
@@ -57,13 +58,8 @@ pub(super) struct Access {
 }
 
 impl Access {
-    /// Which of the connection's tokens it is.
-    pub(super) fn number(&self) -> u64 {
-        self.generation
-    }
-
-    pub(super) fn token(&self) -> Arc<str> {
-        self.token.clone()
+    pub(super) fn shown(&self) -> Shown {
+        Shown { number: self.generation, token: self.token.clone() }
     }
 
     /// Adds it to a request to `url`. Each proof is a fresh one.
@@ -291,11 +287,18 @@ impl Authorizer {
         self.news.send_replace(());
     }
 
-    /// Waits for another token than there is now.
-    pub(super) async fn renewed(&self) {
-        let mut news = self.news.subscribe();
-        // The other end is this one's own.
-        let _ = news.changed().await;
+    /// Whether nobody but a user can get a token that has no refresh token.
+    fn needs_user(&self) -> bool {
+        self.auth.tokens.is_none() && self.auth.granted() == Grant::AuthorizationCode
+    }
+
+    /// Where only a user can get another token: what waits for one that comes from now on.
+    pub(super) fn renewal(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let mut news = self.needs_user().then(|| self.news.subscribe())?;
+        Some(async move {
+            // The other end is gone with the connection.
+            let _ = news.changed().await;
+        })
     }
 
     /// What an answer means for the token that its request has shown. `true`: the request is worth another attempt.
@@ -322,7 +325,7 @@ impl Authorizer {
             head.headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok()).collect();
         let challenges = challenge::parse(&lines);
         // Without a user, and so with the refresh token or not at all.
-        let quiet = trial.quiet && self.auth.tokens.is_none() && self.auth.granted() == Grant::AuthorizationCode;
+        let quiet = trial.quiet && self.needs_user();
         let refused = |what: &str, challenges: &[Challenge]| self.refused(what, challenges, shown);
         let says = |error: &str| challenges.iter().any(|challenge| challenge.get("error") == Some(error));
         let generation = shown.map_or_else(|| self.lock().generation, |access| access.generation);

@@ -229,7 +229,7 @@ async fn streamed(shared: &Arc<Shared>, post: &Post, answer: Answer, on: OnMessa
             answer
         }
     };
-    let (mut cursor, token) = (Cursor::default(), answer.token);
+    let (mut cursor, token) = (Cursor::default(), answer.shown.as_ref().map(|shown| shown.number));
     let ended = stream::read(answer, shared.limits.max_message_bytes, &mut cursor, &mut on).await;
     let outcome = match ended {
         End::Satisfied => Ok(()),
@@ -299,8 +299,8 @@ pub(super) async fn refusal(shared: &Shared, asked: &Id, answer: Answer) -> Faul
         _ => String::from_utf8_lossy(&body).trim().chars().take(MAX_SHOWN).collect(),
     };
     #[cfg(feature = "auth")]
-    if let Some(token) = &shown {
-        crate::auth::token::mask(&mut detail, token);
+    if let Some(shown) = &shown {
+        crate::auth::token::mask(&mut detail, &shown.token);
     }
     let detail = shortened(&detail, MAX_DETAIL);
     let kind = match () {

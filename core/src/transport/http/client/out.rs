@@ -46,8 +46,7 @@ impl Shared {
                     }
                 };
                 let mut answer = self.exchange_once(&verb, show, body, repeatable).await?;
-                answer.token = access.as_ref().map(authorize::Access::number);
-                answer.shown = access.as_ref().map(authorize::Access::token);
+                answer.shown = access.as_ref().map(authorize::Access::shown);
                 if !Box::pin(authorizer.is_refused(&answer.head, access.as_ref(), &mut trial)).await? {
                     return Ok(answer);
                 }
@@ -58,13 +57,16 @@ impl Shared {
         self.exchange_once(&verb, |out, _| headers(out), body, repeatable).await
     }
 
-    /// Waits for another token than there is now; for ever, where there are none.
-    pub(super) async fn renewed(&self) {
-        #[cfg(feature = "auth")]
-        if let Some(authorizer) = &self.authorizer {
-            return authorizer.renewed().await;
-        }
-        std::future::pending().await
+    /// Where only a user can get another token: what waits for one that comes from now on.
+    #[cfg(feature = "auth")]
+    pub(super) fn renewal(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
+        self.authorizer.as_ref()?.renewal()
+    }
+
+    #[cfg(not(feature = "auth"))]
+    #[expect(clippy::unused_self, reason = "as with access tokens")]
+    pub(super) fn renewal(&self) -> Option<std::future::Ready<()>> {
+        None
     }
 
     /// Redirects are followed within the origin when they keep method and body.

@@ -123,11 +123,7 @@ impl Pool {
                 Ok(response) => {
                     let (head, body) = response.into_parts();
                     let head = Head { status: head.status, headers: head.headers };
-                    let (link, pool) = (Some(link), self.clone());
-                    #[cfg(feature = "auth")]
-                    return Ok(Answer { head, body, link, pool, token: None, shown: None });
-                    #[cfg(not(feature = "auth"))]
-                    return Ok(Answer { head, body, link, pool, token: None });
+                    return Ok(Answer { head, body, shown: None, link: Some(link), pool: self.clone() });
                 }
                 Err(failed) => {
                     let unsent = failed.message().is_some();
@@ -220,14 +216,20 @@ impl Pool {
 /// closed.
 pub(super) struct Answer {
     pub(super) head: Head,
-    /// The access token that its request has shown, by its number.
-    pub(super) token: Option<u64>,
+    /// The access token that its request has shown.
+    pub(super) shown: Option<Shown>,
     body: Incoming,
     link: Option<Box<Link>>,
     pool: Arc<Pool>,
-    /// The access token that its request has shown.
-    #[cfg(feature = "auth")]
-    pub(super) shown: Option<Arc<str>>,
+}
+
+/// An access token that was shown.
+#[derive(Clone)]
+#[cfg_attr(not(feature = "auth"), expect(dead_code, reason = "there are none"))]
+pub(super) struct Shown {
+    /// Which of the connection's tokens it is.
+    pub(super) number: u64,
+    pub(super) token: Arc<str>,
 }
 
 impl Answer {

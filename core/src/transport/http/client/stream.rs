@@ -288,14 +288,16 @@ pub(super) async fn listen(
     let (mut cursor, mut futile, mut settled) = (Cursor::default(), 0_u32, Some(settled));
     let (mut was_open, mut before) = (false, None);
     loop {
+        let renewal = shared.renewal();
         let opened = open(&shared, revision, session.as_ref(), &cursor, true).await;
         cursor.resumed += 1;
         drop(settled.take());
         match opened {
             Ok(answer) if answer.head.status == StatusCode::OK && answer.head.media() == Media::Stream => {
                 was_open = true;
-                let renewed = before.is_some() && before != answer.token;
-                before = answer.token;
+                let token = answer.shown.as_ref().map(|shown| shown.number);
+                let renewed = before.is_some() && before != token;
+                before = token;
                 let opened = Instant::now();
                 let mut on = |data| {
                     shared.feed(&data);
@@ -322,7 +324,7 @@ pub(super) async fn listen(
                 futile += 1;
             }
             // The login that is missing is that of the next request, whose user waits for it.
-            Err(error) if error.kind() == ErrorKind::Auth => {
+            Err(error) if error.kind() == ErrorKind::Auth && renewal.is_some() => {
                 if let Some(peer) = shared.peer.upgrade() {
                     peer.warn(&format!(
                         "the server's standalone stream is closed until there is another token: {}",
@@ -330,7 +332,9 @@ pub(super) async fn listen(
                     ));
                 }
                 futile = futile.saturating_add(1);
-                shared.renewed().await;
+                if let Some(renewal) = renewal {
+                    renewal.await;
+                }
             }
             Err(_) => futile += 1,
         }
