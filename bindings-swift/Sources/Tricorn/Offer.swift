@@ -71,8 +71,9 @@ extension Server {
     /// and read as they are when they are asked for; nothing outside of the directory can be read, and files whose names
     /// begin with a dot only if `hidden`. At most `maxFiles`, 10,000, are listed, and files of more than `maxBytes`,
     /// 2 MiB, are refused. The directory is removed, hidden and shown as a resource, by its URI: `removeResource(uri)`,
-    /// `setEnabled(.resource, uri, false)`. `cache` is how long what is in the files keeps, and for whom; `scopes`
-    /// are what a caller's access token needs, over HTTP, to see and read them. Throws `TricornError.misuse` when there is no such directory, or the URI is none.
+    /// `setEnabled(.resource, uri, false)`. `cache` is how long what is in the files keeps, and for whom; `scopes` are what a
+    /// caller's access token needs, over HTTP, to see and read them. Throws `TricornError.misuse` when there is no such
+    /// directory, or the URI is none.
     public func addDirectory(
         _ path: String, uri: String, hidden: Bool = false, maxFiles: Int? = nil, maxBytes: Int? = nil,
         cache: CacheHints? = nil, scopes: [String] = []
