@@ -1,9 +1,9 @@
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use smallvec::SmallVec;
 
 use super::pending::{Pending, Progress, Waiter};
 use super::{Service, now};
@@ -14,7 +14,7 @@ use crate::jsonrpc::{Decoded, Id, Limits, RawJson};
 use crate::protocol::Arrival;
 use crate::protocol::revision::{Era, Revision};
 use crate::protocol::{
-    self, Action, Call, CallId, Connection, Input, Invocation, Opening, Outbound, RequestContext, Route,
+    self, Action, Call, CallId, Connection, Input, Invocation, LazyMap, Opening, Outbound, RequestContext, Route,
 };
 use crate::report;
 
@@ -55,11 +55,11 @@ pub(super) struct State {
     flushing: bool,
     corked: bool,
     end: End,
-    pub(super) waiters: BTreeMap<CallId, Waiter>,
+    pub(super) waiters: LazyMap<CallId, Waiter>,
     /// Who still hears of the progress of what was answered.
-    pub(super) lasting: BTreeMap<CallId, Progress>,
+    pub(super) lasting: LazyMap<CallId, Progress>,
     /// A list, because it is short and lives long.
-    pub(super) running: Vec<Context>,
+    pub(super) running: SmallVec<[Context; 1]>,
     last_call: u64,
     /// The one timer that is set, and when it goes off.
     #[cfg(feature = "runtime")]
@@ -93,7 +93,7 @@ impl State {
         let place = self.running.iter().position(|context| context.call() == call)?;
         let context = self.running.swap_remove(place);
         if self.running.is_empty() && self.running.capacity() > 16 {
-            self.running = Vec::new();
+            self.running = SmallVec::new();
         }
         Some(context)
     }
@@ -128,9 +128,9 @@ impl Peer {
                 flushing: false,
                 corked: false,
                 end: End::No,
-                waiters: BTreeMap::new(),
-                lasting: BTreeMap::new(),
-                running: Vec::new(),
+                waiters: LazyMap::new(),
+                lasting: LazyMap::new(),
+                running: SmallVec::new(),
                 last_call: 0,
                 #[cfg(feature = "runtime")]
                 timer: None,
@@ -455,6 +455,10 @@ impl Peer {
 impl Drop for Peer {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // Taken only where there are some: a stateless request's connection has none, and ends soon.
+        if state.waiters.is_empty() {
+            return;
+        }
         for (_, waiter) in std::mem::take(&mut state.waiters) {
             (waiter.done)(Err(Error::closed("the connection was dropped")));
         }

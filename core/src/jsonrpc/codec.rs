@@ -221,6 +221,10 @@ fn shown(text: &str) -> Cow<'_, str> {
 /// Whether arrays and objects are nested deeper than `max`. Where there are not so many brackets in all, strings need no
 /// looking at, and counting is ten times as quick.
 pub(crate) fn is_deeper_than(text: &str, max: usize) -> bool {
+    // Each level has two brackets.
+    if text.len() / 2 <= max {
+        return false;
+    }
     let brackets = |part: &[u8]| part.iter().map(|byte| u8::from(matches!(byte, b'{' | b'['))).sum::<u8>();
     let all: usize = text.as_bytes().chunks(usize::from(u8::MAX)).map(|part| usize::from(brackets(part))).sum();
     all > max && nesting(text) > max

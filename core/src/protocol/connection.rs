@@ -11,16 +11,17 @@ mod tests;
 
 use super::LogLevel;
 use super::action::*;
-use super::context::{RequestContext, Resumable, States, Transport};
+use super::context::{PeerFacts, RequestContext, Resumable, States, Transport};
 use super::exchange::{self, Arrival, Head, News, Session};
 use super::kind::Kind;
+use super::lazy_map::LazyMap;
 use super::pending::{CallId, Heard, Incoming, IncomingTable, Outgoing, OutgoingTable, Pace, Route};
 use super::revision::negotiate::{Negotiation, Step};
 use super::revision::{Era, Method, Revision, ask, legacy, modern, shape, visits};
 use crate::error::{Error, ErrorKind, Result, URL_ELICITATION_REQUIRED, shortened};
 use crate::jsonrpc::{self, DecodeError, ErrorObject, Id, Message, RawJson, code};
 use bytes::Bytes;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,8 +30,8 @@ enum Phase {
     /// A server that has not seen `initialize`; a client that has not started.
     Unopened,
     /// A client that negotiates. Calls wait.
-    Opening(Negotiation),
-    Legacy(Session),
+    Opening(Box<Negotiation>),
+    Legacy(Box<Session>),
     /// A client whose server is modern.
     Modern(Revision),
     Closed,
@@ -62,8 +63,8 @@ pub struct Connection {
     incoming: IncomingTable,
     outgoing: OutgoingTable,
     /// Requests of ours that were answered and still make progress, by id.
-    lasting: BTreeMap<i64, (CallId, Heard)>,
-    batches: BTreeMap<u64, Batch>,
+    lasting: LazyMap<i64, (CallId, Heard)>,
+    batches: LazyMap<u64, Batch>,
     /// Requests of ours that cannot be sent yet: the connection is opening, or too many wait for their answers.
     waiting: VecDeque<Outgoing>,
     /// What was read of the message that is being handled beside it.
@@ -75,7 +76,8 @@ pub struct Connection {
     envelope: String,
     /// The level of log messages that each of our modern requests asks for.
     wanted_level: Option<LogLevel>,
-    opening: Option<Opening>,
+    /// What the peer said of itself when the connection was opened.
+    opened: Option<Arc<PeerFacts>>,
     /// What `initialize` may take.
     opening_timeout: Option<Duration>,
     /// Something new may be due before what was.
@@ -105,15 +107,15 @@ impl Connection {
             phase: Phase::Unopened,
             incoming: IncomingTable::default(),
             outgoing: OutgoingTable::default(),
-            lasting: BTreeMap::new(),
-            batches: BTreeMap::new(),
+            lasting: LazyMap::new(),
+            batches: LazyMap::new(),
             waiting: VecDeque::new(),
             head: None,
             last_call: 0,
             heard_modern: false,
             envelope: String::new(),
             wanted_level: None,
-            opening: None,
+            opened: None,
             opening_timeout: None,
             sooner: false,
             restorable: restoring::Restorable::default(),
@@ -171,6 +173,11 @@ impl Connection {
     /// When [`Input::Tick`] is due, if ever.
     #[must_use]
     pub fn next_tick(&self) -> Option<Duration> {
+        let unopened = matches!(self.phase, Phase::Unopened) && self.facts.role == Role::Server;
+        if unopened && self.waiting.is_empty() {
+            // Of stateless requests, mostly of one: the rest belongs to sessions, and to requests of our own.
+            return self.incoming.next_due().into_iter().chain(self.listeners_due()).min();
+        }
         // A server may take its time while it waits for an answer of ours.
         let patient = self.is_patient();
         let answers = self.outgoing.next_due(patient);
@@ -203,7 +210,7 @@ impl Connection {
     ) -> Vec<Action> {
         let mut negotiation = Negotiation::new(pinned, probe_timeout);
         let step = negotiation.start(&self.facts, known);
-        self.phase = Phase::Opening(negotiation);
+        self.phase = Phase::Opening(Box::new(negotiation));
         // A server that is being started answers nothing yet: never less than for the first question.
         self.opening_timeout = timeout.map(|timeout| timeout.max(probe_timeout));
         let mut out = Vec::new();

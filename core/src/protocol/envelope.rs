@@ -143,6 +143,7 @@ impl Kept {
             meta: Some(self.text.clone()),
             progress_token: None,
             envelope: Some(self.envelope.clone()),
+            method: None,
         });
         Some((Message::Request { id: read.id, method: read.method.to_owned(), params: part(read.params) }, head))
     }

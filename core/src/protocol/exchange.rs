@@ -82,6 +82,8 @@ pub(crate) struct Head {
     /// Of `_meta`, as what follows.
     pub(crate) progress_token: Option<RawJson>,
     pub(crate) envelope: Option<Arc<Envelope>>,
+    /// The row of the request's method, if it was looked for already.
+    pub(crate) method: Option<&'static Method>,
 }
 
 impl Head {
@@ -106,6 +108,7 @@ impl Head {
             meta,
             progress_token,
             envelope,
+            method: None,
         }))
     }
 
@@ -166,7 +169,9 @@ pub(super) fn admit(
         (_, _, Some(session)) => (session.revision, session.peer.clone(), session.log_level),
         (Role::Client, _, None) => return Err(Error::rpc(code::INVALID_REQUEST, "the connection is not open yet")),
     };
-    let row = Method::find_in(revision, method)
+    let found = head.method.filter(|row| row.name == method);
+    let row = found
+        .or_else(|| Method::find_in(revision, method))
         .or_else(|| facts.methods.iter().copied().find(|row| row.name == method))
         .filter(|m| !m.notification)
         .filter(|m| if facts.role == Role::Server { m.from_client() } else { m.from_server() })

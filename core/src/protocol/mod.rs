@@ -8,6 +8,7 @@ mod context;
 mod envelope;
 mod exchange;
 mod kind;
+mod lazy_map;
 mod pending;
 pub mod revision;
 
@@ -24,5 +25,6 @@ pub use context::{LogLevel, PeerFacts, RequestContext, Transport};
 pub(crate) use envelope::decode;
 pub(crate) use exchange::{Arrival, Head};
 pub use kind::Kind;
+pub(crate) use lazy_map::LazyMap;
 pub(crate) use pending::Pace;
 pub use pending::{CallId, Route};

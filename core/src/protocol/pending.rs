@@ -1,9 +1,9 @@
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::action::Invocation;
+use super::lazy_map::LazyMap;
 use super::revision::Method;
 use super::revision::Revision;
 use crate::jsonrpc::{Id, RawJson};
@@ -254,8 +254,8 @@ fn after(now: Duration, timeout: Option<Duration>) -> Option<Duration> {
 /// Our requests in flight. Ids are a counter that is never reused on a connection.
 #[derive(Debug, Default)]
 pub(super) struct OutgoingTable {
-    calls: BTreeMap<i64, Outgoing>,
-    by_call: BTreeMap<CallId, i64>,
+    calls: LazyMap<i64, Outgoing>,
+    by_call: LazyMap<CallId, i64>,
     last: i64,
 }
 
@@ -292,7 +292,7 @@ impl OutgoingTable {
 
     pub(super) fn drain(&mut self) -> Vec<Outgoing> {
         self.by_call.clear();
-        std::mem::take(&mut self.calls).into_values().collect()
+        std::mem::take(&mut self.calls).into_iter().map(|(_, outgoing)| outgoing).collect()
     }
 
     /// Everything has as much time as if it had just been sent.

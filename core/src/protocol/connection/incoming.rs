@@ -134,7 +134,7 @@ impl Connection {
             Phase::Legacy(session) => {
                 // Who asks is ready, whether it has said so or not.
                 session.news.ready |= !head.is_modern() && method != "ping";
-                Some(&*session)
+                Some(&**session)
             }
             _ => None,
         };
@@ -208,7 +208,7 @@ impl Connection {
         match method {
             "initialize" => {
                 let (revision, peer, result) = legacy::answer(&self.facts, params)?;
-                self.phase = Phase::Legacy(Session::new(revision, Arc::new(peer)));
+                self.phase = Phase::Legacy(Box::new(Session::new(revision, Arc::new(peer))));
                 self.respond(id, &result, self.way(None), out);
                 Ok(true)
             }

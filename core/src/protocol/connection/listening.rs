@@ -1,5 +1,7 @@
 //! Listen streams (specification 2026-07-28, "Subscriptions"), from the side of the server and from that of the client.
 
+use std::collections::BTreeMap;
+
 use super::news::GATHER;
 use super::*;
 use crate::model::SubscriptionFilter;
@@ -21,7 +23,7 @@ pub(super) struct Listening {
     /// The client is slow to read.
     congested: bool,
     /// Those that a client has open, by the ids of their requests.
-    open: BTreeMap<i64, CallId>,
+    open: LazyMap<i64, CallId>,
 }
 
 /// A client that listens.
@@ -414,6 +416,6 @@ impl Connection {
 
     /// Who listens, when the connection has ended.
     pub(super) fn forget_streams(&mut self) -> impl Iterator<Item = CallId> + use<> {
-        std::mem::take(&mut self.listening.open).into_values()
+        std::mem::take(&mut self.listening.open).into_iter().map(|(_, call)| call)
     }
 }

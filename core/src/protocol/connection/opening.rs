@@ -38,7 +38,7 @@ impl Connection {
                     Phase::Modern(answer.revision)
                 } else {
                     let peer = answer.peer.clone();
-                    Phase::Legacy(Session::new(answer.revision, peer))
+                    Phase::Legacy(Box::new(Session::new(answer.revision, peer)))
                 };
                 if !modern {
                     let frame = jsonrpc::encode_notification("notifications/initialized", None);
@@ -48,7 +48,7 @@ impl Connection {
                 let opening = Opening { revision, peer, instructions, result };
                 self.restore(now);
                 self.sooner = true;
-                self.opening = Some(opening.clone());
+                self.opened = Some(opening.peer.clone());
                 out.push(Action::Opened(opening));
             }
             Step::Failed(error) => self.end(&error, false, out),

@@ -173,14 +173,14 @@ impl Connection {
     fn peer_declares(&self, capability: &str) -> bool {
         match &self.phase {
             Phase::Legacy(session) => session.peer.capabilities.declares(capability),
-            _ => self.opening.as_ref().is_some_and(|opening| opening.peer.capabilities.declares(capability)),
+            _ => self.opened.as_ref().is_some_and(|peer| peer.capabilities.declares(capability)),
         }
     }
 
     fn peer_has_extension(&self, id: &str) -> bool {
         match &self.phase {
             Phase::Legacy(session) => session.peer.capabilities.has_extension(id),
-            _ => self.opening.as_ref().is_some_and(|opening| opening.peer.capabilities.has_extension(id)),
+            _ => self.opened.as_ref().is_some_and(|peer| peer.capabilities.has_extension(id)),
         }
     }
 

@@ -114,7 +114,7 @@ impl Connection {
         self.opening_timeout = timeout;
         let mut negotiation = Negotiation::new(Some(revision), Duration::ZERO);
         let step = negotiation.start(&self.facts, Some(Era::Legacy));
-        self.phase = Phase::Opening(negotiation);
+        self.phase = Phase::Opening(Box::new(negotiation));
         self.step(now, step, out);
     }
 

@@ -1,9 +1,13 @@
+#[cfg(feature = "http")]
+use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
 use super::{Era, Revision};
 use crate::error::shortened;
 use crate::jsonrpc::RawJson;
 use crate::model::TASKS_EXTENSION;
+#[cfg(feature = "http")]
+use crate::protocol::Head;
 
 /// Who may send a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -278,6 +282,16 @@ impl Method {
     #[must_use]
     pub fn exists_in(&self, revision: Revision) -> bool {
         (self.since..=self.until).contains(&revision)
+    }
+
+    /// What a request with these parameters is about.
+    #[cfg(feature = "http")]
+    pub(crate) fn named_in<'a>(&self, head: &'a Head, params: Option<&RawJson>) -> Option<Cow<'a, RawJson>> {
+        match self.name_member? {
+            "uri" => head.uri.as_ref().map(Cow::Borrowed),
+            "name" => head.name.as_ref().map(Cow::Borrowed),
+            _ => self.name_of(None, None, params).map(Cow::Owned),
+        }
     }
 
     /// Of a request's parameters, what it is about. `name` and `uri` are known already.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use http::request::Parts;
-use http::{Method, StatusCode, Version};
+use http::{Method, StatusCode};
 
-use super::endpoint::{Inner, names_modern};
-use super::headers::{self, Accepts, SESSION_ID, Single};
+use super::endpoint::Inner;
+use super::headers::{self, Accepts, SESSION_ID, Single, Version};
 use super::reply::Refusal;
 use super::sender::Sender;
 use super::{cors, pair};
@@ -58,7 +58,7 @@ impl Inner {
             Single::Unreadable => return refuse(StatusCode::BAD_REQUEST, "header Host: expected one value"),
         };
         // RFC 9112, 3.2. What is mounted may be called without a wire.
-        if host.is_none() && !self.mounted && head.version == Version::HTTP_11 {
+        if host.is_none() && !self.mounted && head.version == http::Version::HTTP_11 {
             return refuse(StatusCode::BAD_REQUEST, "header Host: missing");
         }
         self.allowed.host(host).map_err(|why| Refusal::new(StatusCode::FORBIDDEN, why))?;
@@ -100,13 +100,13 @@ impl Inner {
         let refuse = |status: StatusCode, why: &str| Err(Refusal::new(status, why));
         match head.method {
             Method::POST => {}
-            Method::GET | Method::DELETE if !names_modern(headers) && self.has_sessions() => {
+            Method::GET | Method::DELETE if !Version::of(headers).is_modern && self.has_sessions() => {
                 return Ok(if head.method == Method::GET { Verb::Get } else { Verb::Delete });
             }
             // Only a browser asks, and only for pages that the options name.
             Method::OPTIONS if self.is_preflight(head) => return Ok(Verb::Preflight),
             _ => {
-                let (era, allow) = if names_modern(headers) || !self.has_sessions() {
+                let (era, allow) = if Version::of(headers).is_modern || !self.has_sessions() {
                     ("this revision has POST only", "POST")
                 } else {
                     ("expected GET, POST or DELETE", "GET, POST, DELETE")
@@ -140,7 +140,7 @@ impl Inner {
     /// sessions in the query.
     fn admit_pair(&self, head: &Parts) -> Option<Result<Verb, Refusal>> {
         let headers = &head.headers;
-        if headers.contains_key(SESSION_ID) || names_modern(headers) {
+        if headers.contains_key(SESSION_ID) || Version::of(headers).is_modern {
             return None;
         }
         let at_stream = self.is_at(head, &self.options.sse_path);

@@ -14,7 +14,7 @@ use super::admit::Verb;
 use super::body::Body;
 #[cfg(feature = "auth")]
 use super::guard::Guard;
-use super::headers::{Accepts, PROTOCOL_VERSION, SESSION_ID, Single};
+use super::headers::{Accepts, SESSION_ID, Single, Version};
 use super::incoming::collect;
 use super::lanes::Resumption;
 use super::options::HttpOptions;
@@ -29,7 +29,7 @@ use crate::call::Link;
 use crate::driver::{Peer, now, runtime};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{self, Decoded, Limits, Message, code};
-use crate::protocol::revision::{Era, Revision, modern as envelope};
+use crate::protocol::revision::{Revision, modern as envelope};
 use crate::protocol::{self, Head};
 use crate::server::{Meter, Server, Usage};
 use crate::signal::Signal;
@@ -217,7 +217,8 @@ impl Inner {
             Err(refusal) => return refusal.into(),
         };
         // A server without sessions takes all for what it speaks.
-        let modern = names_modern(&sender.headers) || !self.has_sessions();
+        let version = Version::of(&sender.headers);
+        let modern = version.is_modern || !self.has_sessions();
         let (decoded, head) = match protocol::decode(&body, &self.limits) {
             Ok((decoded, head)) => (Ok(decoded), head),
             Err(error) => (Err(error), None),
@@ -236,7 +237,7 @@ impl Inner {
                 return legacy::garbled(self, sender, error, accepts).await;
             }
             Err(error) => {
-                let revision = Single::of(&sender.headers, &PROTOCOL_VERSION).text().and_then(Revision::parse);
+                let revision = version.text.text().and_then(Revision::parse);
                 let revision = revision.or_else(|| modern.then_some(Revision::NEWEST));
                 return Refusal::undecodable(&error, revision.map(Revision::rules)).into();
             }
@@ -244,21 +245,23 @@ impl Inner {
         // The decoded parts hold what they need of it.
         drop(body);
         match decoded {
-            Decoded::One(Message::Request { id, method, params }) => match head
-                .map_or_else(|| Head::read(params.as_ref()), Ok)
-            {
-                Ok(head)
-                    if head.is_modern() || (modern && (method != "initialize" || names_modern(&sender.headers))) =>
-                {
-                    let request = modern::Request { id, method, params, head };
-                    modern::post(self, sender, request, accepts).await
+            Decoded::One(Message::Request { id, method, params }) => {
+                match head.map_or_else(|| Head::read(params.as_ref()), Ok) {
+                    Ok(head) if head.is_modern() || (modern && (method != "initialize" || version.is_modern)) => {
+                        let request = modern::Request { id, method, params, head };
+                        let facts = self.server.facts();
+                        match modern::check(self, &facts, &sender.headers, version, &request) {
+                            Ok(row) => modern::post(self, sender, request, facts, row, accepts).await,
+                            Err(error) => Refusal::bad(Some(&request.id), &error).into(),
+                        }
+                    }
+                    Err(error) if modern => Refusal::bad(Some(&id), &error).into(),
+                    head => {
+                        let decoded = Decoded::One(Message::Request { id, method, params });
+                        legacy::post(self, sender, decoded, head.ok(), accepts).await
+                    }
                 }
-                Err(error) if modern => Refusal::bad(Some(&id), &error).into(),
-                head => {
-                    let decoded = Decoded::One(Message::Request { id, method, params });
-                    legacy::post(self, sender, decoded, head.ok(), accepts).await
-                }
-            },
+            }
             Decoded::One(Message::Notification { params, .. }) if modern || has_envelope(params.as_ref()) => {
                 // No notification of a client means anything here.
                 reply::empty(StatusCode::ACCEPTED)
@@ -363,11 +366,6 @@ impl Meter for Inner {
         usage.in_flight += self.stateless.load(Ordering::Relaxed) + self.sessions.in_flight() + self.pairs.in_flight();
         usage.streams += self.streams.load(Ordering::Relaxed);
     }
-}
-
-pub(super) fn names_modern(headers: &HeaderMap) -> bool {
-    let version = Single::of(headers, &PROTOCOL_VERSION).text().and_then(Revision::parse);
-    version.is_some_and(|r| r.era() == Era::Modern)
 }
 
 fn id_of(decoded: &Decoded) -> Option<&jsonrpc::Id> {

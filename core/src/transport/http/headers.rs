@@ -13,6 +13,7 @@ use crate::model::meta;
 use crate::model::mirror::Mirror;
 use crate::protocol::HeaderList;
 use crate::protocol::revision::shape::members;
+use crate::protocol::revision::{Era, Revision};
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -45,6 +46,22 @@ impl<'a> Single<'a> {
             Self::Text(text) => Some(text),
             Self::Absent | Self::Unreadable => None,
         }
+    }
+}
+
+/// The revision that a request's header names.
+#[derive(Clone, Copy)]
+pub(super) struct Version<'a> {
+    pub(super) text: Single<'a>,
+    /// It is one without sessions.
+    pub(super) is_modern: bool,
+}
+
+impl<'a> Version<'a> {
+    pub(super) fn of(headers: &'a HeaderMap) -> Self {
+        let text = Single::of(headers, &PROTOCOL_VERSION);
+        let is_modern = text.text().and_then(Revision::parse).is_some_and(|r| r.era() == Era::Modern);
+        Self { text, is_modern }
     }
 }
 

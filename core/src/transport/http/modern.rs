@@ -7,7 +7,7 @@ use http::{HeaderMap, Response, StatusCode};
 use super::Body;
 use super::endpoint::Inner;
 use super::exchange::{Exchange, Owner};
-use super::headers::{self, Accepts, METHOD, NAME, PROTOCOL_VERSION, Single};
+use super::headers::{self, Accepts, METHOD, NAME, Single, Version};
 use super::outlet::{Answer, End, Outlet};
 use super::reply::{self, Refusal};
 use super::sender::Sender;
@@ -15,7 +15,7 @@ use crate::call::Link;
 use crate::driver::{Peer, Sink};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{Id, Message, RawJson, code};
-use crate::protocol::revision::{Era, Method, Revision, modern};
+use crate::protocol::revision::{Method, modern};
 use crate::protocol::{Arrival, Connection, Facts, Head, Input, Route};
 
 /// A request with its parameters' head.
@@ -26,13 +26,15 @@ pub(super) struct Request {
     pub(super) head: Box<Head>,
 }
 
-/// Runs a request and answers it.
-pub(super) async fn post(inner: &Arc<Inner>, sender: Sender, request: Request, accepts: Accepts) -> Response<Body> {
-    let facts = inner.server.facts();
-    let row = match check(inner, &facts, &sender.headers, &request) {
-        Ok(row) => row,
-        Err(error) => return Refusal::bad(Some(&request.id), &error).into(),
-    };
+/// Runs a request that was [checked](check), whose method is this `row`, and answers it.
+pub(super) async fn post(
+    inner: &Arc<Inner>,
+    sender: Sender,
+    request: Request,
+    facts: Arc<Facts>,
+    row: Option<&'static Method>,
+    accepts: Accepts,
+) -> Response<Body> {
     let listens = request.method == "subscriptions/listen";
     if listens && !accepts.events {
         let message = "header Accept: expected text/event-stream: what is listened to comes as a stream";
@@ -46,7 +48,8 @@ pub(super) async fn post(inner: &Arc<Inner>, sender: Sender, request: Request, a
         };
         return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_id(Some(&request.id)).into();
     };
-    let Request { id, method, params, head } = request;
+    let Request { id, method, params, mut head } = request;
+    head.method = row;
     // What nobody's code answers is refused by HTTP too when it is unknown.
     let engine = row.is_none_or(|row| row.header_member().is_none());
     let outlet = Arc::new(Outlet::new(if accepts.events { inner.max_queued } else { 0 }));
@@ -87,17 +90,21 @@ fn mismatch(message: impl Into<String>) -> Error {
 }
 
 /// The checks before a request is admitted, in the order that clients rely on: envelope, version, mirrored headers. Gives
-/// the row of its method, if the revision has one.
-fn check(inner: &Inner, facts: &Facts, headers: &HeaderMap, request: &Request) -> Result<Option<&'static Method>> {
+/// the row of its method, if the revision has one. `header` is that of the version.
+pub(super) fn check(
+    inner: &Inner,
+    facts: &Facts,
+    headers: &HeaderMap,
+    header: Version<'_>,
+    request: &Request,
+) -> Result<Option<&'static Method>> {
     let Request { method, head, .. } = request;
     let version = modern::version(head)?;
-    let header = Single::of(headers, &PROTOCOL_VERSION);
-    let named = header.text().and_then(Revision::parse).is_some_and(|r| r.era() == Era::Modern);
-    if named {
+    if header.is_modern {
         modern::envelope(head)?;
     }
-    if header != Single::Text(&version) {
-        let said = match header {
+    if header.text != Single::Text(&version) {
+        let said = match header.text {
             Single::Absent => "is missing".to_owned(),
             Single::Text(text) => format!("is {}", headers::quoted(text)),
             Single::Unreadable => "is not one readable value".to_owned(),
@@ -108,9 +115,10 @@ fn check(inner: &Inner, facts: &Facts, headers: &HeaderMap, request: &Request) -
         )));
     }
     let revision = modern::revision(&version, &facts.revisions)?;
-    if Single::of(headers, &METHOD) != Single::Text(method) {
+    let named = Single::of(headers, &METHOD);
+    if named != Single::Text(method) {
         // Never encoded: who routes by it reads it as it is.
-        let said = match Single::of(headers, &METHOD) {
+        let said = match named {
             Single::Absent => "missing".to_owned(),
             Single::Text(text) => format!("is {}", headers::quoted(text)),
             Single::Unreadable => "expected one value of visible ASCII".to_owned(),
@@ -119,8 +127,8 @@ fn check(inner: &Inner, facts: &Facts, headers: &HeaderMap, request: &Request) -
     }
     let found = Method::find_in(revision, method);
     let Some(row) = found.filter(|row| row.header_member().is_some()) else { return Ok(found) };
-    let named = row.name_of(head.name.clone(), head.uri.clone(), request.params.as_ref());
-    let name = headers::name_of(named.as_ref());
+    let named = row.named_in(head, request.params.as_ref());
+    let name = headers::name_of(named.as_deref());
     headers::mirrors(headers, &NAME, "Mcp-Name", name.as_deref()).map_err(mismatch)?;
     if method == "tools/call"
         && let Some(name) = name
