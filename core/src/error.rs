@@ -157,7 +157,6 @@ impl Error {
 
     /// The way back broke off: the request may have been carried out.
     #[must_use]
-    #[cfg(feature = "http")]
     pub(crate) fn answer_lost(mut self) -> Self {
         self.0.lost = true;
         self

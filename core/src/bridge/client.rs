@@ -12,6 +12,7 @@ use crate::client::{self, Change, ClientOptions, Events, Handlers, Listening, Ro
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::middleware::Timing;
+use crate::protocol::Opening;
 use crate::protocol::revision::{Method, Revision, shape};
 use crate::server;
 use crate::signal::Signal;
@@ -85,11 +86,13 @@ impl Drop for Attempt {
 /// A client's place, which its group fills, too.
 pub(super) type Connection = Arc<Mutex<State>>;
 
+/// What a server says of itself, and how it is reached where that is not known.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Opened<'a> {
     protocol_version: Revision,
-    transport: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transport: Option<&'static str>,
     era: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     server_info: Option<&'a RawJson>,
@@ -101,18 +104,25 @@ struct Opened<'a> {
     session_id: Option<String>,
 }
 
+impl<'a> Opened<'a> {
+    fn of(opening: &'a Opening) -> Self {
+        Self {
+            protocol_version: opening.revision,
+            transport: None,
+            era: opening.revision.era().as_str(),
+            server_info: opening.peer.info.as_ref(),
+            capabilities: opening.peer.capabilities.raw(),
+            instructions: opening.instructions.as_deref(),
+            initialize_result: &opening.result,
+            session_id: None,
+        }
+    }
+}
+
 /// What is settled of a client that has connected.
 pub(super) fn opened(client: &client::Client) -> RawJson {
-    RawJson::from_value(&Opened {
-        protocol_version: client.revision(),
-        transport: client.transport(),
-        era: client.revision().era().as_str(),
-        server_info: client.server_info(),
-        capabilities: client.capabilities().raw(),
-        instructions: client.instructions(),
-        initialize_result: client.initialize_result(),
-        session_id: client.session_id(),
-    })
+    let (transport, session_id) = (Some(client.transport()), client.session_id());
+    RawJson::from_value(&Opened { transport, session_id, ..Opened::of(&client.connected.opening()) })
 }
 
 #[derive(Clone)]
@@ -140,6 +150,10 @@ impl Events for HostEvents {
 
     fn warning(&self, message: &str) {
         self.bridge.offer_event(self.source, "warning", RawJson::from_value(&json!({"message": message})));
+    }
+
+    fn reopened(&self, opening: &Opening) {
+        self.bridge.event(self.source, "reopened", RawJson::from_value(&Opened::of(opening)));
     }
 
     fn closed(&self, reason: &Error) {

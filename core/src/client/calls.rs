@@ -37,7 +37,8 @@ pub(crate) trait Closer: Send + Sync {
 pub(crate) struct Connected {
     pub(crate) link: Arc<dyn Link>,
     pub(crate) closer: Arc<dyn Closer>,
-    pub(crate) opening: Opening,
+    /// What the server said of itself at first.
+    pub(crate) first: Arc<Opening>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) transport: &'static str,
     pub(crate) middleware: Chain,
@@ -50,6 +51,13 @@ pub(crate) struct Connected {
     pub(crate) hub: Arc<Hub>,
 }
 
+impl Connected {
+    /// What the server said of itself when it was met last.
+    pub(crate) fn opening(&self) -> Arc<Opening> {
+        self.hub.opening().unwrap_or_else(|| self.first.clone())
+    }
+}
+
 /// A connected client. A clone is the same connection; it ends with [`close`](Self::close) or the last clone.
 #[derive(Clone)]
 pub struct Client {
@@ -60,7 +68,7 @@ impl Client {
     /// The negotiated revision.
     #[must_use]
     pub fn revision(&self) -> Revision {
-        self.connected.opening.revision
+        self.connected.first.revision
     }
 
     /// `stdio`, `http` or `memory`.
@@ -69,29 +77,30 @@ impl Client {
         self.connected.transport
     }
 
-    /// The server's `Implementation` object, when it sent one.
+    /// The server's `Implementation` object, when it sent one. As the following, it may be another when the server was
+    /// started again, or its session begun anew ([`Events::reopened`](super::Events::reopened)).
     #[must_use]
-    pub fn server_info(&self) -> Option<&RawJson> {
-        self.connected.opening.peer.info.as_ref()
+    pub fn server_info(&self) -> Option<RawJson> {
+        self.connected.opening().peer.info.clone()
     }
 
     /// What the server offers.
     #[must_use]
-    pub fn capabilities(&self) -> &Capabilities {
-        &self.connected.opening.peer.capabilities
+    pub fn capabilities(&self) -> Capabilities {
+        self.connected.opening().peer.capabilities.clone()
     }
 
     /// The server's hint for the model.
     #[must_use]
-    pub fn instructions(&self) -> Option<&str> {
-        self.connected.opening.instructions.as_deref()
+    pub fn instructions(&self) -> Option<String> {
+        self.connected.opening().instructions.clone()
     }
 
     /// What the server answered when the connection was opened, as it came, with `_meta` and the members that this
     /// version does not know: the result of `initialize`, in modern revisions that of `server/discover`.
     #[must_use]
-    pub fn initialize_result(&self) -> &RawJson {
-        &self.connected.opening.result
+    pub fn initialize_result(&self) -> RawJson {
+        self.connected.opening().result.clone()
     }
 
     /// The id of the legacy HTTP session, when the server gave one. It changes when the server loses the session.
@@ -127,7 +136,7 @@ impl Client {
         let Some(around) = self.connected.middleware.all() else {
             return self.perform(method, params, &options, done);
         };
-        let peer = self.connected.opening.peer.clone();
+        let peer = self.connected.opening().peer.clone();
         let known = Method::find(method).map_or("", |row| row.name);
         let mut facts = RequestContext::of_own(self.revision(), known, peer, self.transport());
         if let Some(trace) = &options.trace_context {
@@ -315,6 +324,6 @@ impl Client {
 
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client").field("opening", &self.connected.opening).finish_non_exhaustive()
+        f.debug_struct("Client").field("opening", &self.connected.opening()).finish_non_exhaustive()
     }
 }

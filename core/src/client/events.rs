@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::jsonrpc::RawJson;
+use crate::protocol::Opening;
 use crate::report;
 
 /// What a client hears besides its answers. Called from any thread; must not block.
@@ -17,6 +18,9 @@ pub trait Events: Send + Sync + 'static {
     fn warning(&self, message: &str) {
         report::say(message);
     }
+    /// The server was met anew, in a program that was started again or a session that was begun anew: what it says of
+    /// itself now.
+    fn reopened(&self, _opening: &Opening) {}
     /// The connection ended.
     fn closed(&self, _reason: &Error) {}
 }
@@ -32,6 +36,10 @@ impl<E: Events + ?Sized> Events for Arc<E> {
 
     fn warning(&self, message: &str) {
         (**self).warning(message);
+    }
+
+    fn reopened(&self, opening: &Opening) {
+        (**self).reopened(opening);
     }
 
     fn closed(&self, reason: &Error) {

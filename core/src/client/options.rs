@@ -49,6 +49,9 @@ pub struct ClientOptions {
     pub headers: BTreeMap<String, String>,
     /// Time for each step of ending a child process: its own exit, SIGTERM, SIGKILL. Default 2.
     pub shutdown_grace: f64,
+    /// Starts a program again that has ended unasked, when it is needed: in revisions without sessions, in others the
+    /// client ends with it. At most five times within a minute. Default: yes.
+    pub restart: bool,
     /// The client's capabilities object.
     pub capabilities: Option<RawJson>,
     /// The extensions of the protocol that the client declares, each with its settings, an object: what belongs to them is
@@ -91,6 +94,7 @@ impl Default for ClientOptions {
             max_in_flight: 256,
             headers: BTreeMap::new(),
             shutdown_grace: 2.0,
+            restart: true,
             capabilities: None,
             extensions: BTreeMap::new(),
             ping_interval: 0.0,
@@ -132,6 +136,7 @@ impl ClientOptions {
         max_nesting: usize;
         max_in_flight: usize;
         shutdown_grace: f64;
+        restart: bool;
         capabilities: some RawJson;
         ping_interval: f64;
         ping_timeout: f64;

@@ -200,7 +200,7 @@ impl Client {
     fn answered(&self, row: &'static Method, params: Option<RawJson>, trace: Option<&TraceContext>) -> Answer {
         let connected = &self.connected;
         let mut facts =
-            RequestContext::of_own(self.revision(), row.name, connected.opening.peer.clone(), self.transport());
+            RequestContext::of_own(self.revision(), row.name, connected.opening().peer.clone(), self.transport());
         facts.meta = params.as_ref().and_then(|params| {
             let meta = shape::members(params.get()).into_iter().find(|(key, _)| key == "_meta");
             meta.map(|(_, value)| params.slice(value))

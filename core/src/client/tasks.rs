@@ -128,7 +128,7 @@ impl Client {
 
     /// Remembers what a list says of tools and tasks.
     pub(super) fn learning(&self, method: &str, done: Done) -> Done {
-        if method != "tools/list" || tasks::check(self.revision(), self.capabilities(), "tools/call").is_err() {
+        if method != "tools/list" || tasks::check(self.revision(), &self.capabilities(), "tools/call").is_err() {
             return done;
         }
         let known = Arc::downgrade(&self.connected);
@@ -158,7 +158,7 @@ impl Client {
             };
         }
         let support = if method == "tools/call" { self.connected.known.support(params) } else { None };
-        let check = || tasks::check(self.revision(), self.capabilities(), method);
+        let check = || tasks::check(self.revision(), &self.capabilities(), method);
         match (options.task, support) {
             // Whoever writes `task` into the parameters wants to see the task itself.
             (None, Some((TaskSupport::Required, false))) => Ok(check().is_ok().then(TaskMetadata::default)),

@@ -42,6 +42,8 @@ pub(crate) trait Sink: Send + Sync {
     }
     /// What waits for a stream may go out before the answer to what came in this way.
     fn take_up(&self, _route: Route) {}
+    /// The peer's process has ended, and is needed: starts another, and says when it is there (`Input::Restarted`).
+    fn start(&self) {}
     /// The connection has ended; nothing more will be sent.
     fn close(&self) {}
 }
@@ -55,6 +57,8 @@ pub(super) struct State {
     flushing: bool,
     corked: bool,
     end: End,
+    /// The peer is to be started again, as soon as the outbox is empty: what is in it was for the one before.
+    starts: bool,
     pub(super) waiters: LazyMap<CallId, Waiter>,
     /// Who still hears of the progress of what was answered.
     pub(super) lasting: LazyMap<CallId, Progress>,
@@ -128,6 +132,7 @@ impl Peer {
                 flushing: false,
                 corked: false,
                 end: End::No,
+                starts: false,
                 waiters: LazyMap::new(),
                 lasting: LazyMap::new(),
                 running: SmallVec::new(),
@@ -349,6 +354,7 @@ impl Peer {
                 Action::Opened(opening) => rest.push(Work::Opened(opening)),
                 Action::SessionLost => rest.push(Work::SessionLost),
                 Action::Warn(message) => rest.push(Work::Warn(message)),
+                Action::Restart => state.starts = true,
                 Action::Close { reason, relaunch } => {
                     if state.end == End::No {
                         state.end = End::Due;
@@ -407,12 +413,15 @@ impl Peer {
         if ends {
             state.end = End::Done;
         }
+        let starts = state.outbox.is_empty() && std::mem::take(&mut state.starts);
         if state.watched {
             self.changed.notify_all();
         }
         drop(state);
         if ends {
             self.sink.close();
+        } else if starts {
+            self.sink.start();
         }
     }
 

@@ -159,6 +159,10 @@ pub enum Input {
     Authorizing(bool),
     /// Time has passed.
     Tick,
+    /// The server's process has ended unasked; another can be started (`Action::Restart`).
+    Lost(String),
+    /// That has been done: whatever is sent now goes to the new one.
+    Restarted,
     /// The peer is gone.
     Closed(String),
 }
@@ -423,6 +427,8 @@ pub enum Action {
     SessionLost,
     /// Something about the peer is wrong that is no reason to fail.
     Warn(String),
+    /// The process that has ended is needed: start another.
+    Restart,
     /// The connection ends. `relaunch`: the server died of the probe; connect again and start with `initialize`.
     Close {
         /// Why.

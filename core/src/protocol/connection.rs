@@ -5,6 +5,7 @@ mod listening;
 mod news;
 mod opening;
 mod outgoing;
+mod restarting;
 mod restoring;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,11 @@ enum Phase {
     Legacy(Box<Session>),
     /// A client whose server is modern.
     Modern(Revision),
+    /// A client whose modern server's process has ended. Calls wait, and have it started again.
+    Lost {
+        revision: Revision,
+        starting: bool,
+    },
     Closed,
 }
 
@@ -83,6 +89,8 @@ pub struct Connection {
     /// Something new may be due before what was.
     sooner: bool,
     restorable: restoring::Restorable,
+    /// What the server spoke whose process has ended, until the next one has said what it is.
+    restarted: Option<Revision>,
     silence: keep_alive::Silence,
     listening: listening::Listening,
     /// The newest calls of tools that were given up and may have become tasks by then.
@@ -119,6 +127,7 @@ impl Connection {
             opening_timeout: None,
             sooner: false,
             restorable: restoring::Restorable::default(),
+            restarted: None,
             silence: keep_alive::Silence::default(),
             listening: listening::Listening::default(),
             given_up: VecDeque::new(),
@@ -262,9 +271,12 @@ impl Connection {
             Input::Visited(id) => self.visited(&id, &mut out),
             Input::Authorizing(begins) => self.authorizing(now, begins),
             Input::Tick => self.tick(now, &mut out),
+            Input::Lost(reason) => self.lost(now, &reason, &mut out),
+            Input::Restarted => self.begun_again(now, &mut out),
             Input::Closed(reason) => self.closed(&reason, &mut out),
         }
         self.send_waiting(&mut out);
+        self.restart_if_needed(&mut out);
         out
     }
 

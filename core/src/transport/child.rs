@@ -1,11 +1,9 @@
-//! A server as a child process: launched in a process group of its own, ended step by step, no grandchild left.
+//! A server's process: started in a process group of its own, ended step by step, no grandchild left.
 
-use std::future::Future;
 use std::io::Read;
 use std::os::fd::OwnedFd;
-use std::pin::Pin;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
@@ -15,10 +13,10 @@ use tokio::sync::watch;
 
 use super::lines::{Line, Lines, answered};
 use super::sink::{Backlog, LineSink};
-use crate::client::{ClientOptions, Closer, Events, Stderr, Target};
-use crate::driver::{Peer, Service, Sink, runtime};
+use crate::client::{Events, Stderr, Target};
+use crate::driver::{Peer, runtime};
 use crate::error::{Error, ErrorKind, Result};
-use crate::protocol::{Connection, Input, Outbound, Transport};
+use crate::protocol::Input;
 use crate::report;
 use crate::signal::Signal as Once;
 
@@ -29,42 +27,25 @@ const MAX_STDERR_LINE: usize = 64 << 10;
 /// have left the group.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
-/// As good as for ever.
-const MAX_GRACE: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
-
-/// The child's standard input. Closed by dropping it, which is the first step of shutting down.
-struct Stdin(Mutex<Option<Arc<LineSink>>>);
-
-impl Stdin {
-    fn sink(&self) -> Option<Arc<LineSink>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn close(&self) {
-        let sink = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        drop(sink);
-    }
+/// One process of a server, with all that it has started.
+pub(super) struct Process {
+    group: Option<Pid>,
+    exit: watch::Receiver<Option<String>>,
+    /// Set when the last step of ending it is done.
+    pub(super) ended: Once,
 }
 
-impl Sink for Stdin {
-    fn send(&self, batch: Vec<Outbound>) {
-        if let Some(sink) = self.sink() {
-            sink.send(batch);
-        }
-    }
-
-    fn close(&self) {
-        Self::close(self);
-    }
+/// What was just started.
+pub(super) struct Started {
+    pub(super) process: Arc<Process>,
+    /// Its standard input. Closed by dropping it, which is the first step of ending it.
+    pub(super) stdin: Arc<LineSink>,
+    pub(super) output: Output,
+    pub(super) stderr: Option<pipe::Receiver>,
 }
 
-/// Launches the target and joins it to a peer.
-pub(super) fn launch(
-    target: &Target,
-    options: &ClientOptions,
-    service: Arc<dyn Service>,
-    events: &Arc<dyn Events>,
-) -> Result<(Arc<Peer>, Arc<dyn Closer>)> {
+/// Starts the target, a command.
+pub(super) fn start(target: &Target) -> Result<Started> {
     let Target::Command { command, args, env, cwd, stderr } = target else {
         return Err(Error::misuse("target: expected a command"));
     };
@@ -72,6 +53,7 @@ pub(super) fn launch(
     let handle = runtime::handle();
     let _guard = handle.enter();
     let open = || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|e| failed("pipe", &e));
+    let reader = |end: OwnedFd| pipe::Receiver::from_owned_fd(end).map_err(|e| failed("pipe", &e));
     let (child_in, our_in) = open()?;
     let (our_out, child_out) = open()?;
     let mut program = Command::new(command);
@@ -85,42 +67,29 @@ pub(super) fn launch(
     if let Some(cwd) = cwd {
         program.current_dir(cwd);
     }
-    let mut our_err: Option<OwnedFd> = None;
+    let mut our_err = None;
     match stderr {
         Stderr::Inherit => {}
         Stderr::Discard => {
             program.stderr(Stdio::null());
         }
         Stderr::Event => {
-            let (reader, writer) = open()?;
-            program.stderr(writer);
-            our_err = Some(reader);
+            let (near, far) = open()?;
+            program.stderr(far);
+            our_err = Some(reader(near)?);
         }
     }
+    let output = reader(our_out)?;
     let child = program.spawn().map_err(|e| failed(&format!("cannot start {command:?}"), &e))?;
     // The command keeps the child's ends of the pipes; without them gone there is no end of file.
     drop(program);
-    let sink = Arc::new(LineSink::new(our_in.into(), usize::MAX));
-    let backlog = sink.backlog();
-    let stdin = Arc::new(Stdin(Mutex::new(Some(sink))));
-    let connection = Connection::new(Arc::new(options.facts()), Arc::new(Transport::new("stdio")));
-    let limits = options.limits();
-    let peer = Peer::new(connection, limits, service, |_| stdin.clone());
-    let output = pipe::Receiver::from_owned_fd(our_out).map_err(|e| failed("pipe", &e))?;
-    // A clock that is asked for more than it holds panics.
-    let grace = crate::options::seconds("shutdown_grace", options.shutdown_grace)?.min(MAX_GRACE);
+    let stdin = Arc::new(LineSink::new(our_in.into(), usize::MAX));
     let (exited, exit) = watch::channel(None);
     let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-    let ended = Arc::new(Once::default());
     runtime::spawn(reap(child, exited));
-    let reader = Output { output, backlog, exit: exit.clone(), ended: ended.clone() };
-    runtime::spawn(reader.read(peer.clone(), limits.max_message_bytes));
-    if let Some(reader) = our_err {
-        let reader = pipe::Receiver::from_owned_fd(reader).map_err(|e| failed("pipe", &e))?;
-        runtime::spawn(read_stderr(reader, events.clone(), ended.clone()));
-    }
-    let closer = ChildCloser { stdin, group, exit, grace, ended, peer: Arc::downgrade(&peer) };
-    Ok((peer, Arc::new(closer)))
+    let process = Arc::new(Process { group, exit, ended: Once::default() });
+    let output = Output { output, backlog: stdin.backlog(), process: process.clone() };
+    Ok(Started { process, stdin, output, stderr: our_err })
 }
 
 /// Waits for the child, so that no zombie stays.
@@ -133,16 +102,16 @@ async fn reap(mut child: Child, exited: watch::Sender<Option<String>>) {
 }
 
 /// The child's output, and what says that reading it is over.
-struct Output {
+pub(super) struct Output {
     output: pipe::Receiver,
     backlog: Arc<Backlog>,
-    exit: watch::Receiver<Option<String>>,
-    ended: Arc<Once>,
+    process: Arc<Process>,
 }
 
 impl Output {
-    /// Reads to the end, at most until the child has been closed: a process that left the group may hold the pipe.
-    async fn read(mut self, peer: Arc<Peer>, limit: usize) {
+    /// Reads to the end, at most until the child has been ended: a process that left the group may hold the pipe. Says how
+    /// the child ended, if it did so unasked.
+    pub(super) async fn read(self, peer: &Arc<Peer>, limit: usize) -> Option<String> {
         let mut lines = Lines::new(limit);
         loop {
             let readable = async {
@@ -154,8 +123,11 @@ impl Output {
             };
             let readable = tokio::select! {
                 readable = readable => readable,
-                () = self.ended.wait() => return,
-                () = self.backlog.stalled() => return peer.close("the server does not read its input"),
+                () = self.process.ended.wait() => return None,
+                () = self.backlog.stalled() => {
+                    peer.close("the server does not read its input");
+                    return None;
+                }
             };
             if readable.is_err() {
                 break;
@@ -170,7 +142,7 @@ impl Output {
             while let Some(line) = lines.next() {
                 match line {
                     Line::Frame(frame) => peer.receive(&frame),
-                    Line::TooLong(beginning) => too_long(&peer, &beginning, limit),
+                    Line::TooLong(beginning) => too_long(peer, &beginning, limit),
                 }
             }
             peer.uncork();
@@ -179,12 +151,12 @@ impl Output {
             peer.receive(&frame);
         }
         // The exit status usually follows at once and says more than the end of output.
-        let status = tokio::time::timeout(Duration::from_millis(200), self.exit.wait_for(Option::is_some)).await;
-        let reason = match status {
+        let mut exit = self.process.exit.clone();
+        let status = tokio::time::timeout(Duration::from_millis(200), exit.wait_for(Option::is_some)).await;
+        Some(match status {
             Ok(Ok(status)) => format!("the server ended ({})", status.as_deref().unwrap_or("unknown status")),
             _ => "the server closed its output".to_owned(),
-        };
-        peer.close(&reason);
+        })
     }
 }
 
@@ -205,10 +177,10 @@ impl Read for Nonblocking<'_> {
     }
 }
 
-async fn read_stderr(reader: pipe::Receiver, events: Arc<dyn Events>, ended: Arc<Once>) {
+pub(super) async fn read_stderr(reader: pipe::Receiver, events: Arc<dyn Events>, process: Arc<Process>) {
     let mut lines = Lines::new(MAX_STDERR_LINE);
     let mut over = std::pin::pin!(async {
-        ended.wait().await;
+        process.ended.wait().await;
         tokio::time::sleep(LAST_WORDS).await;
     });
     loop {
@@ -242,33 +214,16 @@ fn heard(events: &dyn Events, line: &str) {
     report::guarded("what hears of standard error", || events.stderr(line));
 }
 
-struct ChildCloser {
-    stdin: Arc<Stdin>,
-    group: Option<Pid>,
-    exit: watch::Receiver<Option<String>>,
-    grace: Duration,
-    /// Set when the last step of closing is done.
-    ended: Arc<Once>,
-    peer: Weak<Peer>,
-}
-
-impl Closer for ChildCloser {
-    fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        if let Some(peer) = self.peer.upgrade() {
-            peer.close("the client was closed");
+impl Process {
+    /// Ends it, whose input is closed, with all of its group. Each step may take `grace`.
+    pub(super) async fn end(&self, grace: Duration) {
+        if let Some(group) = self.group.filter(|_| !self.ended.is_set()) {
+            end(group, self.exit.clone(), grace).await;
         }
-        self.stdin.close();
-        let (group, exit, grace, ended) = (self.group, self.exit.clone(), self.grace, self.ended.clone());
-        Box::pin(async move {
-            if let Some(group) = group {
-                end(group, exit, grace).await;
-            }
-            ended.set();
-        })
+        self.ended.set();
     }
 }
 
-/// Ends the child, whose input is closed, with all of its group.
 async fn end(group: Pid, mut exit: watch::Receiver<Option<String>>, grace: Duration) {
     // A good server leaves by itself.
     let left = tokio::time::timeout(grace, exit.wait_for(Option::is_some)).await.is_ok();

@@ -130,7 +130,9 @@ impl Service for Answers {
     }
 
     fn opened(&self, _peer: &Arc<Peer>, opening: Opening) {
-        self.settle(Ok(opening));
+        if !self.settle(Ok(opening.clone())) {
+            self.hub.reopened(opening);
+        }
     }
 
     fn session_lost(&self, peer: &Arc<Peer>) {
@@ -341,7 +343,7 @@ fn attempt(
     let hub = service.hub.clone();
     match target {
         #[cfg(feature = "client-process")]
-        Target::Command { .. } => super::child::launch(target, options, service, handlers.heard())
+        Target::Command { .. } => super::program::launch(target, options, service, handlers.heard())
             .map(|(peer, closer)| Attempt { peer, closer, transport: "stdio", hub }),
         #[cfg(feature = "http")]
         Target::Url { url, headers } | Target::Sse { url, headers } => {
@@ -385,7 +387,7 @@ async fn negotiate(
             let connected = Connected {
                 link: peer,
                 closer,
-                opening,
+                first: Arc::new(opening),
                 timeout,
                 transport,
                 middleware,

@@ -13,6 +13,8 @@ pub mod http;
 #[cfg(feature = "client-process")]
 mod lines;
 pub(crate) mod memory;
+#[cfg(feature = "client-process")]
+mod program;
 #[cfg(feature = "runtime")]
 mod run;
 #[cfg(feature = "client-process")]

@@ -13,7 +13,7 @@ use tricorn::client::{Client, ClientOptions, Handlers, Stderr, Target};
 use tricorn::{Error, ErrorKind, Events};
 
 /// The longest any test waits for anything.
-const PATIENCE: Duration = Duration::from_secs(15);
+pub(super) const PATIENCE: Duration = Duration::from_secs(15);
 
 /// What every script begins with: it holds the pipe, with all that it starts, and can answer the first request.
 const PRELUDE: &str = r#"
@@ -30,13 +30,13 @@ until_the_end() { while read -r line; do :; done; }
 "#;
 
 /// A pipe that every process of a test holds: what they say, and by its end that none of them is left.
-struct Held {
-    path: PathBuf,
+pub(super) struct Held {
+    pub(super) path: PathBuf,
     reader: pipe::Receiver,
 }
 
 impl Held {
-    fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("tricorn-{}-{name}", std::process::id()));
         let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
         assert!(made.success());
@@ -44,7 +44,7 @@ impl Held {
         Self { path, reader }
     }
 
-    fn target(&self, script: &str) -> Target {
+    pub(super) fn target(&self, script: &str) -> Target {
         Target::Command {
             command: "sh".into(),
             args: vec!["-c".into(), format!("{PRELUDE}{script}")],
@@ -55,7 +55,7 @@ impl Held {
     }
 
     /// All that was said, when nobody is left to say more.
-    async fn rest(&mut self) -> String {
+    pub(super) async fn rest(&mut self) -> String {
         let mut said = String::new();
         let ended = tokio::time::timeout(PATIENCE, self.reader.read_to_string(&mut said)).await;
         ended.unwrap_or_else(|_| panic!("a process is left")).unwrap();
@@ -88,7 +88,7 @@ async fn connect(target: &Target, grace: f64) -> (Client, mpsc::UnboundedReceive
     (tokio::time::timeout(PATIENCE, client).await.unwrap().unwrap(), lines)
 }
 
-async fn close(client: &Client) {
+pub(super) async fn close(client: &Client) {
     tokio::time::timeout(PATIENCE, client.close()).await.unwrap();
 }
 
@@ -191,7 +191,7 @@ async fn what_a_child_that_died_has_said_is_given_to_who_wants_it() {
             answer '{"resultType":"complete","tools":[],"ttlMs":3600000,"cacheScope":"private"}'
             read -r line; exit 3"#;
         let cache = tricorn::client::CacheOptions::new().stale_on_error(wanted);
-        let options = ClientOptions::new().cache(cache);
+        let options = ClientOptions::new().cache(cache).restart(false);
         let target = held.target(script);
         let client = tokio::time::timeout(PATIENCE, Client::connect(&target, &options)).await.unwrap().unwrap();
         assert!(client.list_tools().await.unwrap().is_empty());

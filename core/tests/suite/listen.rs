@@ -139,7 +139,7 @@ async fn what_is_not_offered_is_named() {
         }
         let nothing = client.listen(SubscriptionFilter::new()).await.unwrap_err();
         assert!(nothing.kind() == ErrorKind::Misuse && nothing.message().ends_with("uris or extensions"), "{nothing}");
-        let all = SubscriptionFilter::lists_of(client.capabilities());
+        let all = SubscriptionFilter::lists_of(&client.capabilities());
         assert_eq!(all, SubscriptionFilter::new().tools());
         let error = client.subscribe("a://one").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");

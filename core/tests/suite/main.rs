@@ -28,6 +28,7 @@ mod meta;
 mod middleware;
 mod outputs;
 mod questions;
+mod restart;
 mod rounds;
 mod rounds_http;
 mod tasks;

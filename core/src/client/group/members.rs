@@ -9,7 +9,7 @@ use crate::call::CallOptions;
 use crate::client::{Client, Events};
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
-use crate::protocol::Kind;
+use crate::protocol::{Kind, Opening};
 
 /// The servers of a group, in their order.
 #[derive(Default)]
@@ -254,6 +254,10 @@ impl Events for Watching {
 
     fn warning(&self, message: &str) {
         self.heard.warning(message);
+    }
+
+    fn reopened(&self, opening: &Opening) {
+        self.heard.reopened(opening);
     }
 
     fn closed(&self, reason: &Error) {

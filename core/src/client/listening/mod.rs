@@ -29,6 +29,7 @@ use crate::error::{Error, ErrorKind, Result, shortened};
 use crate::jsonrpc::RawJson;
 use crate::model::meta::SUBSCRIPTION_ID;
 use crate::model::{SubscriptionFilter, TASKS_EXTENSION, TraceContext};
+use crate::protocol::Opening;
 use crate::protocol::revision::{Era, shape};
 use crate::report;
 use crate::signal::Signal;
@@ -125,6 +126,8 @@ pub(crate) struct Hub {
     state: Mutex<State>,
     own: Own,
     turns: Turns,
+    /// What the server said of itself when it was met anew.
+    reopened: Mutex<Option<Arc<Opening>>>,
     /// Set when the connection has ended.
     pub(crate) over: Signal,
 }
@@ -142,8 +145,8 @@ impl Hub {
     #[cfg(feature = "runtime")]
     pub(crate) fn new(events: &Arc<dyn Events>, cache: &Arc<Cache>) -> Arc<Self> {
         let (events, cache, known) = (events.clone(), cache.clone(), Arc::default());
-        let (state, own, turns) = Default::default();
-        Arc::new(Self { events, known, cache, state, own, turns, over: Signal::default() })
+        let (state, own, turns, reopened) = Default::default();
+        Arc::new(Self { events, known, cache, state, own, turns, reopened, over: Signal::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -192,6 +195,19 @@ impl Hub {
         self.learn(method, params);
         let params = params.map(without_subscription);
         report::guarded("what hears of notifications", || self.events.notification(method, params.as_ref()));
+    }
+
+    /// The server was met anew, and may say something else of itself than before.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn reopened(&self, opening: Opening) {
+        let opening = Arc::new(opening);
+        *self.reopened.lock().unwrap_or_else(PoisonError::into_inner) = Some(opening.clone());
+        self.events.reopened(&opening);
+    }
+
+    /// What the server said of itself then.
+    pub(crate) fn opening(&self) -> Option<Arc<Opening>> {
+        self.reopened.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Something may have been missed, because the session was lost.
@@ -368,7 +384,7 @@ impl Client {
     /// Has the client's handlers hear of the changes of all lists that the server tells of. In legacy sessions they do
     /// anyway. `done` hears when they do, or why not.
     pub(crate) fn hear_lists(&self, done: Done) {
-        let lists = SubscriptionFilter::lists_of(self.capabilities());
+        let lists = SubscriptionFilter::lists_of(&self.capabilities());
         if self.revision().era() == Era::Legacy || lists.is_empty() {
             return done(Ok(RawJson::empty_object()));
         }

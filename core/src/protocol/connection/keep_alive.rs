@@ -3,7 +3,7 @@
 use super::*;
 
 /// Our own request for that.
-const PING: CallId = CallId(u64::MAX - 2);
+pub(super) const PING: CallId = CallId(u64::MAX - 2);
 
 /// When a ping was not delivered, between two tries.
 const RETRY: Duration = Duration::from_secs(1);
@@ -25,6 +25,13 @@ pub(super) struct Silence {
 impl Default for Silence {
     fn default() -> Self {
         Self { since: Duration::ZERO, asked: None, failing: None, reachable: true, lost: false }
+    }
+}
+
+impl Silence {
+    /// Whom it was about is gone.
+    pub(super) fn forget(&mut self) {
+        (self.asked, self.failing) = (None, None);
     }
 }
 

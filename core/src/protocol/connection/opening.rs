@@ -47,11 +47,15 @@ impl Connection {
                 let legacy::Answer { revision, peer, instructions, result } = answer;
                 let opening = Opening { revision, peer, instructions, result };
                 self.restore(now);
+                self.restarted = None;
                 self.sooner = true;
                 self.opened = Some(opening.peer.clone());
                 out.push(Action::Opened(opening));
             }
-            Step::Failed(error) => self.end(&error, false, out),
+            Step::Failed(error) => {
+                let error = self.failed_to_open(error);
+                self.end(&error, false, out);
+            }
         }
     }
 

@@ -270,7 +270,7 @@ impl Connection {
     }
 
     /// No stream can be taken up again in modern: what may be carried out twice is sent once more, as another request.
-    fn answer_lost(&mut self, now: Duration, mut outgoing: Outgoing, error: Error, out: &mut Vec<Action>) {
+    pub(super) fn answer_lost(&mut self, now: Duration, mut outgoing: Outgoing, error: Error, out: &mut Vec<Action>) {
         if outgoing.listens || outgoing.resent {
             return self.settle(&outgoing, Err(error), out);
         }

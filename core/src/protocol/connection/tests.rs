@@ -3,6 +3,7 @@ mod early;
 mod keep_alive;
 mod listening;
 mod opening;
+mod restarting;
 mod restoring;
 
 use super::*;

@@ -118,7 +118,8 @@ pub(crate) async fn main() -> tricorn::Result<()> {
         println!("{revision}");
         let plain = ClientOptions::new().revision(revision);
         let client = Client::in_memory(&app, &plain.clone().extension(SEARCH, json!({"limit": 1}))).await?;
-        let offered = client.capabilities().extension(SEARCH).map_or("{}", |settings| settings.get());
+        let capabilities = client.capabilities();
+        let offered = capabilities.extension(SEARCH).map_or("{}", |settings| settings.get());
         let languages = serde_json::from_str(offered).map_or(Vec::new(), |Offered { languages }| languages);
         println!("languages: {}", languages.join(", "));
         println!("found: {}", search(&client, json!("Tea")).await?);

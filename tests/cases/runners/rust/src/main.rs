@@ -145,12 +145,12 @@ fn info(client: &Client, heard: &Heard) -> Value {
         "asked": locked(&heard.asked).clone(),
     });
     if let Some(info) = client.server_info() {
-        facts["serverInfo"] = read(info);
+        facts["serverInfo"] = read(&info);
     }
     if let Some(instructions) = client.instructions() {
         facts["instructions"] = instructions.into();
     }
-    facts["initializeResult"] = read(client.initialize_result());
+    facts["initializeResult"] = read(&client.initialize_result());
     if let Some(session) = client.session_id() {
         facts["sessionId"] = session.into();
     }
