@@ -124,7 +124,7 @@ export class Client {
       this.#forget();
       if (!this.#closing) onClose?.(reason);
     };
-    this.#hear = hearing(options, { logs, onStderr, closed: ended });
+    this.#hear = hearing(options, { logs, onStderr, known: () => this.#connected, closed: ended });
     if (hearsLists(options)) engine.hearChanges();
     listen(this.#source, this.#hear);
   }

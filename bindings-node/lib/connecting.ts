@@ -97,6 +97,11 @@ export interface ClientOptions extends Answers, Listeners {
    * fit is a {@link PeerMisbehavedError}. Default true.
    */
   readonly validateOutput?: boolean;
+  /**
+   * Whether a program that has ended unasked is started again when it is needed, in revisions without sessions, at most
+   * five times within a minute; in others the client ends with it. Default true.
+   */
+  readonly restart?: boolean;
   /** Capabilities to declare, as in the protocol. */
   readonly capabilities?: ClientCapabilities;
   /** Which entry of an `mcp.json`; not needed when there is only one. */

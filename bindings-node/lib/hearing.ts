@@ -1,6 +1,7 @@
 /** What a client hears of its connection, and who it tells. */
 
 import { heard, type Listeners } from "./answering.js";
+import type { Connected } from "./connecting.js";
 import { warn } from "./host.js";
 import type { ClientEvent, RequestRecord } from "./middleware.js";
 
@@ -8,17 +9,23 @@ import type { ClientEvent, RequestRecord } from "./middleware.js";
 interface Ears {
   readonly logs: readonly ((record: RequestRecord) => void)[];
   readonly onStderr: ((line: string) => void) | undefined;
+  /** What is known of the server. */
+  readonly known: () => Connected | undefined;
   readonly closed: (reason: string) => void;
 }
 
+/** What a server need not say of itself. */
+const UNSAID = { serverInfo: undefined, instructions: undefined };
+
 /** Tells everybody what the engine tells of a client. */
-export function hearing(listeners: Listeners, { logs, onStderr, closed }: Ears) {
+export function hearing(listeners: Listeners, { logs, onStderr, known, closed }: Ears) {
   return (name: string, params: ClientEvent): void => {
     if (name === "notification") {
       heard(listeners, params.method, params.params);
     } else if (name === "request") for (const log of logs) log(params);
     else if (name === "stderr") onStderr?.(params.line);
     else if (name === "warning") warn(params.message);
+    else if (name === "reopened") Object.assign(known() ?? {}, UNSAID, params);
     else if (name === "closed") closed(params.reason);
   };
 }

@@ -390,11 +390,26 @@ test("lists without end", async () => {
 
 test("the server's end is told, and pending calls fail", async () => {
   const closed = deferred();
-  const client = await connect(program, { onClose: closed.resolve });
+  const client = await connect(program, { onClose: closed.resolve, restart: false });
   const call = client.callTool("exit_at", { n: 1, code: 3 });
   await assert.rejects(call, (error) => error instanceof ClosedError || error instanceof TransportError);
   assert.equal(typeof (await within(closed.promise, "onClose")), "string");
   await client.close();
+});
+
+test("a server that died is started again and listened to again", async () => {
+  const client = await connect(program, { onClose: assert.fail });
+  const changes = client.listen({ tools: true });
+  await changes.honoured;
+  const dies = client.callTool("exit_at", { n: 1, code: 3 });
+  await assert.rejects(dies, (error) => error instanceof TransportError && /idempotent/.test(error.message));
+  const { value } = await within(changes.next(), "the change");
+  assert.deepEqual(value, { type: "toolsListChanged" });
+  assert.equal((await client.callTool("add", { a: 1 })).text, "2");
+  assert.equal(client.serverInfo.name, "misbehaving");
+  assert.equal(client.transport, "stdio");
+  await client.close();
+  await assert.rejects(changes.next(), ClosedError);
 });
 
 test("many clients of one server at once", async () => {

@@ -267,7 +267,7 @@ async def test_options_of_every_request(command: list[str]) -> None:
 
 async def test_the_end_of_a_connection_is_told(command: list[str]) -> None:
     told: asyncio.Queue[str] = asyncio.Queue()
-    async with connect(command, on_close=told.put_nowait) as client:
+    async with connect(command, on_close=told.put_nowait, restart=False) as client:
         with pytest.raises((ClosedError, TransportError)):
             await client.call_tool("die")
         assert await asyncio.wait_for(told.get(), 10)

@@ -185,7 +185,8 @@ async def test_the_end_of_one_connection_is_told(command: list[str]) -> None:
     def each(name: str) -> Any:
         return {"on_close": lambda reason: told.put_nowait(name)}
 
-    async with connect_many({"dies": command, "stays": command, "goes": command}, each=each) as group:
+    servers = {"dies": command, "stays": command, "goes": command}
+    async with connect_many(servers, each=each, restart=False) as group:
         with pytest.raises(Exception, match=r"."):
             await group["dies"].call_tool("die")
         assert await asyncio.wait_for(told.get(), 10) == "dies"

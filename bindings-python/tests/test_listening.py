@@ -22,6 +22,7 @@ from tricorn import (
     RpcError,
     Server,
     ToolsListChanged,
+    TransportError,
     UnsupportedError,
     connect,
     connect_many,
@@ -232,6 +233,19 @@ async def test_a_client_that_closes_is_an_error_once(app: Server, revision: str,
             assert await idling.next() is None
         with pytest.raises(ClosedError):
             await client.listen(tools=True).__aenter__()
+
+
+async def test_a_server_that_died_is_started_again_and_listened_to_again(command: list[str]) -> None:
+    told: asyncio.Queue[str] = asyncio.Queue()
+    async with connect(command, on_close=told.put_nowait) as client, client.listen(tools=True) as changes:
+        before = client.server_info
+        with pytest.raises(TransportError, match="idempotent"):
+            await client.call_tool("die")
+        assert await changes.next(PATIENCE) == ToolsListChanged()
+        assert (await client.call_tool("complain")).text == "complained"
+        assert client.server_info == before
+        assert client.transport == "stdio"
+        assert told.empty()
 
 
 async def test_a_listener_that_never_was(app: Server) -> None:

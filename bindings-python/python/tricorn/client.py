@@ -122,6 +122,9 @@ class ClientOptions(Identity, Handlers, total=False):
     validate_output: bool
     """Whether a tool's structured content is checked against the output schema that this client has listed; what does
     not fit is a `PeerMisbehavedError`; True."""
+    restart: bool
+    """Whether a program that has ended unasked is started again when it is needed, in revisions without sessions, at
+    most five times within a minute; in others the client ends with it; True."""
     capabilities: Mapping[str, Any]
     """What the server is told this client can do besides, such as `{"experimental": {}}`; nothing."""
     server: str
@@ -432,7 +435,10 @@ class AsyncClient(Connection, AsyncFeatures):
         raise MisuseError("not connected: use `async with`, or `await client.connect()` first")
 
     def _event(self, name: str, params: bytes) -> None:
-        if self._callbacks and (name != "closed" or self._closing is None):
+        if name == "reopened":
+            if self._info is not None:
+                self._info = {"transport": self.transport, **msgspec.json.decode(params)}
+        elif self._callbacks and (name != "closed" or self._closing is None):
             hear(self._host, self._callbacks, name, msgspec.json.decode(params))
 
     def __repr__(self) -> str:

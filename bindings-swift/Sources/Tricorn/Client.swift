@@ -27,7 +27,7 @@ public final class Client: Sendable {
         isMember = auth != nil
         let auth = auth ?? options.auth.map { AuthFunctions($0, options.warn) }
         self.auth = auth
-        let streams = Streams(options)
+        let streams = Streams(options, opening)
         self.streams = streams
         roots = options.kept.roots
         trace = options.traceContext

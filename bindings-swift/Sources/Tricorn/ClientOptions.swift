@@ -45,6 +45,9 @@ public struct ClientOptions: Sendable {
     /// Whether a tool's structured content is checked against the output schema that this client has listed; what does not
     /// fit is a `TricornError.peerMisbehaved` (true).
     public var validateOutput: Bool?
+    /// Whether a program that has ended unasked is started again when it is needed, in revisions without sessions, at
+    /// most five times within a minute; in others the client ends with it (true).
+    public var restart: Bool?
     /// The capabilities to declare, as the protocol has them.
     public var capabilities: JSONValue?
     /// Answers the server's requests for a message of the model: `{ request, _ in "text" }`, or a `CreateMessageResult`.
@@ -167,6 +170,7 @@ public struct ClientOptions: Sendable {
             options.set("extensions", .object(JSONObject(declared.map { (key: $0.key, value: .object($0.value)) })))
         }
         options.set("validate_output", flag: validateOutput)
+        options.set("restart", flag: restart)
         options.set("capabilities", capabilities)
         options.set("tasks", tasks?.json)
         return options

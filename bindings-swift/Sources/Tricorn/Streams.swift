@@ -15,8 +15,13 @@ final class Streams: Sendable {
     private let state = Locked(State())
     private let callbacks = Callbacks()
     private let options: ClientOptions
+    /// What the server said of itself.
+    private let opening: Locked<JSONValue>
 
-    init(_ options: ClientOptions) { self.options = options }
+    init(_ options: ClientOptions, _ opening: Locked<JSONValue>) {
+        self.options = options
+        self.opening = opening
+    }
 
     func event(_ name: String, _ params: CorePayload) {
         switch name {
@@ -37,6 +42,12 @@ final class Streams: Sendable {
         case "warning":
             let message = Self.value(params)?["message"]?.stringValue ?? ""
             callbacks.offer { [heard = options.onWarning] in heard(message) }
+        case "reopened":
+            guard var value = Self.value(params) else { return }
+            opening.with {
+                value["transport"] = $0["transport"]
+                $0 = value
+            }
         case "request":
             guard let value = Self.value(params) else { return }
             callbacks.offer { [options] in options.log(RequestRecord(json: value)) }

@@ -120,6 +120,27 @@ private final class Fixture: @unchecked Sendable {
         }
     }
 
+    @Test func aServerThatDiedIsStartedAgainAndListenedToAgain() async throws {
+        let script = "echo $$ >&2; exec '\(program("everything"))' --stdio"
+        let heard = Event()
+        var options = ClientOptions()
+        options.onStderr = { line in Task { await heard.set(line) } }
+        let client = try await connect(.command("/bin/sh", arguments: ["-c", script]), options)
+        let listening = try await client.listen(tools: true)
+        let changes = Loop(listening)
+        let echo = try await client.callTool("echo", ["text": "before"])
+        #expect(echo.text == "before")
+        let pid = await heard.value().flatMap { Int32($0) }
+        kill(try #require(pid), SIGKILL)
+        #expect(await changes.hears(.toolsListChanged))
+        let again = try await client.callTool("echo", ["text": "after"])
+        #expect(again.text == "after")
+        #expect(client.serverInfo?["name"]?.stringValue == "everything")
+        #expect(client.transport == "stdio")
+        await client.close()
+        #expect(try await changes.end() == "closed")
+    }
+
     @Test(arguments: revisions, Way.allCases)
     func leavingTheLoopEndsItAtTheServer(revision: String, way: Way) async throws {
         let app = server(), hooked = Locked([String]())

@@ -237,6 +237,7 @@ actor Runner {
             case "ping_interval": options.pingInterval = seconds(value)
             case "ping_timeout": options.pingTimeout = seconds(value)
             case "validate_output": options.validateOutput = value == true
+            case "restart": options.restart = value == true
             case "shutdown_grace": options.shutdownGrace = seconds(value)
             case "max_message_bytes": options.maxMessageBytes = value.intValue
             case "max_nesting": options.maxNesting = value.intValue
