@@ -9,7 +9,7 @@ use tricorn::client::{Change, Client, ClientGroup, ClientOptions, GroupOptions, 
 use tricorn::jsonrpc::RawJson;
 use tricorn::model::SubscriptionFilter;
 use tricorn::protocol::Opening;
-use tricorn::{CallOptions, Error, ErrorKind, Events};
+use tricorn::{CallOptions, Error, ErrorKind, Events, TaskOptions};
 
 use super::child::{Held, PATIENCE, close};
 
@@ -19,6 +19,7 @@ const SERVER: &str = r#"
 n=$(($(cat "$HELD.n" 2>/dev/null || echo 0) + 1)); echo $n >"$HELD.n"
 say "run $n"
 tools={}
+task='"taskId":"t-1","ttlMs":null,"pollIntervalMs":10,"createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z"'
 reply() { printf '{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete",%s}}\n' "$id" "$1"; }
 told() {
   printf '{"jsonrpc":"2.0","method":"notifications/%s","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s}%s}}\n' "$1" "$2" "$3"
@@ -27,10 +28,14 @@ serve() {
   while read -r line; do
     id=$(printf %s "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
     case "$line" in
-      *'"server/discover"'*) reply '"supportedVersions":["2026-07-28"],"capabilities":{"tools":'$tools'},"instructions":"run '$n'","ttlMs":0,"cacheScope":"private"';;
+      *'"server/discover"'*) reply '"supportedVersions":["2026-07-28"],"capabilities":{"tools":'$tools',"extensions":{"io.modelcontextprotocol/tasks":{}}},"instructions":"run '$n'","ttlMs":0,"cacheScope":"private"';;
       *'"subscriptions/listen"'*) streams="$streams $id"; told subscriptions/acknowledged $id ',"notifications":{"toolsListChanged":true}';;
       *'"name":"die"'*) kill -9 $$;;
       *'"name":"die once"'*) [ $n = 1 ] && kill -9 $$; reply '"content":[{"type":"text","text":"run '$n'"}]';;
+      *'"name":"task"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"resultType":"task","status":"working",%s}}\n' "$id" "$task";;
+      *'"tasks/get"'*)
+        [ $n = 1 ] && kill -9 $$
+        reply "$task"',"status":"completed","result":{"content":[{"type":"text","text":"run '$n'"}]}';;
       *'"name":"mute"'*) exec >&-; until_the_end; say left; exit;;
       *'"name":"tell"'*) for stream in $streams; do told tools/list_changed $stream; done; reply '"content":[]';;
       *'"tools/call"'*) reply '"content":[{"type":"text","text":"run '$n'"}]';;
@@ -264,6 +269,14 @@ async fn where_there_is_a_session_or_no_wish_the_client_ends() {
         assert_eq!(call(&client, "t", &plain).await.unwrap_err().kind(), ErrorKind::Closed, "{name}");
         assert_eq!(over(&client, held).await, "run 1\n", "{name}");
     }
+}
+
+#[tokio::test]
+async fn a_task_is_followed_into_the_next_process() {
+    let (held, target) = program("followed", "");
+    let (client, _lines) = connect(&target, &ClientOptions::new().tasks(TaskOptions::default())).await;
+    assert_eq!(call(&client, "task", &CallOptions::new()).await.unwrap(), "run 2");
+    assert_eq!(over(&client, held).await, "run 1\nrun 2\n");
 }
 
 #[tokio::test]
