@@ -4,6 +4,7 @@ import { addByHand } from "./by-hand.mjs";
 import { addContractTools } from "./contract.mjs";
 import { addSearch } from "./extension.mjs";
 import { addPrompts, addQuestions, addResources } from "./handshake.mjs";
+import { serveMounted } from "./mounted.mjs";
 import { addOfficialTools } from "./official.mjs";
 import { addProtected, protection } from "./protected.mjs";
 import { addStraightQuestions } from "./questions.mjs";
@@ -67,5 +68,7 @@ if (at < 0) {
     allowedHosts: process.env.EVERYTHING_ALLOWED_HOSTS ? [process.env.EVERYTHING_ALLOWED_HOSTS] : undefined,
     sse: process.env.EVERYTHING_SSE ? true : undefined,
   };
-  await app.run({ host, port: Number(port), ...given(sessions) });
+  const mount = process.env.EVERYTHING_MOUNT;
+  if (mount) serveMounted(app, mount, host, Number(port), given(sessions));
+  else await app.run({ host, port: Number(port), ...given(sessions) });
 }

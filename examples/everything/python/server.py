@@ -7,6 +7,7 @@ import warnings
 from base64 import b64decode
 from typing import Any, TypedDict
 
+import mounted
 from by_hand import add_by_hand
 from extension import add_search
 from handshake import PNG, add_features
@@ -438,4 +439,8 @@ if "EVERYTHING_AUTH" in os.environ:
     add_protected(app)
 if "EVERYTHING_ALLOWED_HOSTS" in os.environ:
     http["allowed_hosts"] = [os.environ["EVERYTHING_ALLOWED_HOSTS"]]
-app.run(sse="EVERYTHING_SSE" in os.environ, **http)
+http["sse"] = "EVERYTHING_SSE" in os.environ
+if kind := os.environ.get("EVERYTHING_MOUNT"):
+    mounted.serve(app, kind, **http)
+else:
+    app.run(**http)

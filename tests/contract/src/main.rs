@@ -18,7 +18,8 @@ const USAGE: &str =
   cases         tests/cases against a runner of the language [--against LANG]
   cuts          the cases with a proxy that breaks connections: the language's client with a server
                 in Rust, a client in Rust with the language's server
-  attacks       tests/cases/attacks: who gets into a protected server, over HTTP, and who does not
+  attacks       [--mount none|KIND] tests/cases/attacks: who gets into a protected server, over HTTP, and who does
+                not; where it listens itself (none) and where it is mounted
   logins        the language's client and protected server with a real authorization server (tests/auth/provider)
   guides        the guides' protected server and the program that logs in, with the same one, a browser, nginx
                 and a desktop's keyring
@@ -48,11 +49,11 @@ fn dispatch(command: &str, arguments: impl Iterator<Item = String>) -> Outcome<E
         "leaks" => &["calls", "cancels", "sessions", "rounds", "kills", "streams", "tasks", "orphans"],
         "cases" => &["against"],
         "stateless" => &["requests", "front"],
+        "attacks" => &["mount"],
         "peer" => return peer::main(arguments),
         "proxy" => return proxy::main(arguments),
         "victim" => return leaks::victim::main(arguments),
-        "transcripts" | "bad-input" | "launchers" | "cuts" | "attacks" | "logins" | "guides" | "together"
-        | "coverage" => &[],
+        "transcripts" | "bad-input" | "launchers" | "cuts" | "logins" | "guides" | "together" | "coverage" => &[],
         _ => return Err(format!("what to do?\n{USAGE}")),
     };
     let options = Options::parse(arguments, own)?;

@@ -1,10 +1,11 @@
 //! The fixture server: the official conformance suite's tools, then those of tests/cases/FIXTURES.md.
-//! `run --stdio | --http [HOST:PORT]`
+//! `run --stdio | --http [HOST:PORT]`; with `EVERYTHING_MOUNT` in somebody else's HTTP server.
 #![expect(deprecated, reason = "what the specification has deprecated works on")]
 
 mod by_hand;
 mod extension;
 mod handshake;
+mod mounted;
 mod official;
 mod own;
 mod protected;
@@ -69,5 +70,8 @@ async fn main() -> tricorn::Result<ExitCode> {
     http.sse_retry = setting("SSE_RETRY").unwrap_or(http.sse_retry);
     http.allowed_hosts = setting("ALLOWED_HOSTS").into_iter().collect();
     http.sse = setting::<String>("SSE").is_some();
+    if setting::<String>("MOUNT").is_some() {
+        return mounted::serve(&server()?, http).await;
+    }
     server()?.run_with(http).await
 }

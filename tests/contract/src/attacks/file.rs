@@ -14,6 +14,9 @@ pub(super) struct File {
     /// Languages whose fixture is not protected yet, and why.
     #[serde(default)]
     pub(super) skip: BTreeMap<String, String>,
+    /// Of each language the ways in which its fixture can be mounted.
+    #[serde(default)]
+    pub(super) mounts: BTreeMap<String, Vec<String>>,
     /// Tokens by name.
     pub(super) tokens: BTreeMap<String, Value>,
     pub(super) groups: Vec<Group>,
@@ -93,6 +96,10 @@ pub(super) struct Sent {
     /// One, or several; 0: it hangs up without an answer.
     #[serde(deserialize_with = "some_of")]
     pub(super) status: Vec<u16>,
+    /// Where the server is mounted these will do, too, whatever else is expected: what others' HTTP servers make of a
+    /// request, or leave to their users.
+    #[serde(default, deserialize_with = "some_of")]
+    pub(super) mounted_status: Vec<u16>,
     /// A pattern for the one challenge; null: there is none.
     #[serde(default, deserialize_with = "given")]
     pub(super) challenge: Option<Value>,

@@ -16,8 +16,11 @@ use crate::report::Report;
 use attempt::Attempt;
 use authority::Authority;
 use file::{Attack, File, Group, Sent};
-use serde_json::{Value, json};
+use serde_json::json;
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What a server may take of a body that does not end; the rest is what lies in buffers on the way.
@@ -26,6 +29,10 @@ const MOST_TAKEN: u64 = 32 << 20;
 const AGAIN: Duration = Duration::from_secs(30);
 /// How long a server has to end.
 const END: Duration = Duration::from_secs(10);
+/// Where a mounted server is, as its clients write it.
+const OUTSIDE: &str = "https://mcp.example.com";
+/// Groups that are run at once: most of the time they wait for an authorization server that does not answer.
+const AT_ONCE: usize = 8;
 
 /// Every attack as `GROUP/NAME`, with the languages that leave it out and why.
 pub(crate) fn names(folder: &Path) -> Outcome<Vec<Named>> {
@@ -40,29 +47,81 @@ pub(crate) fn names(folder: &Path) -> Outcome<Vec<Named>> {
     Ok(names)
 }
 
-/// Run every attack.
+/// Run every attack, on the server that listens itself and on each of the language's mounts.
 pub fn run(options: &Options, report: &mut Report) -> Outcome {
     let command = launch::server(options)?;
     let language = if options.language.is_empty() { "server" } else { &options.language };
-    for (name, file) in file::read_all(&launch::root()?.join("tests/cases/attacks"))? {
-        for group in &file.groups {
-            let title = format!("{language} {name} {}", group.name);
+    let files = file::read_all(&launch::root()?.join("tests/cases/attacks"))?;
+    let mut sieges = Vec::new();
+    for (name, file) in &files {
+        let mounts = file.mounts.get(language).into_iter().flatten().map(|kind| Some(kind.as_str()));
+        let places: Vec<_> = [None].into_iter().chain(mounts).filter(|place| is_wanted(options, *place)).collect();
+        for (place, group) in places.iter().flat_map(|place| file.groups.iter().map(move |group| (*place, group))) {
+            let place_name = place.map(|kind| format!(" via {kind}")).unwrap_or_default();
+            let title = format!("{language} {name}{place_name} {}", group.name);
             if let Some(reason) = file.skip.get(language) {
                 report.skip(&title, reason);
                 continue;
             }
-            let wanted: Vec<&Attack> =
+            let attacks: Vec<&Attack> =
                 group.attacks.iter().filter(|attack| options.wants(&format!("{title}: {}", attack.name))).collect();
-            if wanted.is_empty() {
-                continue;
-            }
-            match Siege::start(&command, &file, group, options.timeout) {
-                Ok(siege) => siege.run(&title, &wanted, options, report),
-                Err(reason) => report.fail(&title, &reason),
+            if !attacks.is_empty() {
+                sieges.push(Planned { title, file, group, place, attacks });
             }
         }
     }
+    let (next, findings) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE.min(sieges.len()) {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(planned) = sieges.get(number) else { return };
+                    let found = planned.carry_out(&command, options.timeout);
+                    findings.lock().unwrap_or_else(PoisonError::into_inner).insert(number, found);
+                }
+            });
+        }
+    });
+    for finding in findings.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().flatten() {
+        if options.verbose {
+            finding.log.iter().for_each(|line| println!("    | {line}"));
+        }
+        report.record(&finding.name, finding.outcome);
+    }
     Ok(())
+}
+
+/// Whether `--mount` lets it through: `none` is the server that listens itself.
+fn is_wanted(options: &Options, place: Option<&str>) -> bool {
+    options.get("mount").is_none_or(|only| only == place.unwrap_or("none"))
+}
+
+/// The attacks of a group that are wanted, and where.
+struct Planned<'a> {
+    title: String,
+    file: &'a File,
+    group: &'a Group,
+    /// How the server is mounted; none: it listens itself.
+    place: Option<&'a str>,
+    attacks: Vec<&'a Attack>,
+}
+
+impl Planned<'_> {
+    fn carry_out(&self, command: &[String], limit: Duration) -> Vec<Finding> {
+        match Siege::start(command, self.file, self.group, self.place, limit) {
+            Ok(siege) => siege.run(&self.title, &self.attacks),
+            Err(reason) => vec![Finding { name: self.title.clone(), outcome: Err(reason), log: Vec::new() }],
+        }
+    }
+}
+
+/// What came of an attack.
+struct Finding {
+    name: String,
+    outcome: Outcome,
+    /// Of one that failed: what the server has said.
+    log: Vec<String>,
 }
 
 /// One server, and those who are at it.
@@ -70,6 +129,7 @@ struct Siege<'a> {
     authority: Authority,
     server: Listening,
     group: &'a Group,
+    mounted: bool,
     captures: Captures,
     /// What must not be seen.
     secrets: Vec<String>,
@@ -77,7 +137,7 @@ struct Siege<'a> {
 }
 
 impl<'a> Siege<'a> {
-    fn start(command: &[String], file: &File, group: &'a Group, limit: Duration) -> Outcome<Self> {
+    fn start(command: &[String], file: &File, group: &'a Group, place: Option<&str>, limit: Duration) -> Outcome<Self> {
         let authority = Authority::start()?;
         authority.be(&group.authority);
         let mut captures = Captures::from([
@@ -87,24 +147,31 @@ impl<'a> Siege<'a> {
             ("evil".to_owned(), format!("{}/evil/keys", authority.origin()).into()),
             ("strange_key".to_owned(), authority.keys().strange.jwk()),
         ]);
-        let auth = fill(&group.auth, &captures)?;
+        let mut auth = fill(&group.auth, &captures)?;
         let mut environment: Vec<(String, String)> =
             group.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        if let Some(kind) = place {
+            environment.push(("EVERYTHING_MOUNT".into(), kind.to_owned()));
+            // It cannot know its own URL.
+            auth["resource"] = format!("{OUTSIDE}/mcp").into();
+        }
         environment.push(("EVERYTHING_AUTH".into(), auth.to_string()));
         let server = Listening::start(command, &environment)?;
         let host = server.endpoint.authority.clone();
         let path = server.endpoint.path.clone();
-        let metadata = format!("http://{host}/.well-known/oauth-protected-resource{path}");
+        let origin = if place.is_some() { OUTSIDE.to_owned() } else { format!("http://{host}") };
+        let metadata = format!("{origin}/.well-known/oauth-protected-resource");
+        // Mounted, the oldest transport is at the same URL.
+        let (sse, messages) = if place.is_some() { (&*path, &*path) } else { ("/sse", "/messages") };
         captures.extend([
-            ("resource".to_owned(), auth.get("resource").unwrap_or(&Value::Null).clone()),
-            ("metadata".to_owned(), metadata.into()),
-            ("sse_metadata".to_owned(), format!("http://{host}/.well-known/oauth-protected-resource/sse").into()),
-            ("origin".to_owned(), format!("http://{host}").into()),
+            ("resource".to_owned(), format!("{origin}{path}").into()),
+            ("metadata".to_owned(), format!("{metadata}{path}").into()),
+            ("sse_metadata".to_owned(), format!("{metadata}{sse}").into()),
+            ("sse".to_owned(), sse.into()),
+            ("messages".to_owned(), messages.into()),
+            ("origin".to_owned(), origin.into()),
             ("host".to_owned(), host.into()),
         ]);
-        if captures["resource"].is_null() {
-            captures.insert("resource".into(), server.url.clone().into());
-        }
         let mut secrets = group.secrets.clone();
         for (name, recipe) in &file.tokens {
             let token = authority.keys().token(recipe, &captures)?;
@@ -116,27 +183,27 @@ impl<'a> Siege<'a> {
             captures.insert(name.clone(), token.into());
         }
         secrets.retain(|secret| secret.len() >= 12);
-        Ok(Self { authority, server, group, captures, secrets, limit })
+        Ok(Self { authority, server, group, mounted: place.is_some(), captures, secrets, limit })
     }
 
-    fn run(mut self, title: &str, attacks: &[&Attack], options: &Options, report: &mut Report) {
+    fn run(mut self, title: &str, attacks: &[&Attack]) -> Vec<Finding> {
+        let mut findings = Vec::new();
         for attack in attacks {
             let outcome = self.attempt(attack);
-            if outcome.is_err() && options.verbose {
-                self.server.log.lines().iter().for_each(|line| println!("    | {line}"));
-            }
-            report.record(&format!("{title}: {}", attack.name), outcome);
+            let log = if outcome.is_err() { self.server.log.lines() } else { Vec::new() };
+            findings.push(Finding { name: format!("{title}: {}", attack.name), outcome, log });
         }
-        let limit = self.authority.sent();
-        if limit > MOST_TAKEN {
-            report.fail(title, &format!("it read {limit} bytes of a body that does not end"));
-        }
-        report.record(&format!("{title}: all is well afterwards"), self.end());
+        let sent = self.authority.sent();
+        let taken =
+            if sent > MOST_TAKEN { Err(format!("it read {sent} bytes of a body that does not end")) } else { Ok(()) };
+        let outcome = taken.and_then(|()| self.end());
+        findings.push(Finding { name: format!("{title}: all is well afterwards"), outcome, log: Vec::new() });
+        findings
     }
 
     fn attempt(&mut self, attack: &Attack) -> Outcome {
         self.authority.asked();
-        let mut attempt = Attempt::new(&self.server.endpoint, self.limit, self.captures.clone());
+        let mut attempt = Attempt::new(&self.server.endpoint, self.mounted, self.limit, self.captures.clone());
         let mut outcome = Ok(());
         for (number, sent) in attack.requests.iter().enumerate() {
             if let Some(mode) = &sent.authority {
@@ -172,7 +239,7 @@ impl<'a> Siege<'a> {
     /// When the authorization server is well, so is this one; and it ends, and has said nothing that it should not.
     fn end(mut self) -> Outcome {
         self.authority.be("up");
-        let mut attempt = Attempt::new(&self.server.endpoint, self.limit, self.captures.clone());
+        let mut attempt = Attempt::new(&self.server.endpoint, self.mounted, self.limit, self.captures.clone());
         let until = Instant::now() + AGAIN;
         loop {
             match self.good(&mut attempt) {

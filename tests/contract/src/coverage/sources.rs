@@ -7,7 +7,7 @@
 //! | `load NAME` | `contract leaks`, `contract launchers`, `contract stateless`, `contract together` and the broken HTTP of `contract bad-input`, in every language |
 //! | `login SCENE` | a scene of `contract logins`, in every language |
 //! | `guide SCENE` | a scene of `contract guides`, in every language |
-//! | `attack GROUP/NAME` | an attack of `tests/cases/attacks`, on the server of every language |
+//! | `attack GROUP/NAME` | an attack of `tests/cases/attacks`, on the server of every language and its mounts |
 //! | `suite server\|client SCENARIO` | a scenario of the official suite, in every language |
 //! | `engine PATH NAME` | a test function of the engine below `core/`, counted for every language |
 //! | `discovery FILE` | `tests/auth/discovery/FILE.json`, which the engine's tests read, counted for every language |
