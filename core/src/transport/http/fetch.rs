@@ -2,7 +2,8 @@
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -16,9 +17,9 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::Name;
 use hyper_util::rt::TokioExecutor;
-use tokio::sync::OnceCell;
 use tower_service::Service;
 
+use super::reach::{Reach, Whereabouts};
 use crate::auth::fetch::{Fetch, Fetched};
 use crate::auth::url::{Parts, is_safe};
 use crate::error::shown_url;
@@ -30,139 +31,85 @@ const MAX_BODY: usize = 1 << 20;
 const MAX_REDIRECTS: usize = 3;
 
 /// Which addresses may be asked.
-#[derive(Debug)]
 pub(crate) struct FetchPolicy {
     /// Whose metadata leads there; `None` where the program itself has named all addresses.
-    server: Option<String>,
+    server: Option<Server>,
     /// Origins that the program itself has named.
     named: Vec<String>,
-    /// Where the server is.
-    near: OnceCell<Vec<Reach>>,
+    names: Names,
+}
+
+/// A server whose metadata is believed as far as it does not lead to places that it has nothing to do with.
+struct Server {
+    url: String,
+    place: Arc<dyn Whereabouts>,
 }
 
 impl FetchPolicy {
     /// For addresses that the program was given by its user.
     pub(crate) fn named() -> Self {
-        Self { server: None, named: Vec::new(), near: OnceCell::new() }
+        Self { server: None, named: Vec::new(), names: Names::System }
     }
 
-    /// For addresses that this server leads to: no private ones, unless the server is at one. What the program itself was
-    /// given (`named`, URLs) is not held against it.
-    pub(crate) fn of_server<'a>(server: &str, named: impl IntoIterator<Item = &'a str>) -> Self {
+    /// For addresses that the server at `url` leads to: no private ones, unless the server is at one. What the program
+    /// itself was given (`named`, URLs) is not held against it.
+    pub(crate) fn of_server<'a>(
+        url: &str,
+        place: Arc<dyn Whereabouts>,
+        named: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
         let named = named.into_iter().filter_map(|url| Parts::of(url).map(|parts| parts.origin())).collect();
-        Self { server: Some(server.to_owned()), named, near: OnceCell::new() }
+        Self { server: Some(Server { url: url.to_owned(), place }), named, names: Names::System }
     }
 
-    /// The addresses of a URL's host, all of them if they may be asked.
+    /// The addresses of a URL's host that may be asked. They are the ones that are connected to: a name that is asked for
+    /// again may have others by then (DNS rebinding).
     async fn addresses(&self, parts: &Parts<'_>) -> Result<Vec<SocketAddr>, String> {
-        let addresses = resolved(parts).await?;
+        let mut addresses = self.names.resolved(parts).await?;
         let Some(server) = &self.server else { return Ok(addresses) };
-        let own = |url: &str| Parts::of(url).is_some_and(|named| named.is_same_origin(parts));
-        if self.named.iter().any(|url| own(url)) || own(server) {
+        let is_at = |url: &str| Parts::of(url).is_some_and(|named| named.is_same_origin(parts));
+        let reach = |address: &SocketAddr| Reach::of(address.ip());
+        if self.named.iter().any(|url| is_at(url)) || addresses.iter().all(|address| reach(address) == Reach::Public) {
             return Ok(addresses);
         }
-        for address in &addresses {
-            let reach = Reach::of(address.ip());
-            if reach == Reach::Public {
-                continue;
-            }
-            let near = self.near.get_or_init(|| near(server)).await;
-            if !reach.is_near(near) {
-                return Err(format!(
-                    "refused: {} is a {} address, and the server that leads there is elsewhere",
-                    address.ip(),
-                    reach.name()
-                ));
-            }
-        }
-        Ok(addresses)
-    }
-}
-
-/// From where an address can be reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reach {
-    Public,
-    Private,
-    LinkLocal,
-    Loopback,
-    Nowhere,
-}
-
-impl Reach {
-    fn of(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V4(address) => Self::of_v4(address),
-            IpAddr::V6(address) => Self::of_v6(address),
-        }
-    }
-
-    fn of_v4(address: Ipv4Addr) -> Self {
-        match address.octets() {
-            [127, ..] => Self::Loopback,
-            [169, 254, ..] => Self::LinkLocal,
-            // 100.64.0.0/10 is shared by the customers of a carrier.
-            [100, second, ..] if second & 0xc0 == 64 => Self::Private,
-            _ if address.is_private() => Self::Private,
-            [0, ..] | [192, 0, 0 | 2, _] | [198, 18 | 19, ..] | [198, 51, 100, _] | [203, 0, 113, _] => Self::Nowhere,
-            [224..=255, ..] => Self::Nowhere,
-            _ => Self::Public,
-        }
-    }
-
-    fn of_v6(address: Ipv6Addr) -> Self {
-        let inner = |high: u16, low: u16| {
-            let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-            Self::of_v4(Ipv4Addr::new(a, b, c, d))
+        // Not what its name stands for now, but where it was when it was connected to.
+        let near = server.place.reaches().await;
+        let refused = |address: &SocketAddr| {
+            let (address, name) = (address.ip(), reach(address).name());
+            format!("refused: {address} is a {name} address, and the server that leads there is elsewhere")
         };
-        match address.segments() {
-            [0, 0, 0, 0, 0, 0, 0, 1] => Self::Loopback,
-            [0, 0, 0, 0, 0, 0, ..] => Self::Nowhere,
-            // An address of the older kind inside: NAT64 and 6to4.
-            [0x64, 0xff9b, 0, 0, 0, 0, high, low] => inner(high, low),
-            [0x2002, high, low, ..] => inner(high, low),
-            [first, ..] if first & 0xfe00 == 0xfc00 => Self::Private,
-            [first, ..] if first & 0xffc0 == 0xfe80 => Self::LinkLocal,
-            [0x2001, 0xdb8, ..] => Self::Nowhere,
-            [first, ..] if first & 0xe000 == 0x2000 => Self::Public,
-            _ => Self::Nowhere,
+        if is_at(&server.url) {
+            let first = addresses.first().map(&refused).unwrap_or_default();
+            addresses.retain(|address| reach(address) == Reach::Public || near.contains(&reach(address)));
+            return if addresses.is_empty() { Err(first) } else { Ok(addresses) };
         }
-    }
-
-    /// Whether a server may lead there that is at these addresses. All of them count, as anybody can give a name of his own
-    /// one more.
-    fn is_near(self, server: &[Self]) -> bool {
-        let has = |reach: Self| server.contains(&reach);
-        match self {
-            Self::Public => true,
-            Self::Nowhere => false,
-            Self::Private => (has(Self::Private) || has(Self::Loopback)) && !has(Self::Public) && !has(Self::Nowhere),
-            Self::LinkLocal | Self::Loopback => !server.is_empty() && server.iter().all(|own| *own == self),
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Public => "public",
-            Self::Private => "private",
-            Self::LinkLocal => "link-local",
-            Self::Loopback => "loopback",
-            Self::Nowhere => "reserved",
+        match addresses.iter().find(|address| !reach(address).is_near(&near)) {
+            Some(address) => Err(refused(address)),
+            None => Ok(addresses),
         }
     }
 }
 
-async fn near(server: &str) -> Vec<Reach> {
-    let Some(parts) = Parts::of(server) else { return Vec::new() };
-    let addresses = resolved(&parts).await.unwrap_or_default();
-    addresses.into_iter().map(|address| Reach::of(address.ip())).collect()
+/// Who is asked for the addresses of a name.
+enum Names {
+    System,
+    #[cfg(test)]
+    Given(Box<dyn Fn(&str) -> Vec<SocketAddr> + Send + Sync>),
 }
 
-async fn resolved(parts: &Parts<'_>) -> Result<Vec<SocketAddr>, String> {
-    let host = parts.host.trim_start_matches('[').trim_end_matches(']');
-    let found = tokio::net::lookup_host((host, parts.port())).await.map_err(|e| format!("{host}: {e}"))?;
-    let found: Vec<_> = found.collect();
-    if found.is_empty() { Err(format!("{host}: no address")) } else { Ok(found) }
+impl Names {
+    async fn resolved(&self, parts: &Parts<'_>) -> Result<Vec<SocketAddr>, String> {
+        let host = parts.host.trim_start_matches('[').trim_end_matches(']');
+        let found: Vec<_> = match self {
+            Self::System => {
+                let found = tokio::net::lookup_host((host, parts.port())).await;
+                found.map_err(|e| format!("{host}: {e}"))?.collect()
+            }
+            #[cfg(test)]
+            Self::Given(answer) => answer(host),
+        };
+        if found.is_empty() { Err(format!("{host}: no address")) } else { Ok(found) }
+    }
 }
 
 /// Gives the addresses that were looked at, so that no second answer of the name server's can be another one.
@@ -265,109 +212,4 @@ async fn collected(answer: Response<Incoming>) -> Result<Fetched, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_known_by_their_reach() {
-        for (address, reach) in [
-            ("8.8.8.8", Reach::Public),
-            ("2606:4700::1111", Reach::Public),
-            ("127.0.0.1", Reach::Loopback),
-            ("127.9.9.9", Reach::Loopback),
-            ("::1", Reach::Loopback),
-            ("::ffff:127.0.0.1", Reach::Loopback),
-            ("10.1.2.3", Reach::Private),
-            ("172.31.0.1", Reach::Private),
-            ("172.32.0.1", Reach::Public),
-            ("192.168.1.1", Reach::Private),
-            ("100.64.0.1", Reach::Private),
-            ("100.128.0.1", Reach::Public),
-            ("fd00::1", Reach::Private),
-            ("64:ff9b::a00:1", Reach::Private),
-            ("2002:7f00:1::", Reach::Loopback),
-            ("169.254.169.254", Reach::LinkLocal),
-            ("::ffff:169.254.169.254", Reach::LinkLocal),
-            ("fe80::1", Reach::LinkLocal),
-            ("0.0.0.0", Reach::Nowhere),
-            ("::", Reach::Nowhere),
-            ("::7f00:1", Reach::Nowhere),
-            ("224.0.0.1", Reach::Nowhere),
-            ("255.255.255.255", Reach::Nowhere),
-            ("192.0.2.1", Reach::Nowhere),
-            ("ff02::1", Reach::Nowhere),
-        ] {
-            assert_eq!(Reach::of(address.parse().expect(address)), reach, "{address}");
-        }
-    }
-
-    #[test]
-    fn all_addresses_of_a_server_say_where_it_is() {
-        use Reach::{LinkLocal, Loopback, Nowhere, Private, Public};
-        for (server, reach, near) in [
-            (&[Private][..], Private, true),
-            (&[Loopback], Private, true),
-            (&[Private, Loopback, LinkLocal], Private, true),
-            (&[Public, Private], Private, false),
-            (&[Nowhere, Private], Private, false),
-            (&[LinkLocal], Private, false),
-            (&[Loopback, Loopback], Loopback, true),
-            (&[Loopback, Public], Loopback, false),
-            (&[Loopback, Private], Loopback, false),
-            (&[Public, LinkLocal], LinkLocal, false),
-            (&[LinkLocal], LinkLocal, true),
-            (&[Nowhere], Nowhere, false),
-            (&[], Private, false),
-            (&[], Loopback, false),
-            (&[], Public, true),
-        ] {
-            assert_eq!(reach.is_near(server), near, "{server:?} {reach:?}");
-        }
-    }
-
-    #[tokio::test]
-    async fn a_server_elsewhere_leads_to_no_private_address() {
-        let ok = |server: &'static str, url: &'static str| async move {
-            let policy = FetchPolicy::of_server(server, ["https://10.0.0.9/token"]);
-            policy.addresses(&Parts::of(url).expect(url)).await.is_ok()
-        };
-        for (server, url, allowed) in [
-            ("https://8.8.8.8/mcp", "https://9.9.9.9/", true),
-            ("https://8.8.8.8/mcp", "https://127.0.0.1/", false),
-            ("https://8.8.8.8/mcp", "https://169.254.169.254/", false),
-            ("https://8.8.8.8/mcp", "https://10.0.0.1/", false),
-            ("https://8.8.8.8/mcp", "https://10.0.0.9/other", true),
-            ("https://8.8.8.8/mcp", "https://10.0.0.9:8443/other", false),
-            ("https://10.0.0.1/mcp", "https://10.0.0.2/", true),
-            ("https://10.0.0.1/mcp", "https://127.0.0.1/", false),
-            ("http://127.0.0.1:1/mcp", "http://127.0.0.1:2/", true),
-            ("http://127.0.0.1:1/mcp", "https://10.0.0.1/", true),
-            ("http://127.0.0.1:1/mcp", "https://169.254.169.254/", false),
-            ("http://127.0.0.1:1/mcp", "http://[::1]:2/", true),
-        ] {
-            assert_eq!(ok(server, url).await, allowed, "{server} {url}");
-        }
-    }
-
-    #[tokio::test]
-    async fn only_safe_urls_are_asked() {
-        let policy = FetchPolicy::named();
-        for url in ["http://example.com/", "ftp://example.com/", "file:///etc/passwd", ""] {
-            let error = fetch(&Fetch::get(url), &policy).await.expect_err(url);
-            assert!(error.starts_with("refused: "), "{error}");
-        }
-    }
-
-    #[test]
-    fn redirects_are_resolved() {
-        for (location, to) in [
-            ("/b", Some("https://h/b")),
-            ("b", Some("https://h/a/b")),
-            ("//other/x", Some("https://other/x")),
-            ("http://other/", Some("http://other/")),
-            ("a b", None),
-        ] {
-            assert_eq!(resolved_against("https://h/a/?x#f", location).as_deref(), to, "{location}");
-        }
-    }
-}
+mod tests;

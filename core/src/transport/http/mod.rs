@@ -24,6 +24,8 @@ mod options;
 mod origin;
 mod outlet;
 mod pair;
+#[cfg(feature = "auth")]
+mod reach;
 mod reply;
 #[cfg(feature = "auth")]
 mod resource;

@@ -17,7 +17,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use super::head::Head;
-use super::pool::Shown;
+use super::pool::{Pool, Shown};
 use crate::auth::challenge::{self, Challenge};
 use crate::auth::client::{Auth, Grant};
 use crate::auth::dpop::Proofs;
@@ -172,11 +172,12 @@ pub(super) struct Authorizer {
 }
 
 impl Authorizer {
-    /// For the server at `url`; `name` is the client's, and `shown`: its requests have an `Authorization` already.
+    /// For the server at `url`, which `pool` connects to; `name` is the client's, and `shown`: its requests have an
+    /// `Authorization` already.
     ///
     /// # Errors
     /// [`Misuse`](ErrorKind::Misuse) for that, for wrong options, or a URL that no token should be sent to.
-    pub(super) fn new(auth: &Auth, url: &str, name: &str, shown: bool) -> Result<Self> {
+    pub(super) fn new(auth: &Auth, url: &str, pool: &Arc<Pool>, name: &str, shown: bool) -> Result<Self> {
         auth.check()?;
         if shown {
             let message = "option \"auth\": the headers or the URL hold an Authorization already: give one of them";
@@ -193,7 +194,7 @@ impl Authorizer {
         let server_url = format!("{}{}{query}", parts.origin(), parts.path);
         let mut auth = auth.clone();
         auth.client_name.get_or_insert_with(|| name.to_owned());
-        let policy = FetchPolicy::of_server(&server_url, auth.named_urls());
+        let policy = FetchPolicy::of_server(&server_url, Arc::new(pool.clone()), auth.named_urls());
         Ok(Self {
             store: auth.kept_in(),
             auth,

@@ -4,6 +4,8 @@
 //! reads the socket, so that a call costs no hop between tasks. A connection at rest is not driven by anybody; what
 //! has happened to it meanwhile is seen when it gets its next request.
 
+#[cfg(feature = "auth")]
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
@@ -15,11 +17,15 @@ use http_body::Body;
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
+#[cfg(feature = "auth")]
+use hyper_util::client::legacy::connect::{Connection, HttpInfo};
 use tower_service::Service;
 
 use super::head::Head;
 use super::link::{Io, Link, Outgoing};
 use crate::error::{Error, ErrorKind, Result};
+#[cfg(feature = "auth")]
+use crate::transport::http::reach::{Reach, Whereabouts};
 
 /// Time for name resolution, TCP and TLS together.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -93,6 +99,9 @@ pub(super) struct Pool {
     resting: Mutex<Vec<Resting>>,
     sweeping: AtomicBool,
     closed: AtomicBool,
+    /// From where what it has connected to can be reached, each kind once.
+    #[cfg(feature = "auth")]
+    reached: Mutex<Vec<Reach>>,
 }
 
 impl Pool {
@@ -103,7 +112,15 @@ impl Pool {
 
     fn over(connector: Connector, origin: Uri) -> Arc<Self> {
         let (sweeping, closed) = (AtomicBool::new(false), AtomicBool::new(false));
-        Arc::new(Self { origin, connector, resting: Mutex::default(), sweeping, closed })
+        Arc::new(Self {
+            origin,
+            connector,
+            resting: Mutex::default(),
+            sweeping,
+            closed,
+            #[cfg(feature = "auth")]
+            reached: Mutex::default(),
+        })
     }
 
     /// Sends a request and waits for the head of its answer. `repeatable`: it may be sent again when a connection
@@ -161,7 +178,7 @@ impl Pool {
     async fn connect(&self) -> Result<Box<Link>> {
         let connecting = self.connector.clone().connect(self.origin.clone());
         let why = match tokio::time::timeout(CONNECT, connecting).await {
-            Ok(Ok(io)) => match Link::new(io).await {
+            Ok(Ok(io)) => match self.begun(io).await {
                 Ok(link) => return Ok(Box::new(link)),
                 Err(error) => causes(&error),
             },
@@ -169,6 +186,25 @@ impl Pool {
             Err(_) => return Err(self.failed(&format!("no connection within {} s", CONNECT.as_secs()))),
         };
         Err(self.failed(&format!("cannot connect: {why}")))
+    }
+
+    async fn begun(&self, io: Io) -> hyper::Result<Link> {
+        #[cfg(feature = "auth")]
+        self.reach(&io);
+        Link::new(io).await
+    }
+
+    /// Remembers where a connection leads. TLS has found by now that it is the server there.
+    #[cfg(feature = "auth")]
+    fn reach(&self, io: &Io) {
+        let mut about = http::Extensions::new();
+        io.connected().get_extras(&mut about);
+        let Some(info) = about.get::<HttpInfo>() else { return };
+        let reach = Reach::of(info.remote_addr().ip());
+        let mut reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        if !reached.contains(&reach) {
+            reached.push(reach);
+        }
     }
 
     fn put(self: &Arc<Self>, link: Box<Link>) {
@@ -209,6 +245,19 @@ impl Pool {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Resting>> {
         self.resting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(feature = "auth")]
+impl Whereabouts for Arc<Pool> {
+    fn reaches(&self) -> Pin<Box<dyn Future<Output = Vec<Reach>> + Send + '_>> {
+        Box::pin(async move {
+            let reached = || self.reached.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            if reached().is_empty() {
+                self.warm().await;
+            }
+            reached()
+        })
     }
 }
 

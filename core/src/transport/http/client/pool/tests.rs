@@ -277,3 +277,24 @@ async fn an_answer_that_is_dropped_unread_closes_its_connection() {
     assert_eq!(within(async { tokio::join!(drop_it, serve) }).await, ((), 0));
     assert!(pool.lock().is_empty());
 }
+
+#[cfg(feature = "auth")]
+#[tokio::test]
+async fn a_server_is_where_connections_to_it_have_led() {
+    let (pool, listener) = plain().await;
+    let serve = async {
+        let mut socket = accept(&listener).await;
+        answer(&mut socket, &[ONE]).await;
+        socket
+    };
+    // Nothing was sent yet: the connection that is opened to find out carries the first request.
+    let ask = async { (pool.reaches().await, exchange(&pool, false).await) };
+    let ((reaches, read), _socket) = within(async { tokio::join!(ask, serve) }).await;
+    assert_eq!((reaches, read.expect("an answer").0), (vec![Reach::Loopback], 200));
+    // Where nobody is, and where somebody else is, the server is not.
+    drop(listener);
+    let (gone, stranger) =
+        (Pool::new(pool.origin.clone()).expect("a pool"), Pool::new(self::serve(1)).expect("a pool"));
+    assert_eq!(within(gone.reaches()).await, []);
+    assert_eq!(within(stranger.reaches()).await, []);
+}
