@@ -11,7 +11,7 @@ export interface MountOptions {
   readonly allowedHosts?: readonly string[];
   /** Origins accepted in the Origin header of browsers. Default: the loopback ones. */
   readonly allowedOrigins?: readonly string[];
-  /** Legacy sessions kept; the one idle longest goes first. Default 10,000. */
+  /** Legacy sessions kept; then an idle one of whoever has the most goes. Default 10,000. */
   readonly maxSessions?: number;
   /** Milliseconds until an idle legacy session goes. Default 30 minutes. */
   readonly sessionIdleTimeout?: number;

@@ -164,7 +164,7 @@ class HttpOptions(TypedDict, total=False):
     allowed_origins: Sequence[str]
     """Values of the Origin header accepted; by default those of the loopback names."""
     max_sessions: int
-    """Legacy sessions kept; 10,000, then the one idle longest goes."""
+    """Legacy sessions kept; 10,000, then an idle one of whoever has the most goes."""
     session_idle_timeout: float
     """After which an idle legacy session goes; 1800."""
     keep_alive_interval: float

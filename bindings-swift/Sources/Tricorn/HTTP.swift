@@ -17,7 +17,7 @@ public struct HTTPOptions: Sendable, Hashable {
     public var allowedHosts: [String]?
     /// Accepted `Origin` headers; the same when empty.
     public var allowedOrigins: [String]?
-    /// Legacy sessions kept (10,000); the one idle for longest makes room.
+    /// Legacy sessions kept (10,000); then an idle one of whoever has the most goes.
     public var maxSessions: Int?
     /// After which an idle session is dropped (30 min).
     public var sessionIdleTimeout: Duration?

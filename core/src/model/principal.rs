@@ -108,6 +108,11 @@ impl Principal {
         self.is_client == other.is_client && self.subject == other.subject && self.issuer == other.issuer
     }
 
+    /// What is alike of all who are the same: issuer, subject, and whether that is a client's id.
+    pub(crate) fn key(&self) -> (Option<String>, String, bool) {
+        (self.issuer.clone(), self.subject.clone(), self.is_client)
+    }
+
     /// As JSON, for other languages.
     pub(crate) fn to_value(&self) -> Value {
         json!({

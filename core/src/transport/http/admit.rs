@@ -1,5 +1,6 @@
 //! All that stands before a request's body: whom it is for, whose it is, what it asks.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::request::Parts;
@@ -28,6 +29,7 @@ impl Inner {
     pub(super) async fn admit(
         self: &Arc<Self>,
         #[cfg_attr(not(feature = "auth"), expect(unused_mut))] mut head: Parts,
+        from: Option<IpAddr>,
     ) -> Result<(Verb, Sender), Refusal> {
         let pair = self.addressed(&head)?;
         let is_preflight = self.is_preflight(&head);
@@ -40,7 +42,7 @@ impl Inner {
             Some(verb) => verb,
             None => self.verb(&head),
         }?;
-        let sender = Sender { headers: head.headers, principal, at_pair };
+        let sender = Sender { headers: head.headers, principal, from, at_pair };
         if !matches!(verb, Verb::Post(_) | Verb::PostToPair(_) | Verb::Preflight) {
             self.permit(&sender, Vec::new)?;
         }

@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -126,13 +127,21 @@ impl Endpoint {
     where
         B: HttpBody<Data = Bytes>,
     {
+        self.answer(request, None).await
+    }
+
+    /// Answers one request that has come from there, if that is known.
+    pub(super) async fn answer<B>(&self, request: Request<B>, from: Option<IpAddr>) -> Response<Body>
+    where
+        B: HttpBody<Data = Bytes>,
+    {
         let (head, body) = request.into_parts();
         #[cfg(feature = "auth")]
         if let Some(response) = self.inner.metadata(&head) {
             return response;
         }
         let page = self.inner.page(&head.headers).cloned();
-        let mut response = match self.inner.admit(head).await {
+        let mut response = match self.inner.admit(head, from).await {
             Ok((Verb::Post(accepts), sender)) => self.inner.post(sender, body, accepts).await,
             Ok((Verb::Get, sender)) => legacy::get(&self.inner, &sender),
             Ok((Verb::Delete, sender)) => legacy::delete(&self.inner, &sender),

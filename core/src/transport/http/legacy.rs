@@ -153,7 +153,7 @@ async fn open(
     inner.server.shared.join(&link);
     let outlet = Arc::new(Outlet::new(0));
     let route: Route = lanes.open(outlet.clone(), Accepts { json: true, events: false });
-    let principal = sender.principal.clone();
+    let owner = (sender.principal.clone(), sender.holder());
     let transport = sender.into_transport(Some(&id));
     peer.arrived(Arrival { route, transport, head }, Input::Received(message));
     let Some(Next::Answer(answer)) = outlet.next() else {
@@ -163,12 +163,15 @@ async fn open(
     let mut response = if accepts.json { reply::json(status(&answer), answer.text) } else { reply::event(answer.text) };
     let Some(revision) = opened else { return response };
     lanes.primes(revision.rules().priming_event);
-    let session = Arc::new(Session::new(id, revision, peer, principal, lanes));
+    let session = Arc::new(Session::new(id, revision, peer, owner, lanes));
     let Ok(header) = HeaderValue::from_str(&session.id) else {
         return response;
     };
     if inner.sessions.insert(session, now()).is_err() {
-        let message = format!("all {} sessions are busy (max_sessions)", inner.options.max_sessions);
+        let message = format!(
+            "no session of {} that could make room for another is idle (max_sessions)",
+            inner.options.max_sessions
+        );
         return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_id(request_id.as_ref()).into();
     }
     inner.keep();

@@ -16,6 +16,7 @@ pub(crate) mod fetch;
 #[cfg(feature = "auth")]
 mod guard;
 mod headers;
+mod holder;
 mod incoming;
 mod lanes;
 mod legacy;

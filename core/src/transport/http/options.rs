@@ -24,7 +24,8 @@ pub struct HttpOptions {
     /// The `Origin` values that are answered, as `https://app.example.com`, or `*` for all. Requests without one come
     /// from no browser and are always answered. Default: the origins at the allowed hosts.
     pub allowed_origins: Vec<String>,
-    /// The most legacy sessions at once; the one idle for longest makes room. Default 10,000.
+    /// The most legacy sessions at once; an idle one of whoever has the most makes room, else one of the newcomer's own.
+    /// One principal has seven eighths of them at most. Default 10,000.
     pub max_sessions: usize,
     /// Seconds without a request or open stream after which a legacy session ends, unless it has tasks that can still be
     /// asked for. Default 1800.

@@ -1,10 +1,12 @@
 //! Who sent a request, past all that stands before its body.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::HeaderMap;
 
 use super::headers::Kept;
+use super::holder::Holder;
 use crate::model::Principal;
 use crate::protocol::Transport;
 
@@ -12,12 +14,19 @@ use crate::protocol::Transport;
 pub(super) struct Sender {
     pub(super) headers: HeaderMap,
     pub(super) principal: Option<Arc<Principal>>,
+    /// The other end of its connection, where this crate listens.
+    pub(super) from: Option<IpAddr>,
     /// It speaks the oldest transport.
     #[cfg_attr(not(feature = "auth"), expect(dead_code, reason = "of access tokens"))]
     pub(super) at_pair: bool,
 }
 
 impl Sender {
+    /// With whose sessions its own count.
+    pub(super) fn holder(&self) -> Holder {
+        Holder::of(self.principal.as_deref(), self.from)
+    }
+
     /// What its handler is told of how it came.
     pub(super) fn into_transport(self, session: Option<&Arc<str>>) -> Arc<Transport> {
         let mut transport = Transport::new("http");

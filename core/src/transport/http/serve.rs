@@ -187,10 +187,11 @@ async fn connection(
 ) {
     // Without it the second of two small writes waits for the client.
     let _ = stream.set_nodelay(true);
+    let from = stream.peer_addr().ok().map(|address| address.ip());
     let service = service_fn(|request: http::Request<hyper::body::Incoming>| {
         let (endpoint, busy) = (&endpoint, activity.begin());
         async move {
-            let response = endpoint.handle(request.map(Patient::new)).await;
+            let response = endpoint.answer(request.map(Patient::new), from).await;
             Ok::<_, Infallible>(response.map(|body| Watched { body, _busy: busy }))
         }
     });

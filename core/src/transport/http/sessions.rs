@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::holder::Holder;
 use super::lanes::Lanes;
 use super::outlet::End;
 use super::sender::is_same;
@@ -17,6 +18,8 @@ pub(super) struct Session {
     pub(super) peer: Arc<Peer>,
     /// Whose it is.
     principal: Option<Arc<Principal>>,
+    /// With whose others it counts.
+    holder: Holder,
     lanes: Arc<Lanes>,
     /// Its place in the order of last use, written under the table's lock.
     place: AtomicU64,
@@ -29,10 +32,10 @@ impl Session {
         id: Arc<str>,
         revision: Revision,
         peer: Arc<Peer>,
-        principal: Option<Arc<Principal>>,
+        (principal, holder): (Option<Arc<Principal>>, Holder),
         lanes: Arc<Lanes>,
     ) -> Self {
-        Self { id, revision, peer, principal, lanes, place: AtomicU64::new(0), used: AtomicU64::new(0) }
+        Self { id, revision, peer, principal, holder, lanes, place: AtomicU64::new(0), used: AtomicU64::new(0) }
     }
 
     pub(super) fn lanes(&self) -> &Lanes {
@@ -64,8 +67,8 @@ impl Session {
 
 const IDLE: &str = "the session was idle for too long (session_idle_timeout)";
 
-/// Who has more than this part of all sessions makes room for its own.
-const GOOD_PART: usize = 8;
+/// One principal leaves this part of all sessions to others.
+const LEFT: usize = 8;
 
 /// The live sessions, bounded in number and in idleness.
 pub(super) struct Sessions {
@@ -79,6 +82,8 @@ struct Table {
     by_id: HashMap<Arc<str>, Arc<Session>>,
     /// The one unused for longest comes first.
     by_use: BTreeMap<u64, Arc<Session>>,
+    /// How many each has.
+    held: HashMap<Holder, usize>,
     last: u64,
 }
 
@@ -101,17 +106,49 @@ impl Table {
         session.place.store(self.last, Ordering::Relaxed);
         session.used.store(millis(now), Ordering::Relaxed);
         self.by_use.insert(self.last, session.clone());
+        *self.held.entry(session.holder.clone()).or_default() += 1;
         self.by_id.insert(session.id.clone(), session);
     }
 
     fn remove(&mut self, id: &str) -> Option<Arc<Session>> {
         let session = self.by_id.remove(id)?;
         self.by_use.remove(&session.place.load(Ordering::Relaxed));
+        if let Some(count) = self.held.get_mut(&session.holder) {
+            *count -= 1;
+            if *count == 0 {
+                self.held.remove(&session.holder);
+            }
+        }
         if self.by_id.len() * 8 < self.by_id.capacity() {
             // Room for a crowd that has left.
             self.by_id.shrink_to(self.by_id.len() * 2);
+            self.held.shrink_to(self.held.len() * 2);
         }
         Some(session)
+    }
+
+    fn held(&self, holder: &Holder) -> usize {
+        self.held.get(holder).copied().unwrap_or_default()
+    }
+
+    /// Which session makes room for one more of this holder's. Of those who have more than it has it is one of who has the
+    /// most, else one of its own: whoever opens many pushes out nobody who has few. The one unused for longest, and none
+    /// that is busy.
+    fn yields(&self, holder: &Holder) -> Option<Arc<str>> {
+        let own = self.held(holder);
+        let most = self.held.values().max().copied().unwrap_or_default();
+        let mut found: Option<(usize, &Arc<Session>)> = None;
+        for session in self.by_use.values() {
+            let held = self.held(&session.holder);
+            let may = held > own || session.holder == *holder;
+            if may && found.is_none_or(|(others, _)| held > others) && !session.is_busy() {
+                found = Some((held, session));
+                if held == most {
+                    break;
+                }
+            }
+        }
+        found.map(|(_, session)| session.id.clone())
     }
 }
 
@@ -161,22 +198,16 @@ impl Sessions {
         session.used.load(Ordering::Relaxed).saturating_add(millis(self.idle)) <= millis(now) && session.is_idle()
     }
 
-    /// Adds a session. When there are too many, the one idle for longest ends; of who has a good part of them, one of its
-    /// own.
+    /// Adds a session. When there are too many, another makes room: see [`Table::yields`].
     ///
     /// # Errors
     /// Gives the session back when every one that might end is busy.
     pub(super) fn insert(&self, session: Arc<Session>, now: Duration) -> Result<(), Arc<Session>> {
         let mut table = self.lock();
         let mut evicted = None;
-        if table.by_id.len() >= self.max {
-            let who = session.principal.as_ref();
-            let is_own = |other: &&Arc<Session>| who.is_some() && is_same(other.principal.as_ref(), who);
-            let has_many = table.by_use.values().filter(is_own).count() > self.max / GOOD_PART;
-            let mut victims = table.by_use.values().filter(|other| !has_many || is_own(other));
-            let Some(id) = victims.find(|s| !s.is_busy()).map(|s| s.id.clone()) else {
-                return Err(session);
-            };
+        let most = if session.holder.is_principal() { self.max - self.max / LEFT } else { self.max };
+        if table.by_id.len() >= self.max || table.held(&session.holder) >= most {
+            let Some(id) = table.yields(&session.holder) else { return Err(session) };
             evicted = table.remove(&id);
         }
         table.insert(session, now);
@@ -219,37 +250,85 @@ mod tests {
     use crate::driver::Sink;
     use crate::protocol::{Connection, Transport};
 
-    fn session(id: &str, who: Option<&str>) -> Arc<Session> {
+    fn session(id: &str, holder: Holder) -> Arc<Session> {
         let server = crate::server::Server::new("s");
         let lanes = Arc::new(Lanes::new(2, None));
         let connection = Connection::new(server.facts(), Arc::new(Transport::new("http")));
         let sink: Arc<dyn Sink> = lanes.clone();
         let peer = Peer::new(connection, server.limits(), server.shared.router.clone(), |_| sink);
-        let who = who.map(|who| Arc::new(Principal::new(who)));
-        Arc::new(Session::new(id.into(), Revision::NEWEST_LEGACY, peer, who, lanes))
+        Arc::new(Session::new(id.into(), Revision::NEWEST_LEGACY, peer, (None, holder), lanes))
+    }
+
+    fn user(name: &str) -> Holder {
+        Holder::of(Some(&Principal::new(name)), None)
+    }
+
+    fn there(sessions: &Sessions) -> Vec<String> {
+        let table = sessions.lock();
+        assert_eq!(table.held.values().sum::<usize>(), table.by_id.len());
+        table.by_use.values().map(|session| session.id.to_string()).collect()
+    }
+
+    const NOW: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn whoever_opens_many_sessions_pushes_out_nobody_who_has_few() {
+        let eve = Holder::of(None, Some([203, 0, 113, 9].into()));
+        let sessions = Sessions::new(4, Duration::from_secs(1000));
+        let add = |id: &str, holder: &Holder| sessions.insert(session(id, holder.clone()), NOW).is_ok();
+        assert!(add("ada", &Holder::of(None, Some([203, 0, 113, 1].into()))));
+        for n in 0..20 {
+            assert!(add(&format!("eve-{n}"), &eve));
+        }
+        assert_eq!(there(&sessions), ["ada", "eve-17", "eve-18", "eve-19"]);
+        // Others find room at the cost of who has the most, although somebody else was idle for longer.
+        let bob = Holder::of(None, Some([203, 0, 113, 2].into()));
+        assert!(add("bob", &bob) && add("bob-2", &bob));
+        assert_eq!(there(&sessions), ["ada", "eve-19", "bob", "bob-2"]);
+        // Who has as many as anybody else pays himself.
+        assert!(add("bob-3", &bob));
+        assert_eq!(there(&sessions), ["ada", "eve-19", "bob-2", "bob-3"]);
+        // Where all have one, the one idle for longest goes.
+        assert!(add("carl", &user("carl")) && add("dora", &user("dora")));
+        assert_eq!(there(&sessions), ["eve-19", "bob-3", "carl", "dora"]);
     }
 
     #[test]
-    fn who_has_many_sessions_makes_room_for_its_own() {
-        let at = Duration::from_secs;
-        let sessions = Sessions::new(16, at(1000));
-        let add = |id: &str, who| sessions.insert(session(id, who), at(1)).is_ok();
-        assert!(add("ada", Some("ada")) && add("nobody", None));
-        for n in 0..20 {
-            assert!(add(&format!("eve-{n}"), Some("eve")));
-        }
-        let is_there = |id: &str| sessions.lock().by_id.contains_key(id);
-        assert!(is_there("ada") && is_there("nobody") && !is_there("eve-5") && is_there("eve-6"));
-        assert_eq!(sessions.len(), 16);
-        // Others find room at the cost of who has been idle for longest.
-        assert!(add("bob", Some("bob")) && !is_there("ada") && is_there("eve-6"));
-        assert!(add("more", None) && !is_there("nobody"));
+    fn nobody_makes_room_who_is_busy() {
+        let sessions = Sessions::new(3, Duration::from_secs(1000));
+        let add = |id: &str, name: &str, busy: bool| {
+            let session = session(id, user(name));
+            let stream = busy.then(|| session.lanes().open_stream());
+            assert!(stream.is_none_or(|stream| stream.is_some()));
+            sessions.insert(session, NOW).is_ok()
+        };
+        assert!(add("ada", "ada", false) && add("eve-1", "eve", true) && add("eve-2", "eve", true));
+        // Her own are busy, and she has more than others.
+        assert!(!add("eve-3", "eve", false));
+        // Of those who have more than he has the next one makes room.
+        assert!(add("bob", "bob", true));
+        assert_eq!(there(&sessions), ["eve-1", "eve-2", "bob"]);
+        assert!(!add("carl", "carl", false), "all of them are busy");
+    }
+
+    #[test]
+    fn a_principal_leaves_some_to_others_though_all_its_own_are_busy() {
+        let sessions = Sessions::new(8, Duration::from_secs(1000));
+        let add = |id: String, name: &str| {
+            let session = session(&id, user(name));
+            assert!(session.lanes().open_stream().is_some());
+            sessions.insert(session, NOW).is_ok()
+        };
+        let taken = (0..20).filter(|n| add(format!("eve-{n}"), "eve")).count();
+        assert_eq!(taken, 7);
+        assert!(add("ada".into(), "ada"));
+        assert_eq!(sessions.len(), 8);
     }
 
     #[test]
     fn a_session_is_idle_from_the_end_of_its_last_request() {
         let at = Duration::from_secs;
-        let session = session("id", None);
+        let session = session("id", user("ada"));
         let sessions = Sessions::new(8, at(10));
         assert!(sessions.insert(session.clone(), at(0)).is_ok());
         session.left(at(9));
