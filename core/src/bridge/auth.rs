@@ -2,22 +2,19 @@
 //! object and answers with one.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::lifespan::alone;
-use super::{Bridge, HostHandler};
+use super::Bridge;
+use super::functions::{Function, Nothing};
 use crate::auth::store::{MAX_BYTES, too_long};
 use crate::auth::{FileStore, MemoryStore, Reservation, Secret, TokenKey, TokenStore};
-use crate::call::{BoxFuture, Handler, handled};
+use crate::call::BoxFuture;
 use crate::client::{Auth, Browser, Callback, ClientOptions, Redirect, Wanted};
 use crate::driver::runtime;
 use crate::error::{Error, ErrorKind, Result};
-use crate::jsonrpc::RawJson;
 use crate::model::Principal;
 use crate::server;
 
@@ -40,54 +37,6 @@ fn apart(what: &str, options: &str) -> Result<(String, Option<Map<String, Value>
     };
     Ok((Value::Object(members).to_string(), auth))
 }
-
-/// One of the host's functions.
-#[derive(Clone)]
-struct Function {
-    handler: Arc<dyn Handler>,
-    what: &'static str,
-}
-
-impl Function {
-    fn new(bridge: &Bridge, handler: u32, what: &'static str) -> Self {
-        Self { handler: Arc::new(HostHandler { bridge: bridge.clone(), handler }), what }
-    }
-
-    /// What it answers; dropped, it is cancelled.
-    fn ask<T: DeserializeOwned>(
-        &self,
-        params: &Value,
-        wait: Duration,
-    ) -> impl Future<Output = Result<T>> + Send + use<T> {
-        let asked = handled(&alone(&self.handler), &self.handler, RawJson::from_value(params));
-        let what = self.what;
-        async move {
-            let answer = tokio::time::timeout(wait, asked).await.unwrap_or_else(|_| {
-                Err(Error::new(ErrorKind::Timeout, format!("it has not answered within {} s", wait.as_secs())))
-            });
-            // What kind of error it is may mean something; what it says is the host's own.
-            let answer =
-                answer.map_err(|e| Error::new(kind_of(&e), format!("option \"auth\": {what}: {}", e.message())))?;
-            // What serde says would quote the answer, which may be a token.
-            answer.to().map_err(|_| {
-                Error::misuse(format!("option \"auth\": {what}: its answer is not of the shape that it should have"))
-            })
-        }
-    }
-}
-
-fn kind_of(error: &Error) -> ErrorKind {
-    match error.kind() {
-        kind @ (ErrorKind::Timeout | ErrorKind::Transport | ErrorKind::Cancelled | ErrorKind::Misuse) => kind,
-        // Of the host's own connections: whom it asks is away.
-        ErrorKind::Closed => ErrorKind::Transport,
-        _ => ErrorKind::Auth,
-    }
-}
-
-/// Answers nothing.
-#[derive(Deserialize)]
-struct Nothing {}
 
 // ---- the client ------------------------------------------------------------------------------------------------
 
@@ -136,7 +85,7 @@ const FUNCTIONS: [&str; 6] = ["redirect_uri", "callback", "browser", "tokens", "
 pub(super) fn client_options<T>(
     bridge: &Bridge,
     options: &str,
-    parse: fn(&str) -> Result<T>,
+    parse: impl FnOnce(&str) -> Result<T>,
     of: fn(&mut T) -> &mut ClientOptions,
 ) -> Result<T> {
     let (rest, auth) = apart("client options", options)?;
@@ -153,14 +102,17 @@ fn client(bridge: &Bridge, mut members: Map<String, Value>) -> Result<Auth> {
     let functions: Map<String, Value> = FUNCTIONS.into_iter().filter_map(|name| members.remove_entry(name)).collect();
     let functions: Functions = crate::options::read("option \"auth\"", &Value::Object(functions).to_string())?;
     let mut auth: Auth = crate::options::read("option \"auth\"", &Value::Object(members).to_string())?;
-    let function = |handler, what| Function::new(bridge, handler, what);
+    let function = |handler, place| Function::new(bridge, handler, place);
     if let Some(handler) = functions.browser {
-        auth = auth.browser(HostBrowser(function(handler, "\"browser\"")));
+        auth = auth.browser(HostBrowser(function(handler, "option \"auth\": \"browser\": ")));
     }
     match (functions.redirect_uri, functions.callback) {
         (Some(redirect_uri), Some(handler)) => {
             crate::auth::client::check_redirect(&redirect_uri)?;
-            auth = auth.redirect(HostRedirect { function: function(handler, "\"callback\""), redirect_uri });
+            auth = auth.redirect(HostRedirect {
+                function: function(handler, "option \"auth\": \"callback\": "),
+                redirect_uri,
+            });
         }
         (None, None) => {}
         _ => return Err(Error::misuse("option \"auth\": \"redirect_uri\" and \"callback\" go together: give both")),
@@ -170,7 +122,7 @@ fn client(bridge: &Bridge, mut members: Map<String, Value>) -> Result<Auth> {
         struct Given {
             token: String,
         }
-        let tokens = function(handler, "\"token\"");
+        let tokens = function(handler, "option \"auth\": \"token\": ");
         auth = auth.tokens_from(move |wanted| {
             let asked = tokens.ask::<Given>(&wanted_of(&wanted), SOURCE);
             Box::pin(async move { Ok(asked.await?.token) })
@@ -181,7 +133,7 @@ fn client(bridge: &Bridge, mut members: Map<String, Value>) -> Result<Auth> {
         struct Given {
             assertion: String,
         }
-        let assertions = function(handler, "\"assertion\"");
+        let assertions = function(handler, "option \"auth\": \"assertion\": ");
         auth = auth.assertion_from(move |wanted| {
             let asked = assertions.ask::<Given>(&wanted_of(&wanted), SOURCE);
             async move { Ok(asked.await?.assertion) }
@@ -200,7 +152,7 @@ fn client(bridge: &Bridge, mut members: Map<String, Value>) -> Result<Auth> {
         },
         Some(Place::Directory(place)) => auth.store(FileStore::at(place.directory)),
         Some(Place::Host { handler, reserves }) => {
-            let (function, turns) = (function(handler, "\"store\""), MemoryStore::new());
+            let (function, turns) = (function(handler, "option \"auth\": \"store\": "), MemoryStore::new());
             auth.store(HostStore { function, reserves, turns })
         }
     })
@@ -426,7 +378,7 @@ fn server_auth(bridge: &Bridge, options: &str) -> Result<server::Auth> {
             server::Auth::introspection(url, client_id, client_secret)
         }
         (None, None, Some(handler)) => {
-            let function = Function::new(bridge, handler, "\"verifier\"");
+            let function = Function::new(bridge, handler, "option \"auth\": \"verifier\": ");
             // The wait is bounded by the option `timeout`.
             server::Auth::verifier(move |token| {
                 let asked = function.ask::<Verdict>(&json!({"token": token}), Duration::MAX);

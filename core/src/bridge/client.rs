@@ -32,6 +32,21 @@ pub struct Client {
     following: Following,
 }
 
+/// Options in which functions of the host are numbers.
+///
+/// # Errors
+/// [`Misuse`](crate::ErrorKind::Misuse) naming the option that is unknown or wrong.
+pub(super) fn given<T>(
+    bridge: &Bridge,
+    options: &str,
+    parse: fn(&str) -> Result<T>,
+    of: fn(&mut T) -> &mut ClientOptions,
+) -> Result<T> {
+    #[cfg(feature = "auth")]
+    let parse = |rest: &str| super::auth::client_options(bridge, rest, parse, of);
+    super::cache::client_options(bridge, options, parse, of)
+}
+
 /// How far the client is.
 #[derive(Default)]
 pub(super) enum State {
@@ -180,10 +195,7 @@ impl Client {
     }
 
     fn to(bridge: &Bridge, source: u32, target: To, options: &str) -> Result<Self> {
-        #[cfg(feature = "auth")]
-        let options = super::auth::client_options(bridge, options, ClientOptions::parse, |own| own)?;
-        #[cfg(not(feature = "auth"))]
-        let options = ClientOptions::parse(options)?;
+        let options = given(bridge, options, ClientOptions::parse, |own| own)?;
         Ok(Self::made(bridge, source, target, options))
     }
 
@@ -458,14 +470,16 @@ impl Client {
     }
 
     /// `{"awaited", "cache", "timing"?}`: requests that wait for an answer, what was kept of the server's answers and what
-    /// that was good for (`{"entries", "bytes", "hits", "misses", "stale"}`), and what the built-in middleware counted.
+    /// that was good for (`{"entries", "bytes", "hits", "misses", "stale", "failures"}`), and what the built-in middleware
+    /// counted.
     #[must_use]
     pub fn metrics(&self) -> RawJson {
         let client = self.connected().ok();
         let awaited = client.as_ref().map_or(0, client::Client::awaited);
-        let client::CacheUsage { entries, bytes, hits, misses, stale } =
+        let client::CacheUsage { entries, bytes, hits, misses, stale, failures } =
             client.map(|client| client.cache_usage()).unwrap_or_default();
-        let cache = json!({"entries": entries, "bytes": bytes, "hits": hits, "misses": misses, "stale": stale});
+        let mut cache = json!({"entries": entries, "bytes": bytes, "hits": hits, "misses": misses, "stale": stale});
+        cache["failures"] = failures.into();
         let mut members = Map::from_iter([("awaited".to_owned(), awaited.into()), ("cache".to_owned(), cache)]);
         members.extend(timing_of(&self.timing).map(|timing| ("timing".to_owned(), timing)));
         RawJson::from_value(&members)

@@ -39,10 +39,7 @@ impl ClientGroup {
     /// [`Misuse`](crate::ErrorKind::Misuse) for a file that cannot be read, an option that is unknown or wrong, more
     /// than 64 servers.
     pub fn new(bridge: &Bridge, servers: &str, options: &str) -> Result<Self> {
-        #[cfg(feature = "auth")]
-        let options = super::auth::client_options(bridge, options, GroupOptions::parse, |own| &mut own.client)?;
-        #[cfg(not(feature = "auth"))]
-        let options = GroupOptions::parse(options)?;
+        let options = super::client::given(bridge, options, GroupOptions::parse, |own| &mut own.client)?;
         let (client, seats) = (options.client.clone(), Seats::default());
         let known = seats.clone();
         let group = client::ClientGroup::new(Servers::parse(servers)?, options, move |name: &str| {

@@ -6,13 +6,14 @@
 
 #[cfg(feature = "auth")]
 mod auth;
+mod cache;
 mod client;
 mod cork;
 mod following;
+mod functions;
 mod group;
 #[cfg(feature = "http")]
 mod http;
-#[cfg(feature = "runtime")]
 mod input;
 mod lifespan;
 mod middleware;

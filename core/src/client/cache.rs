@@ -1,39 +1,38 @@
 //! What a client keeps of its server's answers, because they say how long they keep (`ttlMs`, `cacheScope`; specification
 //! 2026-07-28, "Caching").
 
-use std::collections::BTreeMap;
+mod answers;
+#[cfg(feature = "runtime")]
+mod elsewhere;
+#[cfg(feature = "runtime")]
+mod names;
+#[cfg(feature = "runtime")]
+mod search;
+mod store;
+#[cfg(feature = "runtime")]
+mod text;
+
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::Value;
-use serde_json::value::RawValue;
 
-use super::cache_options::CacheOptions;
+use self::answers::{canonical, hints, is_about, stale};
+#[cfg(feature = "runtime")]
+pub(crate) use self::elsewhere::{Elsewhere, Outside};
+#[cfg(feature = "runtime")]
+pub(super) use self::search::{Search, Searched};
+pub use self::store::CacheStore;
+use super::cache_options::{CacheOptions, Where};
 use crate::call::{CacheMode, CallOptions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::{RawJson, code};
-use crate::model::{CacheScope, meta};
-use crate::protocol::revision::{Method, Revision, shape};
-use crate::store::{CacheEntry, CacheKey, CacheStore, MemoryCache};
-
-/// The longest that anything is fresh, whatever its server says: a year.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
-/// The longest parameters of a request whose result is kept.
-const MAX_PARAMS: usize = 16 << 10;
-/// Members of `_meta` on which no result depends.
-const INDIFFERENT: [&str; 8] = [
-    meta::PROGRESS_TOKEN,
-    meta::PROTOCOL_VERSION,
-    meta::CLIENT_INFO,
-    meta::CLIENT_CAPABILITIES,
-    meta::LOG_LEVEL,
-    "traceparent",
-    "tracestate",
-    "baggage",
-];
+use crate::model::CacheScope;
+use crate::protocol::revision::{Method, Revision};
+use crate::signal::Signal;
+use crate::store::{CacheEntry, CacheKey, MemoryCache};
 
 /// What the clients of this process share that ask for it ([`CacheOptions::shared`]).
 static SHARED: LazyLock<Arc<MemoryCache>> = LazyLock::new(|| {
@@ -45,7 +44,8 @@ static SHARED: LazyLock<Arc<MemoryCache>> = LazyLock::new(|| {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheUsage {
-    /// Results that are kept, in a store that is shared by all who share it.
+    /// Results that are kept in memory, in one that is shared by all who share it; 0 with a [`CacheStore`], of which that is
+    /// not known.
     pub entries: usize,
     /// Their bytes.
     pub bytes: usize,
@@ -55,23 +55,34 @@ pub struct CacheUsage {
     pub misses: u64,
     /// Requests that were answered with a result that was no longer fresh, because the server could not be asked.
     pub stale: u64,
+    /// How often a [`CacheStore`] has failed, did not answer in time, or gave what nobody has put there.
+    pub failures: u64,
 }
 
 /// Whose results they are, and under which authorization they are asked for: digests.
 pub(crate) struct Place {
     pub(crate) target: Arc<str>,
     pub(crate) scope: Arc<str>,
+    /// The server has an address, under which others know it, too.
+    pub(crate) has_address: bool,
+}
+
+/// Where they are.
+enum Kept {
+    Memory(Arc<MemoryCache>),
+    #[cfg(feature = "runtime")]
+    Elsewhere(Arc<Elsewhere>),
 }
 
 /// What one client keeps.
 pub(crate) struct Cache {
     options: CacheOptions,
-    store: Arc<dyn CacheStore>,
+    kept: Kept,
     /// Others keep results there, too.
     pub(super) is_shared: bool,
     place: Place,
     /// Its user has closed the client, and is given nothing any more.
-    given_up: AtomicBool,
+    given_up: Arc<Signal>,
     hits: AtomicU64,
     misses: AtomicU64,
     stale: AtomicU64,
@@ -85,32 +96,53 @@ pub(super) enum Look {
     Hit(RawJson),
     /// To be sent; this is told of the answer.
     Ask(Asked),
+    /// A store has to be asked first.
+    #[cfg(feature = "runtime")]
+    Search(Search),
 }
 
 /// A request that was sent because there was nothing fresh.
 pub(super) struct Asked {
     cache: Arc<Cache>,
     key: CacheKey,
-    /// The store's when it was sent: what was asked for before a change is not kept after it.
+    /// When it was sent: what was asked for before a change is not kept after it.
     generation: u64,
     /// What may be given when the server cannot be asked.
     kept: Option<CacheEntry>,
 }
 
 impl Cache {
-    pub(crate) fn new(options: &CacheOptions, given: Option<Arc<dyn CacheStore>>, place: Place) -> Arc<Self> {
-        let is_shared = given.is_some() || options.shared;
-        let store = match given {
-            Some(store) => store,
-            None if options.shared => SHARED.clone(),
-            None => Arc::new(MemoryCache::new(options.max_entries, options.max_bytes)),
+    /// Keeps results in the memory of this process.
+    pub(crate) fn new(options: &CacheOptions, place: Place) -> Arc<Self> {
+        let (memory, is_shared) = match &options.place {
+            Where::Memory(memory) => (memory.clone(), true),
+            _ if options.shared => (SHARED.clone(), true),
+            _ => (Arc::new(MemoryCache::new(options.max_entries, options.max_bytes)), false),
         };
+        Self::of(options, Kept::Memory(memory), is_shared, place, Arc::default())
+    }
+
+    /// Keeps results where the options say.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn anywhere(options: &CacheOptions, place: Place, outside: &Outside) -> Arc<Self> {
+        match &options.place {
+            // What nobody else can reach is nobody else's business, and its name is used again by others.
+            Where::Store(store) if place.has_address => {
+                let given_up = Arc::<Signal>::default();
+                let elsewhere = Elsewhere::new(store.clone(), &place.target, options, outside, given_up.clone());
+                Self::of(options, Kept::Elsewhere(elsewhere), true, place, given_up)
+            }
+            _ => Self::new(options, place),
+        }
+    }
+
+    fn of(options: &CacheOptions, kept: Kept, is_shared: bool, place: Place, given_up: Arc<Signal>) -> Arc<Self> {
         Arc::new(Self {
             options: options.clone(),
-            store,
+            kept,
             is_shared,
             place,
-            given_up: AtomicBool::new(false),
+            given_up,
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
             stale: AtomicU64::new(0),
@@ -119,19 +151,34 @@ impl Cache {
 
     /// The client was closed by its user.
     pub(super) fn give_up(&self) {
-        self.given_up.store(true, Ordering::Relaxed);
+        self.given_up.set();
+    }
+
+    /// Tells others what has changed, before the client is gone.
+    pub(super) async fn part(&self) {
+        #[cfg(feature = "runtime")]
+        if let Kept::Elsewhere(elsewhere) = &self.kept {
+            elsewhere.part().await;
+        }
     }
 
     /// Whether what is kept is given although the connection has ended.
     pub(super) fn gives_without_server(&self) -> bool {
-        self.options.stale_on_error && !self.given_up.load(Ordering::Relaxed)
+        self.options.stale_on_error && !self.given_up.is_set()
     }
 
     pub(super) fn usage(&self) -> CacheUsage {
-        let (entries, bytes) = self.store.size();
+        let (entries, bytes, failures) = match &self.kept {
+            Kept::Memory(memory) => {
+                let (entries, bytes) = memory.size();
+                (entries, bytes, 0)
+            }
+            #[cfg(feature = "runtime")]
+            Kept::Elsewhere(elsewhere) => (0, 0, elsewhere.failures()),
+        };
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let (hits, misses, stale) = (read(&self.hits), read(&self.misses), read(&self.stale));
-        CacheUsage { entries, bytes, hits, misses, stale }
+        CacheUsage { entries, bytes, hits, misses, stale, failures }
     }
 
     /// What there is for a request.
@@ -150,22 +197,36 @@ impl Cache {
         let Some(params) = canonical(params) else { return Look::Plain };
         let (target, scope) = (self.place.target.clone(), Some(self.place.scope.clone()));
         let key = CacheKey { target, scope, method: row.name.into(), params };
-        let generation = self.store.generation(&key.target, &key.method);
+        let memory = match &self.kept {
+            Kept::Memory(memory) => memory,
+            #[cfg(feature = "runtime")]
+            Kept::Elsewhere(elsewhere) => {
+                return Look::Search(Search::new(self, elsewhere, key, options.cache));
+            }
+        };
+        let generation = memory.generation(&key.target, &key.method);
         let mut kept = None;
         if options.cache == CacheMode::Default {
             // Of both the newer: a server may say another scope than it did before.
-            let found = [self.store.get(&key), self.store.get(&key.public())];
+            let found = [memory.get(&key), memory.get(&key.public())];
             kept = found.into_iter().flatten().max_by_key(|entry| entry.received);
-            if let Some(entry) = &kept
-                && entry.is_fresh(now())
-            {
-                self.hits.fetch_add(1, Ordering::Relaxed);
-                return Look::Hit(entry.result.clone());
+            if let Some(result) = self.fresh(kept.as_ref(), now()) {
+                return Look::Hit(result);
             }
-            self.misses.fetch_add(1, Ordering::Relaxed);
         }
-        let kept = kept.filter(|_| self.options.stale_on_error);
-        Look::Ask(Asked { cache: self.clone(), key, generation, kept })
+        Look::Ask(self.asked(key, generation, kept))
+    }
+
+    /// What need not be asked for; counts whether there is something.
+    fn fresh(&self, kept: Option<&CacheEntry>, now: Duration) -> Option<RawJson> {
+        let fresh = kept.filter(|entry| entry.is_fresh(now));
+        let count = if fresh.is_some() { &self.hits } else { &self.misses };
+        count.fetch_add(1, Ordering::Relaxed);
+        fresh.map(|entry| entry.result.clone())
+    }
+
+    fn asked(self: &Arc<Self>, key: CacheKey, generation: u64, kept: Option<CacheEntry>) -> Asked {
+        Asked { cache: self.clone(), key, generation, kept: kept.filter(|_| self.options.stale_on_error) }
     }
 
     /// Drops what a notification of the server says has changed.
@@ -182,10 +243,8 @@ impl Cache {
                 struct Params {
                     uri: String,
                 }
-                match params.map(RawJson::to::<Params>) {
-                    Some(Ok(Params { uri })) => self.drop_if("resources/read", &|key| is_about(&key.params, &uri)),
-                    _ => self.forget("resources/read"),
-                }
+                let uri = params.and_then(|params| params.to().ok()).map(|Params { uri }| uri);
+                self.drop_of("resources/read", uri.as_deref());
             }
             _ => {}
         }
@@ -193,12 +252,29 @@ impl Cache {
 
     /// Drops what is kept of a method.
     pub(crate) fn forget(&self, method: &str) {
-        self.drop_if(method, &|_| true);
+        self.drop_of(method, None);
     }
 
-    fn drop_if(&self, method: &str, applies: &dyn Fn(&CacheKey) -> bool) {
-        if self.options.enabled {
-            self.store.invalidate(&self.place.target, method, applies);
+    /// Drops what is kept of a method, or of one of its resources.
+    fn drop_of(&self, method: &str, uri: Option<&str>) {
+        if !self.options.enabled {
+            return;
+        }
+        match &self.kept {
+            Kept::Memory(memory) => {
+                let applies = |key: &CacheKey| uri.is_none_or(|uri| is_about(&key.params, uri));
+                memory.invalidate(&self.place.target, method, &applies);
+            }
+            #[cfg(feature = "runtime")]
+            Kept::Elsewhere(elsewhere) => elsewhere.changed(method, uri),
+        }
+    }
+
+    fn generation(&self, key: &CacheKey) -> u64 {
+        match &self.kept {
+            Kept::Memory(memory) => memory.generation(&key.target, &key.method),
+            #[cfg(feature = "runtime")]
+            Kept::Elsewhere(elsewhere) => elsewhere.generation(&key.method),
         }
     }
 }
@@ -206,152 +282,69 @@ impl Cache {
 impl Asked {
     /// The server has answered, or not: what the request is answered with.
     pub(super) fn settle(self, now: Duration, outcome: Result<RawJson>) -> Result<RawJson> {
-        let cache = &self.cache;
         match outcome {
             Ok(result) => {
                 self.keep(now, &result);
                 Ok(result)
             }
-            Err(error) => {
-                if self.is_bad_cursor(&error) {
-                    // The list is another one now, and so are its pages.
-                    cache.forget(&self.key.method);
-                }
-                let unreachable = match error.kind() {
-                    ErrorKind::Transport | ErrorKind::Timeout => true,
-                    // The server has gone, as one does whose process died.
-                    ErrorKind::Closed => cache.gives_without_server(),
-                    _ => false,
-                };
-                match self.kept.as_ref().filter(|_| unreachable && self.is_unchanged()) {
-                    Some(entry) => {
-                        cache.stale.fetch_add(1, Ordering::Relaxed);
-                        Ok(stale(&entry.result, now.saturating_sub(entry.received)))
-                    }
-                    None => Err(error),
-                }
+            Err(error) => self.instead(now, error),
+        }
+    }
+
+    /// The server has not answered, or with an error.
+    fn instead(self, now: Duration, error: Error) -> Result<RawJson> {
+        let cache = &self.cache;
+        if self.is_bad_cursor(&error) {
+            // The list is another one now, and so are its pages.
+            cache.forget(&self.key.method);
+        }
+        let unreachable = match error.kind() {
+            ErrorKind::Transport | ErrorKind::Timeout => true,
+            // The server has gone, as one does whose process died.
+            ErrorKind::Closed => cache.gives_without_server(),
+            _ => false,
+        };
+        match self.kept.as_ref().filter(|_| unreachable && self.is_unchanged()) {
+            Some(entry) => {
+                cache.stale.fetch_add(1, Ordering::Relaxed);
+                Ok(stale(&entry.result, now.saturating_sub(entry.received)))
             }
+            None => Err(error),
         }
     }
 
     /// Whether nobody heard of a change since it was sent.
     fn is_unchanged(&self) -> bool {
-        self.cache.store.generation(&self.key.target, &self.key.method) == self.generation
+        self.cache.generation(&self.key) == self.generation
     }
 
     fn is_bad_cursor(&self, error: &Error) -> bool {
         error.code() == Some(code::INVALID_PARAMS) && self.key.params.contains("\"cursor\":")
     }
 
-    fn keep(&self, now: Duration, result: &RawJson) {
-        let store = &self.cache.store;
-        let Some((ttl, scope)) = hints(result) else { return };
+    /// Under which key this is kept, and under which it was, should the server say another scope by now.
+    fn keys(&self, scope: CacheScope) -> (CacheKey, CacheKey) {
         let public = self.key.public();
-        let (key, other) = match scope {
+        match scope {
             CacheScope::Public => (public, self.key.clone()),
             CacheScope::Private => (self.key.clone(), public),
-        };
+        }
+    }
+
+    fn keep(&self, now: Duration, result: &RawJson) {
+        let Kept::Memory(memory) = &self.cache.kept else { return };
+        let Some((ttl, scope)) = hints(result) else { return };
+        let (key, other) = self.keys(scope);
         // What was kept before is not what the server says now.
-        store.remove(&other);
+        memory.remove(&other);
         if ttl.is_zero() {
-            return store.remove(&key);
+            return memory.remove(&key);
         }
         // Copied: a slice would keep the whole message.
         let copied = RawJson::trusted(bytes::Bytes::copy_from_slice(result.bytes()));
         let entry = CacheEntry { result: copied, received: now, expires: now.saturating_add(ttl) };
-        store.put(key, entry, self.generation);
+        memory.put(key, entry, self.generation);
     }
-}
-
-/// How long a complete result keeps, and for whom.
-fn hints(result: &RawJson) -> Option<(Duration, CacheScope)> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Head<'a> {
-        #[serde(borrow, default)]
-        result_type: Option<&'a RawValue>,
-        #[serde(borrow, default)]
-        ttl_ms: Option<&'a RawValue>,
-        #[serde(borrow, default)]
-        cache_scope: Option<&'a RawValue>,
-    }
-    let head: Head<'_> = result.borrow().ok()?;
-    if head.result_type.is_some_and(|kind| kind.get() != "\"complete\"") {
-        return None;
-    }
-    let millis = head.ttl_ms.and_then(|ms| ms.get().parse::<f64>().ok()).filter(|ms| *ms > 0.0).unwrap_or(0.0);
-    let ttl = Duration::try_from_secs_f64(millis / 1000.0).unwrap_or(LONGEST).min(LONGEST);
-    let scope = head.cache_scope.filter(|scope| scope.get() == "\"public\"");
-    Some((ttl, scope.map_or(CacheScope::Private, |_| CacheScope::Public)))
-}
-
-/// The parameters in one way of writing, without what no result depends on; none when the result is not to be kept:
-/// the request brings answers to what it was asked, or is too long.
-fn canonical(params: Option<&RawJson>) -> Option<String> {
-    let given = params.map_or("{}", RawJson::get);
-    if given.len() > MAX_PARAMS {
-        return None;
-    }
-    let mut sorted = BTreeMap::new();
-    for (key, value) in shape::members(given) {
-        match key.as_ref() {
-            "inputResponses" | "requestState" => return None,
-            "_meta" => {
-                let inner = shape::members(value.get());
-                let own = inner.into_iter().filter(|(key, _)| !INDIFFERENT.contains(&key.as_ref()));
-                let own: BTreeMap<String, Value> =
-                    own.filter_map(|(key, value)| Some((key.into_owned(), read(value)?))).collect();
-                if !own.is_empty() {
-                    // It may hold a secret.
-                    let own = Value::Object(own.into_iter().collect()).to_string();
-                    sorted.insert("_meta".to_owned(), Value::String(digest("_meta", [own.as_str()]).to_string()));
-                }
-            }
-            // An absent cursor may be written so.
-            "cursor" if value.get() == "null" => {}
-            _ => drop(sorted.insert(key.into_owned(), read(value)?)),
-        }
-    }
-    Some(Value::Object(sorted.into_iter().collect()).to_string())
-}
-
-fn read(value: &RawValue) -> Option<Value> {
-    serde_json::from_str(value.get()).ok()
-}
-
-/// Whether the parameters are for reading this resource, what it is a part of, or a part of it.
-fn is_about(params: &str, changed: &str) -> bool {
-    #[derive(Deserialize)]
-    struct Params {
-        uri: String,
-    }
-    let Ok(Params { uri }) = serde_json::from_str(params) else { return true };
-    let part_of = |part: &str, whole: &str| {
-        part.strip_prefix(whole).is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || whole.ends_with('/'))
-    };
-    part_of(changed, &uri) || part_of(&uri, changed)
-}
-
-/// The result with the mark that it is no longer fresh.
-fn stale(result: &RawJson, age: Duration) -> RawJson {
-    let mut out = String::with_capacity(result.get().len() + 64);
-    let mut marks = String::from("{");
-    let age = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
-    out.push('{');
-    for (key, value) in shape::members(result.get()) {
-        if key == "_meta" {
-            for (key, value) in shape::members(value.get()).into_iter().filter(|(key, _)| key != meta::STALE) {
-                shape::push_member(&mut marks, &key, value.get());
-            }
-        } else {
-            shape::push_member(&mut out, &key, value.get());
-        }
-    }
-    shape::push_member(&mut marks, meta::STALE, &format!("{{\"ageMs\":{age}}}"));
-    marks.push('}');
-    shape::push_member(&mut out, "_meta", &marks);
-    out.push('}');
-    RawJson::written(out)
 }
 
 /// Parts that are long or secret as one digest, of which they cannot be guessed; unlike for other parts in another order.
@@ -360,7 +353,7 @@ pub(crate) fn digest<'a>(what: &str, parts: impl IntoIterator<Item = &'a str>) -
     use sha2::{Digest, Sha256};
     let mut hash = Sha256::new().chain_update("tricorn cache\0").chain_update(what);
     for part in parts {
-        hash = hash.chain_update(part.len().to_le_bytes()).chain_update(part);
+        hash = hash.chain_update((part.len() as u64).to_le_bytes()).chain_update(part);
     }
     let mut text = String::with_capacity(64);
     for byte in hash.finalize() {

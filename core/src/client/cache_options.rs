@@ -1,8 +1,13 @@
+use std::fmt;
+use std::sync::Arc;
+
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
+use super::cache::CacheStore;
 use crate::error::{Error, Result, shortened};
 use crate::options::setters;
+use crate::store::MemoryCache;
 
 /// What a client keeps of its server's answers, as long as these say that they keep (`ttlMs`, revision 2026-07-28): lists,
 /// what is read, `server/discover`. What is kept is dropped at once when the server tells that it has changed. Servers
@@ -12,7 +17,7 @@ use crate::options::setters;
 /// goes to the server all the same: [`CallOptions::cache`](crate::CallOptions::cache).
 ///
 /// JSON: `true`, `false`, or `{"enabled"?, "max_entries"?, "max_bytes"?, "stale_on_error"?, "shared"?, "scope"?}`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CacheOptions {
     /// Whether anything is kept. Default: yes.
@@ -31,6 +36,27 @@ pub struct CacheOptions {
     /// The authorization under which private answers are kept, where that is not what the HTTP headers, the address and
     /// the environment say: any text that is unlike others', such as a user's id. It is kept as a digest only.
     pub scope: Option<String>,
+    pub(super) place: Where,
+}
+
+/// Where answers are kept.
+#[derive(Clone, Default)]
+pub(super) enum Where {
+    /// In the client's own memory, or in what is [`shared`](CacheOptions::shared).
+    #[default]
+    Own,
+    Memory(Arc<MemoryCache>),
+    Store(Arc<dyn CacheStore>),
+}
+
+impl fmt::Debug for Where {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Own => "Own",
+            Self::Memory(_) => "Memory",
+            Self::Store(_) => "Store",
+        })
+    }
 }
 
 impl Default for CacheOptions {
@@ -42,6 +68,7 @@ impl Default for CacheOptions {
             stale_on_error: false,
             shared: false,
             scope: None,
+            place: Where::Own,
         }
     }
 }
@@ -68,6 +95,23 @@ impl CacheOptions {
         scope: some text;
     }
 
+    /// Keeps answers in a store of one's own, which the clients of other processes may share: of HTTP servers, what is
+    /// private only under the same authorization. What other servers say is kept in the client's own memory, and so is
+    /// everything without a store.
+    #[must_use]
+    pub fn store(mut self, store: impl CacheStore) -> Self {
+        self.place = Where::Store(Arc::new(store));
+        self
+    }
+
+    /// Keeps answers in this memory, with the other clients that are given it, as [`shared`](Self::shared) does with all that
+    /// say so. The limits are its own.
+    #[must_use]
+    pub fn memory(mut self, memory: Arc<MemoryCache>) -> Self {
+        self.place = Where::Memory(memory);
+        self
+    }
+
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) naming the option that is wrong.
     pub(super) fn check(&self) -> Result<()> {
@@ -76,6 +120,10 @@ impl CacheOptions {
                 let why = "expected at least 1, got 0; false keeps nothing";
                 return Err(Error::misuse(format!("client option \"cache\": {name:?}: {why}")));
             }
+        }
+        if self.shared && !matches!(self.place, Where::Own) {
+            let why = "with a store of one's own they are shared already: give one of both";
+            return Err(Error::misuse(format!("client option \"cache\": \"shared\": {why}")));
         }
         Ok(())
     }

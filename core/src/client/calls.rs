@@ -6,6 +6,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::cache::{Cache, CacheUsage, Look};
+#[cfg(feature = "runtime")]
+use super::cache::{Search, Searched};
 use super::handlers::Handlers;
 use super::listening::Hub;
 use super::tasks::Known;
@@ -15,6 +17,8 @@ use crate::jsonrpc::RawJson;
 use crate::model::{CallToolResult, Capabilities};
 use crate::protocol::revision::{Era, Method, Revision};
 use crate::protocol::{Input, Opening, RequestContext};
+#[cfg(feature = "runtime")]
+use crate::signal::Signal;
 
 const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
 
@@ -190,15 +194,9 @@ impl Client {
         let now = || connected.link.clock().now();
         match connected.cache.look(now, self.revision(), method, params.as_ref(), options) {
             Look::Plain => self.transmit(method, params, options, done),
-            // What is kept is no sign of life, and wanted without one only by who says so.
-            Look::Hit(_) if connected.hub.over.is_set() && !connected.cache.gives_without_server() => {
-                self.transmit(method, params, options, done)
-            }
+            Look::Hit(_) if !self.gives_what_is_kept() => self.transmit(method, params, options, done),
             Look::Hit(result) => {
-                if connected.cache.is_shared && method == "tools/list" {
-                    // Another client has listed them; its transport has learnt from that, this one's has not.
-                    connected.closer.listed_elsewhere(&result);
-                }
+                self.listed_elsewhere(method, &result);
                 done(Ok(result));
                 Box::new(())
             }
@@ -207,6 +205,60 @@ impl Client {
                 let done = Box::new(move |outcome| done(asked.settle(clock.now(), outcome)));
                 self.transmit(method, params, options, done)
             }
+            #[cfg(feature = "runtime")]
+            Look::Search(search) => self.search(search, method, params, options, done),
+        }
+    }
+
+    /// Sends a request unless a store has an answer, and brings the store the one that comes.
+    #[cfg(feature = "runtime")]
+    fn search(
+        &self,
+        search: Search,
+        method: &str,
+        params: Option<RawJson>,
+        options: &CallOptions,
+        done: Done,
+    ) -> Guard {
+        struct Ends(Arc<Signal>);
+        impl Drop for Ends {
+            fn drop(&mut self) {
+                self.0.set();
+            }
+        }
+        let over = Arc::<Signal>::default();
+        let (client, method, options, ended) = (self.clone(), method.to_owned(), options.clone(), over.clone());
+        let answered = async move {
+            let send = || Answer::of(|done| client.transmit(&method, params, &options, done));
+            match search.done().await {
+                Searched::Hit(_) if !client.gives_what_is_kept() => send().await,
+                Searched::Hit(result) => {
+                    client.listed_elsewhere(&method, &result);
+                    Ok(result)
+                }
+                Searched::Ask(sent) => {
+                    let outcome = send().await;
+                    sent.settle(outcome).await
+                }
+            }
+        };
+        self.connected.link.spawn(Box::pin(async move {
+            if let Some(outcome) = ended.unless(answered).await {
+                done(outcome);
+            }
+        }));
+        Box::new(Ends(over))
+    }
+
+    /// What is kept is no sign of life, and given without one only to whoever says so.
+    fn gives_what_is_kept(&self) -> bool {
+        !self.connected.hub.over.is_set() || self.connected.cache.gives_without_server()
+    }
+
+    /// Another client may have listed them; its transport has learnt from that, this one's has not.
+    fn listed_elsewhere(&self, method: &str, result: &RawJson) {
+        if self.connected.cache.is_shared && method == "tools/list" {
+            self.connected.closer.listed_elsewhere(result);
         }
     }
 
@@ -319,6 +371,7 @@ impl Client {
     pub async fn close(&self) {
         self.connected.cache.give_up();
         self.connected.closer.close().await;
+        self.connected.cache.part().await;
     }
 }
 

@@ -16,7 +16,6 @@ use crate::model::meta::RELATED_TASK;
 use crate::model::{Capabilities, TASKS_EXTENSION, form, sampling::check_sampling};
 use crate::protocol::revision::{Revision, Rules, ask};
 use crate::protocol::{Call, Payload};
-use crate::store::CacheStore;
 
 const SAMPLING: &str = "sampling/createMessage";
 const ELICITATION: &str = "elicitation/create";
@@ -38,7 +37,6 @@ pub struct Handlers {
     middleware: Chain,
     failures: Arc<Failures>,
     tasks: Option<Arc<Tasks>>,
-    store: Option<Arc<dyn CacheStore>>,
 }
 
 impl Default for Handlers {
@@ -52,7 +50,6 @@ impl Default for Handlers {
             middleware: Chain::default(),
             failures: Arc::default(),
             tasks: None,
-            store: None,
         }
     }
 }
@@ -109,18 +106,6 @@ impl Handlers {
     #[must_use]
     pub fn elicitation_with_url<M: ?Sized>(self, handler: impl RequestHandler<M>) -> Self {
         self.answer(ELICITATION, handler.shared(), json!({"form": {}, "url": {}}))
-    }
-
-    /// Where answers are kept that may be: with other clients, which were given the same store, or elsewhere. Default: with
-    /// each client on its own ([`CacheOptions`](super::CacheOptions)).
-    #[must_use]
-    pub fn cache(mut self, store: Arc<dyn CacheStore>) -> Self {
-        self.store = Some(store);
-        self
-    }
-
-    pub(crate) fn store(&self) -> Option<Arc<dyn CacheStore>> {
-        self.store.clone()
     }
 
     /// Runs sampling and elicitation as tasks, as far as there are handlers for them and the server wants that

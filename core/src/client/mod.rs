@@ -24,10 +24,10 @@ mod stderr;
 mod tasks;
 mod trace;
 
-pub use cache::CacheUsage;
-#[cfg(feature = "runtime")]
-pub(crate) use cache::digest;
 pub(crate) use cache::{Cache, Place};
+pub use cache::{CacheStore, CacheUsage};
+#[cfg(feature = "runtime")]
+pub(crate) use cache::{Outside, digest};
 pub use cache_options::CacheOptions;
 pub use calls::Client;
 #[cfg(feature = "runtime")]
@@ -50,4 +50,4 @@ pub use tasks::{TaskChanges, TaskHandle};
 
 #[cfg(feature = "auth")]
 pub use crate::auth::client::{Auth, Browser, Callback, Grant, Identity, Redirect, Wanted};
-pub use crate::store::{CacheEntry, CacheKey, CacheStore, MemoryCache};
+pub use crate::store::MemoryCache;

@@ -10,16 +10,15 @@ use crate::jsonrpc::RawJson;
 
 /// Names a kept result.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct CacheKey {
+pub(crate) struct CacheKey {
     /// Whose result it is: a digest of the server's address.
-    pub target: Arc<str>,
+    pub(crate) target: Arc<str>,
     /// For whom it is: a digest of the authorization that it was asked with; `None` of a public one.
-    pub scope: Option<Arc<str>>,
+    pub(crate) scope: Option<Arc<str>>,
     /// The request's method.
-    pub method: Cow<'static, str>,
+    pub(crate) method: Cow<'static, str>,
     /// The request's parameters that the result depends on, in one way of writing.
-    pub params: String,
+    pub(crate) params: String,
 }
 
 impl CacheKey {
@@ -29,48 +28,26 @@ impl CacheKey {
     }
 }
 
-/// A kept result. Times are monotonic ones of this process.
+/// A kept result. Times are monotonic ones of this process, or everybody's where others keep results, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CacheEntry {
+pub(crate) struct CacheEntry {
     /// The result, as it came.
-    pub result: RawJson,
+    pub(crate) result: RawJson,
     /// When it came.
-    pub received: Duration,
+    pub(crate) received: Duration,
     /// Until when it is fresh.
-    pub expires: Duration,
+    pub(crate) expires: Duration,
 }
 
 impl CacheEntry {
     /// Whether it need not be asked for.
-    #[must_use]
-    pub fn is_fresh(&self, now: Duration) -> bool {
+    pub(crate) fn is_fresh(&self, now: Duration) -> bool {
         now < self.expires
     }
 }
 
-/// Where clients keep results. Several clients may share one: those of one server, under the same authorization where a
-/// result is private, get what the others have kept. Called from any thread, and never under a lock; must not wait. What
-/// is kept means something in this process only: times are its own, and so are the names of servers without an address.
-pub trait CacheStore: Send + Sync + 'static {
-    /// What is kept under this key, fresh or not.
-    fn get(&self, key: &CacheKey) -> Option<CacheEntry>;
-    /// A number that every [`invalidate`](Self::invalidate) of this method of this server makes another. That of others
-    /// may change it, too.
-    fn generation(&self, target: &str, method: &str) -> u64;
-    /// Keeps a result instead of the one before, which was asked for in this generation; drops both when it is another
-    /// by now, as somebody heard of a change meanwhile. What there is no room for is not kept.
-    fn put(&self, key: CacheKey, entry: CacheEntry, generation: u64);
-    /// Drops one result.
-    fn remove(&self, key: &CacheKey);
-    /// Something has changed: drops those results of a method of a server to whose keys this applies, and what is asked
-    /// for already is not kept.
-    fn invalidate(&self, target: &str, method: &str, applies: &dyn Fn(&CacheKey) -> bool);
-    /// How many results are kept, and their bytes.
-    fn size(&self) -> (usize, usize);
-}
-
-/// Keeps results in memory: those that were used last, as many as there is room for.
+/// Keeps results in memory: those that were used last, as many as there is room for. Clients that are given the same one
+/// ([`CacheOptions::memory`](crate::client::CacheOptions::memory)) share it.
 #[derive(Debug)]
 pub struct MemoryCache {
     max_entries: usize,
@@ -130,8 +107,9 @@ impl State {
     }
 }
 
-impl CacheStore for MemoryCache {
-    fn get(&self, key: &CacheKey) -> Option<CacheEntry> {
+impl MemoryCache {
+    /// What is kept under this key, fresh or not.
+    pub(crate) fn get(&self, key: &CacheKey) -> Option<CacheEntry> {
         let mut state = self.lock();
         let state = &mut *state;
         state.uses += 1;
@@ -143,11 +121,15 @@ impl CacheStore for MemoryCache {
         Some(kept.entry.clone())
     }
 
-    fn generation(&self, target: &str, method: &str) -> u64 {
+    /// A number that every [`invalidate`](Self::invalidate) of this method of this server makes another. That of others
+    /// may change it, too.
+    pub(crate) fn generation(&self, target: &str, method: &str) -> u64 {
         self.lock().generations[place_of(target, method)]
     }
 
-    fn put(&self, key: CacheKey, entry: CacheEntry, generation: u64) {
+    /// Keeps a result instead of the one before, which was asked for in this generation; drops both when it is another
+    /// by now, as somebody heard of a change meanwhile. What there is no room for is not kept.
+    pub(crate) fn put(&self, key: CacheKey, entry: CacheEntry, generation: u64) {
         let bytes = entry.result.get().len() + key.params.len() + OVERHEAD;
         let mut state = self.lock();
         let state = &mut *state;
@@ -167,11 +149,14 @@ impl CacheStore for MemoryCache {
         state.entries.insert(key, Kept { entry, bytes, used: state.uses });
     }
 
-    fn remove(&self, key: &CacheKey) {
+    /// Drops one result.
+    pub(crate) fn remove(&self, key: &CacheKey) {
         self.lock().drop_entry(key);
     }
 
-    fn invalidate(&self, target: &str, method: &str, applies: &dyn Fn(&CacheKey) -> bool) {
+    /// Something has changed: drops those results of a method of a server to whose keys this applies, and what is asked
+    /// for already is not kept.
+    pub(crate) fn invalidate(&self, target: &str, method: &str, applies: &dyn Fn(&CacheKey) -> bool) {
         let keys: Vec<Arc<CacheKey>> = {
             let mut state = self.lock();
             // First: what is answered meanwhile is not kept.
@@ -184,7 +169,8 @@ impl CacheStore for MemoryCache {
         gone.iter().for_each(|key| state.drop_entry(key));
     }
 
-    fn size(&self) -> (usize, usize) {
+    /// How many results are kept, and their bytes.
+    pub(crate) fn size(&self) -> (usize, usize) {
         let state = self.lock();
         (state.entries.len(), state.bytes)
     }

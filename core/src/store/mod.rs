@@ -10,7 +10,8 @@ use std::fmt;
 
 use bytes::Bytes;
 
-pub use cache::{CacheEntry, CacheKey, CacheStore, MemoryCache};
+pub use cache::MemoryCache;
+pub(crate) use cache::{CacheEntry, CacheKey};
 pub(crate) use memory::MemoryEvents;
 pub(crate) use tasks::{Full, Kept, MemoryTasks, Outcome, Owner, Room as TaskRoom, TaskStore};
 

@@ -11,9 +11,9 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::oneshot;
 
 use super::memory::{Pipe, PipeSink};
-use crate::call::Link;
-use crate::client::{Cache, Client, ClientOptions, Closer, Connected, Handlers, Hub, Place, Target, digest};
-use crate::driver::{Peer, Service, Use, runtime};
+use crate::call::{BoxFuture, Link};
+use crate::client::{Cache, Client, ClientOptions, Closer, Connected, Handlers, Hub, Outside, Place, Target, digest};
+use crate::driver::{Peer, Service, Time, Use, runtime};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
 use crate::protocol::revision::Era;
@@ -224,7 +224,7 @@ impl Client {
         let uses = Use::begin(server).await?;
         let handlers = &handlers.with_tasks(options.tasks.as_ref());
         let options = &with_capabilities(options, handlers);
-        let cache = Cache::new(&options.cache, handlers.store(), own_place(options));
+        let cache = cache_of(options, handlers, own_place(options));
         let (service, opened) = answers(&handlers.declaring(options.capabilities.as_ref()), &cache);
         let hub = service.hub.clone();
         let (up, down) = (Pipe::new(), Pipe::new());
@@ -274,7 +274,7 @@ async fn once(
     handlers: &Handlers,
     known: Option<Verdict>,
 ) -> Result<Client, (Error, bool)> {
-    let cache = Cache::new(&options.cache, handlers.store(), place_of(target, &with_capabilities(options, handlers)));
+    let cache = cache_of(options, handlers, place_of(target, &with_capabilities(options, handlers)));
     let (service, opened) = answers(&handlers.declaring(options.capabilities.as_ref()), &cache);
     let attempt = attempt(target, options, service, handlers, known.is_some_and(|known| known.pair))?;
     negotiate(attempt, opened, options, handlers, known.map(|known| known.era)).await
@@ -284,15 +284,16 @@ type Opened = oneshot::Receiver<Outcome>;
 
 /// Whose answers are kept together. Those of an HTTP server for all who share a store; under the same authorization, which
 /// any header and the address may hold, where they are private. A process of its own may know what no other does.
-fn place_of(target: &Target, options: &ClientOptions) -> Place {
-    let (Target::Url { url, headers } | Target::Sse { url, headers }) = target else {
+fn place_of(to: &Target, options: &ClientOptions) -> Place {
+    let (Target::Url { url, headers } | Target::Sse { url, headers }) = to else {
         return own_place(options);
     };
     let own = options.cache.scope.as_deref();
+    let target = digest("url", [endpoint(url).as_str()]);
     // Who logs in is not known yet, so nobody else is taken for them.
     #[cfg(feature = "auth")]
     if options.auth.is_some() && own.is_none() {
-        return Place { target: digest("url", [endpoint(url).as_str()]), scope: digest("alone", [&*number()]) };
+        return Place { target, scope: digest("alone", [&*alone()]), has_address: true };
     }
     let user = url.split_once("://").and_then(|(_, rest)| rest.split(['/', '?', '#']).next()?.rsplit_once('@'));
     let all = options.headers.iter().chain(headers).map(|(name, value)| (name.to_ascii_lowercase(), value.as_str()));
@@ -305,12 +306,26 @@ fn place_of(target: &Target, options: &ClientOptions) -> Place {
         Some(own) => digest("own scope", [own, facts.capabilities.raw().get()]),
         None => digest("headers", parts),
     };
-    Place { target: digest("url", [endpoint(url).as_str()]), scope }
+    Place { target, scope, has_address: true }
 }
 
 /// Of what no other client can reach.
 fn own_place(options: &ClientOptions) -> Place {
-    Place { target: digest("own", [&*number()]), scope: digest("own scope", options.cache.scope.as_deref()) }
+    let scope = digest("own scope", options.cache.scope.as_deref());
+    Place { target: digest("own", [&*number()]), scope, has_address: false }
+}
+
+fn cache_of(options: &ClientOptions, handlers: &Handlers, place: Place) -> Arc<Cache> {
+    fn spawn(future: BoxFuture<()>) {
+        runtime::spawn(future);
+    }
+    let outside = Outside { events: handlers.heard().clone(), clock: Arc::new(Time), spawn };
+    Cache::anywhere(&options.cache, place, &outside)
+}
+
+/// What no other client says of itself, in this process or in another that shares a store.
+fn alone() -> Arc<str> {
+    crate::random::new_id().unwrap_or_else(|_| number().into())
 }
 
 /// Another one each time.

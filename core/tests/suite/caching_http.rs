@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
-use tricorn::client::{CacheOptions, CacheStore, Client, ClientOptions, Handlers, MemoryCache, Target};
+use tricorn::client::{CacheOptions, Client, ClientOptions, Handlers, MemoryCache, Target};
 use tricorn::{CallOptions, Error, ErrorKind};
 
 use crate::http_client::heard::{Heard, listening};
@@ -20,6 +20,11 @@ async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
 async fn connect(server: &Server, options: &ClientOptions, handlers: &Handlers) -> Client {
     let target = Target::from_text(&server.url()).unwrap();
     within("connecting", Client::connect_with(&target, options, handlers)).await.unwrap()
+}
+
+/// For clients that keep answers together.
+fn in_one_memory() -> ClientOptions {
+    ClientOptions::new().cache(CacheOptions::new().memory(Arc::new(MemoryCache::new(100, 1 << 20))))
 }
 
 async fn alone(server: &Server) -> Client {
@@ -66,15 +71,15 @@ async fn counting(scope: &'static str) -> Server {
 async fn clients_share_what_is_for_all_and_what_is_under_the_same_authorization() {
     for (scope, others) in [("public", "t1"), ("private", "t2")] {
         let server = counting(scope).await;
-        let store: Arc<dyn CacheStore> = Arc::new(MemoryCache::new(100, 1 << 20));
-        let handlers = Handlers::new().cache(store);
-        let user = |token: &str| ClientOptions::new().header("Authorization", format!("Bearer {token}"));
+        let options = in_one_memory();
+        let handlers = Handlers::new();
+        let user = |token: &str| options.clone().header("Authorization", format!("Bearer {token}"));
         let ada = connect(&server, &user("ada"), &handlers).await;
         assert_eq!(names(&ada).await, ["t1"], "{scope}");
         assert_eq!(names(&connect(&server, &user("ada"), &handlers).await).await, ["t1"], "{scope}");
         let bob = connect(&server, &user("bob"), &handlers).await;
         assert_eq!(names(&bob).await, [others], "{scope}");
-        let nobody = connect(&server, &ClientOptions::new(), &handlers).await;
+        let nobody = connect(&server, &options, &handlers).await;
         assert_eq!(names(&nobody).await, [if scope == "public" { "t1" } else { "t3" }], "{scope}");
         // Who has another store knows nothing of it.
         let expected = if scope == "public" { "t2" } else { "t4" };
@@ -86,8 +91,8 @@ async fn clients_share_what_is_for_all_and_what_is_under_the_same_authorization(
 #[tokio::test]
 async fn who_logs_in_shares_nothing_private() {
     let server = counting("private").await;
-    let handlers = Handlers::new().cache(Arc::new(MemoryCache::new(100, 1 << 20)));
-    let user = |token: &str| ClientOptions::new().auth(tricorn::client::Auth::bearer(token));
+    let (options, handlers) = (in_one_memory(), Handlers::new());
+    let user = |token: &str| options.clone().auth(tricorn::client::Auth::bearer(token));
     let ada = connect(&server, &user("ada"), &handlers).await;
     let bob = connect(&server, &user("bob"), &handlers).await;
     assert_eq!((names(&ada).await, names(&bob).await), (vec!["t1".to_owned()], vec!["t2".to_owned()]));
@@ -110,9 +115,9 @@ async fn an_option_shares_within_the_process_and_a_scope_of_ones_own_counts() {
 #[tokio::test]
 async fn who_gets_a_list_from_another_client_mirrors_arguments_too() {
     let server = counting("public").await;
-    let handlers = Handlers::new().cache(Arc::new(MemoryCache::new(100, 1 << 20)));
-    let first = connect(&server, &ClientOptions::new(), &handlers).await;
-    let second = connect(&server, &ClientOptions::new(), &handlers).await;
+    let (options, handlers) = (in_one_memory(), Handlers::new());
+    let first = connect(&server, &options, &handlers).await;
+    let second = connect(&server, &options, &handlers).await;
     assert_eq!((names(&first).await, names(&second).await), (vec!["t1".to_owned()], vec!["t1".to_owned()]));
     assert_eq!(call(&second, "t1", json!({"v": "eu"})).await.unwrap(), "eu");
     // Also a client that lists nothing at the server later mirrors what it knows.

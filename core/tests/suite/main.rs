@@ -6,6 +6,7 @@ mod auth_client;
 mod auth_server;
 mod caching;
 mod caching_http;
+mod caching_store;
 mod callbacks;
 mod child;
 mod corpus;

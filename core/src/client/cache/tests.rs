@@ -1,5 +1,5 @@
 use super::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 const NOW: Duration = Duration::from_secs(1000);
 
@@ -8,11 +8,11 @@ fn secs(seconds: u64) -> Duration {
 }
 
 fn place(target: &str, scope: &str) -> Place {
-    Place { target: target.into(), scope: scope.into() }
+    Place { target: target.into(), scope: scope.into(), has_address: true }
 }
 
 fn cache(options: &CacheOptions) -> Arc<Cache> {
-    Cache::new(options, None, place("server", "ada"))
+    Cache::new(options, place("server", "ada"))
 }
 
 fn text(value: &Value) -> RawJson {
@@ -32,13 +32,14 @@ fn asked(look: Look) -> Asked {
         Look::Ask(asked) => asked,
         Look::Plain => panic!("nothing is kept of it"),
         Look::Hit(result) => panic!("it was kept: {result}"),
+        Look::Search(_) => panic!("it is in memory"),
     }
 }
 
 fn hit(look: Look) -> Option<Value> {
     match look {
         Look::Hit(result) => Some(result.to().expect("json")),
-        Look::Ask(_) | Look::Plain => None,
+        Look::Ask(_) | Look::Plain | Look::Search(_) => None,
     }
 }
 
@@ -138,8 +139,8 @@ fn what_answers_were_brought_to_is_never_kept() {
 
 #[test]
 fn private_answers_stay_under_their_authorization() {
-    let store: Arc<dyn CacheStore> = Arc::new(MemoryCache::new(100, 1 << 20));
-    let of = |target, scope| Cache::new(&CacheOptions::default(), Some(store.clone()), place(target, scope));
+    let options = CacheOptions::new().memory(Arc::new(MemoryCache::new(100, 1 << 20)));
+    let of = |target, scope| Cache::new(&options, place(target, scope));
     let (ada, bob, other) = (of("server", "ada"), of("server", "bob"), of("other", "ada"));
     let (private, public) = (result(10_000, "private", "ada's"), result(10_000, "public", "all"));
     fill(&ada, NOW, "tools/list", json!({}), &private);
@@ -224,8 +225,8 @@ fn what_was_asked_for_before_a_change_is_not_kept_after_it() {
 
 #[test]
 fn what_another_was_told_is_not_undone_by_a_slow_answer() {
-    let store: Arc<dyn CacheStore> = Arc::new(MemoryCache::new(100, 1 << 20));
-    let of = |scope| Cache::new(&CacheOptions::default(), Some(store.clone()), place("server", scope));
+    let options = CacheOptions::new().memory(Arc::new(MemoryCache::new(100, 1 << 20)));
+    let of = |scope| Cache::new(&options, place("server", scope));
     let (ada, bob) = (of("ada"), of("bob"));
     for scope in ["public", "private"] {
         let slow = asked(look(&bob, NOW, "tools/list", json!({})));
