@@ -76,6 +76,7 @@ from .tool import ToolOptions
 from .trace import TraceContext
 
 if TYPE_CHECKING:
+    from .cache_store import CacheStore
     from .client import AsyncClient, ClientCache, ClientOptions, connect
     from .client_auth import AuthStep, ClientAuth, Identity, Wanted
     from .group import AsyncClientGroup, ClientGroup, GroupOptions, connect_many
@@ -108,6 +109,7 @@ __all__ = [
     "AuthError",
     "AuthStep",
     "CacheHints",
+    "CacheStore",
     "CallToolResult",
     "CancelledError",
     "Change",
@@ -203,6 +205,7 @@ __all__ = [
 _LATER = {
     "AsyncClient": "client",
     "AuthStep": "client_auth",
+    "CacheStore": "cache_store",
     "ClientAuth": "client_auth",
     "FileStore": "token_store",
     "Identity": "client_auth",

@@ -1,4 +1,4 @@
-"""Functions of the program that the engine asks for itself, and for no peer: what authorization needs to know."""
+"""Functions of the program that the engine asks for itself, and for no peer: of authorization, of stores."""
 
 from __future__ import annotations
 
@@ -90,6 +90,14 @@ class Function:
         if self._is_async:
             return await self._call(values=(value,))
         return await answered(self._threads, lambda: self._call(values=(value,)))
+
+
+async def method(threads: Threads, owner: object, name: str, *values: object) -> Any:
+    """What a method of the user's gives. Plain ones run in worker threads."""
+    call: Callable[..., Any] = getattr(owner, name)
+    if inspect.iscoroutinefunction(call):
+        return await call(*values)
+    return await answered(threads, lambda: call(*values))
 
 
 async def answered(threads: Threads, call: Callable[[], Any]) -> Any:

@@ -54,6 +54,7 @@ from .trace import TraceLike, TraceSource, joined, source_of
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from .cache_store import CacheStore
     from .client_auth import AuthStep, ClientAuth
 
 T = TypeVar("T")
@@ -80,6 +81,9 @@ class ClientCache(TypedDict, total=False):
     scope: str
     """The authorization under which private answers are kept, such as a user's id, where that is not what the HTTP
     headers and the address say."""
+    store: CacheStore
+    """Keeps them in a store of your own, which other processes may share: of HTTP servers, what is private only under
+    the same authorization. What other servers say is kept in the client's memory."""
 
 
 class ClientOptions(Identity, Handlers, total=False):
@@ -178,11 +182,20 @@ class Given:
 
     def text(self, host: Host) -> str:
         """The settings as the engine takes them; functions among them get their places in the table of `host`."""
-        if not self.auth:
-            return options_text(self.settings)
-        from .client_auth import settings
+        all_of_them: dict[str, Any] = {**self.settings}
+        given: object = all_of_them.get("cache")
+        if isinstance(given, Mapping):
+            cache = dict(cast("Mapping[str, Any]", given))
+            if cache.get("store") is not None:
+                from .cache_store import place
 
-        return options_text({**self.settings, "auth": settings(host, self.auth)})
+                cache["store"] = place(host, cache["store"])
+            all_of_them["cache"] = cache
+        if self.auth:
+            from .client_auth import settings
+
+            all_of_them["auth"] = settings(host, self.auth)
+        return options_text(all_of_them)
 
     def plus(self, what: str, more: Mapping[str, Any]) -> Given:
         """The same with other callbacks and answers in place."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import os
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Iterable
 from concurrent import futures
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
@@ -130,10 +129,7 @@ class _Kept:
         return {}
 
     async def _do(self, name: str, *values: object) -> Any:
-        method: Callable[..., Any] = getattr(self._store, name)
-        if inspect.iscoroutinefunction(method):
-            return await method(*values)
-        return await asked.answered(self._threads, lambda: method(*values))
+        return await asked.method(self._threads, self._store, name, *values)
 
     async def _reserve(self, key: TokenKey, wait: float) -> None:
         loop = asyncio.get_running_loop()

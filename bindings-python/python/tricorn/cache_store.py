@@ -1,0 +1,92 @@
+"""Where a client keeps its server's answers, if it is not the memory of this process."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable
+from typing import Any, Protocol, cast, runtime_checkable
+
+from . import asked, checks
+from .errors import MisuseError
+from .handlers import MAX_THREADS
+from .host import Host
+from .threads import Threads
+
+_METHODS = ("get", "set", "delete")
+
+
+@runtime_checkable
+class CacheStore(Protocol):
+    """Where the clients of several processes keep answers together, such as a Redis: texts under keys.
+
+    Those of one HTTP server get what the others have kept, private answers only under the same authorization. Methods
+    may be plain, then they run in worker threads, or asynchronous. With `redis.asyncio` they are
+
+        async def get(self, keys):
+            return await redis.mget(keys)
+
+        async def set(self, key, text, ttl):
+            await redis.set(key, text, ex=ttl)
+
+        async def delete(self, key):
+            await redis.delete(key)
+
+    A key is visible ASCII of at most 160 characters, `tricorn:1:SERVER:METHOD:...`: the format's version, a digest of
+    the server's address, the method, then digests of what else the answer depends on. It is the same in all processes,
+    languages and versions that have this format; others begin otherwise. A text is JSON, or a word of 24 characters
+    under the keys with `:mark:`, by which clients know what has changed since an answer was kept.
+
+    What is kept may go at any time: it is asked for again then. It must not come back, and whoever can read it can read
+    the answers, private ones too. The machines' clocks have to agree: by what they do not, answers are fresh for
+    longer.
+
+    What takes longer than 2 s counts as failed and is cancelled, and for 5 s the store is not asked. Where it fails the
+    server is asked instead, and nothing is kept: the logger `tricorn` hears of that, once in a minute, `on_error` what
+    was raised each time, under the name `cache`, and `metrics()["cache"]["failures"]` counts it.
+    """
+
+    def get(self, keys: list[str], /) -> Iterable[str | bytes | None] | Awaitable[Iterable[str | bytes | None]]:
+        """What is kept under each of these keys, in their order, at most 16; None where that is nothing."""
+        ...
+
+    def set(self, key: str, text: str, ttl: int, /) -> object:
+        """Keeps this text instead of the one before. After `ttl` seconds nobody needs it any more."""
+        ...
+
+    def delete(self, key: str, /) -> object:
+        """Keeps nothing any more; no error when there was nothing."""
+        ...
+
+
+def place(host: Host, store: object) -> dict[str, int]:
+    """Where answers are kept, as the engine takes it."""
+    for name in _METHODS:
+        if not callable(getattr(store, name, None)):
+            kind = type(store).__qualname__
+            raise MisuseError(f"cache.store: expected a CacheStore; this {kind} has no method {name!r}")
+    threads = Threads(MAX_THREADS)
+
+    async def do(params: dict[str, Any]) -> object:
+        match params["op"]:
+            case "get":
+                return {"texts": _texts(await asked.method(threads, store, "get", params["keys"]))}
+            case "set":
+                await asked.method(threads, store, "set", params["key"], params["text"], params["ttl"])
+            case _:
+                await asked.method(threads, store, "delete", params["key"])
+        return {}
+
+    return {"handler": asked.entry(host, "cache", do)}
+
+
+def _texts(found: object) -> list[str | None]:
+    if isinstance(found, (str, bytes)) or not isinstance(found, Iterable):
+        raise MisuseError(f"cache.store: get: expected a value for each key, got a {type(found).__qualname__}")
+    texts: list[str | None] = []
+    for value in cast("Iterable[object]", found):
+        if isinstance(value, bytes):
+            texts.append(value.decode(errors="replace"))
+            continue
+        if value is not None:
+            checks.secret("cache.store: get", value)
+        texts.append(cast("str | None", value))
+    return texts
