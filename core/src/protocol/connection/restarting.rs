@@ -53,7 +53,7 @@ impl Connection {
         let Phase::Lost { revision, .. } = self.phase else { return };
         let mut negotiation = Negotiation::new(Some(revision), Duration::ZERO);
         let step = negotiation.start(&self.facts, Some(Era::Modern));
-        self.phase = Phase::Opening(negotiation);
+        self.phase = Phase::Opening(Box::new(negotiation));
         self.sooner = true;
         self.step(now, step, out);
     }
