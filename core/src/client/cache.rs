@@ -5,6 +5,8 @@ mod answers;
 #[cfg(feature = "runtime")]
 mod elsewhere;
 #[cfg(feature = "runtime")]
+mod making;
+#[cfg(feature = "runtime")]
 mod names;
 #[cfg(feature = "runtime")]
 mod search;

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::making::Making;
 use super::names::Names;
 use super::text;
 use super::{CacheOptions, CacheStore, digest};
@@ -76,6 +77,7 @@ struct State {
     /// them is asked for at the server.
     untold: BTreeMap<String, u64>,
     telling: Telling,
+    making: Making,
     /// It took too long, and is not asked until this timer ends.
     resting: Option<Guard>,
     said: Option<Duration>,
@@ -112,6 +114,20 @@ impl Drop for Teller<'_> {
     }
 }
 
+/// Marks that a request has made. Whether the store has taken them, refused them, or will never be asked as nobody waits for
+/// the request: others do not wait for longer.
+struct Made<'a> {
+    elsewhere: &'a Elsewhere,
+    marks: Vec<String>,
+}
+
+impl Drop for Made<'_> {
+    fn drop(&mut self) {
+        let mut state = self.elsewhere.lock();
+        self.marks.iter().for_each(|mark| state.making.end(mark));
+    }
+}
+
 impl Elsewhere {
     pub(super) fn new(
         store: Arc<dyn CacheStore>,
@@ -132,6 +148,11 @@ impl Elsewhere {
             failures: AtomicU64::new(0),
             state: Mutex::default(),
         })
+    }
+
+    /// From now on.
+    pub(super) fn moment(&self) -> u64 {
+        self.lock().making.moment()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -216,23 +237,35 @@ impl Elsewhere {
         report::guarded("what hears of warnings", || self.events.warning(&message));
     }
 
-    /// The marks' values as one text. Those that are not there are made: an answer is kept under nothing else, so that one
-    /// that went and is made again is no sign that nothing has changed.
-    pub(super) async fn marked(&self, marks: Vec<String>, values: Vec<Option<String>>) -> Option<String> {
-        let (mut all, mut made) = (Vec::with_capacity(marks.len()), Vec::new());
+    /// The marks' values as one text, of which the store was asked at this moment. Those that are not there are made: an
+    /// answer is kept under nothing else, so that one that went and is made again is no sign that nothing has changed.
+    pub(super) async fn marked(&self, marks: Vec<String>, values: Vec<Option<String>>, since: u64) -> Option<String> {
+        let mut own = Made { elsewhere: self, marks: Vec::new() };
+        let (mut all, mut made, mut others) = (Vec::with_capacity(marks.len()), Vec::new(), Vec::new());
         for (mark, value) in marks.into_iter().zip(values) {
-            let value = match value.filter(|value| text::is_mark(value)) {
-                Some(value) => value,
-                None => {
-                    let value = text::new_mark()?;
-                    made.push((mark, value.clone()));
-                    value
-                }
-            };
-            all.push(value);
+            if let Some(value) = value.filter(|value| text::is_mark(value)) {
+                all.push(value);
+                continue;
+            }
+            let mut state = self.lock();
+            if let Some((value, over)) = state.making.find(&mark, since) {
+                all.push(value);
+                others.push(over);
+                continue;
+            }
+            let value = text::new_mark()?;
+            state.making.begin(mark.clone(), value.clone());
+            drop(state);
+            own.marks.push(mark.clone());
+            all.push(value.clone());
+            made.push((mark, value));
         }
         // Before the server is asked: what changes after that makes them others.
         let is_made = self.write(made).await;
+        drop(own);
+        for over in others {
+            over.wait().await;
+        }
         is_made.then(|| digest("marks", all.iter().map(String::as_str)).to_string())
     }
 

@@ -78,14 +78,14 @@ impl Search {
         let is_wanted = *mode == CacheMode::Default;
         let mut keys = marks.clone();
         keys.extend(answers.iter().filter(|_| is_wanted).cloned());
-        let count = keys.len();
+        let (count, since) = (keys.len(), elsewhere.moment());
         let Some(mut texts) = elsewhere.ask("get", |store| store.get(keys)).await else { return Found::default() };
         if texts.len() != count {
             elsewhere.failed(&format!("get: expected {count} values, got {}", texts.len()));
             return Found::default();
         }
         let kept = texts.split_off(marks.len());
-        let Some(under) = elsewhere.marked(marks, texts).await else { return Found::default() };
+        let Some(under) = elsewhere.marked(marks, texts, since).await else { return Found::default() };
         let mut found = Found { entry: None, may_be: [!is_wanted; 2], under: None };
         for ((at, kept), name) in kept.into_iter().enumerate().zip(&answers) {
             let Some(kept) = kept else { continue };

@@ -6,174 +6,9 @@ use crate::call::{CacheMode, CallOptions};
 use crate::error::{Error, ErrorKind};
 use crate::jsonrpc::RawJson;
 use crate::protocol::revision::Revision;
+use fixture::{Does, It, Now, Shelf, Warned};
 
-/// A store that does what it is told, of which some fail.
-#[derive(Default)]
-struct Shelf {
-    kept: Mutex<BTreeMap<String, (String, Duration)>>,
-    does: Mutex<Does>,
-    asked: AtomicU64,
-}
-
-#[derive(Default, Clone, Copy, PartialEq)]
-enum Does {
-    #[default]
-    Works,
-    Fails,
-    /// Changes nothing, and gives what there is.
-    Reads,
-    Hangs,
-    Panics,
-    PanicsLater,
-    GivesTooFew,
-}
-
-impl Shelf {
-    fn set_to(&self, does: Does) {
-        *self.does.lock().expect("lock") = does;
-    }
-
-    fn kept(&self) -> BTreeMap<String, (String, Duration)> {
-        self.kept.lock().expect("lock").clone()
-    }
-
-    fn answers(&self) -> Vec<(String, String)> {
-        let texts = self.kept().into_iter().filter(|(key, _)| !key.contains(":mark:"));
-        texts.map(|(key, (text, _))| (key, text)).collect()
-    }
-
-    fn put(&self, key: &str, text: &str) {
-        self.kept.lock().expect("lock").insert(key.to_owned(), (text.to_owned(), MARK));
-    }
-
-    fn asked(&self) -> u64 {
-        self.asked.load(Ordering::Relaxed)
-    }
-
-    fn answer<T: Send + 'static>(&self, writes: bool, value: impl FnOnce() -> T) -> BoxFuture<Result<T>> {
-        self.asked.fetch_add(1, Ordering::Relaxed);
-        let does = *self.does.lock().expect("lock");
-        match does {
-            Does::Fails => Box::pin(async { Err(Error::new(ErrorKind::Transport, "no route")) }),
-            Does::Reads if writes => Box::pin(async { Err(Error::new(ErrorKind::Transport, "read only")) }),
-            Does::Hangs => Box::pin(std::future::pending()),
-            Does::Panics => panic!("as told"),
-            Does::PanicsLater => Box::pin(async { panic!("as told") }),
-            Does::Works | Does::Reads | Does::GivesTooFew => {
-                let value = value();
-                Box::pin(async move { Ok(value) })
-            }
-        }
-    }
-}
-
-impl CacheStore for Shelf {
-    fn get(&self, keys: Vec<String>) -> BoxFuture<Result<Vec<Option<String>>>> {
-        assert!(keys.len() <= 16);
-        self.answer(false, || {
-            let kept = self.kept();
-            let few = *self.does.lock().expect("lock") == Does::GivesTooFew;
-            keys.iter().skip(usize::from(few)).map(|key| kept.get(key).map(|(text, _)| text.clone())).collect()
-        })
-    }
-
-    fn set(&self, key: String, text: String, ttl: Duration) -> BoxFuture<Result<()>> {
-        assert_eq!(ttl, Duration::from_secs(ttl.as_secs()), "whole seconds");
-        self.answer(true, || drop(self.kept.lock().expect("lock").insert(key, (text, ttl))))
-    }
-
-    fn delete(&self, key: String) -> BoxFuture<Result<()>> {
-        self.answer(true, || drop(self.kept.lock().expect("lock").remove(&key)))
-    }
-}
-
-struct Now;
-
-impl Clock for Now {
-    fn now(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn later(&self, delay: Duration, work: Box<dyn FnOnce() + Send>) -> Guard {
-        struct Abort(tokio::task::AbortHandle);
-        impl Drop for Abort {
-            fn drop(&mut self) {
-                self.0.abort();
-            }
-        }
-        let sleeps = async move {
-            tokio::time::sleep(delay).await;
-            work();
-        };
-        Box::new(Abort(tokio::spawn(sleeps).abort_handle()))
-    }
-}
-
-#[derive(Default)]
-struct Warned(Mutex<Vec<String>>);
-
-impl Events for Warned {
-    fn warning(&self, message: &str) {
-        self.0.lock().expect("lock").push(message.to_owned());
-    }
-}
-
-/// A client's cache, and what its user is warned of.
-struct It {
-    cache: Arc<Cache>,
-    warned: Arc<Warned>,
-}
-
-impl It {
-    fn of(shelf: &Arc<Shelf>, scope: &str) -> Self {
-        Self::with(CacheOptions::new(), shelf, "server", scope)
-    }
-
-    fn with(options: CacheOptions, shelf: &Arc<Shelf>, target: &str, scope: &str) -> Self {
-        fn spawn(future: BoxFuture<()>) {
-            tokio::spawn(future);
-        }
-        let warned = Arc::<Warned>::default();
-        let outside = Outside { events: warned.clone(), clock: Arc::new(Now), spawn };
-        let place = Place { target: target.into(), scope: scope.into(), has_address: true };
-        Self { cache: Cache::anywhere(&options.store(shelf.clone()), place, &outside), warned }
-    }
-
-    async fn look_as(&self, method: &str, params: Value, mode: CacheMode) -> Searched {
-        let (params, options) = (RawJson::from_value(&params), CallOptions::new().cache(mode));
-        match self.cache.look(|| Duration::ZERO, Revision::NEWEST, method, Some(&params), &options) {
-            Look::Search(search) => search.done().await,
-            Look::Plain | Look::Hit(_) | Look::Ask(_) => panic!("the store is asked"),
-        }
-    }
-
-    async fn look(&self, method: &str, params: Value) -> Option<Value> {
-        match self.look_as(method, params, CacheMode::Default).await {
-            Searched::Hit(result) => Some(result.to().expect("json")),
-            Searched::Ask(_) => None,
-        }
-    }
-
-    async fn asks(&self, method: &str, params: Value) -> Box<super::super::search::Sent> {
-        match self.look_as(method, params, CacheMode::Default).await {
-            Searched::Ask(sent) => sent,
-            Searched::Hit(result) => panic!("it was kept: {result}"),
-        }
-    }
-
-    async fn fill(&self, method: &str, params: Value, answer: &Value) {
-        let given = self.asks(method, params).await.settle(Ok(RawJson::from_value(answer))).await;
-        assert_eq!(given.expect("given"), RawJson::from_value(answer));
-    }
-
-    fn warned(&self) -> Vec<String> {
-        self.warned.0.lock().expect("lock").clone()
-    }
-
-    fn failures(&self) -> u64 {
-        self.cache.usage().failures
-    }
-}
+mod fixture;
 
 const TOOLS: &str = "tools/list";
 const PROMPTS: &str = "prompts/list";
@@ -460,6 +295,33 @@ async fn marks_that_are_gone_or_wrong_drop_what_was_kept_under_them() {
         assert_eq!(ada.look(TOOLS, json!({})).await, None);
         assert_ne!(shelf.kept()[&mark].0, before, "never the same again");
     }
+}
+
+#[tokio::test]
+async fn what_is_asked_for_at_the_same_time_is_all_kept() {
+    let shelf = Arc::<Shelf>::default();
+    let ada = It::of(&shelf, "ada");
+    let uris = ["a://1", "a://2", "a://2", "b://3"];
+    let [first, second, third, fourth] = uris.map(|uri| ada.asks(READ, json!({"uri": uri})));
+    let (first, second, third, fourth) = tokio::join!(first, second, third, fourth);
+    for sent in [first, second, third, fourth] {
+        sent.settle(Ok(RawJson::from_value(&result("public", "a")))).await.expect("given");
+    }
+    for uri in uris {
+        assert!(ada.look(READ, json!({"uri": uri})).await.is_some(), "{uri}");
+    }
+    // Whoever goes away while it makes a mark holds up nobody who waits for it.
+    shelf.set_to(Does::HangsWriting);
+    let mut gone = Box::pin(ada.asks(PROMPTS, json!({})));
+    let goes = async {
+        for _ in 0..10 {
+            std::future::poll_fn(|cx| std::task::Poll::Ready(drop(gone.as_mut().poll(cx)))).await;
+            tokio::task::yield_now().await;
+        }
+        drop(gone);
+    };
+    tokio::join!(ada.asks(PROMPTS, json!({"cursor": "2"})), goes);
+    assert_eq!(ada.failures(), 0);
 }
 
 #[tokio::test]
