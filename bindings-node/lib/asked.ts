@@ -1,4 +1,4 @@
-/** Functions of the program that authorization asks: for tokens, for logins, for what a token is worth. */
+/** Functions of the program that the engine asks for itself: for tokens, for logins, for what a cache has kept. */
 
 import {
   AuthError,

@@ -1,5 +1,10 @@
 /** How long answers keep (revision 2026-07-28): what servers say of it, and what clients make of that. */
 
+import { Numbered } from "./asked.js";
+import { MisuseError } from "./errors.js";
+import type { Home } from "./handler.js";
+import { typeOf } from "./options.js";
+
 /** How long what is answered keeps, and for whom. What is left out is said by what is more general. */
 export interface CacheHints {
   /** Milliseconds for which it keeps after it was received. Default 0: not at all. */
@@ -50,11 +55,51 @@ export interface ClientCache {
    * and the address say.
    */
   readonly scope?: string;
+  /**
+   * Keeps them in a store of the program's own, which other processes may share: of HTTP servers, what is private only
+   * under the same authorization. What other servers say is kept in the client's memory. Default: all is.
+   */
+  readonly store?: CacheStore;
 }
+
+/**
+ * Where the clients of several processes keep answers together, such as a Redis: texts under keys. Those of one HTTP server
+ * get what the others have kept, private answers only under the same authorization. With the package `redis`:
+ *
+ * ```ts
+ * const store: CacheStore = {
+ *   get: (keys) => redis.mGet([...keys]),
+ *   set: (key, text, ttl) => redis.set(key, text, { PX: ttl }),
+ *   delete: (key) => redis.del(key),
+ * };
+ * ```
+ *
+ * A key is visible ASCII of at most 160 characters, `tricorn:1:SERVER:METHOD:…`: the format's version, a digest of the
+ * server's address, the method, then digests of what else the answer depends on. It is the same in all processes, languages
+ * and versions that have this format; others begin otherwise. A text is JSON, or a word of 24 characters under the keys with
+ * `:mark:`, by which clients know what has changed since an answer was kept.
+ *
+ * What is kept may go at any time: it is asked for again then. It must not come back, and whoever can read it can read the
+ * answers, private ones too. The machines' clocks have to agree: by what they do not, answers are fresh for longer.
+ *
+ * What takes longer than 2 seconds counts as failed, and for 5 seconds the store is not asked. Where it fails the server is
+ * asked instead, and nothing is kept: a warning of the process says so, once in a minute, `onError` hears what was thrown
+ * each time, under the name `cache`, and {@link CacheUsage.failures} counts it.
+ */
+export interface CacheStore {
+  /** What is kept under each of these keys, in their order, at most 16; null or undefined where that is nothing. */
+  get(keys: readonly string[]): Found | PromiseLike<Found>;
+  /** Keeps this text instead of the one before. After `ttl` milliseconds nobody needs it any more. */
+  set(key: string, text: string, ttl: number): unknown;
+  /** Keeps nothing under this key any more; no error when there was nothing. */
+  delete(key: string): unknown;
+}
+
+type Found = readonly (string | null | undefined)[];
 
 /** What was kept of a server's answers, and what that was good for. */
 export interface CacheUsage {
-  /** Answers that are kept. */
+  /** Answers that are kept in memory; 0 with a {@link CacheStore}, of which that is not known. */
   readonly entries: number;
   /** Their bytes. */
   readonly bytes: number;
@@ -64,4 +109,63 @@ export interface CacheUsage {
   readonly misses: number;
   /** Requests that were answered with one that was no longer fresh, because the server could not be asked. */
   readonly stale: number;
+  /** How often a {@link CacheStore} has failed, did not answer in time, or gave what nobody has put there. */
+  readonly failures: number;
+}
+
+/** What the engine asks of a store. */
+interface Asking {
+  readonly op: "get" | "set" | "delete";
+  readonly keys: readonly string[];
+  readonly key: string;
+  readonly text: string;
+  /** Seconds. */
+  readonly ttl: number;
+}
+
+const METHODS = ["get", "set", "delete"] as const;
+
+/** An option as the engine takes it, and what keeps the functions alive that are in it. */
+interface WireCache {
+  readonly wire: boolean | object | undefined;
+  readonly kept: readonly object[];
+}
+
+/**
+ * The option `cache` of a client.
+ *
+ * @throws {MisuseError} for what is no store
+ */
+export function clientCache(given: boolean | ClientCache | undefined, home: Home): WireCache {
+  if (typeof given !== "object" || given === null || given.store === undefined) return { wire: given, kept: [] };
+  const { store, ...plain } = given;
+  if (typeof store !== "object" || store === null) {
+    throw new MisuseError(`cache: store: expected a CacheStore, got ${typeOf(store)}`);
+  }
+  const missing = METHODS.find((name) => typeof store[name] !== "function");
+  if (missing) throw new MisuseError(`cache: store: expected a CacheStore: it has no function "${missing}"`);
+  const functions = new Numbered(home);
+  const handler = functions.number("cache", async ({ op, keys, key, text, ttl }: Asking) => {
+    switch (op) {
+      case "get":
+        return { texts: textsOf(await store.get(keys)) };
+      case "set":
+        await store.set(key, text, ttl * 1000);
+        return {};
+      case "delete":
+        await store.delete(key);
+        return {};
+    }
+  });
+  return { wire: { ...plain, store: { handler } }, kept: functions.kept };
+}
+
+/** @throws {MisuseError} for anything but a list of texts. What it is is not said: it may be secret */
+function textsOf(found: unknown): (string | null)[] {
+  if (!Array.isArray(found)) throw new MisuseError(`cache: store: get: expected a list, got ${typeOf(found)}`);
+  return found.map((text: unknown) => {
+    if (text === null || text === undefined) return null;
+    if (typeof text !== "string") throw new MisuseError(`cache: store: get: expected texts, got ${typeOf(text)}`);
+    return text;
+  });
 }

@@ -4,7 +4,7 @@ import { AsyncResource } from "node:async_hooks";
 import type * as Addon from "./addon.js";
 import { type Answers, LISTENERS, type Listeners } from "./answering.js";
 import { type ClientAuth, clientAuth } from "./auth.js";
-import type { ClientCache } from "./cache.js";
+import { type ClientCache, clientCache } from "./cache.js";
 import { MisuseError } from "./errors.js";
 import { logError } from "./handler.js";
 import { addon, bridge } from "./host.js";
@@ -114,7 +114,7 @@ export interface ClientOptions extends Answers, Listeners {
   readonly onStderr?: (line: string) => void;
   /**
    * Hears of what `sampling`, `elicitation` and `roots` throw, other than `RpcError`, and the functions of `auth`, other
-   * than `AuthError`: name `token`, `browser`, `store`, …
+   * than `AuthError`: name `token`, `browser`, `store`, …; and of the cache's store, name `cache`.
    * Default: `console.error`. The server only ever learns the type of such an error, and so does who waits for a login.
    */
   readonly onError?: (error: unknown, name: string) => void;
@@ -165,18 +165,20 @@ export function withPolicy<Options extends ClientOptions>(options: Options): Opt
 /** The options as the engine takes them, and what keeps the functions alive that are in them. */
 export function engineOptions(options: ClientOptions): { readonly engine: string; readonly kept: readonly object[] } {
   const given = Object.entries(options).filter(([name]) => !(OWN as readonly string[]).includes(name));
-  const { requestTimeout, auth, ...plain } = Object.fromEntries(given) as ClientOptions;
+  const { requestTimeout, auth, cache, ...plain } = Object.fromEntries(given) as ClientOptions;
   const user = userPackage();
-  const scope = new AsyncResource("tricorn.auth");
-  const { wire, kept } = clientAuth(auth, { scope, running: 0, onError: options.onError ?? logError });
+  const onError = options.onError ?? logError;
+  const login = clientAuth(auth, { scope: new AsyncResource("tricorn.auth"), running: 0, onError });
+  const kept = clientCache(cache, { scope: new AsyncResource("tricorn.cache"), running: 0, onError });
   const engine = toEngine({
     name: user.name ?? "client",
     version: user.version ?? "0.0.0",
     ...plain,
-    auth: wire,
+    auth: login.wire,
+    cache: kept.wire,
     requestTimeout: requestTimeout === undefined ? undefined : (limit(requestTimeout) ?? 0),
   });
-  return { engine, kept };
+  return { engine, kept: [...login.kept, ...kept.kept] };
 }
 
 /** A client of the engine, and who listens to the stderr of its program when the target says so. */

@@ -16,7 +16,7 @@ export * as apps from "./apps.js";
 export { CreateMessageResult, type Elicited, type SampleMessage, type SampleOptions } from "./ask.js";
 export type { AskedOptions } from "./asked.js";
 export type { AuthStep, ClientAuth, Identity, Secrets, Wanted } from "./auth.js";
-export type { CacheHints, CacheUsage, ClientCache, ServerCache } from "./cache.js";
+export type { CacheHints, CacheStore, CacheUsage, ClientCache, ServerCache } from "./cache.js";
 export { Client, connect } from "./client.js";
 export type { Completer, Completes, Completion, Fallback, Suggestions } from "./completion.js";
 export type { ClientOptions, Policy } from "./connecting.js";
