@@ -392,6 +392,8 @@ pub struct Opening {
     pub instructions: Option<String>,
     /// What the server answered to `initialize` or `server/discover`, as it came.
     pub result: RawJson,
+    /// Its era is known, and not just guessed from silence or a failure inside the server.
+    pub certain: bool,
 }
 
 /// What is to be done.

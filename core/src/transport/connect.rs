@@ -16,7 +16,7 @@ use crate::client::{Cache, Client, ClientOptions, Closer, Connected, Handlers, H
 use crate::driver::{Peer, Service, Time, Use, runtime};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
-use crate::protocol::revision::Era;
+use crate::protocol::revision::{Era, is_internal};
 use crate::protocol::{Call, Connection, Opening, Transport};
 use crate::server::{Meter, Open, Server};
 use crate::signal::Signal;
@@ -35,7 +35,7 @@ const MAX_KNOWN: usize = 256;
 /// The longest that connecting waits until the server's changes are listened to.
 const LISTEN_PATIENCE: std::time::Duration = std::time::Duration::from_millis(200);
 
-/// Eras of servers, newest last. The next connection to a legacy one starts with `initialize`; a modern one is never
+/// Eras of servers, newest last, of those that have shown one: neither silence nor a failure does. The next connection to a legacy one starts with `initialize`; a modern one is never
 /// taken for a legacy one because of a single odd answer.
 struct Verdicts(VecDeque<(Key, Verdict)>);
 
@@ -199,7 +199,8 @@ impl Client {
             outcome => outcome,
         };
         let client = outcome.map_err(|(error, _)| error)?;
-        if asks {
+        // Guessed from something that passes, it counts for this connection alone.
+        if asks && client.connected.opening.certain {
             let verdict = Verdict { era: client.revision().era(), pair: client.connected.closer.is_pair() };
             verdicts().set(key, Some(verdict));
         }
@@ -265,7 +266,7 @@ impl Client {
 
 /// Whether a failure may mean that the server has become another, and not just that the way to it is blocked.
 fn is_about_the_server(error: &Error) -> bool {
-    !matches!(error.kind(), ErrorKind::Misuse | ErrorKind::Transport | ErrorKind::Auth)
+    !matches!(error.kind(), ErrorKind::Misuse | ErrorKind::Transport | ErrorKind::Auth) && !is_internal(error)
 }
 
 async fn once(

@@ -65,6 +65,60 @@ async fn a_server_that_was_replaced_by_an_old_one_is_reported_and_then_used() {
 }
 
 #[tokio::test]
+async fn what_may_pass_makes_nobody_legacy() {
+    type Say = fn(&Seen) -> Reply;
+    let ways: [(&str, Say, Option<ErrorKind>); 6] = [
+        ("503", |seen| refuse("503 Service Unavailable", seen, -32603), Some(ErrorKind::Transport)),
+        ("503, -32000", |seen| refuse("503 Service Unavailable", seen, -32000), Some(ErrorKind::Transport)),
+        ("429", |seen| refuse("429 Too Many Requests", seen, -32603), Some(ErrorKind::Transport)),
+        ("500", |seen| refuse("500 Internal Server Error", seen, -32603), Some(ErrorKind::Transport)),
+        // As the specification has it, it may be a legacy one, but only as long as this connection lasts.
+        ("200", |seen| refuse("200 OK", seen, -32603), None),
+        ("silence", |_| Reply::Hold(vec![]), None),
+    ];
+    for (what, say, kind) in ways {
+        let probes = AtomicUsize::new(0);
+        let server = Server::new(move |seen| match seen.method() {
+            "server/discover" if probes.fetch_add(1, Ordering::Relaxed) == 0 => say(seen),
+            _ => modern(seen).or_else(|| legacy(seen, "s")).unwrap(),
+        })
+        .await;
+        let target = Target::Url { url: server.url(), headers: BTreeMap::new() };
+        let mut options = ClientOptions::default();
+        options.probe_timeout = if what == "silence" { 0.05 } else { 5.0 };
+        let first = tokio::time::timeout(PATIENCE, Client::connect(&target, &options)).await.unwrap();
+        match kind {
+            Some(kind) => {
+                let failed = first.unwrap_err();
+                assert_eq!(failed.kind(), kind, "{what}: {failed}");
+                assert!(failed.message().contains(what.split(',').next().unwrap()), "{failed}");
+            }
+            None => assert_eq!(first.unwrap().revision().era(), Era::Legacy, "{what}"),
+        }
+        assert_eq!(connect(&server, 2).await.unwrap(), Era::Modern, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_failure_inside_a_modern_server_is_told_and_not_remembered() {
+    let probes = AtomicUsize::new(0);
+    let server = Server::new(move |seen| match (seen.method(), probes.fetch_add(1, Ordering::Relaxed)) {
+        (_, 1) => refuse("200 OK", seen, -32603),
+        (_, 2) => raw("400 Bad Request", &[], ""),
+        _ => modern(seen).unwrap(),
+    })
+    .await;
+    assert_eq!(connect(&server, 1).await.unwrap(), Era::Modern);
+    assert_eq!(connect(&server, 2).await.unwrap_err().code(), Some(-32603));
+    // Still known to be modern.
+    assert!(connect(&server, 3).await.unwrap_err().message().contains("modern one before"));
+}
+
+fn refuse(status: &'static str, seen: &Seen, code: i64) -> Reply {
+    error(status, &seen.body["id"], code, &serde_json::Value::Null)
+}
+
+#[tokio::test]
 async fn a_blocked_way_says_nothing_about_the_server() {
     let probes = AtomicUsize::new(0);
     let server = Server::new(move |seen| match (seen.method(), probes.fetch_add(1, Ordering::Relaxed)) {

@@ -169,6 +169,8 @@ async fn answers_that_are_none_fail_the_request_and_nothing_else() {
             "silent" => Reply::WriteAndClose(vec![]),
             "no answer" => Reply::Write(vec![SSE_HEAD.into(), chunk(": nothing\n\n"), SSE_END.into()]),
             "busy" => raw("503 Service Unavailable", &["retry-after: 1"], "busy"),
+            "gone" => raw("404 Not Found", &[], "no such page"),
+            "too long" => raw("431 Request Header Fields Too Large", &[], ""),
             "refused" => error("400 Bad Request", &id, -32602, &json!({"a": 1})),
             "fine" => result(seen, &text("fine")),
             _ => modern(seen).unwrap(),
@@ -188,6 +190,8 @@ async fn answers_that_are_none_fail_the_request_and_nothing_else() {
         ("silent", ErrorKind::Transport, "no answer"),
         ("no answer", ErrorKind::Transport, "ended before"),
         ("busy", ErrorKind::Transport, "503"),
+        ("gone", ErrorKind::Transport, "404"),
+        ("too long", ErrorKind::Transport, "headers are too long; those that repeat its name and arguments"),
         ("refused", ErrorKind::Rpc, "no"),
     ] {
         let failed = call(&client, name, json!({})).await.unwrap_err();

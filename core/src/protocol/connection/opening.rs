@@ -27,6 +27,7 @@ impl Connection {
             }
             Step::Opened(answer) => {
                 let modern = answer.revision.era() == Era::Modern;
+                let certain = modern || !matches!(&self.phase, Phase::Opening(n) if !n.is_certain());
                 if let Phase::Opening(negotiation) = &self.phase {
                     // The other question needs no answer any more, and must not time out: a client never cancels
                     // `initialize`.
@@ -45,7 +46,7 @@ impl Connection {
                     out.push(Action::Send(Outbound { frame, related: None, route: None, sent: Sent::Notification }));
                 }
                 let legacy::Answer { revision, peer, instructions, result } = answer;
-                let opening = Opening { revision, peer, instructions, result };
+                let opening = Opening { revision, peer, instructions, result, certain };
                 self.restore(now);
                 self.restarted = None;
                 self.sooner = true;

@@ -45,12 +45,23 @@ pub(crate) struct Negotiation {
     initialize_id: Option<Id>,
     /// `initialize` was refused, and the server asked for what it speaks instead.
     refused: bool,
+    /// What led to `initialize` may be otherwise the next time: silence, or a failure inside the server.
+    doubtful: bool,
 }
 
 impl Negotiation {
     pub(crate) fn new(pinned: Option<Revision>, probe_timeout: Duration) -> Self {
         let stage = Stage::Probe { revision: pinned.unwrap_or(Revision::NEWEST), again: false };
-        Self { stage, pinned, probe_timeout, known: None, probe_id: None, initialize_id: None, refused: false }
+        Self {
+            stage,
+            pinned,
+            probe_timeout,
+            known: None,
+            probe_id: None,
+            initialize_id: None,
+            refused: false,
+            doubtful: false,
+        }
     }
 
     /// The first question. `known`: what an earlier connection has shown. A server known to be modern is not opened
@@ -83,6 +94,11 @@ impl Negotiation {
     /// Whether an answer with this id belongs here.
     pub(crate) fn owns(&self, id: &Id) -> bool {
         self.asked_ids().any(|asked| asked == id)
+    }
+
+    /// Whether what was found out holds for the server, and not just for this connection.
+    pub(crate) fn is_certain(&self) -> bool {
+        !self.doubtful
     }
 
     /// Whether the server has not said anything yet, so that its end may have been the probe's fault.
@@ -202,8 +218,11 @@ impl Negotiation {
             (None, Some(_)) => self.initialize(facts),
             (None, None) => {
                 let asked = self.pinned.map_or("any revision of ours", Revision::as_str);
-                let offered = offered.join(", ");
-                Step::Failed(Error::new(ErrorKind::Unsupported, format!("the server speaks {offered}, not {asked}")))
+                let message = match offered {
+                    [] => "the server names no revision that it speaks".to_owned(),
+                    offered => format!("the server speaks {}, not {asked}", offered.join(", ")),
+                };
+                Step::Failed(Error::new(ErrorKind::Unsupported, message))
             }
         }
     }
@@ -212,13 +231,18 @@ impl Negotiation {
     pub(crate) fn refused(&mut self, facts: &Facts, id: &Id, error: Error) -> Step {
         if self.probe_id.as_ref() == Some(id) {
             let Stage::Probe { again, .. } = self.stage else {
+                // Late, but a word on the era.
+                self.doubtful &= error.code() != Some(code::METHOD_NOT_FOUND);
                 return Step::Wait;
             };
+            self.doubtful = is_internal(&error);
             return match error.code() {
                 Some(modern::UNSUPPORTED_VERSION) if !again => self.offered(facts, &error),
                 Some(modern::UNSUPPORTED_VERSION | modern::HEADER_MISMATCH | modern::MISSING_CLIENT_CAPABILITY) => {
                     Step::Failed(error)
                 }
+                // It may pass, and the server that was a modern one is still that.
+                Some(_) if self.doubtful && self.known == Some(Era::Modern) => Step::Failed(error),
                 Some(code) => {
                     let why = if code == code::METHOD_NOT_FOUND { "\"method not found\"" } else { "an error" };
                     self.fall_back(facts, why)
@@ -256,7 +280,7 @@ impl Negotiation {
         match modern {
             Some(revision) => self.probe(revision, true),
             // Of what the server speaks there was nothing in `initialize`, and there would be nothing in another.
-            None if self.stage == Stage::Initialize => Step::Failed(Error::new(
+            None if self.stage == Stage::Initialize && !offer.supported.is_empty() => Step::Failed(Error::new(
                 ErrorKind::Unsupported,
                 format!("the server speaks {}, and refuses \"initialize\"", offer.supported.join(", ")),
             )),
@@ -270,9 +294,15 @@ impl Negotiation {
             Stage::Probe { again: false, .. }
                 if self.probe_id.as_ref() == Some(id) && self.known != Some(Era::Modern) =>
             {
+                self.doubtful = true;
                 self.fall_back(facts, "silence")
             }
             _ => Step::Failed(Error::new(ErrorKind::Timeout, "the server did not answer in time while connecting")),
         }
     }
+}
+
+/// Something failed inside the server, which says nothing about the methods that it has.
+pub(crate) fn is_internal(error: &Error) -> bool {
+    error.code() == Some(code::INTERNAL_ERROR)
 }

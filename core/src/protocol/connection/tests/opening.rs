@@ -68,6 +68,40 @@ fn any_other_answer_and_silence_mean_initialize() {
 }
 
 #[test]
+fn a_server_that_offers_nothing_is_told_so() {
+    let (mut c, asked) = opening(None);
+    let actions = feed(&mut c, discovered(&asked["id"], json!([])));
+    let reason = actions.iter().find_map(|a| if let Action::Close { reason, .. } = a { Some(reason) } else { None });
+    assert_eq!(reason.expect("closed").message(), "the server names no revision that it speaks");
+}
+
+#[test]
+fn what_may_pass_is_no_certain_sign_of_an_old_server() {
+    let certain = |actions: &[Action]| {
+        actions.iter().find_map(|a| if let Action::Opened(o) = a { Some(o.certain) } else { None }).expect("open")
+    };
+    let old = |asked: &Value| {
+        json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"protocolVersion": "2025-06-18", "capabilities": {},
+            "serverInfo": {"name": "s", "version": "1"}}})
+    };
+    let refusal = |asked: &Value, code: i64| json!({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": code, "message": "?"}});
+    for (code, expected) in [(code::INTERNAL_ERROR, false), (code::METHOD_NOT_FOUND, true), (-32000, true)] {
+        let (mut c, asked) = opening(None);
+        let asked = one(&feed(&mut c, refusal(&asked, code)));
+        assert_eq!(certain(&feed(&mut c, old(&asked))), expected, "{code}");
+    }
+    // Silence is none, unless a late word explains it.
+    for (late, expected) in [(None, false), (Some(code::METHOD_NOT_FOUND), true), (Some(-32022), false)] {
+        let (mut c, probe) = opening(None);
+        let asked = one(&c.handle(PROBE, Input::Tick));
+        if let Some(code) = late {
+            assert!(feed(&mut c, refusal(&probe, code)).is_empty(), "{code}");
+        }
+        assert_eq!(certain(&feed(&mut c, old(&asked))), expected, "{late:?}");
+    }
+}
+
+#[test]
 fn a_login_does_not_count_as_silence() {
     let (mut c, _) = opening(None);
     for begins in [true, true, false] {

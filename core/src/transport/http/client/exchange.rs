@@ -41,8 +41,12 @@ impl Post {
         self.method == "initialize"
     }
 
+    fn is_probe(&self) -> bool {
+        self.method == "server/discover"
+    }
+
     fn is_opening(&self) -> bool {
-        self.is_initialize() || self.method == "server/discover"
+        self.is_initialize() || self.is_probe()
     }
 
     /// A connection that ended without a word is no reason to fail.
@@ -188,7 +192,7 @@ async fn attempt(shared: &Arc<Shared>, post: &Post, on: OnMessage<'_>) -> Result
         return Err(Fault::SessionLost);
     }
     if !status.is_success() {
-        let fault = Box::pin(refusal(shared, &post.id, answer)).await;
+        let fault = Box::pin(refusal(shared, Some(post), answer)).await;
         let older = [StatusCode::BAD_REQUEST, StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED];
         if post.is_initialize() && older.contains(&status) && !is_modern(&fault) {
             return Err(Fault::Older(Box::new(fault)));
@@ -266,12 +270,16 @@ fn no_answer(post: &Post, message: String) -> Fault {
 
 /// Whether only a modern server refuses in this way.
 fn is_modern(fault: &Fault) -> bool {
-    let codes = [modern::HEADER_MISMATCH, modern::MISSING_CLIENT_CAPABILITY, modern::UNSUPPORTED_VERSION];
-    matches!(fault, Fault::Refused(error) if codes.contains(&error.code))
+    matches!(fault, Fault::Refused(error) if is_modern_code(error.code))
+}
+
+fn is_modern_code(code: i64) -> bool {
+    [modern::HEADER_MISMATCH, modern::MISSING_CLIENT_CAPABILITY, modern::UNSUPPORTED_VERSION].contains(&code)
 }
 
 /// What a status other than success means for the request.
-pub(super) async fn refusal(shared: &Shared, asked: &Id, answer: Answer) -> Fault {
+/// `post`: none when a stream was asked for.
+pub(super) async fn refusal(shared: &Shared, post: Option<&Post>, answer: Answer) -> Fault {
     let status = answer.head.status;
     let (challenge, location) = (text(answer.head.challenge()), text(answer.head.location()));
     #[cfg(feature = "auth")]
@@ -287,7 +295,7 @@ pub(super) async fn refusal(shared: &Shared, asked: &Id, answer: Answer) -> Faul
     if let Some((id, error)) = &decoded
         && !unauthorized
         // Whatever id it bears, the body of a refused request is about that request.
-        && (!transient || id.as_ref() == Some(asked))
+        && (!transient || post.is_some_and(|post| id.as_ref() == Some(&post.id) && !(post.is_probe() && may_pass(error))))
     {
         return Fault::Refused(error.clone());
     }
@@ -306,10 +314,26 @@ pub(super) async fn refusal(shared: &Shared, asked: &Id, answer: Answer) -> Faul
     let kind = match () {
         () if unauthorized => ErrorKind::Auth,
         () if transient || status.is_redirection() => ErrorKind::Transport,
-        () => ErrorKind::Unsupported,
+        // While the connection opens, it means that nobody there knows this revision or this transport.
+        () if post.is_none_or(Post::is_opening) => ErrorKind::Unsupported,
+        () => ErrorKind::Transport,
     };
-    let message = if detail.is_empty() { format!("HTTP {status}") } else { format!("HTTP {status}: {detail}") };
+    let mut message = if detail.is_empty() { format!("HTTP {status}") } else { format!("HTTP {status}: {detail}") };
+    if status == StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE {
+        message.push_str(" (the request's headers are too long");
+        if post.is_some_and(|post| post.is_modern("tools/call")) {
+            message.push_str("; those that repeat its name and arguments are Mcp-Name and Mcp-Param-…");
+        }
+        message.push(')');
+    }
     Error::new(kind, message).into()
+}
+
+/// What a server that is overloaded or broken says, in contrast to what one says that does not know a method. With a
+/// status that passes it is no word on the era.
+fn may_pass(error: &ErrorObject) -> bool {
+    use crate::jsonrpc::code::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
+    ![METHOD_NOT_FOUND, INVALID_PARAMS, INVALID_REQUEST].contains(&error.code) && !is_modern_code(error.code)
 }
 
 fn text(value: Option<&HeaderValue>) -> Option<String> {

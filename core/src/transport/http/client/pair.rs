@@ -14,7 +14,6 @@ use super::pool::Answer;
 use super::stream::{self, Cursor, End};
 use super::{Shared, headers};
 use crate::error::{Error, ErrorKind, Result, shortened};
-use crate::jsonrpc::Id;
 use crate::protocol::Input;
 
 /// Opens the stream. Once it has said where to post, everything is sent there, and the peer gets what it brings.
@@ -25,7 +24,7 @@ pub(super) async fn open(shared: &Arc<Shared>) -> Result<()> {
     let answer = stream::open(shared, None, None, &Cursor::default(), false).await?;
     let status = answer.head.status;
     if !status.is_success() {
-        let (kind, why) = match refusal(shared, &Id::Number(0), answer).await {
+        let (kind, why) = match refusal(shared, None, answer).await {
             Fault::Failed(error) => (error.kind(), error.message().to_owned()),
             _ => (ErrorKind::Unsupported, format!("HTTP {status}")),
         };
@@ -87,7 +86,7 @@ pub(super) async fn send(shared: &Arc<Shared>, post: &Post) -> Option<Input> {
         Err(error) => return Some(Input::Undelivered(post.id.clone(), error)),
     };
     if !answer.head.status.is_success() {
-        return Some(refusal(shared, &post.id, answer).await.into_input(post));
+        return Some(refusal(shared, Some(post), answer).await.into_input(post));
     }
     // Read, so that the connection can be used again.
     let _: Result<Bytes> = answer.collect(shared.limits.max_message_bytes).await;
