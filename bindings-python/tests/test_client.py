@@ -133,7 +133,7 @@ async def test_nothing_works_before_connecting(command: list[str]) -> None:
 async def test_paging(command: list[str]) -> None:
     async with connect(command) as client:
         first, cursor = await client.list_tools_page()
-        assert [tool.name for tool in first] == ["add", "environment"]
+        assert [tool.name for tool in first] == ["add", "complain"]  # by name, as there are several pages
         second, cursor = await client.list_tools_page(cursor)
         third, cursor = await client.list_tools_page(cursor)
         assert cursor is None

@@ -76,13 +76,13 @@ private struct Greeting: Codable, Sendable, DescribedProperties {
     @Test(arguments: eras) func listsArgumentsOfTheType(revision: String) async throws {
         try await withClient(of: server(), ClientOptions(revision: revision)) { client in
             let prompts = try await client.listPrompts()
-            #expect(prompts.map(\.name) == ["greet", "talk", "one", "blocks", "whole", "refuse", "deny", "listed"])
-            let arguments = try #require(prompts[0].arguments)
+            #expect(prompts.map(\.name) == ["blocks", "deny", "greet", "listed", "one", "refuse", "talk", "whole"])
+            let arguments = try #require(prompts[2].arguments)
             #expect(arguments.map(\.name) == ["name", "times", "tone"])
             #expect(arguments.map(\.required) == [true, false, false])
             #expect(arguments[0].description == "Who is greeted")
-            #expect(prompts[0].title == "Greet" && prompts[0].meta?["com.example/n"] == 1)
-            #expect(prompts[7].arguments?.map(\.name) == ["x"])
+            #expect(prompts[2].title == "Greet" && prompts[2].meta?["com.example/n"] == 1)
+            #expect(prompts[3].arguments?.map(\.name) == ["x"])
             var lazily: [String] = []
             for try await prompt in client.prompts() { lazily.append(prompt.name) }
             #expect(lazily == prompts.map(\.name))

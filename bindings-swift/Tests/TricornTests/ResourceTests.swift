@@ -92,11 +92,12 @@ let eras = ["2025-11-25", "2026-07-28"]
         try await withClient(of: server(), ClientOptions(revision: revision)) { client in
             let resources = try await client.listResources()
             #expect(resources.count == 11)
-            let hello = try #require(resources.first)
+            let hello = try #require(resources.first(where: { $0.uri == "text://hello" }))
             #expect(hello.name == "hello" && hello.title == "Hello" && hello.description == "A greeting")
             #expect(hello.mimeType == "text/plain" && hello.size == 5 && hello.annotations?.priority == 0.5)
             #expect(hello.icons?.first?.src == "https://example.com/i.png" && hello.meta?["com.example/n"] == 1)
-            #expect(resources[1].name == "three")
+            // Of several pages, so by name.
+            #expect(resources[0].uri == "bytes://three" && resources[0].name == "three")
             let templates = try await client.listResourceTemplates()
             #expect(templates.map(\.uriTemplate) == ["notes://{year}/{month}", "echo://{+path}"])
             #expect(templates.map(\.name) == ["month", "+path"])

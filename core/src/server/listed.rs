@@ -27,12 +27,7 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// The last serial that was given.
-    pub(crate) fn last(&self) -> u64 {
-        self.serial.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn next(&self) -> u64 {
+    fn next(&self) -> u64 {
         self.serial.fetch_add(1, Ordering::Relaxed) + 1
     }
 }
@@ -50,7 +45,7 @@ pub(crate) struct Listed {
     /// The file that is listed, whose size is looked up each time.
     #[cfg(feature = "files")]
     pub(super) file: Option<Arc<super::files::File>>,
-    /// Grows with every registration; cursors are made of it. What replaces an entry takes its place, and so its number.
+    /// Grows with every registration. What replaces an entry takes its place, and so its number.
     serial: AtomicU64,
     /// The definition as each revision carries it, written on first use.
     texts: [OnceLock<RawJson>; Revision::ALL.len()],
@@ -99,7 +94,7 @@ impl Listed {
         self.serial.store(self.common.next(), Ordering::Relaxed);
     }
 
-    fn serial(&self) -> u64 {
+    pub(super) fn serial(&self) -> u64 {
         self.serial.load(Ordering::Relaxed)
     }
 
@@ -118,7 +113,7 @@ pub(super) struct Sizes {
 
 impl Sizes {
     /// The definition of this was appended.
-    fn note(&mut self, page: &str, listed: &Listed) {
+    pub(super) fn note(&mut self, page: &str, listed: &Listed) {
         #[cfg(feature = "files")]
         self.places.extend(listed.file.iter().map(|file| (page.len() - 1, file.clone())));
     }
@@ -210,79 +205,4 @@ impl<E: Entry> Table<E> {
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
-
-    /// The entries registered after the one with this serial.
-    fn after(&self, serial: u64) -> &[Arc<E>] {
-        &self.entries[self.entries.partition_point(|entry| entry.listed().serial() <= serial)..]
-    }
-}
-
-/// One page of a list, from a server's own entries and those of one session, as `{"tools": […], "nextCursor"?}` without
-/// the closing brace; whether it is the last; and what is to be put into it. A cursor names the last entry seen, so it survives changes.
-///
-/// # Errors
-/// −32602 for a cursor that was never given out.
-pub(super) fn page<E: Entry>(
-    kind: Kind,
-    tables: [&Table<E>; 2],
-    shown: impl Fn(&Listed, bool) -> bool,
-    revision: Revision,
-    cursor: Option<&str>,
-    page_size: usize,
-) -> Result<(String, bool, Sizes)> {
-    let after = match cursor {
-        None | Some("") => 0,
-        Some(cursor) => read_cursor(kind, cursor, &tables)?,
-    };
-    let [mut ours, mut own] = tables.map(|table| table.after(after));
-    let mut text = format!("{{{:?}:[", kind.list_member());
-    let (mut count, mut last, mut sizes) = (0, 0, Sizes::default());
-    loop {
-        let next = match (ours.first(), own.first()) {
-            (Some(a), Some(b)) if a.listed().serial() < b.listed().serial() => &mut ours,
-            (Some(_), None) => &mut ours,
-            (_, Some(_)) => &mut own,
-            (None, None) => break,
-        };
-        let Some((entry, rest)) = next.split_first() else { break };
-        *next = rest;
-        // One session's own stands before the server's of the same name.
-        let is_own = !is_of(entry, tables[0]);
-        let hidden = !is_own && tables[1].get(entry.listed().name()).is_some();
-        if hidden || !shown(entry.listed(), is_own) {
-            continue;
-        }
-        if count == page_size {
-            text.push_str(&format!("],\"nextCursor\":\"{}-{last:x}\"", kind.letter()));
-            return Ok((text, false, sizes));
-        }
-        if count > 0 {
-            text.push(',');
-        }
-        text.push_str(entry.listed().text(revision).get());
-        sizes.note(&text, entry.listed());
-        (count, last) = (count + 1, entry.listed().serial());
-    }
-    text.push(']');
-    Ok((text, true, sizes))
-}
-
-/// Whether an entry is this table's.
-fn is_of<E: Entry>(entry: &Arc<E>, table: &Table<E>) -> bool {
-    table.get(entry.listed().name()).is_some_and(|other| Arc::ptr_eq(other, entry))
-}
-
-fn read_cursor<E: Entry>(kind: Kind, cursor: &str, tables: &[&Table<E>; 2]) -> Result<u64> {
-    let last = tables.iter().filter_map(|table| table.all().first()).map(|entry| entry.listed().common.last()).max();
-    cursor
-        .strip_prefix(kind.letter())
-        .and_then(|rest| rest.strip_prefix('-'))
-        .and_then(|hex| u64::from_str_radix(hex, 16).ok())
-        // Everything may have been removed since it was given out.
-        .filter(|serial| *serial > 0 && last.is_none_or(|last| *serial <= last))
-        .ok_or_else(bad_cursor)
-}
-
-pub(super) fn bad_cursor() -> Error {
-    Error::invalid_params("\"cursor\": not one that this server gave out")
 }

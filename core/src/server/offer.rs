@@ -282,8 +282,7 @@ impl Server {
     /// [`Misuse`](crate::ErrorKind::Misuse) when there is a directory with this base URI.
     #[cfg(feature = "files")]
     pub fn add_directory(&self, directory: super::files::Directory) -> Result<()> {
-        let common = &self.shared.router.common;
-        let add = |registry: &mut Registry| registry.add_directory(common.next(), Arc::new(directory));
+        let add = |registry: &mut Registry| registry.add_directory(Arc::new(directory));
         self.change(Kind::Resource, add, Result::is_ok)
     }
 

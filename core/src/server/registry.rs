@@ -2,7 +2,8 @@ use std::any::Any;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::listed::{Entry, Kind, Listed, Sizes, Table, page};
+use super::listed::{Entry, Kind, Listed, Sizes, Table};
+use super::paging::{self, page};
 use super::prompts::PromptEntry;
 use super::resources::{ResourceEntry, TemplateEntry};
 use super::tools::ToolEntry;
@@ -43,9 +44,9 @@ pub(crate) struct Registry {
     disabled: HashSet<Key>,
     /// By kind.
     sources: [Source; Kind::ALL.len()],
-    /// Directories whose files are resources, in order of registration, each with a number of its own.
+    /// Directories whose files are resources, in order of their base URIs.
     #[cfg(feature = "files")]
-    pub(crate) directories: Vec<(u64, Arc<super::files::Directory>)>,
+    pub(crate) directories: Vec<Arc<super::files::Directory>>,
     /// Completes what has no completion of its own.
     pub(crate) completion: Option<Arc<dyn Handler>>,
     /// Hears of subscriptions.
@@ -118,13 +119,14 @@ impl Registry {
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) when the base URI is taken.
     #[cfg(feature = "files")]
-    pub(crate) fn add_directory(&mut self, serial: u64, directory: Arc<super::files::Directory>) -> Result<()> {
+    pub(crate) fn add_directory(&mut self, directory: Arc<super::files::Directory>) -> Result<()> {
         let base = directory.base();
         if self.place_of_directory(base).is_some() {
             let why = "is already registered: remove it first";
             return Err(crate::error::Error::misuse(format!("directory {base:?} {why}")));
         }
-        self.directories.push((serial, directory));
+        let at = self.directories.partition_point(|other| paging::key(other.base()) < paging::key(base));
+        self.directories.insert(at, directory);
         Ok(())
     }
 
@@ -132,7 +134,7 @@ impl Registry {
     #[cfg(feature = "files")]
     fn place_of_directory(&self, base: &str) -> Option<usize> {
         let named = |base_of: &str| base_of == base || base_of.strip_suffix('/') == Some(base);
-        self.directories.iter().position(|(_, directory)| named(directory.base()))
+        self.directories.iter().position(|directory| named(directory.base()))
     }
 
     /// What a name stands for: of a resource and a directory of one URI, the resource.
@@ -142,7 +144,7 @@ impl Registry {
             && self.resources.get(name).is_none()
             && let Some(place) = self.place_of_directory(name)
         {
-            return Key::Directory(self.directories[place].1.base().to_owned());
+            return Key::Directory(self.directories[place].base().to_owned());
         }
         Key::Entry(kind, name.to_owned())
     }
@@ -155,22 +157,22 @@ impl Registry {
         }
     }
 
-    /// The directories that one session sees, in order of registration, from this number on.
+    /// The directories that one session sees, in order of their base URIs, from this one on: each begins a page of its own.
     #[cfg(feature = "files")]
     pub(crate) fn directories_from<'a>(
         &'a self,
-        serial: u64,
+        from: &str,
         changes: Option<&'a Changes>,
-    ) -> impl Iterator<Item = &'a (u64, Arc<super::files::Directory>)> {
-        let at = self.directories.partition_point(|(other, _)| *other < serial);
+    ) -> impl Iterator<Item = &'a Arc<super::files::Directory>> {
+        let at = self.directories.partition_point(|other| *paging::key(other.base()) < *from);
         let from = self.directories[at..].iter();
-        from.filter(move |(_, directory)| self.shows(|| Key::Directory(directory.base().to_owned()), false, changes))
+        from.filter(move |directory| self.shows(|| Key::Directory(directory.base().to_owned()), false, changes))
     }
 
     #[cfg(feature = "files")]
     fn remove_directory(&mut self, base: &str) -> Removed {
         let place = self.place_of_directory(base)?;
-        let (_, directory) = self.directories.remove(place);
+        let directory = self.directories.remove(place);
         self.disabled.remove(&Key::Directory(directory.base().to_owned()));
         Some(directory)
     }
@@ -183,7 +185,7 @@ impl Registry {
     /// The directories that a URI may be in, the innermost first.
     #[cfg(feature = "files")]
     pub(crate) fn directories_of(&self, uri: &str, changes: Option<&Changes>) -> Vec<Arc<super::files::Directory>> {
-        let all = self.directories_from(0, changes).map(|(_, directory)| directory);
+        let all = self.directories_from("", changes);
         let mut found: Vec<_> = all.filter(|directory| directory.covers(uri)).cloned().collect();
         found.sort_by_key(|directory| std::cmp::Reverse(directory.base().len()));
         found
@@ -197,14 +199,14 @@ impl Registry {
         let own = changes.map(|changes| changes.own.resources.all()).unwrap_or_default();
         let files = self.resources.all().iter().chain(own).filter_map(|entry| entry.listed().file.clone());
         let files = files.filter(|file| !file.needs().is_empty()).map(Guarded::file);
-        let directories = self.directories.iter().map(|(_, directory)| directory.clone());
+        let directories = self.directories.iter().cloned();
         let directories = directories.filter(|directory| !directory.needs().is_empty()).map(Guarded::directory);
         directories.chain(files).collect()
     }
 
     #[cfg(feature = "files")]
     fn has_restricted_directories(&self) -> bool {
-        self.directories.iter().any(|(_, directory)| !directory.needs().is_empty())
+        self.directories.iter().any(|directory| !directory.needs().is_empty())
     }
 
     #[cfg(not(feature = "files"))]

@@ -10,7 +10,8 @@ use serde_json::json;
 use super::cache::CacheOptions;
 use super::extension::Extensions;
 use super::handler::{finished, panicked};
-use super::listed::{Common, Entry, Kind, Listed, bad_cursor};
+use super::listed::{Common, Entry, Kind, Listed};
+use super::paging::bad_cursor;
 use super::permits::{may, permit};
 use super::registry::{Changes, Overlay, Registry};
 use super::resources::{ListedBySource, Read, SOURCE, not_found};
@@ -156,7 +157,7 @@ impl Router {
         }
         #[cfg(feature = "files")]
         if let Some((place, after)) = params.cursor.as_deref().and_then(serving_files::place_of) {
-            return self.list_directory(link, call, kind, place, after, hints);
+            return self.list_directory(link, call, kind, &place, after, hints);
         }
         if let Some(inner) = params.cursor.as_deref().and_then(|cursor| cursor.strip_prefix(SOURCE)) {
             return match source {
@@ -181,13 +182,13 @@ impl Router {
         if last
             && kind == Kind::Resource
             && self.look(link, &call, |registry, changes| {
-                serving_files::visible(registry, 0, changes, &call.context.transport).next().is_some()
+                serving_files::visible(registry, "", changes, &call.context.transport).next().is_some()
             })
         {
             if text.ends_with(":[]") {
-                return self.list_directory(link, call, kind, 0, None, hints);
+                return self.list_directory(link, call, kind, "", None, hints);
             }
-            text.push_str(&format!(",\"nextCursor\":\"{}0-\"", serving_files::FOLDER));
+            text.push_str(&format!(",\"nextCursor\":\"{}.\"", serving_files::FOLDER));
             last = false;
         }
         match source {
@@ -217,11 +218,11 @@ impl Router {
         link: &Arc<dyn Link>,
         call: Call,
         kind: Kind,
-        place: u64,
+        place: &str,
         after: Option<String>,
         hints: CacheHints,
     ) {
-        if kind != Kind::Resource || place > self.common.last() {
+        if kind != Kind::Resource {
             return fail(link, &call, bad_cursor());
         }
         let (found, next, barred) = self.look(link, &call, |registry, changes| {
@@ -229,12 +230,12 @@ impl Router {
             let mut rest = serving_files::visible(registry, place, changes, &call.context.transport);
             let found = rest.next().cloned();
             let next = match rest.next() {
-                Some((serial, _)) => Some(format!("{}{serial}-", serving_files::FOLDER)),
+                Some(next) => Some(serving_files::cursor(next, "")),
                 None => registry.source(kind).list.as_ref().map(|_| SOURCE.to_owned()),
             };
             (found, next, serving_files::barred(registry, changes, &call.context.transport))
         });
-        let Some((serial, directory)) = found else {
+        let Some(directory) = found else {
             let mut text = "{\"resources\":[]".to_owned();
             if let Some(next) = next {
                 text.push_str(&format!(",\"nextCursor\":\"{next}\""));
@@ -245,9 +246,9 @@ impl Router {
             text.push('}');
             return link.clone().complete(call.id, Ok(Payload::Object(RawJson::written(text))));
         };
-        let (place, after) = (serial, after.filter(|_| serial == place));
+        let after = after.filter(|_| *super::paging::key(directory.base()) == *place);
         let page_size = self.page_size.load(Ordering::Relaxed);
-        let asked = serving_files::Asked { directory, barred, place, after, page_size, next, hints };
+        let asked = serving_files::Asked { directory, barred, after, page_size, next, hints };
         serving_files::list(link, call, self.common.clone(), asked);
     }
 

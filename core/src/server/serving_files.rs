@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::files::{Contents, Directory, File, Guarded, ReadError};
 use super::jobs::Jobs;
 use super::listed::{Common, Kind, Sizes};
+use super::paging::{key, sealed, unsealed};
 use super::permits::{may, of_directories, permit_use, restricted};
 use super::registry::{Changes, Registry};
 use crate::call::{Context, Handler, HiddenError, Link, Reply};
@@ -20,14 +21,14 @@ use crate::protocol::{Call, Transport};
 /// What the cursors of a directory's pages begin with.
 pub(super) const FOLDER: &str = "f-";
 
-/// The directories that a request may see, in order of registration, from this number on.
+/// The directories that a request may see, in order of their base URIs, from this one on.
 pub(super) fn visible<'a>(
     registry: &'a Registry,
-    serial: u64,
+    from: &str,
     changes: Option<&'a Changes>,
     transport: &'a Transport,
-) -> impl Iterator<Item = &'a (u64, Arc<Directory>)> {
-    registry.directories_from(serial, changes).filter(|(_, directory)| may(directory.needs(), transport))
+) -> impl Iterator<Item = &'a Arc<Directory>> {
+    registry.directories_from(from, changes).filter(|directory| may(directory.needs(), transport))
 }
 
 /// What reads a URI that is below a directory. The innermost decides whether it may be read; of the others it is
@@ -138,8 +139,6 @@ pub(super) struct Asked {
     pub(super) directory: Arc<Directory>,
     /// What is not shown of it.
     pub(super) barred: Vec<Guarded>,
-    /// The directory's number.
-    pub(super) place: u64,
     /// After which file it begins.
     pub(super) after: Option<String>,
     pub(super) page_size: usize,
@@ -170,7 +169,7 @@ pub(super) fn list(link: &Arc<dyn Link>, call: Call, common: Arc<Common>, asked:
     }
     let reply = Reply::new(context.clone(), None);
     common.jobs.clone().run(&context.clone(), move || {
-        let Asked { directory, barred, place, after, page_size, next, hints } = asked;
+        let Asked { directory, barred, after, page_size, next, hints } = asked;
         let rules = context.request().revision.rules();
         let hides = |uri: &str| !barred.is_empty() && !directory.really_inside(uri, &barred).is_empty();
         match directory.list_unless(&|| context.is_cancelled(), &hides, after.as_deref(), page_size) {
@@ -180,7 +179,7 @@ pub(super) fn list(link: &Arc<dyn Link>, call: Call, common: Arc<Common>, asked:
                     let error = Box::<HiddenError>::from("the rest is on no page (max_files)");
                     common.failures.report(directory.base(), &subject, "too many files", &*error);
                 }
-                let next = page.next.map(|after| format!("{FOLDER}{place}-{after}")).or(next);
+                let next = page.next.map(|after| cursor(&directory, &after)).or(next);
                 reply.result(page_of(rules, page.entries.iter().map(serde_json::to_value), next, hints));
             }
             Err(_) if context.is_cancelled() => drop(reply),
@@ -218,8 +217,14 @@ fn page_of(
     RawJson::written(out)
 }
 
-/// The directory and the place in it that a cursor names.
-pub(super) fn place_of(cursor: &str) -> Option<(u64, Option<String>)> {
-    let (place, after) = cursor.strip_prefix(FOLDER)?.split_once('-')?;
-    Some((place.parse().ok()?, (!after.is_empty()).then(|| after.to_owned())))
+/// Where a directory begins, or goes on after this file.
+pub(super) fn cursor(directory: &Directory, after: &str) -> String {
+    format!("{FOLDER}{}.{after}", sealed(&key(directory.base())))
+}
+
+/// The directory and the place in it that a cursor names. No directory is the first one.
+pub(super) fn place_of(cursor: &str) -> Option<(String, Option<String>)> {
+    let (place, after) = cursor.strip_prefix(FOLDER)?.split_once('.')?;
+    let place = if place.is_empty() { String::new() } else { unsealed(place)? };
+    Some((place, (!after.is_empty()).then(|| after.to_owned())))
 }

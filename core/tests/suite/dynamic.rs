@@ -165,10 +165,10 @@ async fn subscriptions_have_a_bound_in_bytes() {
 }
 
 /// A directory that goes when the test does.
-struct Scratch(std::path::PathBuf);
+pub(crate) struct Scratch(pub(crate) std::path::PathBuf);
 
 impl Scratch {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("tricorn-dynamic-{name}-{}", std::process::id()));
         std::fs::create_dir_all(path.join("inner")).unwrap();
         Self(path)

@@ -28,6 +28,7 @@ mod memory;
 mod meta;
 mod middleware;
 mod outputs;
+mod paging;
 mod questions;
 mod restart;
 mod rounds;

@@ -226,7 +226,7 @@ async fn files_and_directories_need_scopes_too() {
     let token = it.token(&json!({"scope": "base secrets closed"}));
     assert_eq!(
         listed(&token).await,
-        ["file:///secret.rs", "file:///open/scopes.rs", "file:///closed/scopes.rs"],
+        ["file:///secret.rs", "file:///closed/scopes.rs", "file:///open/scopes.rs"],
         "what needs other scopes is not there"
     );
     for uri in ["file:///secret.rs", "file:///closed/scopes.rs"] {

@@ -58,8 +58,12 @@ async fn how_a_tool_may_be_called_is_up_to_the_tool() {
     let plain = ask(&client, "tools/call", json!({"name": "slow", "arguments": {"text": "now"}})).await.unwrap();
     assert_eq!(plain["content"][0]["text"], "now");
     let listed = client.list_tools().await.unwrap();
-    let support: Vec<_> = listed.iter().map(|tool| tool.get("execution").map(|e| e["taskSupport"].clone())).collect();
-    assert_eq!(support[..3], [None, Some(json!("optional")), Some(json!("required"))]);
+    let support = |name: &str| {
+        let tool = listed.iter().find(|tool| tool["name"] == name).unwrap();
+        tool.get("execution").map(|e| e["taskSupport"].clone())
+    };
+    let expected = [None, Some(json!("optional")), Some(json!("required"))];
+    assert_eq!(["plain", "slow", "long"].map(support), expected);
 }
 
 #[tokio::test]
