@@ -174,7 +174,7 @@ export class Client {
 
   /** All tools, all pages. */
   listTools(options?: RequestOptions): Promise<Tool[]> {
-    return collected(this.tools(options));
+    return collected(sender(this, options), "tools/list");
   }
 
   /** One page of tools: the first, or the one at `cursor`. */
@@ -189,7 +189,7 @@ export class Client {
 
   /** All resources, all pages. */
   listResources(options?: RequestOptions): Promise<Resource[]> {
-    return collected(this.resources(options));
+    return collected(sender(this, options), "resources/list");
   }
 
   /** One page of resources: the first, or the one at `cursor`. */
@@ -204,7 +204,7 @@ export class Client {
 
   /** All resource templates, all pages. */
   listResourceTemplates(options?: RequestOptions): Promise<ResourceTemplate[]> {
-    return collected(this.resourceTemplates(options));
+    return collected(sender(this, options), "resources/templates/list");
   }
 
   /** One page of resource templates: the first, or the one at `cursor`. */
@@ -219,7 +219,7 @@ export class Client {
 
   /** All prompts, all pages. */
   listPrompts(options?: RequestOptions): Promise<Prompt[]> {
-    return collected(this.prompts(options));
+    return collected(sender(this, options), "prompts/list");
   }
 
   /** One page of prompts: the first, or the one at `cursor`. */
@@ -278,7 +278,7 @@ export class Client {
 
   /** All tasks that the server keeps of this session, all pages. */
   listTasks(options?: RequestOptions): Promise<Task[]> {
-    return collected(this.tasks(options));
+    return collected(sender(this, options), "tasks/list");
   }
 
   /** All tasks, each page asked for when the loop gets there. */

@@ -1,6 +1,6 @@
 /** Lists that come in pages. */
 
-import { PeerMisbehavedError } from "./errors.js";
+import { PeerMisbehavedError, RpcError } from "./errors.js";
 import { received } from "./received.js";
 import type { MetaObject, Prompt, Resource, ResourceTemplate, Task, Tool } from "./types.js";
 
@@ -72,6 +72,17 @@ const MEMBERS = {
   "tasks/list": "tasks",
 } as const;
 
+/** The member of an entry that tells it from others. */
+const KEYS = {
+  "tools/list": "name",
+  "resources/list": "uri",
+  "resources/templates/list": "uriTemplate",
+  "prompts/list": "name",
+  "tasks/list": "taskId",
+} as const;
+
+const INVALID_PARAMS = -32602;
+
 /** Pages of one list; a server that sends more of them never ends. */
 const MAX_PAGES = 1000;
 
@@ -102,12 +113,26 @@ export async function page<Method extends keyof Lists>(
   return result as unknown as Lists[Method];
 }
 
-/** The entries of all pages, each page asked for when it is needed. */
-export async function* entries<Entry>(send: Send, method: keyof Lists): AsyncGenerator<Entry, void, undefined> {
+/**
+ * All pages, each asked for when it is needed. A cursor that the server refuses may be of a page that was kept, and of a
+ * list that is another one now: then all are asked for once more from the first, and `anew` is true from there on.
+ */
+async function* pages(send: Send, method: keyof Lists) {
   const seen = new Set<string>();
+  let anew = false;
   for (let cursor: string | undefined; ; ) {
-    const { nextCursor, ...rest } = await page(send, method, cursor);
-    yield* (rest as unknown as Readonly<Record<string, readonly Entry[]>>)[MEMBERS[method]] ?? [];
+    let one: Lists[keyof Lists];
+    try {
+      one = await page(send, method, cursor);
+    } catch (error) {
+      if (cursor === undefined || anew || !(error instanceof RpcError) || error.code !== INVALID_PARAMS) throw error;
+      [anew, cursor] = [true, undefined];
+      seen.clear();
+      continue;
+    }
+    const { nextCursor, ...rest } = one;
+    const listed = (rest as unknown as Readonly<Record<string, readonly Members[]>>)[MEMBERS[method]] ?? [];
+    yield { listed, anew };
     cursor = nextCursor ?? undefined;
     if (cursor === undefined) return;
     if (seen.has(cursor))
@@ -117,9 +142,27 @@ export async function* entries<Entry>(send: Send, method: keyof Lists): AsyncGen
   }
 }
 
+/** The entries of all pages, each page asked for when it is needed, and none a second time when the list begins anew. */
+export async function* entries<Entry>(send: Send, method: keyof Lists): AsyncGenerator<Entry, void, undefined> {
+  const given = new Set<unknown>();
+  for await (const { listed, anew } of pages(send, method)) {
+    for (const entry of listed) {
+      const key = entry[KEYS[method]];
+      if (anew && given.has(key)) continue;
+      if (!anew) given.add(key);
+      yield entry as unknown as Entry;
+    }
+  }
+}
+
 /** All of them at once. */
-export async function collected<Entry>(list: AsyncIterable<Entry>): Promise<Entry[]> {
+export async function collected<Entry>(send: Send, method: keyof Lists): Promise<Entry[]> {
   const all: Entry[] = [];
-  for await (const entry of list) all.push(entry);
+  let isAnew = false;
+  for await (const { listed, anew } of pages(send, method)) {
+    if (anew !== isAnew) all.length = 0;
+    isAnew = anew;
+    for (const entry of listed) all.push(entry as unknown as Entry);
+  }
   return all;
 }

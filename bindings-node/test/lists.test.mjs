@@ -40,6 +40,33 @@ test("every list: all of it, by page, and lazily", async () => {
   });
 });
 
+test("a list that has changed meanwhile is read anew", async () => {
+  let version = 1;
+  const tool = (name) => ({ name, inputSchema: { type: "object" } });
+  const app = new Server("changing").setSource("tool", {
+    list: (cursor) => {
+      const now = version;
+      if (cursor === undefined) {
+        version = 2;
+        return { tools: [tool("same"), tool(`a${now}`)], nextCursor: `c${now}` };
+      }
+      if (cursor !== `c${now}`) throw new RpcError(-32602, "no such cursor");
+      return { tools: [tool(`b${now}`)] };
+    },
+  });
+  await both(app, async (client) => {
+    version = 1;
+    assert.deepEqual(
+      (await client.listTools()).map(({ name }) => name),
+      ["same", "a2", "b2"],
+    );
+    version = 1;
+    const seen = [];
+    for await (const { name } of client.tools()) seen.push(name);
+    assert.deepEqual(seen, ["same", "a1", "a2", "b2"]);
+  });
+});
+
 test("a loop that ends early asks for no more pages", async () => {
   const cursors = [];
   const app = new Server("lazy").setSource("prompt", {

@@ -10,15 +10,16 @@ from .completion import Completion
 from .content import Page, Tool
 from .context import Level
 from .deprecation import deprecated
+from .errors import RpcError
 from .prompts import GetPromptResult, Prompt
-from .requests import PROMPTS, RESOURCE_TEMPLATES, RESOURCES, TOOLS, Listing, Request, RequestOptions
+from .requests import PROMPTS, RESOURCE_TEMPLATES, RESOURCES, TOOLS, Listing, Pages, Request, RequestOptions
 from .resources import ReadResourceResult, Resource, ResourceTemplate
 from .tasks import AsyncTaskHandle, Task, TaskHandle, create
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-TASKS = Listing("tasks/list", "tasks", Task)
+TASKS = Listing("tasks/list", "tasks", "taskId", Task)
 T = TypeVar("T")
 D = TypeVar("D")
 Reference = str | Prompt | ResourceTemplate | Mapping[str, Any]
@@ -39,20 +40,36 @@ class AsyncFeatures:
         """No longer follows a task by this number."""
 
     async def _each(self, listing: Listing[D], options: RequestOptions) -> AsyncGenerator[D]:
-        seen = set[str]()
-        cursor: str | None = None
+        pages = Pages(listing)
         while True:
-            page = await self._do(listing.page(cursor), options)
-            entries, cursor = page
-            for entry in entries:
+            try:
+                page = await self._do(pages.request(), options)
+            except RpcError as error:
+                if pages.begins_anew(error):
+                    continue
+                raise
+            for entry in pages.unknown(page):
                 yield entry
-            if cursor is None:
+            if not pages.goes_on(page):
                 return
-            listing.check(cursor, seen)
+
+    async def _all(self, listing: Listing[D], options: RequestOptions) -> list[D]:
+        pages, everything = Pages(listing), list[D]()
+        while True:
+            try:
+                page = await self._do(pages.request(), options)
+            except RpcError as error:
+                if pages.begins_anew(error):
+                    everything.clear()
+                    continue
+                raise
+            everything += page[0]
+            if not pages.goes_on(page):
+                return everything
 
     async def list_tools(self, **options: Unpack[RequestOptions]) -> list[Tool]:
         """All tools, from as many pages as there are; the options hold for each page."""
-        return [entry async for entry in self._each(TOOLS, options)]
+        return await self._all(TOOLS, options)
 
     async def list_tools_page(self, cursor: str | None = None, **options: Unpack[RequestOptions]) -> Page[Tool]:
         """One page of tools and the cursor of the next, None after the last; its `raw` is the whole result."""
@@ -64,7 +81,7 @@ class AsyncFeatures:
 
     async def list_resources(self, **options: Unpack[RequestOptions]) -> list[Resource]:
         """All resources, from as many pages as there are; the options hold for each page."""
-        return [entry async for entry in self._each(RESOURCES, options)]
+        return await self._all(RESOURCES, options)
 
     async def list_resources_page(self, cursor: str | None = None, **options: Unpack[RequestOptions]) -> Page[Resource]:
         """One page of resources and the cursor of the next, None after the last; its `raw` is the whole result."""
@@ -76,7 +93,7 @@ class AsyncFeatures:
 
     async def list_resource_templates(self, **options: Unpack[RequestOptions]) -> list[ResourceTemplate]:
         """All resource templates, from as many pages as there are; the options hold for each page."""
-        return [entry async for entry in self._each(RESOURCE_TEMPLATES, options)]
+        return await self._all(RESOURCE_TEMPLATES, options)
 
     async def list_resource_templates_page(
         self, cursor: str | None = None, **options: Unpack[RequestOptions]
@@ -90,7 +107,7 @@ class AsyncFeatures:
 
     async def list_prompts(self, **options: Unpack[RequestOptions]) -> list[Prompt]:
         """All prompts, from as many pages as there are; the options hold for each page."""
-        return [entry async for entry in self._each(PROMPTS, options)]
+        return await self._all(PROMPTS, options)
 
     async def list_prompts_page(self, cursor: str | None = None, **options: Unpack[RequestOptions]) -> Page[Prompt]:
         """One page of prompts and the cursor of the next, None after the last; its `raw` is the whole result."""
@@ -165,7 +182,7 @@ class AsyncFeatures:
 
     async def list_tasks(self, **options: Unpack[RequestOptions]) -> list[Task]:
         """All tasks of this session that the server still keeps."""
-        return [entry async for entry in self._each(TASKS, options)]
+        return await self._all(TASKS, options)
 
     async def list_tasks_page(self, cursor: str | None = None, **options: Unpack[RequestOptions]) -> Page[Task]:
         """One page of tasks and the cursor of the next, None after the last; its `raw` is the whole result."""
@@ -194,19 +211,35 @@ class Features:
         """No longer follows a task by this number."""
 
     def _each(self, listing: Listing[D], options: RequestOptions) -> Generator[D]:
-        seen = set[str]()
-        cursor: str | None = None
+        pages = Pages(listing)
         while True:
-            page = self._do(listing.page(cursor), options)
-            entries, cursor = page
-            yield from entries
-            if cursor is None:
+            try:
+                page = self._do(pages.request(), options)
+            except RpcError as error:
+                if pages.begins_anew(error):
+                    continue
+                raise
+            yield from pages.unknown(page)
+            if not pages.goes_on(page):
                 return
-            listing.check(cursor, seen)
+
+    def _all(self, listing: Listing[D], options: RequestOptions) -> list[D]:
+        pages, everything = Pages(listing), list[D]()
+        while True:
+            try:
+                page = self._do(pages.request(), options)
+            except RpcError as error:
+                if pages.begins_anew(error):
+                    everything.clear()
+                    continue
+                raise
+            everything += page[0]
+            if not pages.goes_on(page):
+                return everything
 
     def list_tools(self, **options: Unpack[RequestOptions]) -> list[Tool]:
         """All tools, from as many pages as there are; the options hold for each page."""
-        return list(self._each(TOOLS, options))
+        return self._all(TOOLS, options)
 
     def list_tools_page(self, cursor: str | None = None, **options: Unpack[RequestOptions]) -> Page[Tool]:
         """One page of tools and the cursor of the next, None after the last; its `raw` is the whole result."""
@@ -218,7 +251,7 @@ class Features:
 
     def list_resources(self, **options: Unpack[RequestOptions]) -> list[Resource]:
         """All resources, from as many pages as there are; the options hold for each page."""
-        return list(self._each(RESOURCES, options))
+        return self._all(RESOURCES, options)
 
     def list_resources_page(self, cursor: str | None = None, **options: Unpack[RequestOptions]) -> Page[Resource]:
         """One page of resources and the cursor of the next, None after the last; its `raw` is the whole result."""
@@ -230,7 +263,7 @@ class Features:
 
     def list_resource_templates(self, **options: Unpack[RequestOptions]) -> list[ResourceTemplate]:
         """All resource templates, from as many pages as there are; the options hold for each page."""
-        return list(self._each(RESOURCE_TEMPLATES, options))
+        return self._all(RESOURCE_TEMPLATES, options)
 
     def list_resource_templates_page(
         self, cursor: str | None = None, **options: Unpack[RequestOptions]
@@ -244,7 +277,7 @@ class Features:
 
     def list_prompts(self, **options: Unpack[RequestOptions]) -> list[Prompt]:
         """All prompts, from as many pages as there are; the options hold for each page."""
-        return list(self._each(PROMPTS, options))
+        return self._all(PROMPTS, options)
 
     def list_prompts_page(self, cursor: str | None = None, **options: Unpack[RequestOptions]) -> Page[Prompt]:
         """One page of prompts and the cursor of the next, None after the last; its `raw` is the whole result."""
@@ -319,7 +352,7 @@ class Features:
 
     def list_tasks(self, **options: Unpack[RequestOptions]) -> list[Task]:
         """All tasks of this session that the server still keeps."""
-        return list(self._each(TASKS, options))
+        return self._all(TASKS, options)
 
     def list_tasks_page(self, cursor: str | None = None, **options: Unpack[RequestOptions]) -> Page[Task]:
         """One page of tasks and the cursor of the next, None after the last; its `raw` is the whole result."""

@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 from . import checks
 from .completion import Completion
 from .content import Page, Progress, Tool
-from .errors import MisuseError, PeerMisbehavedError, UnsupportedError
+from .errors import MisuseError, PeerMisbehavedError, RpcError, UnsupportedError
 from .handler import encode, options_text
 from .host import Host
 from .prompts import GetPromptResult, Prompt
@@ -27,6 +27,8 @@ OnProgress = Callable[[Progress], object]
 
 CacheMode = Literal["default", "refresh", "bypass"]
 """What a request has to do with the answers that a client keeps."""
+
+INVALID_PARAMS = -32602
 
 MAX_PAGES = 1000
 """Pages of one list; a server that sends more of them never ends."""
@@ -110,9 +112,11 @@ class Request(Generic[T]):
 class Listing(Generic[D]):
     """One of the lists that come in pages."""
 
-    def __init__(self, method: str, member: str, cls: Callable[[dict[str, Any]], D]) -> None:
+    def __init__(self, method: str, member: str, key: str, cls: Callable[[dict[str, Any]], D]) -> None:
         self.method = method
         self.member = member
+        self.key = key
+        """What tells its entries apart."""
         self.cls = cls
 
     def page(self, cursor: str | None) -> Request[Page[D]]:
@@ -126,19 +130,58 @@ class Listing(Generic[D]):
             raise PeerMisbehavedError(f"the result of {self.method} has no array of {self.member}")
         return Page([self.cls(entry) for entry in cast("list[dict[str, Any]]", entries)], page)
 
-    def check(self, cursor: str, seen: set[str]) -> None:
-        """Raises when the list runs in circles, or on and on; `cursor` is what the next page is asked with."""
-        if cursor in seen:
-            raise PeerMisbehavedError(f"{self.method} never ends: the cursor {json.dumps(cursor)} came twice")
-        seen.add(cursor)
-        if len(seen) >= MAX_PAGES:
-            raise PeerMisbehavedError(f"{self.method} never ends: there are more than {MAX_PAGES} pages")
+
+class Pages(Generic[D]):
+    """Follows the pages of one list. A cursor that the server refuses may be of a page that was kept, and of a list
+    that is another one now: then all pages are asked for once more from the first."""
+
+    def __init__(self, listing: Listing[D]) -> None:
+        self.listing = listing
+        self.cursor: str | None = None
+        self._seen = set[str]()
+        self._given = set[str]()
+        self._anew = False
+
+    def request(self) -> Request[Page[D]]:
+        """Asks for the page whose turn it is."""
+        return self.listing.page(self.cursor)
+
+    def begins_anew(self, error: RpcError) -> bool:
+        """Whether the list is asked for from its first page, because the server refused the cursor. Once."""
+        if self.cursor is None or self._anew or error.code != INVALID_PARAMS:
+            return False
+        self.cursor, self._anew = None, True
+        self._seen.clear()
+        return True
+
+    def unknown(self, page: Page[D]) -> list[D]:
+        """The entries without those that were given before the list began anew."""
+        listing, entries = self.listing, page[0]
+        names = [entry.get(listing.key) for entry in page.raw[listing.member]]
+        if self._anew:
+            known = [isinstance(name, str) and name in self._given for name in names]
+            return [entry for entry, is_known in zip(entries, known, strict=True) if not is_known]
+        self._given.update(name for name in names if isinstance(name, str))
+        return list(entries)
+
+    def goes_on(self, page: Page[D]) -> bool:
+        """Whether there is another page; raises when the list runs in circles, or on and on."""
+        self.cursor = page[1]
+        if self.cursor is None:
+            return False
+        method = self.listing.method
+        if self.cursor in self._seen:
+            raise PeerMisbehavedError(f"{method} never ends: the cursor {json.dumps(self.cursor)} came twice")
+        self._seen.add(self.cursor)
+        if len(self._seen) >= MAX_PAGES:
+            raise PeerMisbehavedError(f"{method} never ends: there are more than {MAX_PAGES} pages")
+        return True
 
 
-TOOLS = Listing("tools/list", "tools", Tool)
-RESOURCES = Listing("resources/list", "resources", Resource)
-RESOURCE_TEMPLATES = Listing("resources/templates/list", "resourceTemplates", ResourceTemplate)
-PROMPTS = Listing("prompts/list", "prompts", Prompt)
+TOOLS = Listing("tools/list", "tools", "name", Tool)
+RESOURCES = Listing("resources/list", "resources", "uri", Resource)
+RESOURCE_TEMPLATES = Listing("resources/templates/list", "resourceTemplates", "uriTemplate", ResourceTemplate)
+PROMPTS = Listing("prompts/list", "prompts", "name", Prompt)
 
 
 def _nothing(_: bytes) -> None:

@@ -12,9 +12,18 @@ public struct Listing<Element: Sendable>: AsyncSequence, Sendable {
 
     /// All of it; as many requests as the listing has pages.
     public func collect() async throws -> [Element] {
-        var all: [Element] = []
-        for try await element in self { all.append(element) }
-        return all
+        var pages = Pages(method), all: [Element] = [], cursor: String?
+        while true {
+            do {
+                let result = try await client.page(method, cursor, options)
+                all += (result[member]?.arrayValue ?? []).map(entry)
+                cursor = try pages.next(result["nextCursor"]?.stringValue)
+            } catch let error as TricornError where pages.beginsAnew(at: cursor, error) {
+                (all, cursor) = ([], nil)
+                continue
+            }
+            if cursor == nil { return all }
+        }
     }
 
     /// Goes through the pages.
@@ -33,23 +42,50 @@ public struct Listing<Element: Sendable>: AsyncSequence, Sendable {
         /// The next entry, of the page that is there or the next one.
         public mutating func next() async throws -> Element? {
             while page.isEmpty, !ended {
-                let result = try await listing.client.page(listing.method, cursor, listing.options)
-                page = (result[listing.member]?.arrayValue ?? [])[...]
-                cursor = try pages.next(result["nextCursor"]?.stringValue)
-                ended = cursor == nil
+                do {
+                    let result = try await listing.client.page(listing.method, cursor, listing.options)
+                    page = pages.unknown(result[listing.member]?.arrayValue ?? [])[...]
+                    cursor = try pages.next(result["nextCursor"]?.stringValue)
+                    ended = cursor == nil
+                } catch let error as TricornError where pages.beginsAnew(at: cursor, error) {
+                    cursor = nil
+                }
             }
             return page.popFirst().map(listing.entry)
         }
     }
 }
 
-/// Follows the pages of a listing, of which a peer could make no end.
+/// Follows the pages of a listing, of which a peer could make no end. A cursor that the server refuses may be of a page
+/// that was kept, and of a list that is another one now: then all pages are asked for once more from the first.
 struct Pages {
     static let most = 1000
     private let method: String
     private var seen = Set<String>()
+    /// What was given before the list began anew.
+    private var given = Set<String>()
+    private var isAnew = false
 
     init(_ method: String) { self.method = method }
+
+    /// Whether the list is asked for from its first page, because the page at `cursor` was refused. Once.
+    mutating func beginsAnew(at cursor: String?, _ error: TricornError) -> Bool {
+        guard cursor != nil, !isAnew, case .rpc(let code, _, _) = error, code == -32602 else { return false }
+        isAnew = true
+        seen = []
+        return true
+    }
+
+    /// The entries without those that were given before the list began anew.
+    mutating func unknown(_ entries: [JSONValue]) -> [JSONValue] {
+        let keys = ["resources/list": "uri", "resources/templates/list": "uriTemplate", "tasks/list": "taskId"]
+        let key = keys[method] ?? "name"
+        guard isAnew else {
+            given.formUnion(entries.compactMap { $0[key]?.stringValue })
+            return entries
+        }
+        return entries.filter { entry in entry[key]?.stringValue.map { !given.contains($0) } ?? true }
+    }
 
     /// Where to go on after a page that names `cursor`; nil after the last.
     mutating func next(_ cursor: String?) throws -> String? {

@@ -177,6 +177,19 @@ private struct Trouble: Error {}
         }
     }
 
+    @Test func aListThatHasChangedIsReadAnewOnce() throws {
+        var pages = Pages("tools/list")
+        let refused = TricornError.rpc(code: -32602, message: "no such cursor")
+        #expect(!pages.beginsAnew(at: nil, refused))
+        #expect(pages.unknown([["name": "same"], ["name": "a1"]]).count == 2)
+        #expect(try pages.next("c") == "c")
+        #expect(!pages.beginsAnew(at: "c", .rpc(code: -32603, message: "broken")))
+        #expect(pages.beginsAnew(at: "c", refused))
+        #expect(pages.unknown([["name": "same"], ["name": "a2"]]) == [["name": "a2"]])
+        #expect(try pages.next("c") == "c")
+        #expect(!pages.beginsAnew(at: "c", refused))
+    }
+
     @Test func listingsHaveAnEnd() throws {
         var pages = Pages("tools/list")
         #expect(try pages.next(nil) == nil)

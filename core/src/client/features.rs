@@ -1,5 +1,6 @@
 //! What a server offers, as its client asks for it: lists, resources, prompts, completion, logging.
 
+use std::collections::HashSet;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -11,7 +12,7 @@ use super::Client;
 use super::results::{ListPage, ListToolsResult, method, page, typed};
 use crate::call::{Answer, CallOptions};
 use crate::error::{Error, ErrorKind, Result};
-use crate::jsonrpc::RawJson;
+use crate::jsonrpc::{RawJson, code};
 use crate::model::{CompleteResult, ReadResourceResult};
 use crate::protocol::{Kind, LogLevel};
 
@@ -39,13 +40,18 @@ impl Seen {
     }
 }
 
-/// The entries of a list, page by page as they are asked for: a stream, or [`next_page`](Self::next_page).
+/// The entries of a list, page by page as they are asked for: a stream, or [`next_page`](Self::next_page). A cursor that
+/// the server refuses may be of a page that was kept, and of a list that is another one now: then all pages are asked for
+/// once more from the first, and what was given already is left out.
 pub struct Pages {
     client: Client,
     kind: Kind,
     options: CallOptions,
     seen: Seen,
     state: State,
+    /// What was given before the list began anew.
+    given: HashSet<String>,
+    is_anew: bool,
 }
 
 enum State {
@@ -74,7 +80,31 @@ impl Pages {
     fn read(&mut self, outcome: Result<RawJson>) -> Result<ListPage> {
         let mut page = outcome.and_then(|result| page(self.kind, &result))?;
         page.next_cursor = page.next_cursor.map(|cursor| self.seen.next(self.method(), cursor)).transpose()?;
+        if self.is_anew {
+            page.entries.retain(|entry| self.name(entry).is_none_or(|name| !self.given.contains(name)));
+        }
         Ok(page)
+    }
+
+    fn name<'a>(&self, entry: &'a Map<String, Value>) -> Option<&'a str> {
+        entry.get(self.kind.key()).and_then(Value::as_str)
+    }
+
+    /// Remembers what was given, in case the list begins anew.
+    fn give(&mut self, entries: &[Map<String, Value>]) {
+        if !self.is_anew {
+            let names: Vec<_> = entries.iter().filter_map(|entry| self.name(entry)).map(str::to_owned).collect();
+            self.given.extend(names);
+        }
+    }
+
+    /// Whether the list is to be read from its first page, because the page at `cursor` was refused. Once.
+    fn begins_anew(&mut self, cursor: Option<&str>, error: &Error) -> bool {
+        let begins = cursor.is_some() && error.code() == Some(code::INVALID_PARAMS) && !self.is_anew;
+        if begins {
+            (self.is_anew, self.seen) = (true, Seen::default());
+        }
+        begins
     }
 
     /// The next page; none after the last. What the stream has not given of a page yet is one. After an error, or when
@@ -83,6 +113,20 @@ impl Pages {
     /// # Errors
     /// As [`Client::request`]; [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) when the pages do not end.
     pub async fn next_page(&mut self) -> Result<Option<ListPage>> {
+        loop {
+            let was_anew = self.is_anew;
+            let page = self.following_page().await;
+            if self.is_anew == was_anew {
+                if let Ok(Some(page)) = &page {
+                    self.give(&page.entries);
+                }
+                return page;
+            }
+        }
+    }
+
+    /// As [`next_page`](Self::next_page). An error may also be that the list begins anew.
+    async fn following_page(&mut self) -> Result<Option<ListPage>> {
         let (asked, cursor) = match std::mem::replace(&mut self.state, State::Ended) {
             State::Ended => return Ok(None),
             State::Has(mut page) if !page.entries.is_empty() => {
@@ -106,7 +150,8 @@ impl Pages {
                 Ok(Some(page))
             }
             Err(error) => {
-                self.state = State::Failed(cursor);
+                let anew = self.begins_anew(cursor.as_deref(), &error);
+                self.state = if anew { State::Ready(None) } else { State::Failed(cursor) };
                 Err(error)
             }
         }
@@ -118,10 +163,16 @@ impl Pages {
     /// As [`next_page`](Self::next_page).
     pub async fn all(mut self) -> Result<Vec<Map<String, Value>>> {
         let mut all = Vec::new();
-        while let Some(page) = self.next_page().await? {
-            all.extend(page.entries);
+        loop {
+            let was_anew = self.is_anew;
+            match self.following_page().await {
+                Ok(Some(page)) => all.extend(page.entries),
+                Ok(None) => return Ok(all),
+                // None of it was given to anybody yet.
+                Err(_) if self.is_anew != was_anew => all.clear(),
+                Err(error) => return Err(error),
+            }
         }
-        Ok(all)
     }
 }
 
@@ -150,6 +201,7 @@ impl Stream for Pages {
                             page.entries.reverse();
                             self.state = State::Has(page);
                         }
+                        Err(error) if self.begins_anew(cursor.as_deref(), &error) => self.state = State::Ready(None),
                         Err(error) => {
                             self.state = State::Failed(cursor);
                             return Poll::Ready(Some(Err(error)));
@@ -158,6 +210,7 @@ impl Stream for Pages {
                 },
                 State::Has(mut page) => match page.entries.pop() {
                     Some(entry) => {
+                        self.give(std::slice::from_ref(&entry));
                         self.state = State::Has(page);
                         return Poll::Ready(Some(Ok(entry)));
                     }
@@ -184,7 +237,8 @@ impl Client {
     #[must_use]
     pub fn pages(&self, kind: Kind, options: &CallOptions) -> Pages {
         let (client, options) = (self.clone(), options.clone());
-        Pages { client, kind, options, seen: Seen::default(), state: State::Ready(None) }
+        let (seen, given) = (Seen::default(), HashSet::new());
+        Pages { client, kind, options, seen, state: State::Ready(None), given, is_anew: false }
     }
 
     /// One page of what the server lists of this kind; `cursor` is the previous page's `next_cursor`.

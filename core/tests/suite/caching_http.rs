@@ -182,6 +182,54 @@ async fn a_wrong_cursor_ends_all_pages_that_were_kept() {
 }
 
 #[tokio::test]
+async fn a_kept_page_that_leads_astray_has_all_pages_read_anew() {
+    use futures_util::StreamExt;
+    let version = Arc::new(AtomicUsize::new(1));
+    let now = version.clone();
+    let server = Server::new(move |seen| {
+        let now = now.load(Ordering::SeqCst);
+        let tool = |name: &str| json!({"name": format!("{name}{now}"), "inputSchema": {"type": "object"}});
+        match (seen.method(), seen.body["params"]["cursor"].as_str()) {
+            ("tools/list", None) => {
+                let mut page =
+                    list(&[json!({"name": "same", "inputSchema": {"type": "object"}}), tool("a")], "private");
+                page["nextCursor"] = format!("c{now}").into();
+                result(seen, &page)
+            }
+            ("tools/list", Some(cursor)) if cursor == format!("c{now}") && now < 9 => {
+                let mut page = list(&[tool("b")], "private");
+                page["ttlMs"] = 0.into();
+                result(seen, &page)
+            }
+            ("tools/list", _) => error("200 OK", &seen.body["id"], -32602, &Value::Null),
+            _ => modern(seen).unwrap(),
+        }
+    })
+    .await;
+    let client = alone(&server).await;
+    assert_eq!(names(&client).await, ["same", "a1", "b1"]);
+    version.store(2, Ordering::SeqCst);
+    assert_eq!(names(&client).await, ["same", "a2", "b2"], "nothing of what was kept");
+    let name = |entry: &serde_json::Map<String, Value>| entry["name"].as_str().unwrap().to_owned();
+    let pages = || client.pages(tricorn::server::Kind::Tool, &CallOptions::new());
+    // What was given cannot be taken back, but nothing is given twice.
+    version.store(3, Ordering::SeqCst);
+    let streamed: Vec<_> = within("streaming", pages().map(|entry| name(&entry.unwrap())).collect()).await;
+    assert_eq!(streamed, ["same", "a2", "a3", "b3"]);
+    version.store(4, Ordering::SeqCst);
+    let (mut pages, mut paged) = (pages(), Vec::new());
+    while let Some(page) = within("a page", pages.next_page()).await.unwrap() {
+        paged.push(page.entries.iter().map(name).collect::<Vec<_>>());
+    }
+    assert_eq!(paged, [vec!["same", "a3"], vec!["a4"], vec!["b4"]]);
+    // One that refuses all of its own cursors is asked twice.
+    version.store(9, Ordering::SeqCst);
+    let before = server.methods().len();
+    assert_eq!(within("listing", client.list_tools()).await.unwrap_err().code(), Some(-32602));
+    assert_eq!(server.methods().len() - before, 3, "the kept page's successor, the first, its successor");
+}
+
+#[tokio::test]
 async fn an_old_list_is_given_when_the_server_is_down_and_that_was_asked_for() {
     let down = Arc::new(AtomicBool::new(false));
     let is_down = down.clone();
