@@ -220,7 +220,7 @@ export class Context<State = unknown> extends RequestContext {
     }
     const failed = new AbortController();
     const signal = options.signal ? AbortSignal.any([options.signal, failed.signal]) : failed.signal;
-    const answers = questions.map((question) => this.#answer(() => question, { ...options, signal }));
+    const answers = questions.map((question) => this.#answer(() => question, { ...options, signal }, questions));
     try {
       return await Promise.all(answers);
     } catch (error) {
@@ -231,9 +231,14 @@ export class Context<State = unknown> extends RequestContext {
     }
   }
 
-  async #answer<T>(question: () => Question<T>, options: RequestOptions | undefined): Promise<T> {
+  /** @param together all that are asked at the same time: the engine sends none of them when one cannot be asked */
+  async #answer<T>(
+    question: () => Question<T>,
+    options: RequestOptions | undefined,
+    together: readonly Question[] = [],
+  ): Promise<T> {
     const { method, params, read } = question();
-    return read(await this.ask(method, params, options));
+    return read(await heardOf(this.#ask(method, params, options ?? {}, together)));
   }
 
   /**
@@ -331,13 +336,14 @@ export class Context<State = unknown> extends RequestContext {
     method: string,
     params: Readonly<Record<string, unknown>> | undefined,
     options: RequestOptions,
+    together: readonly Question[] = [],
   ): Promise<Record<string, unknown>> {
     checkNames(method, options, REQUEST_OPTIONS);
     const { signal } = options;
     const either = signal ? AbortSignal.any([signal, this.signal]) : this.signal;
     try {
       return await requested({ ...options, signal: either }, params, (op, text, engine) =>
-        bridge.ask(this.#key, op, method, text, engine),
+        bridge.ask(this.#key, op, method, text, together.length > 1 ? togetherWith(engine, together) : engine),
       );
     } catch (error) {
       own(error, this.#key);
@@ -394,4 +400,11 @@ export class Context<State = unknown> extends RequestContext {
     checkTypes("setEnabled", ["kind", kind, "string"], ["name", name, "string"], ["enabled", enabled, "boolean"]);
     return native(() => bridge.setEnabled(this.#key, kind, name, enabled));
   }
+}
+
+/** The options of one of several questions that are asked at the same time. */
+function togetherWith(engine: string, questions: readonly Question[]): string {
+  const several = questions.map(({ method, params }) => `[${JSON.stringify(method)},${toJson(params ?? {})}]`);
+  const members = engine.slice(1, -1);
+  return `{${members}${members && ","}"together":[${several.join(",")}]}`;
 }

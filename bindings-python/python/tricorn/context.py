@@ -271,11 +271,12 @@ class Context(RequestContext, Generic[State]):
 
         return await self._ask(Question(method, params, _decoded), options)
 
-    async def _ask(self, question: Question[T], options: RequestOptions) -> T:
-        from .requests import progress_of, with_meta, written
+    async def _ask(self, question: Question[T], options: RequestOptions, together: Sequence[Question[Any]] = ()) -> T:
+        from .requests import progress_of, together_with, with_meta, written
 
         host, key, method = self._host, self._key, question.method
-        settings, text = written(method, options), with_meta(question.params, options)
+        settings = together_with(written(method, options), together)
+        text = with_meta(question.params, options)
         progress = progress_of(options, host)
         try:
             return question.read(await host.wait(lambda op: host.bridge.ask(key, op, method, text, settings), progress))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, Generic, Literal, TypedDict, TypeVar, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -19,6 +19,9 @@ from .host import Host
 from .prompts import GetPromptResult, Prompt
 from .resources import ReadResourceResult, Resource, ResourceTemplate
 from .trace import TraceLike, told
+
+if TYPE_CHECKING:
+    from .question import Question
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -324,6 +327,15 @@ def written(
         options.get("trace_context"),
         follows,
     )
+
+
+def together_with(settings: str, questions: Sequence[Question[Any]]) -> str:
+    """The options of one of several questions, of which none is sent when one cannot be."""
+    if len(questions) < 2:
+        return settings
+    members: dict[str, Any] = json.loads(settings) if settings else {}
+    members["together"] = [(one.method, one.params or {}) for one in questions]
+    return options_text(members)
 
 
 def with_meta(params: Mapping[str, Any] | None, options: RequestOptions) -> bytes | None:

@@ -22,12 +22,12 @@ T = TypeVar("T")
 
 
 async def ask_all(context: Context[Any], questions: Iterable[Question[Any]], options: RequestOptions) -> Any:
-    """Starts all questions before it waits for one."""
+    """Starts all questions before it waits for one; the engine sends none of them when one cannot be asked."""
     several = list(questions)
     for one in several:
         if not isinstance(one, Question):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may not check types
             raise MisuseError(f"ask_all: expected a Question, got {one!r}")
-    asked = [asyncio.ensure_future(context._ask(one, options)) for one in several]
+    asked = [asyncio.ensure_future(context._ask(one, options, several)) for one in several]
     try:
         answers = await asyncio.gather(*asked)
     finally:

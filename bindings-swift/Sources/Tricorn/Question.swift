@@ -155,12 +155,20 @@ extension Context {
     }
 
     private func results(of questions: [any AnyQuestion]) async throws -> [JSONValue] {
+        // None is sent when one of them cannot be asked.
+        var together = OptionsText()
+        if questions.count > 1 {
+            together.set(
+                "together",
+                list: questions.map { .array([.string($0.method), $0.params ?? .object(JSONObject())]) })
+        }
+        let options = try together.members.isEmpty ? "" : together.json.checkedText
         let starts = questions.map { question in
             { @Sendable [key] (op: UInt64) in
                 let writer = JSONWriter()
                 if let params = question.params { writer.append(params) }
                 try writer.withData {
-                    try Host.shared.bridge.ask(key: key, op: op, method: question.method, json: $0, options: "")
+                    try Host.shared.bridge.ask(key: key, op: op, method: question.method, json: $0, options: options)
                 }
             }
         }

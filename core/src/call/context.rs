@@ -130,7 +130,7 @@ struct Inner {
     cancelled: Signal,
     /// Where there are no rounds: what its handler asked by hand.
     #[cfg(feature = "runtime")]
-    by_hand: OnceLock<Box<ByHand>>,
+    by_hand: OnceLock<Arc<ByHand>>,
     /// The number under which a bridge knows this request.
     tag: AtomicU64,
 }
@@ -265,6 +265,15 @@ impl Context {
         let checked = prepared(params, options).and_then(|params| {
             let request = &self.0.request;
             options.task.map_or(Ok(()), |_| tasks::check(request.revision, &request.peer.capabilities, method))?;
+            #[cfg(feature = "runtime")]
+            {
+                if self.0.link.is_detached() {
+                    self.can_ask(method, params.as_ref())?;
+                }
+                // All of them, so that each is named that cannot be.
+                let refused = options.together.iter().map(|(method, params)| self.can_ask(method, Some(params)));
+                refused.fold(Ok(()), Result::and)?;
+            }
             Ok(params)
         });
         let trace = || options.trace_context.clone().or_else(|| self.trace_context());
@@ -272,6 +281,14 @@ impl Context {
             #[cfg(feature = "runtime")]
             Ok(params) if self.asks_by_rounds(method) => self.ask_by_rounds(method, params, trace(), done),
             Ok(params) => {
+                #[cfg(feature = "runtime")]
+                let done = match self.known(method, params.as_ref(), options, done) {
+                    Ok(done) => done,
+                    Err((done, answer)) => {
+                        done(Ok(answer));
+                        return Box::new(());
+                    }
+                };
                 let params = match trace() {
                     Some(trace) => Some(traced(params.as_ref(), &trace)),
                     None => params,
@@ -296,15 +313,38 @@ impl Context {
         }
     }
 
+    /// Whether a question was answered in an earlier run of the handler; else `done` remembers its answer.
+    #[cfg(feature = "runtime")]
+    fn known(
+        &self,
+        method: &str,
+        params: Option<&RawJson>,
+        options: &CallOptions,
+        done: Done,
+    ) -> Result<Done, (Done, RawJson)> {
+        let question = (!options.is_by_hand && options.task.is_none()).then(|| self.question(method, params)).flatten();
+        let Some(question) = question else { return Ok(done) };
+        if let Some(answer) = self.0.by_hand.get().and_then(|by_hand| by_hand.answer(&question)) {
+            return Err((done, answer));
+        }
+        let by_hand = self.by_hand().clone();
+        Ok(Box::new(move |outcome| {
+            if let Ok(result) = &outcome {
+                by_hand.answered(question, result);
+            }
+            done(outcome);
+        }))
+    }
+
     /// What the handler asked by hand in a revision without rounds.
     #[cfg(feature = "runtime")]
-    pub(super) fn by_hand(&self) -> &ByHand {
-        self.0.by_hand.get_or_init(Box::default)
+    pub(super) fn by_hand(&self) -> &Arc<ByHand> {
+        self.0.by_hand.get_or_init(Arc::default)
     }
 
     #[cfg(feature = "runtime")]
     pub(super) fn asked_by_hand(&self) -> Option<&ByHand> {
-        self.0.by_hand.get().map(|by_hand| &**by_hand)
+        self.0.by_hand.get().map(|by_hand| &**by_hand).filter(|by_hand| by_hand.has_asked())
     }
 
     /// Runs the handler again.

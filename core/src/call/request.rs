@@ -70,6 +70,10 @@ pub struct CallOptions {
     pub(crate) told: Option<Told>,
     /// Of `tasks/get`: asks again and again until the task is finished, and lets its questions come.
     pub(crate) wait: bool,
+    /// Of a question: all that are asked at the same time. None is sent when one of them cannot be.
+    pub(crate) together: Vec<(String, RawJson)>,
+    /// Of a question: the handler asks it by hand, under a key of its own.
+    pub(crate) is_by_hand: bool,
     /// Of `tasks/get`: finishes with the next change of the task; those with the same number follow each other.
     pub(crate) follow: Option<u64>,
 }
@@ -147,7 +151,7 @@ impl CallOptions {
 
     /// Reads `{"timeout": seconds|null, "max_timeout": seconds, "progress": bool, "idempotent": bool, "task": {"ttl"?:
     /// milliseconds}, "cache": "default"|"refresh"|"bypass", "any_result": bool, "trace_context": {"traceparent"?,
-    /// "tracestate"?, "baggage"?}, "wait": bool, "follow": number}`. The `bool` says whether progress is wanted; whoever reads this has the
+    /// "tracestate"?, "baggage"?}, "wait": bool, "follow": number, "together": [[method, params]]}`. The `bool` says whether progress is wanted; whoever reads this has the
     /// function to call.
     pub(crate) fn parse(text: &str) -> Result<(Self, bool)> {
         let mut options = Self::default();
@@ -201,10 +205,15 @@ impl CallOptions {
                 "any_result" => options.any_result = value.as_bool().unwrap_or(false),
                 "wait" => options.wait = value.as_bool().unwrap_or(false),
                 "follow" => options.follow = value.as_u64(),
+                "together" => {
+                    let several: Vec<(String, Value)> = serde_json::from_value(value)
+                        .map_err(|e| Error::misuse(format!("request option \"together\": {e}")))?;
+                    options.together.extend(several.into_iter().map(|(name, p)| (name, RawJson::from_value(&p))));
+                }
                 _ => {
                     return Err(Error::misuse(format!(
                         "request option {name:?}: unknown, expected \"timeout\", \"max_timeout\", \"progress\", \
-                         \"idempotent\", \"task\", \"cache\", \"any_result\", \"trace_context\", \"wait\" or \"follow\""
+                         \"idempotent\", \"task\", \"cache\", \"any_result\", \"trace_context\", \"wait\", \"follow\" or \"together\""
                     )));
                 }
             }

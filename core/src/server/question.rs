@@ -52,12 +52,14 @@ impl Question {
 
 impl Context {
     /// Asks several questions at the same time: in revision 2026-07-28 in one round. The answers come in the order of the
-    /// questions, each a result of the schema, to be read with [`RawJson::to`].
+    /// questions, each a result of the schema, to be read with [`RawJson::to`]. When one of them cannot be asked, none is.
     ///
     /// # Errors
     /// The first question's that has one: as [`elicit`](Self::elicit), [`sample`](Self::sample).
     pub async fn ask_all(&self, questions: impl IntoIterator<Item = Question>) -> Result<Vec<RawJson>> {
-        let options = CallOptions::default();
+        let questions: Vec<_> = questions.into_iter().collect();
+        let together = questions.iter().map(|q| (q.method.to_owned(), q.params.clone())).collect();
+        let options = CallOptions { together, ..CallOptions::default() };
         let asked: Vec<_> = questions.into_iter().map(|q| self.ask(q.method, Some(q.params), &options)).collect();
         let mut answers = Vec::with_capacity(asked.len());
         for answer in asked {

@@ -83,7 +83,13 @@ fn server(gates: &Arc<Gates>, options: TaskOptions) -> Server {
             Ok(CallToolResult::failed("it failed"))
         })
         .tool_with(tool("broken", TaskSupport::Required), |_: Nothing, _: Context| async move {
-            Err::<String, _>(tricorn::Error::rpc(-32050, "no such thing").into())
+            Err::<String, _>(tricorn::Error::rpc(-31050, "no such thing").into())
+        })
+        .tool_with(tool("wants_a_model", TaskSupport::Required), |_: Nothing, cx: Context| async move {
+            let params =
+                json!({"messages": [{"role": "user", "content": {"type": "text", "text": "?"}}], "maxTokens": 5});
+            let params = tricorn::jsonrpc::RawJson::from_value(&params);
+            Ok(cx.ask("sampling/createMessage", Some(params), &CallOptions::new()).await?.get().to_owned())
         })
         .tool_with(tool("finds_nothing", TaskSupport::Required), |_: Nothing, _: Context| async move {
             Err::<String, _>(tricorn::Error::resource_not_found("x://a").into())
@@ -244,8 +250,12 @@ async fn how_it_ends_is_inside_of_the_task() {
     let failed = caller.until(&id_of(&caller.call("job", json!({})).await), "completed").await;
     assert!(failed["result"]["isError"] == true && failed.get("error").is_none(), "{failed}");
     let broken = caller.until(&id_of(&caller.call("broken", json!({})).await), "failed").await;
-    assert!(broken["error"] == json!({"code": -32050, "message": "no such thing"}), "{broken}");
+    assert!(broken["error"] == json!({"code": -31050, "message": "no such thing"}), "{broken}");
     assert!(broken.get("result").is_none() && broken["statusMessage"] == "no such thing", "{broken}");
+    // As without a task, and as `Context::require` says it.
+    let refused = caller.until(&id_of(&caller.call("wants_a_model", json!({})).await), "failed").await;
+    let required = json!({"requiredCapabilities": {"sampling": {}}});
+    assert_eq!((&refused["error"]["code"], &refused["error"]["data"]), (&json!(-32021), &required), "{refused}");
     let missing = caller.until(&id_of(&caller.call("finds_nothing", json!({})).await), "failed").await;
     assert_eq!((&missing["error"]["code"], &missing["error"]["data"]["uri"]), (&json!(-32602), &json!("x://a")));
 }

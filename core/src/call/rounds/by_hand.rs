@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::back_off;
 use crate::call::{CallOptions, Context, Reply};
@@ -18,6 +18,8 @@ pub(crate) struct Input {
     pub(crate) waits: bool,
 }
 
+/// The most answers that are kept in case the handler runs again.
+const MAX_ANSWERS: usize = 256;
 /// How often a handler runs for one request, at most.
 const MAX_RUNS: u32 = 32;
 
@@ -32,6 +34,8 @@ struct Given {
     /// Steps that were done, and those that this run has come to.
     steps: Vec<(String, RawJson)>,
     stepped: Vec<String>,
+    /// What the context has asked by requests, with the answers, and whether this run has come to it.
+    answered: Vec<([u8; 32], RawJson, bool)>,
     runs: u32,
 }
 
@@ -60,6 +64,28 @@ impl ByHand {
         self.lock().steps.push((name.to_owned(), result));
     }
 
+    /// Whether the handler has asked by hand.
+    pub(crate) fn has_asked(&self) -> bool {
+        self.lock().runs > 0
+    }
+
+    /// The answer to a question of an earlier run; of several equal ones, to the next.
+    pub(crate) fn answer(&self, question: &[u8; 32]) -> Option<RawJson> {
+        let mut given = self.lock();
+        let (_, result, used) = given.answered.iter_mut().find(|(known, _, used)| !*used && known == question)?;
+        *used = true;
+        Some(result.clone())
+    }
+
+    /// A question of the context was answered. A handler that asks by hand later runs again from its beginning, and the
+    /// user is not asked twice.
+    pub(crate) fn answered(&self, question: [u8; 32], result: &RawJson) {
+        let mut given = self.lock();
+        if given.answered.len() < MAX_ANSWERS {
+            given.answered.push((question, result.clone(), true));
+        }
+    }
+
     /// The handler's state.
     pub(crate) fn state(&self) -> Option<RawJson> {
         self.lock().state.clone()
@@ -86,6 +112,7 @@ pub(crate) fn ask_by_requests(context: Context, input: Input, params: RawJson, r
                 (given.responses, given.state) = (responses, input.state);
             }
             given.stepped.clear();
+            given.answered.iter_mut().for_each(|(_, _, used)| *used = false);
             drop(given);
             context.begin_again();
             Ok(())
@@ -107,7 +134,11 @@ async fn responses(context: &Context, input: &Input, runs: u32) -> Result<Map<St
     if input.questions.is_empty() && input.state.is_none() && !input.waits {
         return Err(no_question());
     }
-    let options = CallOptions::default();
+    // Who cannot be asked everything is asked nothing.
+    for (_, method, params) in &input.questions {
+        context.can_ask(method, Some(params))?;
+    }
+    let options = CallOptions { is_by_hand: true, ..CallOptions::default() };
     let mut asked = Vec::with_capacity(input.questions.len());
     for (key, method, params) in &input.questions {
         asked.push((key, context.ask(method, Some(params.clone()), &options)));
@@ -124,6 +155,12 @@ async fn responses(context: &Context, input: &Input, runs: u32) -> Result<Map<St
         }
     }
     Ok(responses)
+}
+
+/// What a question is known by.
+pub(crate) fn known_by(method: &str, params: Option<&RawJson>) -> [u8; 32] {
+    let params: Value = params.and_then(|params| params.to().ok()).unwrap_or_default();
+    super::seal::digest(&json!([method, params]))
 }
 
 /// Two questions have one key.

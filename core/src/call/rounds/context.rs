@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{Answer, Input, Rounds, no_rounds, refused};
+use super::{Answer, Input, Rounds, ask, lacking, no_rounds, refused, undeclared};
 use crate::call::{Context, Done, Guard};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
 use crate::model::TraceContext;
 use crate::protocol::revision::{Era, Method};
@@ -44,6 +44,43 @@ impl Context {
         if let Some(rounds) = kept.and_then(|kept| kept.downcast_ref::<Rounds>()) {
             rounds.begin();
         }
+    }
+
+    /// Whether the client can be asked this: what goes out together is checked before anything of it does.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) when the revision has no such question, or the client does not declare
+    /// what it needs; as [`Rounds::check`].
+    pub(in crate::call) fn can_ask(&self, method: &str, params: Option<&RawJson>) -> Result<()> {
+        let (request, Some(row)) = (self.request(), Method::find(method).filter(|row| row.is_question())) else {
+            return Ok(());
+        };
+        let declared = &request.peer.capabilities;
+        // In a task, too, the request is answered as the revision has it when a question is refused.
+        if request.revision.era() == Era::Modern && self.link().role() == Role::Server {
+            return match self.rounds()? {
+                Some(rounds) => rounds.check(method, params, declared).map(drop),
+                None => Ok(()),
+            };
+        }
+        if self.link().role() == Role::Client {
+            return Ok(());
+        }
+        let (rules, empty) = (request.revision.rules(), RawJson::empty_object());
+        if !row.exists_in(request.revision) {
+            let message = format!("{method:?} does not exist in revision {}", request.revision);
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        let (_, needed) = ask::prepared(rules, row.name, params.unwrap_or(&empty))?;
+        let mut missing = lacking(row.capability.into_iter().chain(needed), declared);
+        missing.next().map_or(Ok(()), |first| Err(undeclared(row.name, first)))
+    }
+
+    /// What a question is known by that goes out as a request, and may be come to again: its handler runs once more when it
+    /// asks by hand.
+    pub(in crate::call) fn question(&self, method: &str, params: Option<&RawJson>) -> Option<[u8; 32]> {
+        let is_asked = Method::find(method).is_some_and(Method::is_question) && self.link().role() == Role::Server;
+        (is_asked && super::may_ask(self.request())).then(|| super::known_by(method, params))
     }
 
     /// The rounds of questions of this request, which can have some.

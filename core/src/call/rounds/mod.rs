@@ -21,7 +21,7 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-pub(crate) use by_hand::{ByHand, Input, ask_by_requests};
+pub(crate) use by_hand::{ByHand, Input, ask_by_requests, known_by};
 pub(crate) use pages::pages;
 pub(crate) use principal::Principal;
 #[cfg(fuzzing)]
@@ -231,22 +231,7 @@ impl Rounds {
         trace: Option<TraceContext>,
         declared: &Capabilities,
     ) -> Result<Answer> {
-        let Some(row) = Method::find(method).filter(|row| row.is_question()) else {
-            return Err(Error::misuse(format!("{method:?} is no question")));
-        };
-        let method = row.name;
-        let empty = RawJson::empty_object();
-        let (params, needed) = ask::prepared(self.rules, method, params.unwrap_or(&empty))?;
-        let needed = row.capability.into_iter().chain(needed);
-        let missing: Vec<_> = lacking(needed, declared).collect();
-        if let Some(first) = missing.first() {
-            let message = format!("{method:?} was not sent: the client does not declare the capability {first:?}");
-            let mut state = self.lock();
-            if state.missing.len() < MAX_PENDING {
-                state.missing.push((message.clone(), missing));
-            }
-            return Err(Error::new(ErrorKind::Unsupported, message));
-        }
+        let (method, params) = self.check(method, params, declared)?;
         let read: Value = params.to().map_err(|e| Error::misuse(format!("{method}: {e}")))?;
         let digest = STANDARD_NO_PAD.encode(&seal::digest(&json!([method, read]))[..18]);
         let mut state = self.lock();
@@ -278,6 +263,32 @@ impl Rounds {
         Ok(Answer::Later)
     }
 
+    /// Whether this can be asked: its method and its parameters as they go out. What the client lacks for it is remembered.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub(crate) fn check(
+        &self,
+        method: &str,
+        params: Option<&RawJson>,
+        declared: &Capabilities,
+    ) -> Result<(&'static str, RawJson)> {
+        let Some(row) = Method::find(method).filter(|row| row.is_question()) else {
+            return Err(Error::misuse(format!("{method:?} is no question")));
+        };
+        let method = row.name;
+        let empty = RawJson::empty_object();
+        let (params, needed) = ask::prepared(self.rules, method, params.unwrap_or(&empty))?;
+        let missing: Vec<_> = lacking(row.capability.into_iter().chain(needed), declared).collect();
+        let Some(first) = missing.first() else { return Ok((method, params)) };
+        let error = undeclared(method, first);
+        let mut state = self.lock();
+        if state.missing.len() < MAX_PENDING {
+            state.missing.push((error.message().to_owned(), missing));
+        }
+        Err(error)
+    }
+
     /// The result of a step that was done in a round before.
     ///
     /// # Errors
@@ -305,9 +316,7 @@ impl Rounds {
         let state = self.lock();
         let first = state.missing.iter().position(|(known, _)| known == message)?;
         // What was asked at the same time was refused, too, before the first one ended the handler.
-        let mut missing: Vec<&str> = state.missing[first..].iter().flat_map(|(_, missing)| missing).copied().collect();
-        let mut known = std::collections::BTreeSet::new();
-        missing.retain(|capability| known.insert(*capability));
+        let missing: Vec<&str> = state.missing[first..].iter().flat_map(|(_, missing)| missing).copied().collect();
         Some(modern::missing_capabilities(&missing))
     }
 
@@ -393,6 +402,11 @@ fn lacking<'a>(
     // Forms are what `elicitation` without more stands for.
     let is_told = |name: &str| name == "elicitation.form" && !declared.has("elicitation");
     needed.filter(move |name| !declared.has(name) && !is_told(name))
+}
+
+fn undeclared(method: &str, capability: &str) -> Error {
+    let message = format!("{method:?} was not sent: the client does not declare the capability {capability:?}");
+    Error::new(ErrorKind::Unsupported, message)
 }
 
 /// # Errors

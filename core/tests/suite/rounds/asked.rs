@@ -2,6 +2,8 @@
 
 use tricorn::ErrorKind;
 use tricorn::client::Target;
+use tricorn::model::Content;
+use tricorn::server::CreateMessageRequestParams;
 
 use super::*;
 use crate::http_client::server::{self, modern, result};
@@ -28,5 +30,52 @@ async fn a_question_that_this_client_never_said_it_answers_is_the_servers_fault(
         assert_eq!(error.kind(), ErrorKind::PeerMisbehaved, "{error}");
         assert!(error.message().contains("\"inputRequests\": \"k\"") && error.message().contains(why), "{error}");
         assert!(user.asked().is_empty());
+    }
+}
+
+/// Of questions that go out together none does when one of them cannot be asked, whatever their order.
+#[tokio::test]
+async fn who_cannot_be_asked_everything_is_asked_nothing() {
+    let questions = |turned: bool| {
+        let prompt = CreateMessageRequestParams::new(5).user(&Content::text("hm?"));
+        let mut all =
+            vec![Question::elicit("name?", &form("name")), Question::sample(&prompt), Question::sample(&prompt)];
+        if turned {
+            all.reverse();
+        }
+        all
+    };
+    let server =
+        Server::new("asks")
+            .tool("all", "", move |_: Nothing, cx: Context| async move {
+                cx.ask_all(questions(false)).await?;
+                Ok("asked".to_owned())
+            })
+            .tool("turned", "", move |_: Nothing, cx: Context| async move {
+                cx.ask_all(questions(true)).await?;
+                Ok("asked".to_owned())
+            })
+            .tool("caught", "", move |_: Nothing, cx: Context| async move {
+                Ok(cx.ask_all(questions(false)).await.is_err())
+            })
+            .tool("by hand", "", move |_: Nothing, _: Context| async move {
+                let all = questions(false).into_iter().enumerate();
+                let asked = all.fold(InputRequired::new(), |asked, (n, question)| asked.ask(n.to_string(), question));
+                Err::<String, _>(asked.into())
+            });
+    for revision in REVISIONS {
+        let user = User::new(|_| json!({"action": "accept", "content": {"name": "Ada"}}));
+        let client = connected(&server, revision, &user).await;
+        for tool in ["all", "turned", "by hand"] {
+            let said = match client.call_tool(tool, json!({})).await {
+                Ok(result) if result.is_error => result.text(),
+                Ok(other) => panic!("{revision} {tool}: {}", other.text()),
+                Err(error) => error.message().to_owned(),
+            };
+            assert_eq!(said.matches("\"sampling\"").count(), 1, "{revision} {tool}: {said}");
+            assert!(user.asked().is_empty(), "{revision} {tool}");
+        }
+        assert_eq!(client.call_tool("caught", json!({})).await.unwrap().text(), "true", "{revision}");
+        assert!(user.asked().is_empty(), "{revision}");
     }
 }

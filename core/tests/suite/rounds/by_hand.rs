@@ -109,3 +109,27 @@ async fn what_was_asked_by_hand_stays_answered() {
         assert_eq!(user.asked(), all, "{revision}");
     }
 }
+
+/// A handler that asks by hand runs again from its beginning, where the context has asked already.
+#[tokio::test]
+async fn what_the_context_has_asked_before_is_not_asked_again() {
+    let server = Server::new("asks").tool("both", "", |_: Nothing, cx: Context| async move {
+        let charged = cx.step("charge", async { 1 }).await?;
+        let mut given = vec![charged.to_string()];
+        // The same question twice is two questions.
+        for message in ["first?", "first?", "other?"] {
+            given.push(cx.elicit(message, &form("name")).await?.content["name"].to_string());
+        }
+        match cx.input_responses()?.get("hand") {
+            None => Err(InputRequired::new().ask("hand", Question::elicit("first?", &form("name"))).into()),
+            Some(answer) => Ok(format!("{} {}", given.join(" "), answer["content"]["name"])),
+        }
+    });
+    for revision in REVISIONS {
+        let user = User::new(|message| json!({"action": "accept", "content": {"name": message}}));
+        let client = connected(&server, revision, &user).await;
+        let result = client.call_tool("both", json!({})).await.unwrap();
+        assert_eq!(result.text(), r#"1 "first?" "first?" "other?" "first?""#, "{revision}");
+        assert_eq!(user.asked(), ["first?", "first?", "other?", "first?"], "{revision}");
+    }
+}

@@ -73,7 +73,7 @@ async fn a_call_is_followed_to_its_end_whatever_the_server_makes_of_it() {
     assert_eq!(user.1.lock().unwrap().len(), 5, "each is asked once");
     assert!(call("job").await.unwrap().is_error);
     let broken = call("broken").await.unwrap_err();
-    assert_eq!((broken.code(), broken.message()), (Some(-32050), "no such thing"));
+    assert_eq!((broken.code(), broken.message()), (Some(-31050), "no such thing"));
     assert_eq!(server.usage().in_flight, 0);
 }
 
