@@ -423,3 +423,21 @@ async fn a_call_refused_for_its_headers_learns_them_and_is_sent_again() {
     assert_eq!(failed.code(), Some(-32020));
     assert_eq!(client.awaited(), 0);
 }
+
+#[tokio::test]
+async fn a_stream_that_nobody_acknowledged_tells_nothing() {
+    let server = Server::new(|seen| match seen.method() {
+        "server/discover" => result(
+            seen,
+            &json!({"resultType": "complete", "supportedVersions": ["2026-07-28"],
+                    "capabilities": {"tools": {"listChanged": true}}, "ttlMs": 0, "cacheScope": "private"}),
+        ),
+        _ => result(seen, &json!({"resultType": "complete"})),
+    })
+    .await;
+    let client = connect(&server).await.unwrap();
+    let filter = tricorn::model::SubscriptionFilter::new().tools();
+    let ended = within("listening", client.listen(filter)).await.unwrap_err();
+    assert_eq!(ended.kind(), ErrorKind::PeerMisbehaved, "{ended}");
+    assert!(ended.message().contains("never said what it tells of"), "{ended}");
+}

@@ -24,8 +24,9 @@ pub(super) struct Inbox {
 
 #[derive(Default)]
 struct State {
-    /// What the server tells of.
+    /// What is wanted, and once the server has acknowledged it, what that tells of.
     filter: SubscriptionFilter,
+    is_acknowledged: bool,
     waiting: VecDeque<Change>,
     /// How it ended.
     end: Option<Result<()>>,
@@ -109,7 +110,7 @@ impl Inbox {
     /// The server says what it tells of. `again`: it has before, and something may have been missed since.
     pub(super) fn acknowledged(&self, honoured: SubscriptionFilter, again: bool, params: Option<&RawJson>) {
         self.change(|state| {
-            state.filter = honoured;
+            (state.filter, state.is_acknowledged) = (honoured, true);
             if again {
                 state.add_all();
             }
@@ -135,8 +136,15 @@ impl Inbox {
         self.lock().end.clone().unwrap_or(Ok(()))
     }
 
-    pub(super) fn honoured(&self) -> SubscriptionFilter {
+    /// What is listened to, or is to be.
+    pub(super) fn wanted(&self) -> SubscriptionFilter {
         self.lock().filter.clone()
+    }
+
+    /// What the server tells of: nothing before it has said so. Subscriptions of older revisions it has no word for.
+    pub(super) fn honoured(&self) -> SubscriptionFilter {
+        let state = self.lock();
+        if self.streams && !state.is_acknowledged { SubscriptionFilter::new() } else { state.filter.clone() }
     }
 
     /// The resources that are asked for; they are listened to as they are added again.

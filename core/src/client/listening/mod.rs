@@ -59,6 +59,7 @@ pub struct Listening {
 
 impl Listening {
     /// What the server tells of, which may be less than what was asked for: it leaves out resources that it does not know.
+    /// Empty where it has not said so yet.
     #[must_use]
     pub fn honoured(&self) -> SubscriptionFilter {
         self.inbox.honoured()

@@ -139,7 +139,7 @@ impl Tries {
 
 /// Listens until that is over, for one listener.
 pub(super) fn listen(hub: &Arc<Hub>, way: Way, inbox: &Arc<Inbox>, over: &Arc<Signal>) {
-    let (hub, inbox, over, filter) = (hub.clone(), inbox.clone(), over.clone(), inbox.honoured());
+    let (hub, inbox, over, filter) = (hub.clone(), inbox.clone(), over.clone(), inbox.wanted());
     way.link.clone().spawn(Box::pin(async move {
         let Way { link, timeout, trace } = way;
         let (mut tries, mut before) = (Tries::default(), false);
@@ -172,7 +172,14 @@ pub(super) fn listen(hub: &Arc<Hub>, way: Way, inbox: &Arc<Inbox>, over: &Arc<Si
             let Some(outcome) = over.unless(open_in(&link, timeout, trace.as_ref(), &filter, told)).await else {
                 return;
             };
-            let Err(error) = outcome else { return inbox.end(Ok(())) };
+            let Err(error) = outcome else {
+                let in_order = before || is_open.load(Ordering::Acquire);
+                let message = "the server has ended the stream and never said what it tells of";
+                return inbox.end(match in_order {
+                    true => Ok(()),
+                    false => Err(Error::new(ErrorKind::PeerMisbehaved, format!("subscriptions/listen: {message}"))),
+                });
+            };
             let was_open = is_open.load(Ordering::Acquire);
             before |= was_open;
             let lasted = link.clock().now().saturating_sub(begun);
