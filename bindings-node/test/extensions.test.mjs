@@ -32,7 +32,7 @@ function search() {
     .method("com.example/list", () => [1])
     .method("com.example/text", async () => "text")
     .method("com.example/refuses", () => {
-      throw new RpcError(-32050, "no such index", { index: "x" });
+      throw new RpcError(-31050, "no such index", { index: "x" });
     })
     .method("com.example/breaks", async () => {
       throw new Error("the password is 1234");
@@ -117,7 +117,7 @@ test("what is wrong with a request is named, and what a handler throws reaches t
     await fails(SEARCH, { query: 7 }, -32602, /parameter "query"/);
     await fails(SEARCH, {}, -32602, /query/);
     await fails(SEARCH, { query: "bad" }, -32602, /^parameter "query": not that$/);
-    await fails("com.example/refuses", {}, -32050, /^no such index$/);
+    await fails("com.example/refuses", {}, -31050, /^no such index$/);
     await assert.rejects(client.request("com.example/refuses"), { data: { index: "x" } });
     assert.deepEqual(heard.splice(0), [], at);
     await fails("com.example/breaks", {}, -32603, /^request "com\.example\/breaks" failed: Error$/);

@@ -293,7 +293,7 @@ test("a client follows its calls, or takes the task", async (t) => {
       ended.resolve();
     })
     .tool("fails", { taskSupport: "required" }, () => {
-      throw new RpcError(-32050, "no such thing");
+      throw new RpcError(-31050, "no such thing");
     })
     .tool("plain", () => "at once");
   const elicitation = ({ message }) => ({ name: message.slice(0, -1) });
@@ -302,7 +302,7 @@ test("a client follows its calls, or takes the task", async (t) => {
     async (client) => {
       assert.equal((await client.callTool("asks")).text, "Hello, Who!");
       assert.equal((await client.callTool("later")).text, "First true");
-      await assert.rejects(client.callTool("fails"), { code: -32050 });
+      await assert.rejects(client.callTool("fails"), { code: -31050 });
 
       const task = await client.callToolTask("asks");
       assert.ok(task instanceof TaskHandle);
@@ -317,7 +317,7 @@ test("a client follows its calls, or takes the task", async (t) => {
       assert.equal(statuses.at(-1), "completed");
       assert.equal((await followed.result()).text, "Hello, Who!");
       const failing = await client.callToolTask("fails");
-      await assert.rejects(failing.result(), { code: -32050 });
+      await assert.rejects(failing.result(), { code: -31050 });
       assert.equal((await failing.status()).status, "failed");
       const plain = await client.callToolTask("plain");
       assert.deepEqual([(await plain.status()).status, (await plain.result()).text], ["completed", "at once"]);

@@ -67,7 +67,7 @@ def search() -> Extension:
 
     @extension.method("com.example/fails")
     async def fails() -> None:
-        raise RpcError(-32050, "no such index", {"index": 1})
+        raise RpcError(-31050, "no such index", {"index": 1})
 
     @extension.method("com.example/secret")
     async def secret() -> None:
@@ -118,7 +118,7 @@ async def test_requests_of_an_extension(app: Server, over: str, revision: str) -
         assert (await refused(client, SEARCH, query=7)).code == -32602
         assert "query" in str(await refused(client, SEARCH))
         failed = await refused(client, "com.example/fails")
-        assert (failed.code, failed.message, failed.data) == (-32050, "no such index", {"index": 1})
+        assert (failed.code, failed.message, failed.data) == (-31050, "no such index", {"index": 1})
         assert (await refused(client, "com.example/wrong")).code == -32603
         hidden = await refused(client, "com.example/secret")
         assert hidden.code == -32603

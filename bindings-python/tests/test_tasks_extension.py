@@ -196,7 +196,7 @@ async def test_how_it_ends_is_inside_of_the_task(app: Server) -> None:
 
     @app.tool(task_support="required")
     async def error() -> None:
-        raise RpcError(-32050, "no such thing", {"a": 1})
+        raise RpcError(-31050, "no such thing", {"a": 1})
 
     @app.tool(task_support="required")
     def exception() -> None:
@@ -206,7 +206,7 @@ async def test_how_it_ends_is_inside_of_the_task(app: Server) -> None:
         done = await caller.until(await caller.start("tool"), "completed")
         assert done["result"] == {"content": [{"type": "text", "text": "not today"}], "isError": True}
         failed = await caller.until(await caller.start("error"), "failed")
-        assert failed["error"] == {"code": -32050, "message": "no such thing", "data": {"a": 1}}
+        assert failed["error"] == {"code": -31050, "message": "no such thing", "data": {"a": 1}}
         assert not heard
         assert await caller.text(await caller.start("exception")) == 'tool "exception" failed: ValueError'
         assert [str(error) for error in heard] == ["secret"]

@@ -38,7 +38,7 @@ def booking(app: Server) -> Server:
 
     @app.tool(task_support="required")
     async def error() -> None:
-        raise RpcError(-32050, "no such thing")
+        raise RpcError(-31050, "no such thing")
 
     @app.tool(task_support="optional")
     async def slow() -> None:

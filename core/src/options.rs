@@ -21,8 +21,13 @@ pub(crate) fn read<T: DeserializeOwned>(what: &str, text: &str) -> Result<T> {
     };
     for name in members.keys() {
         if !known.contains(&name.as_str()) {
-            let nearest = known.iter().min_by_key(|k| strsim::levenshtein(k, name)).unwrap_or(&"");
-            return Err(Error::misuse(format!("{what}: unknown option {name:?}, did you mean {nearest:?}?")));
+            let (far, nearest) = known.iter().map(|k| (strsim::levenshtein(k, name), *k)).min().unwrap_or_default();
+            // What has less than half in common was not meant.
+            let hint = match far * 2 <= nearest.len().max(name.len()) {
+                true => format!("did you mean {nearest:?}?"),
+                false => format!("expected one of {}", known.join(", ")),
+            };
+            return Err(Error::misuse(format!("{what}: unknown option {name:?}, {hint}")));
         }
     }
     // `null` stands for the default.
@@ -102,3 +107,28 @@ macro_rules! setters {
     (@kept $value:ident, $type:ident) => { $value };
 }
 pub(crate) use setters;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_suggested_was_nearly_said() {
+        #[derive(Debug, Deserialize)]
+        #[expect(dead_code, reason = "of the names")]
+        struct Options {
+            #[serde(default)]
+            name: String,
+            #[serde(default)]
+            page_size: usize,
+        }
+        for (given, hint) in [
+            (r#"{"pagesize": 1}"#, "unknown option \"pagesize\", did you mean \"page_size\"?"),
+            (r#"{"nmae": ""}"#, "did you mean \"name\"?"),
+            (r#"{"zzz": 1}"#, "unknown option \"zzz\", expected one of name, page_size"),
+        ] {
+            let error = read::<Options>("server", given).expect_err(given);
+            assert!(error.message().contains(hint), "{error}");
+        }
+    }
+}

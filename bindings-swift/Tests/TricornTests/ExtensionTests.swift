@@ -31,7 +31,7 @@ private func offered() -> Extension {
     offered.method("com.example/none") { () -> Found? in nil }
     offered.method("com.example/wrong") { [1] }
     offered.method("com.example/fails") { () -> Found in
-        throw TricornError.rpc(code: -32050, message: "no such index", data: ["known": ["a"]])
+        throw TricornError.rpc(code: -31050, message: "no such index", data: ["known": ["a"]])
     }
     offered.method("com.example/says") { () -> Found in throw ToolError("ask later") }
     offered.method("com.example/breaks") { () -> Found in throw Secret() }
@@ -90,7 +90,7 @@ private func misuse(containing text: String, _ body: () async throws -> Void) as
             await expectCode(-32601, containing: "com.example/other") {
                 _ = try await client.request("com.example/other")
             }
-            let fails = TricornError.rpc(code: -32050, message: "no such index", data: ["known": ["a"]])
+            let fails = TricornError.rpc(code: -31050, message: "no such index", data: ["known": ["a"]])
             await #expect(throws: fails) { _ = try await client.request("com.example/fails") }
         }
         #expect(heard.with { $0 } == ["com.example/breaks: Secret()"])

@@ -19,7 +19,7 @@ private struct Trouble: Error {}
         app.tool("tool-error") { () -> String in throw ToolError("no such city") }
         app.tool("swift-error") { () -> String in throw Trouble() }
         app.tool("rpc-error") { () -> String in
-            throw TricornError.rpc(code: -32050, message: "refused", data: ["why": "because"])
+            throw TricornError.rpc(code: -31050, message: "refused", data: ["why": "because"])
         }
         app.tool("nothing") { (_: NoArguments, _) in }
         app.tool("blocks") { [Content.text("a"), .image(Data([1, 2]), mimeType: "image/png"), .text("b")] }
@@ -76,7 +76,7 @@ private struct Trouble: Error {}
             #expect(failed.text == "no such city")
             #expect(throws: ToolError("no such city")) { try failed.orThrow() }
             #expect(try await client.callTool("swift-error").text == "tool \"swift-error\" failed: Trouble")
-            await #expect(throws: TricornError.rpc(code: -32050, message: "refused", data: ["why": "because"])) {
+            await #expect(throws: TricornError.rpc(code: -31050, message: "refused", data: ["why": "because"])) {
                 try await client.callTool("rpc-error")
             }
             let invalid = try await client.callTool("add", ["a": "x", "b": 2])

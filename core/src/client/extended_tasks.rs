@@ -109,7 +109,10 @@ pub(super) fn outcome(task: &Task, rest: &Map<String, Value>) -> Result<RawJson>
     match task.status {
         TaskStatus::Cancelled => Err(Error::cancelled("the task was cancelled")),
         TaskStatus::Failed => {
-            let error = rest.get("error").cloned().unwrap_or_default();
+            let Some(error) = rest.get("error").cloned() else {
+                let why = task.status_message.as_deref().map_or_else(String::new, |why| format!(": {why}"));
+                return Err(wrong(&format!("\"error\": missing, and the task has failed{why}")));
+            };
             let error: ErrorObject = serde_json::from_value(error).map_err(|e| wrong(&format!("\"error\": {e}")))?;
             Err(Error::from(error))
         }
@@ -337,5 +340,21 @@ impl Client {
             }
             following.pause(&task).await?;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_without_an_error_says_what_the_task_said() {
+        let mut failed = at_once("t");
+        failed.status = TaskStatus::Failed;
+        let told = |task: &Task| outcome(task, &Map::new()).expect_err("failed");
+        assert_eq!(told(&failed).message(), "result of tasks/get: \"error\": missing, and the task has failed");
+        failed.status_message = Some("out of paper".into());
+        assert_eq!(told(&failed).kind(), ErrorKind::PeerMisbehaved);
+        assert!(told(&failed).message().ends_with("has failed: out of paper"), "{}", told(&failed));
     }
 }

@@ -251,7 +251,7 @@ impl SubscriptionFilter {
     /// Reads what a client asks for. Members that are not known are other revisions' or extensions'.
     ///
     /// # Errors
-    /// −32602 naming the member that is wrong; −32600 for too many URIs.
+    /// −32602 naming the member that is wrong or too much.
     pub(crate) fn read(members: &Map<String, Value>) -> Result<Self> {
         let wrong = |member: &str, expected: &str, got: &Value| {
             let got = got.to_string();
@@ -288,7 +288,7 @@ impl SubscriptionFilter {
                 RESOURCES.0,
                 known.len()
             );
-            return Err(Error::rpc(crate::jsonrpc::code::INVALID_REQUEST, message));
+            return Err(Error::invalid_params(message));
         }
         Ok(filter)
     }
@@ -351,6 +351,7 @@ mod tests {
         ] {
             let error = read(&given).expect_err(named);
             assert!(error.message().contains(named), "{error}");
+            assert_eq!(error.code(), Some(-32602), "{error}");
         }
     }
 }

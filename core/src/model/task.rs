@@ -1,4 +1,4 @@
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
@@ -61,9 +61,10 @@ pub struct Task {
     #[serde(default)]
     pub last_updated_at: String,
     /// Milliseconds from its creation after which it and its result may be gone; `None`: never.
+    #[serde(default, deserialize_with = "millis")]
     pub ttl: Option<u64>,
     /// Milliseconds to leave between two looks at it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "millis", skip_serializing_if = "Option::is_none")]
     pub poll_interval: Option<u64>,
     /// `_meta`.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
@@ -71,6 +72,13 @@ pub struct Task {
     /// Every other member, known or not.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
+}
+
+/// Milliseconds as other languages write them: `100.0` are 100. A negative number says nothing.
+fn millis<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let Some(number) = Option::<serde_json::Number>::deserialize(deserializer)? else { return Ok(None) };
+    let decimal = || number.as_f64().filter(|millis| *millis >= 0.0).map(|millis| millis as u64);
+    Ok(number.as_u64().or_else(decimal))
 }
 
 /// What a request is to become a task with: the schema's `TaskMetadata`.
@@ -118,5 +126,32 @@ impl TaskSupport {
                 ))
             }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn milliseconds_may_be_written_as_in_other_languages() {
+        let read = |ttl: Value, interval: Value| {
+            let task =
+                json!({"taskId": "t", "status": "working", "createdAt": "", "ttl": ttl, "pollInterval": interval});
+            serde_json::from_value::<Task>(task).map(|task| (task.ttl, task.poll_interval))
+        };
+        for (ttl, interval, expected) in [
+            (json!(1), json!(100), (Some(1), Some(100))),
+            (json!(1.0), json!(100.0), (Some(1), Some(100))),
+            (json!(null), json!(-5), (None, None)),
+            (json!(-1.5), json!(1e300), (None, Some(u64::MAX))),
+        ] {
+            assert_eq!(read(ttl, interval).expect("a task"), expected);
+        }
+        assert!(read(json!("1"), json!(1)).is_err());
+        let least = json!({"taskId": "t", "status": "working", "createdAt": ""});
+        assert!(serde_json::from_value::<Task>(least).is_ok_and(|task| task.ttl.is_none()));
     }
 }

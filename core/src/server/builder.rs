@@ -264,7 +264,8 @@ impl Server {
         self.set(|o| o.request_state_ttl = ttl.as_secs_f64()).sealing()
     }
 
-    /// The longest such state, in bytes. It holds the answers so far. Default 16 KiB.
+    /// The longest such state, in bytes as it is sent: Base64, so that the answers and steps in it have three quarters
+    /// of that. Default 16 KiB.
     #[cfg(feature = "runtime")]
     #[must_use]
     pub fn max_request_state_bytes(self, bytes: usize) -> Self {

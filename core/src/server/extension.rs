@@ -252,12 +252,14 @@ impl Served {
     /// −32603.
     fn check_type(&self, result: &RawJson) -> Result<()> {
         const TYPE: &str = "resultType";
+        // The client would send the request again, or come for a task that is none.
+        const RESERVED: [&str; 2] = ["\"input_required\"", "\"task\""];
         if !shape::has(result.get(), TYPE) {
             return Ok(());
         }
         let members = shape::members(result.get());
         let mut all = members.iter().filter(|(key, _)| key == TYPE).map(|(_, value)| value.get());
-        let Some(wrong) = all.find(|kind| !kind.starts_with('"') || *kind == "\"input_required\"") else {
+        let Some(wrong) = all.find(|kind| !kind.starts_with('"') || RESERVED.contains(kind)) else {
             return Ok(());
         };
         let text = format!(

@@ -68,7 +68,8 @@ pub struct ServerOptions {
     /// Seconds for which such a state holds: as long as a user may take to answer one round. A client that comes back in
     /// time gets a new one, which holds as long again. Whole seconds count, begun ones too. Default 600.
     pub request_state_ttl: f64,
-    /// The longest such state, in bytes. It holds the answers so far. Default 16 KiB.
+    /// The longest such state, in bytes as it is sent: Base64, so that the answers and steps in it have three quarters
+    /// of that. Default 16 KiB.
     pub max_request_state_bytes: usize,
     /// How long clients may keep what the server answers, and for whom. Default: not at all.
     pub cache: CacheOptions,

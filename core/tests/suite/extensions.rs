@@ -44,7 +44,7 @@ fn search() -> Extension {
         })
         .method("com.example/wrong", async || Ok::<_, HandlerError>(json!([1])))
         .method("com.example/odd", async |given: Value| Ok::<_, HandlerError>(json!({"resultType": given["type"]})))
-        .method("com.example/fails", async || Err::<Value, _>(tricorn::Error::rpc(-32050, "no such index").into()))
+        .method("com.example/fails", async || Err::<Value, _>(tricorn::Error::rpc(-31050, "no such index").into()))
         .notification(FOUND, MEMBER)
 }
 
@@ -100,7 +100,7 @@ async fn requests_of_an_extension_are_served_in_every_revision() {
             assert_eq!(wrong.code(), Some(-32602), "{at}: {wrong}");
             assert!(wrong.message().contains("query"), "{at}: {wrong}");
             let failed = ask(&client, "com.example/fails", &json!({}), &plain).await.unwrap_err();
-            assert_eq!((failed.code(), failed.message()), (Some(-32050), "no such index"), "{at}");
+            assert_eq!((failed.code(), failed.message()), (Some(-31050), "no such index"), "{at}");
             let odd = ask(&client, "com.example/wrong", &json!({}), &plain).await.unwrap_err();
             assert_eq!(odd.code(), Some(-32603), "{at}: {odd}");
             let tool = client.call_tool("which", json!({})).await.unwrap();
@@ -120,7 +120,7 @@ async fn a_result_of_another_type_is_for_those_who_want_it() {
     let later = ask(&client, "com.example/later", &json!({}), &any).await.unwrap();
     assert_eq!((&later["resultType"], &later["at"]), (&json!("com.example/later"), &json!(7)));
     // What nobody can read is an error of its handler.
-    for kind in [json!(7), json!(null), json!({}), json!("input_required")] {
+    for kind in [json!(7), json!(null), json!({}), json!("input_required"), json!("task")] {
         let odd = ask(&client, "com.example/odd", &json!({"type": kind}), &any).await.unwrap_err();
         assert_eq!(odd.code(), Some(-32603), "{kind}: {odd}");
         let text = format!(

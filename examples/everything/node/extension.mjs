@@ -13,7 +13,7 @@ export function addSearch(app) {
     })
     .method("com.example/later", () => ({ resultType: "com.example/later", at: 7 }))
     .method("com.example/fails", () => {
-      throw new RpcError(-32050, "no such index");
+      throw new RpcError(-31050, "no such index");
     })
     .method("com.example/announce", ({ query }) => app.notify(FOUND, { query }, query), { schema: query })
     .notification(FOUND, "com.example/queries");

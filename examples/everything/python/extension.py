@@ -21,7 +21,7 @@ def add_search(app: Server) -> None:
 
     @search.method("com.example/fails")
     async def fails() -> None:
-        raise RpcError(-32050, "no such index")
+        raise RpcError(-31050, "no such index")
 
     @search.method("com.example/announce")
     async def announce(query: str) -> None:

@@ -26,6 +26,9 @@ pub(crate) fn pages(context: &Context, error: &Error) -> Option<Input> {
         return None;
     }
     let Data { elicitations } = error.data()?.to().ok()?;
+    if elicitations.is_empty() {
+        return None;
+    }
     let mut questions: Vec<(String, &str, RawJson)> = Vec::with_capacity(elicitations.len());
     for page in elicitations {
         let key = page.to::<Page>().ok()?.elicitation_id;

@@ -63,10 +63,10 @@ pub(crate) fn envelope(head: &Head) -> Result<&Checked> {
     let log_level = match &envelope.log_level {
         None => None,
         Some(raw) => {
-            let name = meta::text(raw).unwrap_or_default();
-            Some(name.parse().map_err(|e: Error| {
-                Error::invalid_params(format!("params._meta[\"{}\"]: {}", meta::LOG_LEVEL, e.message()))
-            })?)
+            let wrong = |why: &str| Error::invalid_params(format!("params._meta[\"{}\"]: {why}", meta::LOG_LEVEL));
+            let name = meta::text(raw)
+                .ok_or_else(|| wrong(&format!("expected a string, got {}", shortened(raw.get(), 60))))?;
+            Some(name.parse().map_err(|e: Error| wrong(e.message()))?)
         }
     };
     let facts = PeerFacts { info: envelope.info.clone(), capabilities: Capabilities::new(capabilities.clone()) };
@@ -109,7 +109,9 @@ pub(crate) fn missing_capabilities(capabilities: &[&str]) -> Error {
             }
         }
     }
-    let names: Vec<_> = capabilities.iter().map(|name| format!("{name:?}")).collect();
+    let mut named = std::collections::BTreeSet::new();
+    let once = capabilities.iter().filter(|name| named.insert(**name));
+    let names: Vec<_> = once.map(|name| format!("{name:?}")).collect();
     let what = if names.len() > 1 { "capabilities" } else { "capability" };
     Error::rpc(MISSING_CLIENT_CAPABILITY, format!("the client does not declare the {what} {}", names.join(", ")))
         .with_data(RawJson::from_value(&json!({"requiredCapabilities": required})))

@@ -79,3 +79,15 @@ async fn who_cannot_be_asked_everything_is_asked_nothing() {
         assert!(user.asked().is_empty(), "{revision}");
     }
 }
+
+#[tokio::test]
+async fn pages_that_are_none_are_no_question() {
+    let server = Server::new("asks").tool("visit", "", |_: Nothing, _: Context| async move {
+        let error =
+            tricorn::Error::rpc(-32042, "a page, please").with_data(RawJson::from_value(&json!({"elicitations": []})));
+        Err::<String, _>(error.into())
+    });
+    let user = User::new(|_| json!({"action": "accept"}));
+    let error = connected(&server, "2026-07-28", &user).await.call_tool("visit", json!({})).await.unwrap_err();
+    assert_eq!((error.code(), error.message()), (Some(-32603), "a page, please"));
+}

@@ -26,7 +26,7 @@ pub(crate) fn search(app: Server, server: &Server) -> Server {
         .method("com.example/later", async || {
             Ok::<_, HandlerError>(json!({"resultType": "com.example/later", "at": 7}))
         })
-        .method("com.example/fails", async || Err::<Value, _>(Error::rpc(-32050, "no such index").into()))
+        .method("com.example/fails", async || Err::<Value, _>(Error::rpc(-31050, "no such index").into()))
         .method("com.example/announce", move |asked: Query| {
             let server = server.clone();
             async move {

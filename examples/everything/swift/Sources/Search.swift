@@ -13,7 +13,7 @@ func addSearch(to app: Server) throws {
     }
     search.method("com.example/later") { () -> JSONValue in ["resultType": "com.example/later", "at": 7] }
     search.method("com.example/fails") { () -> JSONValue in
-        throw TricornError.rpc(code: -32050, message: "no such index")
+        throw TricornError.rpc(code: -31050, message: "no such index")
     }
     search.method("com.example/announce") { [weak app] (asked: Query, _: Context) in
         try app?.notify(found, ["query": .string(asked.query)], key: asked.query)

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::super::Era;
 use super::{Rules, has, members, push_member};
 use crate::jsonrpc::RawJson;
 use crate::model::TASKS_EXTENSION;
@@ -19,9 +20,11 @@ pub(crate) fn capabilities<'a>(rules: &Rules, declared: &'a RawJson) -> Cow<'a, 
         ("sampling", "tools") => rules.sampling_tools,
         ("sampling", "context") => rules.sampling_context,
         ("extensions", TASKS_EXTENSION) => rules.tasks_extension,
+        // Where nobody tells of it.
+        ("roots", "listChanged") => rules.era == Era::Legacy,
         _ => true,
     };
-    let open = ["tasks", "completions", "elicitation", "sampling", TASKS_EXTENSION];
+    let open = ["tasks", "completions", "elicitation", "sampling", "roots", TASKS_EXTENSION];
     if !open.into_iter().any(|name| has(declared.get(), name)) {
         return Cow::Borrowed(declared.get());
     }
@@ -102,6 +105,8 @@ mod tests {
         {
             assert_eq!(capabilities(rules(revision), &object(all)), expected, "{revision}");
         }
+        let roots = object(r#"{"roots":{"listChanged":true}}"#);
+        assert_eq!(capabilities(rules("2026-07-28"), &roots), r#"{"roots":{}}"#);
         let urls = object(r#"{"elicitation":{"url":{}}}"#);
         assert_eq!(capabilities(rules("2025-06-18"), &urls), "{}");
         assert_eq!(capabilities(rules("2025-11-25"), &urls), urls.get());
