@@ -12,6 +12,7 @@ import pytest
 
 from tricorn import (
     Annotations,
+    Client,
     Context,
     Icon,
     MisuseError,
@@ -22,6 +23,7 @@ from tricorn import (
     ResourceNotFoundError,
     RpcError,
     Server,
+    connect_many,
     is_safe_icon,
     testing,
     types,
@@ -185,13 +187,41 @@ async def test_a_resource_that_is_not_there(app: Server, revision: str) -> None:
     code = -32002 if revision < "2026" else -32602
     async with testing.connect(app, revision=revision) as client:
         for uri in ("notes://1", "other://x"):
-            with pytest.raises(RpcError) as caught:
+            with pytest.raises(ResourceNotFoundError) as caught:
                 await client.read_resource(uri)
             assert (caught.value.code, caught.value.data) == (code, {"uri": uri})
             assert caught.value.message == f'there is no resource "{uri}"'
-            assert isinstance(caught.value, ResourceNotFoundError) == (code == -32002)
-            if isinstance(caught.value, ResourceNotFoundError):
-                assert caught.value.uri == uri
+            assert caught.value.uri == uri
+            assert caught.value.received
+
+
+async def test_what_only_looks_like_a_resource_that_is_not_there(app: Server) -> None:
+    @app.resource("notes://{kind}")
+    async def note(kind: str) -> str:
+        raise RpcError(-32602, "no", {"uri": "notes://other"} if kind == "else" else [1])
+
+    @app.resource("texts://one")
+    def one() -> str:
+        raise RpcError(-32602, "no", {"uri": "texts://one"})
+
+    async with testing.connect(app) as client:
+        for uri in ("notes://else", "notes://data"):
+            with pytest.raises(RpcError) as caught:
+                await client.read_resource(uri)
+            assert type(caught.value) is RpcError
+        with pytest.raises(RpcError) as caught:
+            await client.request("resources/read", {"uri": "texts://one"})
+        assert type(caught.value) is RpcError
+    async with connect_many({"a": app}) as group:
+        with pytest.raises(ResourceNotFoundError):
+            await group.read_resource("texts://one")
+
+
+def test_a_resource_that_is_not_there_without_asyncio(app: Server) -> None:
+    app.add_resource("notes://0", "x")
+    with Client(app) as client, pytest.raises(ResourceNotFoundError) as caught:
+        client.read_resource("notes://1")
+    assert caught.value.code == -32602
 
 
 @ERAS

@@ -18,7 +18,8 @@ def finite(name: str, value: Any) -> None:
     if isinstance(value, float):
         if not math.isfinite(value):
             number = "number of seconds" if name.endswith(_SECONDS) else "number"
-            raise MisuseError(f"{name}: expected a finite {number}, got {float(value)!r}")
+            place = f"{name}: " if name else ""
+            raise MisuseError(f"{place}expected a finite {number}, got {float(value)!r}")
     elif isinstance(value, Mapping):
         for key, item in cast("Mapping[object, object]", value).items():
             finite(f"{name}.{key}" if name else str(key), item)
@@ -52,6 +53,13 @@ def texts(name: str, value: object) -> None:
     listed = isinstance(value, (list, tuple, set, frozenset))
     if not listed or not all(isinstance(item, str) for item in cast("list[object]", value)):
         raise MisuseError(f"{name}: expected a list of texts, got {value!r}")
+
+
+def mapping(name: str, value: object) -> None:
+    """`MisuseError` for what is no mapping; it is not shown."""
+    if not isinstance(value, (dict, Mapping)):
+        got = "None" if value is None else f"a {type(value).__qualname__}"
+        raise MisuseError(f'{name}: expected a mapping, such as {{"name": "value"}}, got {got}')
 
 
 def secret(name: str, value: object) -> None:

@@ -17,7 +17,7 @@ from .context import RequestContext
 from .deprecation import deprecated, warn_options
 from .errors import ClosedError, Error, MisuseError
 from .features import AsyncFeatures
-from .handler import encode, options_text
+from .handler import options_text
 from .handlers import (
     CALLBACKS,
     QUESTIONS,
@@ -42,6 +42,7 @@ from .requests import (
     RequestOptions,
     call_params,
     limit,
+    notified,
     progress_of,
     request_options,
     with_meta,
@@ -387,7 +388,7 @@ class AsyncClient(Connection, AsyncFeatures):
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         """Sends a notification."""
-        self._core.notify(method, None if params is None else encode(params))
+        self._core.notify(method, notified(method, params))
 
     def metrics(self) -> dict[str, Any]:
         """Gauges: requests in flight, queued messages."""
@@ -428,7 +429,7 @@ class AsyncClient(Connection, AsyncFeatures):
         until_over: bool = False,
         follows: int | None = None,
     ) -> bytes:
-        start = self._start(method, with_meta(params, options), written(method, options, until_over, follows))
+        start = self._start(method, with_meta(method, params, options), written(method, options, until_over, follows))
         return await self._host.wait(start, progress_of(options, self._host))
 
     def _start(self, method: str, params: bytes | None, options: str) -> Callable[[int], None]:

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from .content import WireResult, member
+from .encoding import encode
 from .errors import MisuseError, PeerMisbehavedError
-from .handler import Answer, Subject, encode, hook, hook_handler
+from .handler import Answer, Subject, hook, hook_handler
 from .host import Handler, Host
 from .threads import Threads
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
 import msgspec
 
+from .encoding import encode
 from .errors import MisuseError, PeerMisbehavedError, ToolError
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ class WireResult:
         """The result as JSON text; what was received is passed on unchanged."""
         if self._wire is not None:
             return self._wire
-        return msgspec.json.encode(self._raw)
+        return encode(self._raw)
 
     @property
     def raw(self) -> dict[str, Any]:

@@ -12,7 +12,8 @@ import msgspec
 
 from . import checks
 from .deprecation import deprecated
-from .errors import CancelledError, ClosedError, Error, InputRequired, MisuseError
+from .encoding import encode
+from .errors import CancelledError, ClosedError, Error, InputRequired, MisuseError, unicode
 from .host import NO_STATE
 from .info import RequestInfo
 from .trace import TraceContext, TraceLike, told
@@ -83,6 +84,7 @@ class RequestContext:
             checks.number("progress: total", total)
         if message is not None:
             checks.text("progress: message", message)
+            message = unicode(message)
         return self._host.bridge.progress(self._key, progress, total, message)
 
     @property
@@ -192,12 +194,13 @@ class Context(RequestContext, Generic[State]):
         checks.text("log: level", level)
         if logger is not None:
             checks.text("log: logger", logger)
+            logger = unicode(logger)
         return self._host.bridge.log(self._key, level, logger, _loggable(data))
 
     def set_status(self, message: str) -> bool:
         """Says what the call is doing, for who looks at its task; False when the call is over."""
         checks.text("set_status: message", message)
-        return self._host.bridge.set_status(self._key, message)
+        return self._host.bridge.set_status(self._key, unicode(message))
 
     def run_as_task(self) -> bool:
         """Goes on as a task (revision 2026-07-28, extension `io.modelcontextprotocol/tasks`); says whether it does.
@@ -242,8 +245,9 @@ class Context(RequestContext, Generic[State]):
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> bool:
         """Sends the client a notification as part of this call; False when the call is over."""
-        checks.text("notify: method", method)
-        return self._host.bridge.notify(self._key, method, None if params is None else _encode(params))
+        from .requests import notified
+
+        return self._host.bridge.notify(self._key, method, notified(method, params))
 
     def close_stream(self) -> bool:
         """Ends the event stream that the answer goes on, to free its connection while a long call runs.
@@ -276,7 +280,7 @@ class Context(RequestContext, Generic[State]):
 
         host, key, method = self._host, self._key, question.method
         settings = together_with(written(method, options), together)
-        text = with_meta(question.params, options)
+        text = with_meta(method, question.params, options)
         progress = progress_of(options, host)
         try:
             return question.read(await host.wait(lambda op: host.bridge.ask(key, op, method, text, settings), progress))
@@ -487,14 +491,8 @@ def _discard(question: Any) -> None:
         close()
 
 
-def _encode(value: Any) -> bytes:
-    from .handler import encode
-
-    return encode(value)
-
-
 def _loggable(data: Any) -> bytes:
     try:
-        return _encode(data)
+        return encode(data)
     except (TypeError, ValueError, OverflowError, RecursionError):
-        return msgspec.json.encode(str(data).encode("utf-8", "replace").decode())
+        return msgspec.json.encode(unicode(str(data)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -15,8 +15,15 @@ if TYPE_CHECKING:
     from .client_auth import AuthStep
     from .question import Question
 
+INVALID_PARAMS = -32602
 RESOURCE_NOT_FOUND = -32002
 URL_ELICITATION_REQUIRED = -32042
+_MAX_CODE = 2**53 - 1
+
+
+def unicode(text: str) -> str:
+    """The text with U+FFFD for what is no Unicode: half of a surrogate pair, as in a file name that is not UTF-8."""
+    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 class Error(Exception):
@@ -46,7 +53,9 @@ class Error(Exception):
 class RpcError(Error):
     """A JSON-RPC error: sent by the peer, or raised by a handler to be sent to it.
 
-    `raise RpcError(-32602, "no such page", {"page": 7})` in a handler answers with exactly that error object.
+    `raise RpcError(-32602, "no such page", {"page": 7})` in a handler answers with exactly that error object. `code` is
+    an integer of at most 53 bits, which every language reads; `MisuseError` names what is something else. `data` has to
+    be JSON: with other data the request is answered with -32603, and `on_error` hears why.
     """
 
     kind = "rpc"
@@ -56,7 +65,11 @@ class RpcError(Error):
     answered to a question is passed on."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
-        super().__init__(message, code=code, data=data)
+        if isinstance(code, bool) or not isinstance(cast("object", code), int) or abs(code) > _MAX_CODE:
+            raise MisuseError(f"RpcError: code: expected an integer of at most 53 bits, such as -32602, got {code!r}")
+        if not isinstance(cast("object", message), str):
+            raise MisuseError(f"RpcError: message: expected text, got {message!r}; give str() of it")
+        super().__init__(message, code=int(code), data=data)
 
     def __str__(self) -> str:
         return f"{self.message} (JSON-RPC error {self.code})"
@@ -65,17 +78,30 @@ class RpcError(Error):
 class ResourceNotFoundError(RpcError):
     """There is no such resource: raise it in the handler of a resource template, or of a source.
 
-    Clients get -32002 with the URI in `data`; in revisions that have given that code up, -32602 and a plain `RpcError`.
+    Clients get -32002 with the URI in `data`, in revisions that have given that code up -32602 with the same `data`.
+    `read_resource` raises it for both, with the `code` that came.
     """
 
     def __init__(self, uri: str, message: str | None = None) -> None:
-        super().__init__(RESOURCE_NOT_FOUND, message or f"there is no resource {json.dumps(uri)}", {"uri": uri})
+        what = unicode(uri)
+        super().__init__(RESOURCE_NOT_FOUND, message or f"there is no resource {json.dumps(what)}", {"uri": what})
 
     @property
     def uri(self) -> str | None:
         """What was looked for, if the peer says so."""
         data: Any = self.data
         return data.get("uri") if isinstance(data, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+
+
+def known_as_not_found(error: RpcError, uri: str) -> None:
+    """Makes the error with which `uri` was not read a `ResourceNotFoundError`, if it is one: since 2026-07-28 it has
+    the code of wrong parameters, and only its data tell.
+    """
+    data: object = error.data
+    if type(error) is not RpcError or error.code != INVALID_PARAMS or not isinstance(data, dict):
+        return
+    if cast("dict[str, Any]", data).get("uri") == uri:
+        error.__class__ = ResourceNotFoundError
 
 
 class UrlElicitation(msgspec.Struct, rename={"elicitation_id": "elicitationId"}, tag_field="mode", tag="url"):
@@ -197,7 +223,11 @@ class InputRequired(BaseException):
         """What a handler asks that ended like this; also when it is in a group, as an `asyncio.TaskGroup` raises it."""
         if isinstance(error, cls):
             return error
-        found = [one for inner in getattr(error, "exceptions", ()) if (one := cls.of(inner)) is not None]
+        inside: object = getattr(error, "exceptions", None)
+        if not isinstance(inside, (list, tuple)):
+            return None
+        members = [one for one in cast("Sequence[object]", inside) if isinstance(one, BaseException)]
+        found = [one for inner in members if (one := cls.of(inner)) is not None]
         return next((one for one in found if not one.by_engine), found[0] if found else None)
 
     def to_wire(self) -> dict[str, Any]:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from . import checks, schema
+from .encoding import encode, encode_params
 from .errors import MisuseError
-from .handler import Subject, encode, handler
+from .handler import Subject, handler
 from .host import Host
 from .threads import Threads
 
@@ -33,11 +34,14 @@ class Extension:
 
         app = Server("library", extensions=[search])
 
-    `id` is an identifier with a prefix, `settings` an object that clients are told. Both sides have to declare it: of a
-    client that does not, requests are refused (-32021), and it hears no notification.
+    `id` is an identifier with a prefix, `settings` an object that clients are told; `MisuseError` for settings that are
+    none. Both sides have to declare it: of a client that does not, requests are refused (-32021), and it hears no
+    notification.
     """
 
     def __init__(self, id: str, settings: Mapping[str, Any] | None = None) -> None:  # noqa: A002 - its name
+        if settings is not None:
+            checks.mapping(f"Extension {id!r}: settings", settings)
         self.id = id
         self.settings = dict(settings or {})
         self._methods: list[_Method] = []
@@ -82,7 +86,7 @@ def register(extension: Extension, host: Host, threads: Threads, add: Callable[[
     if not isinstance(extension, Extension):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may not check types
         raise MisuseError(f"extensions: expected an Extension, got {extension!r}")
     methods: list[dict[str, Any]] = []
-    checks.finite(f"extension {extension.id!r}: settings", extension.settings)
+    encode_params(f"extension {extension.id!r}", {"settings": extension.settings})
     try:
         for method in extension._methods:  # pyright: ignore[reportPrivateUsage]
             signature = schema.read(method.function)

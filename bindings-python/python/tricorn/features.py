@@ -118,8 +118,9 @@ class AsyncFeatures:
         return self._each(PROMPTS, options)
 
     async def read_resource(self, uri: str | Resource, **options: Unpack[RequestOptions]) -> ReadResourceResult:
-        """Reads a resource. `RpcError` when there is none: -32002, in newer revisions -32602."""
-        return await self._do(requests.read_resource(uri), options)
+        """Reads a resource. `ResourceNotFoundError` when there is none: -32002, in newer revisions -32602."""
+        with requests.reading(uri) as request:
+            return await self._do(request, options)
 
     async def subscribe(self, uri: str | Resource, **options: Unpack[RequestOptions]) -> None:
         """Wants to hear of changes of a resource, by `on_resource_updated`."""
@@ -288,8 +289,9 @@ class Features:
         return self._each(PROMPTS, options)
 
     def read_resource(self, uri: str | Resource, **options: Unpack[RequestOptions]) -> ReadResourceResult:
-        """Reads a resource. `RpcError` when there is none: -32002, in newer revisions -32602."""
-        return self._do(requests.read_resource(uri), options)
+        """Reads a resource. `ResourceNotFoundError` when there is none: -32002, in newer revisions -32602."""
+        with requests.reading(uri) as request:
+            return self._do(request, options)
 
     def subscribe(self, uri: str | Resource, **options: Unpack[RequestOptions]) -> None:
         """Wants to hear of changes of a resource, by `on_resource_updated`."""

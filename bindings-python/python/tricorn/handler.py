@@ -13,9 +13,10 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from . import checks
 from .context import CURRENT, Context, RequestContext
+from .encoding import encode
 from .errors import (
+    INVALID_PARAMS,
     CancelledError,
     Error,
     InputRequired,
@@ -25,21 +26,19 @@ from .errors import (
     TimeoutError,  # noqa: A004 - this package's
     ToolError,
     UnsupportedError,
+    unicode,
 )
 from .host import Handler, Host, raised
-from .schema import ArgumentError, Decode, Signature, encode_hook, hints, is_context, unwrapped
+from .schema import ArgumentError, Decode, Signature, hints, is_context, unwrapped
 from .threads import ThreadCall, Threads
 
-encode = msgspec.json.Encoder(enc_hook=encode_hook).encode
 Answer = Callable[[int, Any], object]
 
-INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 
 
 def options_text(options: object) -> str:
     """Options as JSON text for the engine. `MisuseError` names a number that JSON does not have."""
-    checks.finite("", options)
     return encode(options).decode()
 
 
@@ -64,51 +63,87 @@ class Subject(NamedTuple):
 
 
 def failing(host: Host, subject: Subject) -> Callable[[int, BaseException], None]:
-    """What turns a function's exception into the call's answer."""
+    """What turns a function's exception into the call's answer, whatever the exception is."""
     bridge = host.bridge
 
     def failed(key: int, error: BaseException) -> None:
-        required = None if isinstance(error, Error) else InputRequired.of(error)
-        if required is not None and not required.by_engine:
-            try:
-                bridge.input_required(key, encode(required.to_wire()))
+        try:
+            failure = or_asked(key, error)
+            if failure is None or answered(key, failure):
                 return
-            except Exception as wrong:  # noqa: BLE001 - a question or a state that is no JSON
-                error = wrong
-        if subject.to_caller and isinstance(error, Exception):
-            bridge.error(key, f"{subject} failed: {type(error).__name__}", None, raised(error), "misuse")
+            error = failure
+            # The peer sees the type only: a message may hold secrets, and `on_error` gets all of it.
+            wanted = bridge.failed(key, unicode(f"{subject} failed: {type(error).__name__}"))
+        except Exception as wrong:  # noqa: BLE001 - a text that cannot be read, or data that is no JSON
+            unsent(key, error, wrong)
             return
-        if isinstance(error, ToolError):
-            if subject.around and Context(host, key).request.method == "tools/call":
-                bridge.result(key, encode({"content": [{"type": "text", "text": str(error)}], "isError": True}))
-            else:
-                bridge.failed(key, str(error))
-            return
-        own = isinstance(error, Error) and error.asked == (host, key)
-        if own and isinstance(error, Error) and subject.around and not isinstance(error, RpcError):
-            bridge.error(key, error.message, None, None, error.kind)
-            return
-        if own and isinstance(error, (UnsupportedError, TimeoutError, PeerMisbehavedError)):
-            bridge.failed(key, error.message)
-            return
-        if isinstance(error, RpcError) and (own or subject.passes_on or not error.received):
-            data = None if error.data is None else encode(error.data)
-            bridge.error(key, error.message, error.code, data)
-            return
-        # The peer sees the type only: a message may hold secrets, and `on_error` gets all of it.
-        wanted = bridge.failed(key, f"{subject} failed: {type(error).__name__}")
         if isinstance(error, CancelledError) and not wanted:
             return  # nothing failed: the peer no longer wants the answer
-        # A run that came to a question ends there, whatever it ends with.
-        if isinstance(error, Exception) and key not in host.asked:
-            try:
-                host.report(error, subject.name or subject.word, subject)
-            except BaseException as second:  # noqa: BLE001 - the handler's thread or task must go on
-                error = second
+        if isinstance(error, Exception):
+            report(key, error)
         if isinstance(error, (SystemExit, KeyboardInterrupt)):
             host.quit(error)
 
+    def or_asked(key: int, error: BaseException) -> BaseException | None:
+        required = None if isinstance(error, Error) else InputRequired.of(error)
+        if required is None or required.by_engine:
+            return error
+        try:
+            bridge.input_required(key, encode(required.to_wire()))
+            return None
+        except Exception as wrong:  # noqa: BLE001 - a question or a state that is no JSON
+            return wrong
+
+    def answered(key: int, error: BaseException) -> bool:
+        if subject.to_caller and isinstance(error, Exception):
+            bridge.error(key, unicode(f"{subject} failed: {type(error).__name__}"), None, raised(error), "misuse")
+            return True
+        if isinstance(error, ToolError):
+            text = unicode(str(error))
+            if subject.around and Context(host, key).request.method == "tools/call":
+                bridge.result(key, encode({"content": [{"type": "text", "text": text}], "isError": True}))
+            else:
+                bridge.failed(key, text)
+            return True
+        own = isinstance(error, Error) and error.asked == (host, key)
+        if own and isinstance(error, Error) and subject.around and not isinstance(error, RpcError):
+            bridge.error(key, unicode(error.message), None, None, error.kind)
+            return True
+        if own and isinstance(error, (UnsupportedError, TimeoutError, PeerMisbehavedError)):
+            bridge.failed(key, unicode(error.message))
+            return True
+        if isinstance(error, RpcError) and (own or subject.passes_on or not error.received):
+            data = None if error.data is None else encode(error.data)
+            bridge.error(key, unicode(error.message), error.code, data)
+            return True
+        return False
+
+    def unsent(key: int, error: BaseException, wrong: Exception) -> None:
+        what = type(error).__name__
+        bridge.error(key, unicode(f"{subject} failed: its {what} cannot be sent"), INTERNAL_ERROR)
+        told = MisuseError(f"{subject}: its {what} cannot be sent: {type(wrong).__name__}: {_text(wrong)}")
+        told.__cause__ = wrong
+        report(key, told)
+
+    def report(key: int, error: Exception) -> None:
+        # A run that came to a question ends there, whatever it ends with.
+        if key in host.asked:
+            return
+        try:
+            host.report(error, subject.name or subject.word, subject)
+        except (SystemExit, KeyboardInterrupt) as second:
+            host.quit(second)
+        except BaseException:  # noqa: BLE001 - it is logged; the handler's thread or task must go on
+            pass
+
     return failed
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - it is the user's class
+        return "(its text cannot be read)"
 
 
 def or_required(value: Any) -> Any:
@@ -145,9 +180,9 @@ def handler(
 
     def refuse(key: int, error: BaseException) -> None:
         if isinstance(error, ArgumentError) and subject.for_model:
-            bridge.failed(key, str(error))
+            bridge.failed(key, unicode(str(error)))
         elif isinstance(error, ArgumentError):
-            bridge.error(key, str(error), INVALID_PARAMS)
+            bridge.error(key, unicode(str(error)), INVALID_PARAMS)
         else:
             failed(key, error)  # a user's own validator, or arguments the function does not take
 

@@ -15,8 +15,9 @@ from . import _core
 from .ask import CreateMessageResult, Elicited, Root
 from .content import BLOCKS
 from .context import RequestContext
-from .errors import MisuseError
-from .handler import Answer, Subject, encode, hook, hook_handler
+from .encoding import encode
+from .errors import MisuseError, unicode
+from .handler import Answer, Subject, hook, hook_handler
 from .host import Handler, Host
 from .prompts import Message
 from .threads import Threads
@@ -241,7 +242,7 @@ def _by_mode(modes: dict[str, Handler]) -> Handler:
 def _sampled(host: Host) -> Answer:
     def answer(key: int, value: Any) -> object:
         if isinstance(value, str):
-            return host.bridge.text(key, value)
+            return host.bridge.text(key, unicode(value))
         if isinstance(value, CreateMessageResult):
             return host.bridge.result(key, value.to_wire())
         if isinstance(value, (*BLOCKS, list, tuple)):

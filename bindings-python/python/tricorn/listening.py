@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 import msgspec
 
+from .encoding import encode
 from .errors import ClosedError, MisuseError, TimeoutError  # noqa: A004 - it is the builtin one too
-from .handler import encode
 from .host import Waiter, looked_at
 from .requests import limit
 from .resources import Resource

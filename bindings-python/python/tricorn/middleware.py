@@ -12,8 +12,9 @@ import msgspec
 
 from .content import WireResult
 from .context import RequestContext
+from .encoding import encode
 from .errors import Error, MisuseError
-from .handler import Answer, Subject, encode, handler, options_text
+from .handler import Answer, Subject, handler, options_text
 from .host import Handler, Host
 from .schema import Signature, unwrapped
 from .trace import told

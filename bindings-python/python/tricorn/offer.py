@@ -10,9 +10,10 @@ from . import _core, checks, completion, sources
 from .context import Kind
 from .deprecation import deprecated
 from .extension import Extension, register
-from .handler import Subject, encode, hook, hook_handler, options_text
+from .handler import Subject, hook, hook_handler, options_text
 from .host import Handler
 from .offering import Offering
+from .requests import notified
 from .resources import CacheHints
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -86,7 +87,7 @@ class Offer(Offering):
         Those are the ones with `true` in its member of their filter, and those with `key` in that. Clients of older
         revisions, which cannot ask, hear of it when they declare the extension. `MisuseError` when no extension has it.
         """
-        self._core.notify(method, None if params is None else encode(params), key)
+        self._core.notify(method, notified(method, params), key)
 
     def elicitation_complete(self, elicitation_id: str) -> None:
         """Tells the client that what its user did at a page is done (2025-11-25).

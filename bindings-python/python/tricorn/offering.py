@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 from . import checks, completion, prompts, resources, schema, tool
 from .completion import Complete
 from .context import Kind
+from .encoding import encode
 from .errors import MisuseError
-from .handler import Subject, encode, handler
+from .handler import Subject, handler
 from .host import Handler, Host
 from .prompts import PromptOptions
 from .resources import ResourceOptions

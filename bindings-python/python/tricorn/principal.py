@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
 
-import msgspec
-
 from . import checks
+from .encoding import encode
 from .errors import MisuseError
-from .schema import encode_hook
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -109,8 +107,7 @@ def _read(claims: object) -> dict[str, Any]:
         got = type(odd[0]).__qualname__
         raise MisuseError(f"Principal: claims: expected names that are text, got a {got}; give str() of it")
     try:
-        checks.finite("", read)
-        msgspec.json.encode(read, enc_hook=encode_hook)
+        encode(read)
     except Exception as error:
         why = f"Principal: claims: {error}; leave out, or convert, what is no JSON"
         raise MisuseError(why) from error

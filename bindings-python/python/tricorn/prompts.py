@@ -10,8 +10,9 @@ import msgspec
 from .ask import CreateMessageResult
 from .completion import Complete
 from .content import BLOCKS, Content, Definition, Icon, Text, WireResult, block, items, member
+from .encoding import encode
 from .errors import MisuseError, PeerMisbehavedError
-from .handler import Answer, encode
+from .handler import Answer
 from .host import Host
 
 Json = dict[str, Any]

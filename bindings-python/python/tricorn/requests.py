@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, cast
 
 import msgspec
@@ -13,8 +14,9 @@ from msgspec import UNSET, UnsetType
 from . import checks
 from .completion import Completion
 from .content import Page, Progress, Tool
-from .errors import MisuseError, PeerMisbehavedError, RpcError, UnsupportedError
-from .handler import encode, options_text
+from .encoding import encode, encode_params
+from .errors import MisuseError, PeerMisbehavedError, RpcError, UnsupportedError, known_as_not_found
+from .handler import options_text
 from .host import Host
 from .prompts import GetPromptResult, Prompt
 from .resources import ReadResourceResult, Resource, ResourceTemplate
@@ -196,22 +198,37 @@ def ping() -> Request[None]:
     return Request("ping", None, _nothing)
 
 
-def read_resource(uri: str | Resource) -> Request[ReadResourceResult]:
-    """What a resource holds."""
+@contextmanager
+def reading(uri: str | Resource) -> Generator[Request[ReadResourceResult]]:
+    """What a resource holds; the error that there is none has its class, by whatever code."""
+    where = _uri("read_resource", uri)
+    try:
+        yield Request("resources/read", {"uri": where}, ReadResourceResult.from_wire)
+    except RpcError as error:
+        known_as_not_found(error, where)
+        raise
+
+
+def _uri(what: str, uri: str | Resource) -> str:
     where = uri.uri if isinstance(uri, Resource) else uri
-    return Request("resources/read", {"uri": where}, ReadResourceResult.from_wire)
+    if not isinstance(cast("object", where), str):
+        raise MisuseError(f"{what}: uri: expected text or a Resource, got {where!r}; give str() of a URL")
+    return where
 
 
 def subscribe(uri: str | Resource, begins: bool) -> Request[None]:
     """Asks to be told of a resource's changes, or no longer."""
-    where = uri.uri if isinstance(uri, Resource) else uri
-    return Request(f"resources/{'' if begins else 'un'}subscribe", {"uri": where}, _nothing)
+    word = "subscribe" if begins else "unsubscribe"
+    return Request(f"resources/{word}", {"uri": _uri(word, uri)}, _nothing)
 
 
 def get_prompt(name: str, arguments: Mapping[str, Any] | None) -> Request[GetPromptResult]:
     """A prompt with its arguments filled in."""
+    checks.text("get_prompt: name", name)
     params: dict[str, Any] = {"name": name}
     if arguments is not None:
+        checks.mapping("get_prompt: arguments", arguments)
+        encode_params("get_prompt", {"arguments": arguments})  # which names the one that is no JSON
         params["arguments"] = {key: _text(value) for key, value in arguments.items() if value is not None}
     return Request("prompts/get", params, GetPromptResult.from_wire)
 
@@ -240,6 +257,10 @@ def complete(
         reference = ref
     else:
         raise MisuseError(f"complete: expected a prompt's name or a URI template, got {ref!r}")
+    checks.text("complete: argument", argument)
+    checks.text("complete: value", value)
+    if context is not None:
+        checks.mapping("complete: context", context)
     params: dict[str, Any] = {"ref": reference, "argument": {"name": argument, "value": value}}
     if context:
         params["context"] = {"arguments": context}
@@ -252,11 +273,20 @@ def set_log_level(level: str) -> Request[None]:
 
 
 def call_params(name: str, arguments: Mapping[str, Any] | None, meta: Mapping[str, Any] | None) -> bytes:
-    """The parameters of tools/call."""
-    params: dict[str, Any] = {"name": name, "arguments": {} if arguments is None else arguments}
+    """The parameters of tools/call. `MisuseError` naming what the protocol does not allow there."""
+    params = called_with("call_tool", name, arguments)
     if meta is not None:
+        checks.mapping("call_tool: meta", meta)
         params["_meta"] = meta
-    return encode(params)
+    return encode_params("call_tool", params)
+
+
+def called_with(what: str, name: str, arguments: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A tool's name and its arguments."""
+    checks.text(f"{what}: name", name)
+    if arguments is not None:
+        checks.mapping(f"{what}: arguments", arguments)
+    return {"name": name, "arguments": {} if arguments is None else arguments}
 
 
 def limit(seconds: float | None) -> float | None:
@@ -338,12 +368,24 @@ def together_with(settings: str, questions: Sequence[Question[Any]]) -> str:
     return options_text(members)
 
 
-def with_meta(params: Mapping[str, Any] | None, options: RequestOptions) -> bytes | None:
+def with_meta(method: str, params: Mapping[str, Any] | None, options: RequestOptions) -> bytes | None:
     """The parameters of a request as JSON text, with the `_meta` that its options give."""
+    if params is not None:
+        checks.mapping(f"{method}: params", params)
     meta = options.get("meta")
     if meta is not None:
+        checks.mapping(f"{method}: meta", meta)
         params = {**(params or {}), "_meta": {**((params or {}).get("_meta") or {}), **meta}}
-    return None if params is None else encode(params)
+    return None if params is None else encode_params(method, params)
+
+
+def notified(method: str, params: Mapping[str, Any] | None) -> bytes | None:
+    """The parameters of a notification as JSON text."""
+    checks.text("notify: method", method)
+    if params is None:
+        return None
+    checks.mapping(f"{method}: params", params)
+    return encode_params(method, params)
 
 
 def progress_of(options: RequestOptions, host: Host) -> Callable[[bytes], None] | None:

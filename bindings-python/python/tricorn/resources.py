@@ -10,8 +10,9 @@ import msgspec
 
 from .completion import Complete
 from .content import Annotations, Definition, Icon, ResourceContents, WireResult, member
-from .errors import MisuseError
-from .handler import Answer, encode
+from .encoding import encode
+from .errors import MisuseError, unicode
+from .handler import Answer
 from .host import Host
 from .schema import Signature
 
@@ -165,7 +166,7 @@ def answering(host: Host, typed: bool = False) -> Answer:
 
     def answer(key: int, value: Any) -> object:
         if isinstance(value, str):
-            return bridge.text(key, value)
+            return bridge.text(key, unicode(value))
         if isinstance(value, ReadResourceResult):
             return bridge.result(key, value.to_wire())
         if isinstance(value, (ResourceContents, *raw)):

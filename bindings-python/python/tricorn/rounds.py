@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import msgspec
 
 from .ask import convert
+from .encoding import encode
 from .errors import MisuseError
-from .handler import encode
 from .question import Question
 
 if TYPE_CHECKING:

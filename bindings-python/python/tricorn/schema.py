@@ -11,7 +11,7 @@ import contextlib
 import functools
 import inspect
 import json
-import os
+import math
 import re
 import sys
 import types
@@ -24,6 +24,7 @@ import msgspec
 from .choices import restore
 from .content import BLOCKS, CallToolResult
 from .context import RequestContext
+from .encoding import encode, encode_hook
 from .errors import InputRequired, MisuseError
 
 Decode = Callable[[bytes], dict[str, Any]]
@@ -208,6 +209,33 @@ def docstring(text: str | None) -> tuple[str | None, dict[str, str]]:
 
 def arguments(signature: Signature) -> tuple[Schema, Callable[[], Decode]]:
     """The JSON Schema of the arguments object, and what makes the decoder when the first call comes."""
+    made, make = _arguments(signature)
+    return _writable(made), make
+
+
+def _writable(schema: Any) -> Any:
+    """The schema without defaults that JSON does not have, such as `math.inf`: they are defaults all the same."""
+    try:
+        encode(schema)
+    except MisuseError:
+        return _without_infinite(schema)
+    return schema
+
+
+def _without_infinite(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_without_infinite(item) for item in cast("list[Any]", schema)]  # type: ignore[redundant-cast]
+    if not isinstance(schema, dict):
+        return schema
+    members = cast("dict[str, Any]", schema).items()
+    return {
+        name: _without_infinite(member)
+        for name, member in members
+        if name != "default" or not isinstance(member, float) or math.isfinite(member)
+    }
+
+
+def _arguments(signature: Signature) -> tuple[Schema, Callable[[], Decode]]:
     parameters = signature.parameters
     if any(is_pydantic(p.type) or _is_pydantic_field(p.default) for p in parameters):
         return _pydantic_arguments(signature)
@@ -329,6 +357,11 @@ def _shown(value: Any) -> str:
 
 def result(hint: Any) -> tuple[Returns, Schema | None]:
     """How a function's result is answered, and the output schema of its type when it has one."""
+    returns, made = _result(hint)
+    return returns, _writable(made)
+
+
+def _result(hint: Any) -> tuple[Returns, Schema | None]:
     if hint is None or hint is type(None) or hint is typing.NoReturn:
         return "nothing", None
     if hint is str:
@@ -368,17 +401,6 @@ def _is_content(hint: Any) -> bool:
     if typing.get_origin(hint) in _UNIONS and set(typing.get_args(hint)) <= {str, type(None)}:
         return True
     return any(_is_content(part) for part in typing.get_args(hint) if part is not hint and not isinstance(part, str))
-
-
-def encode_hook(value: Any) -> Any:
-    """What msgspec does not know: pydantic models, paths, and numbers and arrays of numpy."""
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json", by_alias=True)
-    if isinstance(value, os.PathLike):
-        return os.fspath(cast("os.PathLike[str]", value))
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    raise TypeError(f"{type(value).__qualname__} cannot be written as JSON")
 
 
 # -- pydantic, only when the program uses it

@@ -8,7 +8,8 @@ from typing import Any, cast
 from . import prompts, resources, tool
 from .content import Definition, Page
 from .context import Kind
-from .handler import Answer, Subject, encode, hook, hook_handler
+from .encoding import encode
+from .handler import Answer, Subject, hook, hook_handler
 from .host import Handler, Host
 from .threads import Threads
 

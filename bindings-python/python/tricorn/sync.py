@@ -394,7 +394,7 @@ class Client(Features):
         self, method: str, params: Mapping[str, Any] | None = None, **options: Unpack[RawRequestOptions]
     ) -> dict[str, Any]:
         """Any request by name; the result object as it is on the wire."""
-        text = with_meta(params, options)
+        text = with_meta(method, params, options)
         answer = self._wait(method, text, written(method, options), options.get("on_progress"))
         return cast("dict[str, Any]", msgspec.json.decode(answer))
 
@@ -442,7 +442,7 @@ class Client(Features):
         if request.becomes_task:
             options = request.checked(self.era, self.capabilities, options)
         settings = written(request.method, options, request.until_over, request.follows)
-        text = with_meta(request.params, options)
+        text = with_meta(request.method, request.params, options)
         return request.read(self._wait(request.method, text, settings, options.get("on_progress")))
 
     def _number(self) -> int:

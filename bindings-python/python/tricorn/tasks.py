@@ -10,7 +10,7 @@ import msgspec
 from . import checks
 from .content import CallToolResult, member
 from .errors import PeerMisbehavedError
-from .requests import Request, RequestOptions
+from .requests import Request, RequestOptions, called_with
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -104,7 +104,7 @@ def create(name: str, arguments: Mapping[str, Any] | None, ttl: float | None) ->
     """Calls a tool as a task, whose state is the answer."""
     checks.finite("ttl", ttl)
     task = {} if ttl is None else {"ttl": round(ttl * 1000)}
-    params = {"name": name, "arguments": {} if arguments is None else arguments, "task": task}
+    params = {**called_with("call_tool_task", name, arguments), "task": task}
     return Request("tools/call", params, Created, becomes_task=True)
 
 

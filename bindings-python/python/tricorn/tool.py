@@ -7,8 +7,9 @@ from typing import Any, TypedDict, cast
 
 from . import schema
 from .content import BLOCKS, CallToolResult, Icon, TaskSupport, Text, ToolAnnotations
-from .errors import MisuseError
-from .handler import Answer, encode
+from .encoding import encode
+from .errors import MisuseError, unicode
+from .handler import Answer
 from .host import Host
 from .schema import Returns
 
@@ -37,7 +38,7 @@ def answering(host: Host, returns: Returns, declared: bool) -> Answer:
             if value is None:
                 return bridge.result(key, _NOTHING)
             if isinstance(value, str):
-                return bridge.text(key, value)
+                return bridge.text(key, unicode(value))
         return bridge.value(key, encode(value))
 
     def plain(key: int, value: Any) -> object:
@@ -47,7 +48,7 @@ def answering(host: Host, returns: Returns, declared: bool) -> Answer:
 
     def text(key: int, value: Any) -> object:
         if type(value) is str:
-            return bridge.text(key, value)
+            return bridge.text(key, unicode(value))
         return anything(key, value)
 
     def whole(key: int, value: Any) -> object:
