@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import builtins
 import contextlib
 import gc
 import weakref
@@ -22,6 +23,7 @@ from tricorn import (
     connect,
     connect_many,
 )
+from tricorn.asked import kind_of
 
 from .authorization_server import AuthorizationServer, Visitor, serving
 
@@ -40,6 +42,60 @@ def app(authority: AuthorizationServer) -> Server:
         return str(ctx.principal and ctx.principal.subject)
 
     return app
+
+
+class LibraryError(Exception):
+    """Of a library that says no more than this."""
+
+
+class GroupError(Exception):
+    """As an `ExceptionGroup`, which Python 3.10 does not have."""
+
+    def __init__(self, *exceptions: Exception) -> None:
+        super().__init__()
+        self.exceptions = exceptions
+
+
+def hidden(reason: Exception) -> LibraryError:
+    """As httpcore raises what the system said: hidden from tracebacks."""
+    try:
+        try:
+            raise reason
+        except type(reason):
+            raise LibraryError from None
+    except LibraryError as error:
+        return error
+
+
+def because_of(cause: Exception) -> LibraryError:
+    """As httpx raises what httpcore did."""
+    error = LibraryError()
+    error.__cause__ = cause
+    error.__suppress_context__ = True
+    return error
+
+
+def in_circles() -> LibraryError:
+    error = LibraryError()
+    error.__cause__ = because_of(error)
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (because_of(hidden(ConnectionRefusedError())), "transport"),
+        (because_of(hidden(builtins.TimeoutError())), "timeout"),
+        (because_of(hidden(KeyError())), "auth"),
+        (hidden(FileNotFoundError()), "auth"),  # `from None` of the function itself: it knows better
+        (GroupError(KeyError(), GroupError(because_of(ConnectionResetError()))), "transport"),
+        (GroupError(KeyError(), PermissionError()), "auth"),
+        (because_of(GroupError(builtins.TimeoutError())), "timeout"),
+        (in_circles(), "auth"),
+    ],
+)
+def test_what_an_exception_means(error: Exception, kind: str) -> None:
+    assert kind_of(error) == kind
 
 
 class Known:

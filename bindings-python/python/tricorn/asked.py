@@ -8,20 +8,30 @@ import contextvars
 import inspect
 from collections.abc import Awaitable, Callable
 from concurrent import futures
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
-from .errors import AuthError, CancelledError, ClosedError, Error, MisuseError, TimeoutError, TransportError  # noqa: A004
-from .handler import encode, hook
+from .encoding import encode
+from .errors import (
+    AuthError,
+    CancelledError,
+    ClosedError,
+    Error,
+    MisuseError,
+    TimeoutError,  # noqa: A004
+    TransportError,
+    unicode,
+)
+from .handler import hook
 from .handlers import called
 from .host import Host
 from .threads import Threads
 
 Asked = Callable[[dict[str, Any]], Awaitable[object]]
 _LATE = (builtins.TimeoutError, asyncio.TimeoutError, futures.TimeoutError)
-_CAUSES = 16
-"""How far an exception is followed to what has caused it."""
+_CAUSES = 64
+"""How many exceptions are looked at, to find what has caused one."""
 
 
 def entry(host: Host, name: str, asked: Asked) -> int:
@@ -31,7 +41,7 @@ def entry(host: Host, name: str, asked: Asked) -> int:
     def failed(key: int, error: BaseException) -> None:
         meant = isinstance(error, Error) and not isinstance(error, MisuseError)
         said = error.message if isinstance(error, Error) else type(error).__name__
-        bridge.error(key, said, None, None, kind_of(error))
+        bridge.error(key, unicode(str(said)), None, None, kind_of(error))
         if isinstance(error, Exception) and not meant:
             host.report(error, name)
         elif isinstance(error, (SystemExit, KeyboardInterrupt)):
@@ -57,10 +67,12 @@ def entry(host: Host, name: str, asked: Asked) -> int:
 def kind_of(error: BaseException) -> str:
     """What an exception means to the engine: nobody can tell now (`"timeout"`, `"transport"`), or else.
 
-    Libraries have exceptions of their own for a host that is not reached: they say by what they were caused.
+    Libraries have exceptions of their own for a host that is not reached: they say by what they were caused. Of a group
+    the first member that means something counts.
     """
-    reason: BaseException | None = error
+    reasons: list[BaseException | None] = [error]
     for _ in range(_CAUSES):
+        reason = reasons.pop() if reasons else None
         if isinstance(reason, ClosedError):
             return TransportError.kind
         if isinstance(reason, Error):
@@ -69,10 +81,23 @@ def kind_of(error: BaseException) -> str:
             return TimeoutError.kind
         if isinstance(reason, OSError) and not isinstance(reason, PermissionError):
             return TransportError.kind
-        if reason is None:
-            break
-        reason = reason.__cause__ or (None if reason.__suppress_context__ else reason.__context__)
+        if reason is not None:
+            reasons.append(reason.__cause__ or _context(reason, reason is error))
+            reasons.extend(reversed(_members(reason)))
     return AuthError.kind
+
+
+def _context(error: BaseException, by_function: bool) -> BaseException | None:
+    # `from None` of the function itself says that it knows better. Libraries mean tracebacks by it: httpx, whose cause
+    # is httpcore, which hides the OSError.
+    return None if by_function and error.__suppress_context__ else error.__context__
+
+
+def _members(error: BaseException) -> list[BaseException]:
+    """Those of a group, as an `asyncio.TaskGroup` raises it."""
+    inside: object = getattr(error, "exceptions", None)
+    found = cast("tuple[object, ...]", inside) if isinstance(inside, tuple) else ()
+    return [one for one in found if isinstance(one, BaseException)]
 
 
 class Function:
