@@ -74,7 +74,7 @@ SECRETS = ["s3cret", "s3cret-key", "s3cret-token", "s3cret-assertion", "s3cret-i
 
 
 def test_secrets_are_in_no_repr() -> None:
-    identity = Identity("https://idp.example", "app", "s3cret-id-token", "s3cret-idp")
+    identity = Identity("https://s3cret:s3cret@idp.example/t?key=s3cret#s3cret", "app", "s3cret-id-token", "s3cret-idp")
     auth = ClientAuth(
         client_id="c",
         client_secret="s3cret",
@@ -84,7 +84,7 @@ def test_secrets_are_in_no_repr() -> None:
         identity=identity,
         scopes=["read"],
     )
-    expected = "ClientAuth(client_id='c', scopes=['read'], identity=Identity(token_endpoint='https://idp.example',"
+    expected = "ClientAuth(client_id='c', scopes=['read'], identity=Identity(token_endpoint='https://idp.example/t',"
     assert repr(auth) == f"{expected} client_id='app'))"
     assert not any(secret in f"{auth!r} {auth} {list(auth.__rich_repr__())}" for secret in SECRETS)
 

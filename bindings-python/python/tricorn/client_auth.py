@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, cast
 
@@ -48,10 +49,16 @@ class Identity(msgspec.Struct, omit_defaults=True):
     """The token's type; `urn:ietf:params:oauth:token-type:id_token`."""
 
     def __rich_repr__(self) -> Any:
-        return shown(self, ("token_endpoint", "client_id", "token_type"))
+        return [("token_endpoint", _bare(self.token_endpoint)), *shown(self, ("client_id", "token_type"))]
 
     def __repr__(self) -> str:
         return written(self)
+
+
+def _bare(url: object) -> str:
+    """A URL without what may be secret in it: who asks, the query, the fragment."""
+    bare = re.sub(r"[?#].*", "", str(url), flags=re.DOTALL)
+    return re.sub(r"(?<=//)[^/]*@", "", bare)
 
 
 class AuthStep(msgspec.Struct, frozen=True):

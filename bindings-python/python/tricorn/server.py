@@ -127,7 +127,8 @@ class ServerOptions(Identity, total=False):
     request_state_keys: Sequence[str]
     """Secrets of at least 32 bytes that seal what a request of revision 2026-07-28 has to remember between two rounds
     of questions (`requestState`); a secret of this process alone. The first one seals, all of them open, so that they
-    can be changed one after the other. Servers that answer the same clients need the same."""
+    can be changed one after the other. Servers that answer the same clients need the same. An empty list is refused: it
+    is a setting that has got lost."""
     request_state_ttl: float
     """Seconds for which such a state holds: as long as a user may take to answer; 600."""
     max_request_state_bytes: int
@@ -252,6 +253,9 @@ class Server(Offer):
         self._body_limit = int(options.get("max_message_bytes", BODY_LIMIT))
         settings: dict[str, Any] = {"name": self.name, "version": self.version, **options}
         switched(settings)
+        if settings.get("request_state_keys") == []:
+            fix = "leave the option out, and this process makes up a secret of its own"
+            raise MisuseError(f"request_state_keys: expected secrets of at least 32 bytes, got none; {fix}")
         if settings.get("auth") is not None:
             from . import server_auth
 
