@@ -7,8 +7,9 @@ import type * as Addon from "./addon.js";
 import { CreateMessageResult } from "./ask.js";
 import { warnOptions } from "./deprecation.js";
 import { MisuseError, native } from "./errors.js";
-import { type AnyFunction, type Home, Runner, toJson } from "./handler.js";
+import { type AnyFunction, type Home, Runner } from "./handler.js";
 import { addon, handle, register } from "./host.js";
+import { toJson } from "./json.js";
 import type { Kind } from "./kind.js";
 import { RequestContext } from "./request-context.js";
 import type {

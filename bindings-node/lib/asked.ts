@@ -9,8 +9,9 @@ import {
   TransportError,
   TricornError,
 } from "./errors.js";
-import { type Home, toJson, typeName } from "./handler.js";
+import { type Home, typeName } from "./handler.js";
 import { addon, type Cancellable, calls, type Handler, handle, register } from "./host.js";
+import { toJson } from "./json.js";
 
 /** What every function of authorization gets besides its first argument. */
 export interface AskedOptions {

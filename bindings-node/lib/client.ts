@@ -7,10 +7,19 @@ import type { AuthStep } from "./auth.js";
 import type { Suggestions } from "./completion.js";
 import { CALLBACKS, type ClientOptions, type Connected, type Made, make, withPolicy } from "./connecting.js";
 import { deprecated } from "./deprecation.js";
-import { ClosedError, MisuseError, native, TricornError, traceOf, UnsupportedError } from "./errors.js";
-import { type Home, logError, toJson } from "./handler.js";
+import {
+  ClosedError,
+  knownAsNotFound,
+  MisuseError,
+  native,
+  TricornError,
+  traceOf,
+  UnsupportedError,
+} from "./errors.js";
+import { type Home, logError } from "./handler.js";
 import { hearing, hearsLists } from "./hearing.js";
 import { addon, listen, newSource, wait } from "./host.js";
+import { paramsJson } from "./json.js";
 import { Listening, type ListenOptions } from "./listening.js";
 import { type ClientEvent, type ClientMetrics, type Middleware, type RequestRecord, wrap } from "./middleware.js";
 import { closed, Hold, opened } from "./open.js";
@@ -26,15 +35,8 @@ import {
   sender,
   type ToolPage,
 } from "./pages.js";
-import {
-  type CallOptions,
-  checkRequest,
-  type Looks,
-  type RequestOptions,
-  requested,
-  texts,
-  withMeta,
-} from "./requesting.js";
+import * as paramsOf from "./params.js";
+import { type CallOptions, checkRequest, type Looks, type RequestOptions, requested } from "./requesting.js";
 import { CallToolResult, ReadResourceResult, whole } from "./result.js";
 import { Server } from "./server.js";
 import type { Target } from "./target.js";
@@ -243,7 +245,7 @@ export class Client {
     args: Readonly<Record<string, unknown>> = {},
     options?: CallOptions,
   ): Promise<CallToolResult<T>> {
-    const params = withMeta({ name, arguments: args }, options);
+    const params = paramsOf.ofCall("callTool", name, args, options);
     return new CallToolResult<T>(await this.request("tools/call", params, options));
   }
 
@@ -266,7 +268,7 @@ export class Client {
       throw new UnsupportedError('"tools/call" was not sent: the server does not declare "tasks.requests.tools.call"');
     }
     const { ttl, ...rest } = options;
-    const params = withMeta({ name, arguments: args, task: { ttl } }, options);
+    const params = { ...paramsOf.ofCall("callToolTask", name, args, options), task: { ttl } };
     const created = await this.request("tools/call", params, isModern ? { ...rest, task: true } : rest);
     return this.#task(createdTask(created).taskId, created);
   }
@@ -288,21 +290,21 @@ export class Client {
 
   /**
    * Reads a resource.
-   * @throws {RpcError} when there is none: -32002, in newer revisions -32602
+   * @throws {ResourceNotFoundError} when there is none: -32002, in newer revisions -32602
    */
   async readResource(uri: string | URL, options?: CallOptions): Promise<ReadResourceResult> {
-    const params = withMeta({ uri: String(uri) }, options);
-    return new ReadResourceResult(await this.request("resources/read", params, options));
+    const answer = this.request("resources/read", paramsOf.ofRead(uri, options), options);
+    return new ReadResourceResult(await answer.catch((error) => Promise.reject(knownAsNotFound(error, String(uri)))));
   }
 
   /** Asks to hear of changes of a resource, by {@link ClientOptions.onResourceUpdated}. */
   async subscribe(uri: string | URL, options?: RequestOptions): Promise<void> {
-    await this.request("resources/subscribe", { uri: String(uri) }, options);
+    await this.request("resources/subscribe", { uri: paramsOf.uriOf("subscribe", uri) }, options);
   }
 
   /** No longer asks for it. */
   async unsubscribe(uri: string | URL, options?: RequestOptions): Promise<void> {
-    await this.request("resources/unsubscribe", { uri: String(uri) }, options);
+    await this.request("resources/unsubscribe", { uri: paramsOf.uriOf("unsubscribe", uri) }, options);
   }
 
   /**
@@ -326,8 +328,11 @@ export class Client {
     args: Readonly<Record<string, unknown>> = {},
     options?: CallOptions,
   ): Promise<GetPromptResult> {
-    const params = withMeta({ name, arguments: texts(args) }, options);
-    return (await this.request("prompts/get", params, options)) as unknown as GetPromptResult;
+    return (await this.request(
+      "prompts/get",
+      paramsOf.ofPrompt(name, args, options),
+      options,
+    )) as unknown as GetPromptResult;
   }
 
   /**
@@ -347,8 +352,7 @@ export class Client {
     args?: Readonly<Record<string, string>>,
     options?: RequestOptions,
   ): Promise<Suggestions> {
-    const params = { ref, argument: { name: argument, value }, ...(args && { context: { arguments: args } }) };
-    const result = await this.request("completion/complete", params, options);
+    const result = await this.request("completion/complete", paramsOf.ofComplete(ref, argument, value, args), options);
     return whole(result["completion"] as CompleteResult["completion"], result);
   }
 
@@ -383,11 +387,7 @@ export class Client {
     this.notify("notifications/roots/list_changed");
   }
 
-  /**
-   * Asks whether the server is still there.
-   *
-   * Where the revision has no `ping`, `server/discover` is asked instead.
-   */
+  /** Asks whether the server is still there: by `ping`, or by `server/discover` where the revision has none. */
   async ping(options?: RequestOptions): Promise<void> {
     await this.request("ping", undefined, options);
   }
@@ -411,7 +411,7 @@ export class Client {
    * @throws {ClosedError} when the connection is closed
    */
   notify(method: string, params?: Readonly<Record<string, unknown>>): void {
-    native(() => this.#native.notify(method, params && toJson(params)));
+    native(() => this.#native.notify(method, paramsJson(method, params)));
   }
 
   /** Ends the connection, and the server if it was started here. Safe to call from anywhere, any number of times. */
@@ -459,7 +459,7 @@ export class Client {
     checkRequest(method, options);
     const send = (op: number, text: string | undefined, engine: string): void =>
       addon.request(this.#handle, op, method, text, engine);
-    return requested(this.#traced(options), params, send, looks);
+    return requested(method, this.#traced(options), params, send, looks);
   }
 
   #task<T>(id: string, created: Readonly<Record<string, unknown>> | undefined): TaskHandle<T> {

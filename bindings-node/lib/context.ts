@@ -4,8 +4,9 @@ import type { CreateMessageResult, Elicited, SampleMessage, SampleOptions } from
 import { deprecated } from "./deprecation.js";
 import { InputRequired, MisuseError, native } from "./errors.js";
 import type { Form } from "./form.js";
-import { type Home, toJson } from "./handler.js";
+import type { Home } from "./handler.js";
 import { bridge } from "./host.js";
+import { paramsJson, toJson } from "./json.js";
 import type { Kind } from "./kind.js";
 import { type Logger, loggable, logger } from "./logger.js";
 import { checkNames, checkTypes } from "./options.js";
@@ -342,7 +343,7 @@ export class Context<State = unknown> extends RequestContext {
     const { signal } = options;
     const either = signal ? AbortSignal.any([signal, this.signal]) : this.signal;
     try {
-      return await requested({ ...options, signal: either }, params, (op, text, engine) =>
+      return await requested(method, { ...options, signal: either }, params, (op, text, engine) =>
         bridge.ask(this.#key, op, method, text, together.length > 1 ? togetherWith(engine, together) : engine),
       );
     } catch (error) {
@@ -360,7 +361,7 @@ export class Context<State = unknown> extends RequestContext {
    */
   notify(method: string, params?: Readonly<Record<string, unknown>>): boolean {
     checkTypes("notify", ["method", method, "string"]);
-    return native(() => bridge.notify(this.#key, method, params && toJson(params)));
+    return native(() => bridge.notify(this.#key, method, paramsJson(method, params)));
   }
 
   /**

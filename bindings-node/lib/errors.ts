@@ -64,23 +64,50 @@ export class RpcError extends TricornError {
   /** The error's `data` member, when there is one. */
   readonly data: unknown;
 
+  /**
+   * @param code an integer of at most 53 bits
+   * @param data anything that is JSON. With other data the request is answered with -32603, and `onError` hears why
+   * @throws {MisuseError} naming what is no code, or no message
+   */
   constructor(code: number, message: string, data?: unknown) {
+    if (!Number.isSafeInteger(code)) {
+      const got = typeof code === "number" ? code : typeof code;
+      throw new MisuseError(`RpcError: code: expected an integer of at most 53 bits, such as -32602, got ${got}`);
+    }
+    if (typeof message !== "string") {
+      throw new MisuseError(`RpcError: message: expected a string, got ${message === null ? "null" : typeof message}`);
+    }
     super("rpc", message);
     this.code = code;
     this.data = data;
   }
 }
 
+const NOT_FOUND = -32002;
+
 /**
- * There is no resource at this URI. Thrown by the function of a template or a source, and to who reads it; newer
- * revisions have no code of its own for it: there clients get an {@link RpcError}.
+ * There is no resource at this URI. Thrown by the function of a template or a source, and to who reads it, in every
+ * revision. Its code is -32002, in 2026-07-28 -32602.
  */
 export class ResourceNotFoundError extends RpcError {
   /** @param data default: the URI */
   constructor(uri: string | URL, message = `there is no resource "${uri}"`, data: unknown = { uri: String(uri) }) {
     // Newer revisions have another code: the engine sees to that.
-    super(-32002, message, data);
+    super(NOT_FOUND, message, data);
   }
+}
+
+/**
+ * The error with which `uri` was not read, as a {@link ResourceNotFoundError} if it is one: since 2026-07-28 it has the
+ * code of wrong parameters, and only its data tell.
+ *
+ * @internal
+ */
+export function knownAsNotFound(error: unknown, uri: string): unknown {
+  if (!(error instanceof RpcError) || error.constructor !== RpcError || error.code !== -32602) return error;
+  if ((error.data as { readonly uri?: unknown } | null | undefined)?.uri !== uri) return error;
+  // The very error: who asked for it is known of it.
+  return Object.setPrototypeOf(error, ResourceNotFoundError.prototype);
 }
 
 /** A page that the user has to visit. */
@@ -259,6 +286,20 @@ export interface ErrorRecord {
   readonly data?: unknown;
 }
 
+/** The options of `auth` that the engine calls otherwise. */
+const OPTIONS =
+  /\b(?:client_(?:id|secret|metadata_url|name|uri)|private_key|signing_algorithm|key_id|application_type|login_timeout|no_browser|redirect_(?:port|uri))\b/g;
+
+/** What the engine says of options, in their names here; what others have said, which is quoted, stays. */
+function namedHere(message: string): string {
+  const parts = message.split(/("(?:[^"\\]|\\.)*")/);
+  return parts.map((part, at) => (at % 2 ? part : part.replace(OPTIONS, camel))).join("");
+}
+
+function camel(name: string): string {
+  return name.replace(/_([a-z])/g, (_underscore, letter: string) => letter.toUpperCase());
+}
+
 /** @internal */
 export function errorFrom(record: ErrorRecord): TricornError {
   if (record.kind === "rpc") {
@@ -267,12 +308,13 @@ export function errorFrom(record: ErrorRecord): TricornError {
       readonly elicitations?: readonly UrlElicitation[];
       readonly uri?: unknown;
     };
-    if (code === -32002) return new ResourceNotFoundError(typeof uri === "string" ? uri : "", message, data ?? null);
+    if (code === NOT_FOUND) return new ResourceNotFoundError(typeof uri === "string" ? uri : "", message, data ?? null);
     return code === -32042 && Array.isArray(elicitations)
       ? new UrlElicitationRequiredError(elicitations, message, data)
-      : new RpcError(code, message, data);
+      : Object.assign(new RpcError(0, message, data), { code }); // A peer's code may be any number.
   }
   if (record.kind === "input_required") return new InputRequired();
+  if (record.kind === "auth") return new AuthError(namedHere(record.message));
   const Class = classes[record.kind] as typeof MisuseError | undefined;
   // A kind this version does not know yet is still an error with a message.
   return Class ? new Class(record.message) : new TricornError(record.kind, record.message);

@@ -3,8 +3,9 @@
 import { inspect } from "node:util";
 import type { AnyState, Context } from "./context.js";
 import { MisuseError } from "./errors.js";
-import { type AnyFunction, type Home, invalidParams, Runner, toJson, validated } from "./handler.js";
+import { type AnyFunction, type Home, invalidParams, Runner, validated } from "./handler.js";
 import { addon, handle, register } from "./host.js";
+import { toJson } from "./json.js";
 import { checkNames, checkTypes } from "./options.js";
 import { type JsonSchema, type Schema, toJsonSchema } from "./schema.js";
 import type { Arguments } from "./tool.js";

@@ -10,6 +10,7 @@ import { type ErrorRecord, errorFrom, MisuseError, type TricornError, traceOf } 
 import { addon, bridge, wait, warn } from "./host.js";
 import type { Kind } from "./kind.js";
 import { checkNames, withOptions } from "./options.js";
+import * as paramsOf from "./params.js";
 import { received } from "./received.js";
 import { type CallOptions, engineRequest, REQUEST_OPTIONS, type RequestOptions } from "./requesting.js";
 import type { CallToolResult, ReadResourceResult } from "./result.js";
@@ -239,6 +240,7 @@ export class ClientGroup {
     args?: Readonly<Record<string, unknown>>,
     options?: CallOptions,
   ): Promise<CallToolResult<T>> {
+    paramsOf.ofCall("callTool", name, args ?? {}, options);
     const { client, name: own } = await this.#route("tool", name, options);
     return client.callTool<T>(own, args, options);
   }
@@ -250,19 +252,19 @@ export class ClientGroup {
    * @throws {MisuseError} when it could be several servers', or nobody's
    */
   async readResource(uri: string | URL, options?: CallOptions): Promise<ReadResourceResult> {
-    const { client, name } = await this.#route("resource", String(uri), options);
+    const { client, name } = await this.#route("resource", paramsOf.uriOf("readResource", uri), options);
     return client.readResource(name, options);
   }
 
   /** Asks to hear of changes of a resource; whose it is, {@link readResource} says. */
   async subscribe(uri: string | URL, options?: RequestOptions): Promise<void> {
-    const { client, name } = await this.#route("resource", String(uri), options);
+    const { client, name } = await this.#route("resource", paramsOf.uriOf("subscribe", uri), options);
     await client.subscribe(name, options);
   }
 
   /** No longer asks for it. */
   async unsubscribe(uri: string | URL, options?: RequestOptions): Promise<void> {
-    const { client, name } = await this.#route("resource", String(uri), options);
+    const { client, name } = await this.#route("resource", paramsOf.uriOf("unsubscribe", uri), options);
     await client.unsubscribe(name, options);
   }
 
@@ -272,6 +274,7 @@ export class ClientGroup {
     args?: Readonly<Record<string, unknown>>,
     options?: CallOptions,
   ): Promise<GetPromptResult> {
+    paramsOf.ofPrompt(name, args ?? {}, options);
     const { client, name: own } = await this.#route("prompt", name, options);
     return client.getPrompt(own, args, options);
   }
@@ -284,6 +287,7 @@ export class ClientGroup {
     args?: Readonly<Record<string, string>>,
     options?: RequestOptions,
   ): Promise<Suggestions> {
+    paramsOf.ofComplete(ref, argument, value, args);
     const prompt = ref.type === "ref/prompt";
     const { client, name } = await this.#route(
       prompt ? "prompt" : "resource_template",

@@ -6,6 +6,7 @@ import { Context } from "./context.js";
 import {
   CancelledError,
   InputRequired,
+  MisuseError,
   PeerMisbehavedError,
   RpcError,
   TimeoutError,
@@ -14,6 +15,7 @@ import {
   UnsupportedError,
 } from "./errors.js";
 import { addon, bridge, calls, type Handler, handle } from "./host.js";
+import { toJson } from "./json.js";
 import { toEngine } from "./options.js";
 import { passingThrough } from "./passing.js";
 import { isForeign } from "./received.js";
@@ -44,6 +46,13 @@ export interface Home {
   /** Hears of what handlers throw that is not for the peer. */
   readonly onError: (error: unknown, name: string, subject: string) => void;
 }
+
+/** What is for nobody but this program to hear: it may be anything. */
+export interface Untold {
+  readonly error: unknown;
+}
+
+const INTERNAL_ERROR = -32603;
 
 /** A registered function: runs it, and answers with what it returns or throws. */
 export abstract class Runner implements Handler {
@@ -85,7 +94,7 @@ export abstract class Runner implements Handler {
         (error: unknown) => this.#settled(key, ctx, true, error),
       );
     } catch (error) {
-      this.fail(key, ctx, error);
+      this.#failed(key, ctx, error);
     }
   }
 
@@ -111,34 +120,48 @@ export abstract class Runner implements Handler {
     calls.delete(key);
     this.#home.running--;
     if (failed) {
-      this.fail(key, ctx, outcome);
+      this.#failed(key, ctx, outcome);
       return;
     }
     try {
       this.#done(key, outcome);
     } catch (error) {
-      this.fail(key, ctx, error);
+      this.#failed(key, ctx, error);
     }
   }
 
-  /** Answers with what the function threw. */
-  protected fail(key: number, ctx: RequestContext, thrown: unknown): void {
+  #failed(key: number, ctx: RequestContext, thrown: unknown): void {
+    let untold: Untold | undefined;
+    try {
+      untold = this.fail(key, ctx, thrown);
+    } catch (cause) {
+      // Anything may be thrown: data that is no JSON, a proxy that lets nobody look at it.
+      const message = `${this.#subject} failed: its ${typeName(thrown)} cannot be sent`;
+      addon.answerError(handle, key, INTERNAL_ERROR, message);
+      untold = { error: new MisuseError(`${message}: ${cause instanceof Error ? cause.message : cause}`, { cause }) };
+    }
+    if (untold) this.#home.onError(untold.error, this.#name, this.#subject);
+  }
+
+  /** Answers with what the function threw. Returns what is not for the peer. */
+  protected fail(key: number, ctx: RequestContext, thrown: unknown): Untold | undefined {
     const isByHand = thrown instanceof InputRequired && !ctx.stopped;
     const error = isByHand ? couldNotAsk(key, thrown) : thrown;
-    if (isByHand && error === undefined) return;
+    if (isByHand && error === undefined) return undefined;
     // What another peer said is no more for this one than any other error.
     const hidden = error instanceof TricornError && !this.#proxy && isForeign(error, key);
     if (!hidden && (error instanceof ToolError || isAboutQuestion(error))) {
       addon.answerFailed(handle, key, error.message);
     } else if (!hidden && error instanceof RpcError) {
-      const data = error.data === undefined ? undefined : JSON.stringify(error.data);
+      const data = error.data === undefined ? undefined : toJson(error.data);
       addon.answerError(handle, key, error.code, error.message, data);
     } else {
       const isWanted = addon.answerFailed(handle, key, `${this.#subject} failed: ${typeName(error)}`);
       // Giving up after a cancel, which may not have come here yet, is what a handler should do, and at a question.
       const isOver = ctx.cancelled || (!isWanted && error instanceof CancelledError);
-      if (!isOver && !ctx.stopped) this.#home.onError(error, this.#name, this.#subject);
+      if (!isOver && !ctx.stopped) return { error };
     }
+    return undefined;
   }
 }
 
@@ -204,42 +227,6 @@ function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
   return typeof (value as PromiseLike<T> | null | undefined)?.then === "function";
 }
 
-/**
- * `value` as JSON text.
- *
- * @throws {TypeError} for what JSON has not, naming the place of a number that is none: JSON would say null
- */
-export function toJson(value: unknown): string {
-  const text = JSON.stringify(value) as string | undefined;
-  if (text === undefined) throw new TypeError(`a ${typeof value} is not JSON`);
-  if (text.includes("null") && hasNonFinite(value)) checkNumbers(value);
-  return text;
-}
-
-/** Whether a number in `value`, which has become JSON, may be none. What has a `toJSON` is not asked again. */
-function hasNonFinite(value: unknown): boolean {
-  if (typeof value === "number") return !Number.isFinite(value);
-  if (typeof value !== "object" || value === null) return false;
-  const members = value as Readonly<Record<string, unknown>>;
-  if (typeof members["toJSON"] === "function") return false;
-  if (Array.isArray(value)) return value.some(hasNonFinite);
-  return Object.keys(members).some((key) => hasNonFinite(members[key]));
-}
-
-/** Goes through `value` as JSON does, to name the place. */
-function checkNumbers(value: unknown): void {
-  const places = new Map<unknown, string>();
-  JSON.stringify(value, function (this: unknown, key, member: unknown) {
-    const before = places.get(this);
-    const place = before === undefined ? "" : Array.isArray(this) ? `${before}[${key}]` : `${before}.${key}`;
-    if (typeof member === "number" && !Number.isFinite(member)) {
-      throw new TypeError(`${place === "" ? "" : `"${place.replace(/^\./, "")}": `}${member} is not JSON`);
-    }
-    if (typeof member === "object" && member !== null) places.set(member, place);
-    return member;
-  });
-}
-
 /** What became of a question to the peer is no secret: nobody there, no answer, or one that does not fit. */
 function isAboutQuestion(error: unknown): error is Error {
   return error instanceof UnsupportedError || error instanceof TimeoutError || error instanceof PeerMisbehavedError;
@@ -247,8 +234,13 @@ function isAboutQuestion(error: unknown): error is Error {
 
 /** What the peer learns of an error that is none of its business. */
 export function typeName(error: unknown): string {
-  if (!(error instanceof Error)) return typeof error;
-  return error.name === "Error" ? error.constructor.name : error.name;
+  try {
+    if (!(error instanceof Error)) return typeof error;
+    const name: unknown = error.name === "Error" ? error.constructor.name : error.name;
+    return typeof name === "string" ? name : "error";
+  } catch {
+    return "error"; // A proxy, or a property that throws.
+  }
 }
 
 /** The numbers of `completions`, and more, as the engine wants them beside a definition. */

@@ -3,8 +3,9 @@
 import type { CacheUsage } from "./cache.js";
 import type { AnyState, Context } from "./context.js";
 import { MisuseError, ToolError } from "./errors.js";
-import { type Home, Runner, toJson } from "./handler.js";
+import { type Home, Runner, typeName, type Untold } from "./handler.js";
 import { addon, bridge, handle, register, thrownHere, wait } from "./host.js";
+import { toJson } from "./json.js";
 import { toEngine, withOptions } from "./options.js";
 import { enter, goOn, leave } from "./passing.js";
 import { own } from "./received.js";
@@ -205,11 +206,13 @@ class Around<C extends RequestContext> extends Runner {
     addon.answerResult(handle, key, toJson(raw));
   }
 
-  protected override fail(key: number, ctx: RequestContext, error: unknown): void {
+  protected override fail(key: number, ctx: RequestContext, error: unknown): Untold | undefined {
     if (error instanceof ToolError && !ctx.cancelled && ctx.request.method === "tools/call") {
       // For the model, as from the tool itself.
-      addon.answerResult(handle, key, toJson({ content: [{ type: "text", text: error.message }], isError: true }));
-    } else super.fail(key, ctx, error);
+      addon.answerResult(handle, key, toJson({ content: [{ type: "text", text: `${error.message}` }], isError: true }));
+      return undefined;
+    }
+    return super.fail(key, ctx, error);
   }
 }
 
@@ -219,10 +222,19 @@ class Outward extends Around<RequestContext> {
     return new RequestContext(key);
   }
 
-  protected override fail(key: number, _ctx: RequestContext, error: unknown): void {
+  protected override fail(key: number, _ctx: RequestContext, error: unknown): undefined {
+    addon.answerError(handle, key, ...codeAndMessage(error), thrownHere(error));
+    return undefined;
+  }
+}
+
+/** For the engine: who waits gets the very thing that was thrown, which may be anything. */
+function codeAndMessage(error: unknown): [code: number, message: string] {
+  try {
     const { code, message } = (error ?? {}) as { readonly code?: unknown; readonly message?: unknown };
-    const number = typeof code === "number" && Number.isInteger(code) ? code : -32603;
-    addon.answerError(handle, key, number, String(message ?? error), thrownHere(error));
+    return [Number.isSafeInteger(code) ? (code as number) : -32603, String(message ?? error)];
+  } catch {
+    return [-32603, typeName(error)];
   }
 }
 

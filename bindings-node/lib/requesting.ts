@@ -1,8 +1,8 @@
 /** A request on its way to the peer, whichever side sends it. */
 
 import { TricornError } from "./errors.js";
-import { toJson } from "./handler.js";
 import { wait } from "./host.js";
+import { checkObject, paramsJson } from "./json.js";
 import { checkNames, toEngine } from "./options.js";
 import type { TraceContext } from "./trace.js";
 import type { MetaObject } from "./types.js";
@@ -85,6 +85,7 @@ const CALLS = new Set(["tools/call", "resources/read", "prompts/get"]);
  * @throws {MisuseError} naming the option, and the one that was probably meant
  */
 export function checkRequest(method: string, options: object): void {
+  checkObject(`${method}: options`, options);
   checkNames(method, options, CALLS.has(method) ? { ...REQUEST_OPTIONS, meta: true } : REQUEST_OPTIONS);
 }
 
@@ -99,10 +100,12 @@ export interface Looks {
 /**
  * Sends a request and waits for its result object.
  *
+ * @param what its method
  * @param send gets the operation, the parameters and the options as the engine wants them
  * @param looks of `tasks/get` and `tasks/result`: answered when
  */
 export async function requested(
+  what: string,
   options: RequestOptions,
   params: Readonly<Record<string, unknown>> | undefined,
   send: (op: number, params: string | undefined, options: string) => void,
@@ -110,7 +113,7 @@ export async function requested(
 ): Promise<Record<string, unknown>> {
   const { signal, onProgress } = options;
   const engine = engineRequest(options, looks);
-  const text = params && toJson(params);
+  const text = paramsJson(what, params);
   const listener = onProgress && ((_name: string, progress: Progress) => onProgress(progress));
   try {
     return await wait((op) => send(op, text, engine), signal, listener);
@@ -119,11 +122,6 @@ export async function requested(
     if (error instanceof TricornError) Error.captureStackTrace(error);
     throw error;
   }
-}
-
-/** The parameters with the `_meta` that the options give. */
-export function withMeta(params: Record<string, unknown>, options: CallOptions | undefined): Record<string, unknown> {
-  return options?.meta ? { ...params, _meta: options.meta } : params;
 }
 
 /** The options of one request as the engine takes them; empty are the defaults. */
@@ -151,17 +149,4 @@ export function engineRequest(
 /** A time limit as the engine takes it: null for none, however that was said. */
 export function limit(milliseconds: number | null | undefined): number | null {
   return milliseconds === 0 || milliseconds === Number.POSITIVE_INFINITY ? null : (milliseconds ?? null);
-}
-
-/** The arguments of a prompt, which the protocol has as text. */
-export function texts(args: Readonly<Record<string, unknown>>): Record<string, string> {
-  const given = Object.entries(args).filter(([, value]) => value !== undefined && value !== null);
-  return Object.fromEntries(given.map(([name, value]) => [name, text(value)]));
-}
-
-/** Text as it is, also that of a date or a URL, and anything else as JSON. */
-function text(value: unknown): string {
-  if (typeof value === "string") return value;
-  const json = toJson(value);
-  return json.startsWith('"') ? (JSON.parse(json) as string) : json;
 }

@@ -8,9 +8,10 @@ import type { AnyState, Context } from "./context.js";
 import { deprecated, warnOptions } from "./deprecation.js";
 import { MisuseError, native } from "./errors.js";
 import { Extension, registered } from "./extension.js";
-import { type AnyFunction, type Home, logError, type Runner, toJson, Values } from "./handler.js";
+import { type AnyFunction, type Home, logError, type Runner, Values } from "./handler.js";
 import { addon, bridge, type Handler, keepReplaced, newSource, register, wait } from "./host.js";
 import { type HttpMount, type HttpOptions, type MountOptions, mount, type NodeListener } from "./http.js";
+import { paramsJson } from "./json.js";
 import type { Kind } from "./kind.js";
 import { liveBy } from "./lifespan.js";
 import { type BuiltinMiddleware, type Middleware, wrap } from "./middleware.js";
@@ -71,6 +72,10 @@ export class Server<State = unknown> extends Offer<State> {
     const user = userPackage();
     const known = name ?? user.name ?? "server";
     const home: Home = { scope: undefined, running: 0, onError: onError ?? logError, state };
+    if (rest.requestStateKeys?.length === 0) {
+      const fix = "leave the option out, and this process makes up a secret of its own";
+      throw new MisuseError(`requestStateKeys: expected secrets of at least 32 bytes, got none; ${fix}`);
+    }
     const { wire, kept: asked } = serverAuth(auth, home);
     const settings = toEngine({ version: user.version ?? "0.0.0", ...rest, auth: wire, name: known });
     const source = newSource();
@@ -239,7 +244,7 @@ export class Server<State = unknown> extends Offer<State> {
    */
   notify(method: string, params?: Readonly<Record<string, unknown>>, key?: string): void {
     checkTypes("notify", ["method", method, "string"], ["key", key, "string", "optional"]);
-    native(() => this.#native.notify(method, params && toJson(params), key));
+    native(() => this.#native.notify(method, paramsJson(method, params), key));
   }
 
   /**

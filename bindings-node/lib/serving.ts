@@ -69,7 +69,8 @@ export interface ServerOptions<State = unknown> {
   /**
    * Secrets of at least 32 bytes that seal what a request of revision 2026-07-28 has to remember between two rounds of
    * questions (`requestState`). The first one seals, all of them open, so that they can be changed one after the other.
-   * Servers that answer the same clients need the same. Default: a secret of this process alone.
+   * Servers that answer the same clients need the same. An empty list is refused: it is a setting that has got lost.
+   * Default: a secret of this process alone.
    */
   readonly requestStateKeys?: readonly string[];
   /** Milliseconds for which such a state holds: as long as a user may take to answer. Default 10 minutes. */

@@ -3,8 +3,9 @@
 import { type CompleteResult, completeResult } from "./content.js";
 import type { Context } from "./context.js";
 import { type InputRequired, ToolError } from "./errors.js";
-import { type AnyFunction, type Home, Runner, toJson, validated } from "./handler.js";
+import { type AnyFunction, type Home, Runner, validated } from "./handler.js";
 import { addon, handle } from "./host.js";
+import { toJson } from "./json.js";
 import { checkNames } from "./options.js";
 import { CallToolResult } from "./result.js";
 import { type Infer, type JsonSchema, type Schema, toJsonSchema } from "./schema.js";

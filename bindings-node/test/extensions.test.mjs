@@ -325,7 +325,7 @@ test("what is wrong is named when the extension is made or added", () => {
   refused(() => new Server("x", { extension: [] }), /unknown option "extension", did you mean "extensions"\?/);
   const app = server();
   refused(() => app.notify("notifications/x"), /they are "notifications\/com\.example\/found"/);
-  refused(() => app.notify(FOUND, [1]), /parameters: expected an object, got \[1\]/);
+  refused(() => app.notify(FOUND, [1]), /parameters: expected an object, .*got a list/);
   refused(() => app.notify(FOUND, {}, 7), /^notify: key: expected a string, got 7$/);
 });
 
