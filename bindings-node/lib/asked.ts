@@ -51,7 +51,7 @@ class Answering implements Handler {
       addon.answerResult(handle, key, toJson(answer));
     } catch (error) {
       // What others say in their errors may be secret, as the command line of a program that was to give a token.
-      addon.answerKind(handle, key, kindOf(error), error instanceof TricornError ? error.message : typeName(error));
+      addon.answerKind(handle, key, ...kindAndMessage(error));
       // Nobody else hears all of it.
       if (!(error instanceof AuthError) && !signal.aborted) {
         this.#home.onError(error, this.#name, `the ${this.#name}`);
@@ -76,28 +76,46 @@ export class Numbered {
   }
 }
 
+/** What the engine hears of what was thrown, which may be anything. */
+function kindAndMessage(error: unknown): [kind: string, message: string] {
+  try {
+    return [kindOf(error), error instanceof TricornError ? String(error.message) : typeName(error)];
+  } catch {
+    return ["auth", typeName(error)]; // A proxy, or a property that throws.
+  }
+}
+
 /** What kind of error it is may mean something: whether somebody refuses, or nobody can tell. */
 function kindOf(error: unknown): string {
   if (error instanceof AuthError) return "auth";
   if (error instanceof MisuseError) return "misuse";
   if (error instanceof CancelledError) return "cancelled";
-  if (error instanceof TimeoutError || isNamed(error, "TimeoutError")) return "timeout";
-  if (error instanceof TransportError || error instanceof ClosedError || isOfSystem(error)) return "transport";
+  // Libraries have errors of their own for a host that is not reached: they say by what they were caused.
+  const reasons: unknown[] = [error];
+  for (let looked = 0; looked < CAUSES && reasons.length > 0; looked++) {
+    const reason = reasons.shift();
+    if (reason instanceof TimeoutError || isNamed(reason, "TimeoutError")) return "timeout";
+    if (reason instanceof TransportError || reason instanceof ClosedError || isOfSystem(reason)) return "transport";
+    if (reason instanceof AggregateError) reasons.push(...reason.errors);
+    if (reason instanceof Error) reasons.push(reason.cause);
+  }
   return "auth";
 }
+
+/** How many errors are looked at, to find what has caused one. */
+const CAUSES = 64;
 
 function isNamed(error: unknown, name: string): boolean {
   return (error as { readonly name?: unknown } | null | undefined)?.name === name;
 }
 
-/** Whether a socket or a name failed, also below a `fetch`. */
+/** Whether a socket or a name failed. */
 function isOfSystem(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
-  if (error instanceof AggregateError && error.errors.some(isOfSystem)) return true;
   // Whatever is below it, there was no answer.
   if (error instanceof TypeError && error.message === "fetch failed") return true;
-  const { code, cause } = error as NodeJS.ErrnoException & { readonly cause?: unknown };
-  return (typeof code === "string" && /^(E[A-Z]+$|EAI_|UND_ERR_)/.test(code)) || isOfSystem(cause);
+  const { code } = error as NodeJS.ErrnoException;
+  return typeof code === "string" && /^(E[A-Z]+$|EAI_|UND_ERR_)/.test(code);
 }
 
 /**

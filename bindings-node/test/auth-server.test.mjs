@@ -37,6 +37,9 @@ test("a verifier says whose a token is, refuses it, or cannot tell", async () =>
     throw error;
   };
   const unreachable = () => fetch("http://127.0.0.1:1/");
+  const away = Object.assign(new Error("secret"), { code: "ECONNREFUSED" });
+  const circle = new Error("secret");
+  circle.cause = new Error("secret", { cause: circle });
   const refused = () => once(dial({ host: "127.0.0.1", port: 1 }), "connect");
   for (const [verifier, status, isHeard] of [
     [() => new Principal("ada"), 400, false],
@@ -51,6 +54,19 @@ test("a verifier says whose a token is, refuses it, or cannot tell", async () =>
     [thrown(new TransportError("secret: away")), 503, true],
     [unreachable, 503, true],
     [refused, 503, true],
+    [thrown(new Error("secret", { cause: new DOMException("secret", "TimeoutError") })), 503, true],
+    [thrown(new AggregateError([new Error("secret"), new Error("secret", { cause: away })])), 503, true],
+    [thrown(new AggregateError([new Error("secret")])), 401, true],
+    [thrown(circle), 401, true],
+    [
+      thrown({
+        get message() {
+          throw new Error("secret");
+        },
+      }),
+      401,
+      true,
+    ],
   ]) {
     const { app, heard } = verified(verifier);
     const answer = await within(app.fetch(ask("http://localhost/mcp", "t0ken")), "the answer");
