@@ -184,7 +184,7 @@ final class Call: Sendable {
             case .value(let writer): _ = try writer.withData { try bridge.completeValue(key: key, json: $0) }
             case .result(let writer): _ = try writer.withData { try bridge.completeResult(key: key, json: $0) }
             case .failed(let text): _ = try bridge.completeFailed(key: key, text: text)
-            case .error(let error): _ = try bridge.completeError(key: key, error: error.core)
+            case .error(let error): _ = try bridge.completeError(key: key, error: sendable(error).core)
             case .inputRequired(let writer):
                 _ = try writer.withData { try bridge.completeInputRequired(key: key, json: $0) }
             case .ended: _ = try bridge.completeError(key: key, error: InputRequired.core)
@@ -192,6 +192,19 @@ final class Call: Sendable {
         } catch {
             let error = TricornError.rpc(code: -32603, message: "internal error")
             _ = try? bridge.completeError(key: key, error: error.core)
+        }
+    }
+
+    /// The error; what is said instead when its data have a number that JSON does not have, of which the subject's owner hears.
+    private func sendable(_ error: TricornError) -> TricornError {
+        do {
+            _ = try error.data?.checkedText
+            return error
+        } catch {
+            let text = "\(subject.text) failed: its error cannot be sent"
+            let why = TricornError.misuse("\(text): data: \(TricornError.from(error).message)")
+            subject.report(why, subject.name, subject.text)
+            return .rpc(code: -32603, message: text)
         }
     }
 }

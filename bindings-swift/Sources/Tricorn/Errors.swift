@@ -57,9 +57,15 @@ public enum TricornError: Error, Sendable, Hashable {
 
 extension TricornError {
     /// There is no resource at `uri`: thrown by a resource's handler. −32002, which the core turns into what newer revisions
-    /// want.
+    /// want: −32602 with the same `data`.
     public static func resourceNotFound(_ uri: String) -> TricornError {
         .rpc(code: -32002, message: "there is no resource \"\(uri)\"", data: ["uri": .string(uri)])
+    }
+
+    /// Of what `Client.readResource` throws: whether there is no such resource. In every revision: the code is −32002, since
+    /// 2026-07-28 it is −32602, and `data` name the URI.
+    public var isResourceNotFound: Bool {
+        code == -32002 || (code == -32602 && data?["uri"]?.stringValue != nil)
     }
 
     /// The user has to visit these pages first (−32042); the client sends the request again when they are done. In revision
@@ -124,7 +130,7 @@ extension TricornError {
             case "cancelled": self = .cancelled(message)
             case "closed": self = .closed(message)
             case "transport": self = .transport(message)
-            case "auth": self = .auth(message)
+            case "auth": self = .auth(OptionNames.here(message))
             default: self = .misuse(message)
             }
         }

@@ -41,7 +41,7 @@ extension Client {
     }
 
     /// Reads a resource: `try await client.readResource("config://app").text`. One that is not there is
-    /// `TricornError.rpc` with −32002, in newer revisions −32602.
+    /// `TricornError.rpc` with −32002, in newer revisions −32602; `isResourceNotFound` of it is true in all of them.
     public func readResource(
         _ uri: String, _ options: RequestOptions = .init()
     ) async throws -> ReadResourceResult {

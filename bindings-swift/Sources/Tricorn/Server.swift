@@ -88,7 +88,8 @@ public final class Server: Offering {
     ///     their id, and end by their time.
     ///   - requestStateKeys: secrets of at least 32 bytes that seal what a request of revision 2026-07-28 has to remember
     ///     between two rounds of questions. The first one seals, all of them open, so that they can be changed one after
-    ///     the other. Servers that answer the same clients need the same (one of this process alone).
+    ///     the other. Servers that answer the same clients need the same (one of this process alone; so it is with an empty
+    ///     array).
     ///   - requestStateTTL: for so long such a state holds: as long as a user may take to answer (10 min).
     ///   - maxRequestStateBytes: bytes of such a state, which holds the answers so far (16 KiB).
     ///   - extensions: extensions of the protocol that are offered, such as `[.ui]`; they are off unless they are given here or

@@ -103,4 +103,25 @@ private let legacy = "2025-11-25"
         }
         #expect(seen.with { $0 } == ["none", "current"])
     }
+
+    @Test(arguments: [legacy, "2026-07-28"])
+    func anErrorWithDataThatAreNoJSONIsAnswered(revision: String) async throws {
+        let heard = Locked([String]())
+        let app = failing(heard)
+        app.tool("fail") { () -> String in
+            throw TricornError.rpc(code: 4242, message: "m", data: ["x": [1, .double(.nan)]])
+        }
+        app.tool("ask") { (_: NoArguments, context) in
+            try await context.sample("x", maxTokens: 1).text
+        }
+        var options = ClientOptions(revision: revision)
+        options.sampling = { _, _ in throw TricornError.rpc(code: 1, message: "m", data: .double(.infinity)) }
+        try await withClient(of: app, options) { client in
+            await expectCode(-32603, containing: #"tool "fail" failed: its error cannot be sent"#) {
+                _ = try await client.callTool("fail")
+            }
+            await expectCode(-32603, containing: "its error cannot be sent") { _ = try await client.callTool("ask") }
+        }
+        #expect(heard.with { $0 }.first?.contains("x[1]: nan is no JSON number") == true)
+    }
 }

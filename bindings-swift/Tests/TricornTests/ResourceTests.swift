@@ -80,7 +80,11 @@ let eras = ["2025-11-25", "2026-07-28"]
             let missing = revision == "2025-11-25" ? -32002 : -32602
             for uri in ["fail://missing", "un://known"] {
                 await expectCode(missing, containing: uri) { _ = try await client.readResource(uri) }
+                let error = await failure { try await client.readResource(uri) }
+                #expect(error?.isResourceNotFound == true)
             }
+            let other = await failure { try await client.readResource("fail://told") }
+            #expect(other?.isResourceNotFound == false)
             await expectCode(-32603, containing: "out of paper") { _ = try await client.readResource("fail://told") }
             await expectCode(-32603, containing: #"resource "fail://hidden" failed: Trouble"#) {
                 _ = try await client.readResource("fail://hidden")
