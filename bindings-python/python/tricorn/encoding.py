@@ -60,7 +60,10 @@ def _check_finite(value: Any) -> None:
 def encode_params(what: str, params: Mapping[str, Any]) -> bytes:
     """Parameters that a program gave for `what`, as JSON text. `MisuseError` naming the one that is no JSON."""
     try:
-        return encode(params)
+        text = _encode(params)
+        if b"null" in text:
+            _check_finite(params)
+        return text
     except MisuseError as error:
         raise MisuseError(f"{what}: {error.message}") from None
     except (TypeError, ValueError, OverflowError, RecursionError) as error:

@@ -283,9 +283,10 @@ def call_params(name: str, arguments: Mapping[str, Any] | None, meta: Mapping[st
 
 def called_with(what: str, name: str, arguments: Mapping[str, Any] | None) -> dict[str, Any]:
     """A tool's name and its arguments."""
-    checks.text(f"{what}: name", name)
-    if arguments is not None:
-        checks.mapping(f"{what}: arguments", arguments)
+    if type(name) is not str or type(arguments) is not dict:  # what it is nearly always costs no more than this
+        checks.text(f"{what}: name", name)
+        if arguments is not None:
+            checks.mapping(f"{what}: arguments", arguments)
     return {"name": name, "arguments": {} if arguments is None else arguments}
 
 
