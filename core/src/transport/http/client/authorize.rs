@@ -4,6 +4,7 @@
 //! login is on its way, in a task of its own, so that it survives the request that began it.
 
 mod login;
+mod refused;
 
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
@@ -11,34 +12,27 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::FutureExt;
-use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
-use http::{Method, StatusCode};
+use http::Method;
+use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
+pub(super) use refused::Trial;
+
 use super::head::Head;
 use super::pool::{Pool, Shown};
-use crate::auth::challenge::{self, Challenge};
+use crate::auth::challenge::Challenge;
 use crate::auth::client::{Auth, Grant};
 use crate::auth::dpop::Proofs;
 use crate::auth::session::Session;
 use crate::auth::store::TokenStore;
-use crate::auth::token::{TokenType, mask};
+use crate::auth::token::TokenType;
 use crate::auth::url::Parts;
 use crate::driver::{Peer, runtime};
-use crate::error::{Error, ErrorKind, Result, shortened, shown_url};
+use crate::error::{Error, ErrorKind, Result, shown_url};
 use crate::protocol::Input;
 use crate::signal::Signal;
 use crate::transport::http::fetch::FetchPolicy;
-
-/// So often the scopes of a token are widened for one request.
-const MAX_STEP_UPS: usize = 2;
-
-/// So often one request waits for the logins of others that want other scopes.
-const MAX_JOINED: usize = 100;
-
-/// The most sets of scopes of which it is remembered that they were not granted.
-const MAX_DECLINED: usize = 100;
 
 /// A connection that ends waits so long for a login: one exchange, and what is kept of it.
 const LAST: Duration = Duration::from_secs(15);
@@ -78,26 +72,6 @@ impl Access {
                 headers.insert(name, value);
             }
         }
-    }
-}
-
-/// What was tried for one request.
-#[derive(Default)]
-pub(super) struct Trial {
-    /// Nobody waits for it, so no user is asked.
-    quiet: bool,
-    logins: usize,
-    /// Tokens that somebody else had got meanwhile.
-    taken_over: usize,
-    step_ups: usize,
-    /// Logins with more scopes that were somebody else's.
-    joined: usize,
-    nonces: usize,
-}
-
-impl Trial {
-    pub(super) fn new(quiet: bool) -> Self {
-        Self { quiet, ..Self::default() }
     }
 }
 
@@ -300,109 +274,6 @@ impl Authorizer {
             // The other end is gone with the connection.
             let _ = news.changed().await;
         })
-    }
-
-    /// What an answer means for the token that its request has shown. `true`: the request is worth another attempt.
-    ///
-    /// # Errors
-    /// Why there is no token that would do.
-    pub(super) async fn is_refused(
-        self: &Arc<Self>,
-        head: &Head,
-        shown: Option<&Access>,
-        trial: &mut Trial,
-    ) -> Result<bool> {
-        let nonce = head.headers.get("dpop-nonce").and_then(|value| value.to_str().ok());
-        if let (Some(nonce), Some(Access { proofs: Some(_), .. })) = (nonce, shown) {
-            self.lock().nonce = Some(nonce.into());
-        }
-        if !matches!(head.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
-            || self.auth.token.is_some()
-            || self.over.is_set()
-        {
-            return Ok(false);
-        }
-        let lines: Vec<&str> =
-            head.headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok()).collect();
-        let challenges = challenge::parse(&lines);
-        // Without a user, and so with the refresh token or not at all.
-        let quiet = trial.quiet && self.needs_user();
-        let refused = |what: &str, challenges: &[Challenge]| self.refused(what, challenges, shown);
-        let says = |error: &str| challenges.iter().any(|challenge| challenge.get("error") == Some(error));
-        let generation = shown.map_or_else(|| self.lock().generation, |access| access.generation);
-        if head.status == StatusCode::UNAUTHORIZED {
-            if nonce.is_some() && says("use_dpop_nonce") && trial.nonces == 0 {
-                trial.nonces += 1;
-                return Ok(true);
-            }
-            if trial.logins > 0 {
-                return Err(refused("a token that it was just given", &challenges));
-            }
-            if quiet && !self.lock().may_refresh() {
-                return Err(refused("the token, and only a user can get another", &challenges));
-            }
-            self.lock().declined.clear();
-            let why = if quiet { Why::Ahead } else { Why::Refused(challenges) };
-            self.fly(why, generation).await?;
-            // What somebody else has got is not what this one was given.
-            let state = self.lock();
-            match state.taken_over == state.generation && trial.taken_over == 0 {
-                true => trial.taken_over += 1,
-                false => trial.logins += 1,
-            }
-            return Ok(true);
-        }
-        if !says("insufficient_scope") || self.auth.tokens.is_some() {
-            return Ok(false);
-        }
-        if quiet {
-            return Err(refused("the token, and only a user can get another", &challenges));
-        }
-        let wanted = challenges.iter().find_map(|challenge| challenge.get("scope")).unwrap_or_default();
-        let newer = self.lock().generation != generation;
-        if !newer
-            && !wanted.is_empty()
-            && self.lock().session.as_ref().is_some_and(|session| session.has_scopes(wanted))
-        {
-            return Err(refused("a token that has all the scopes that it wants", &challenges));
-        }
-        if self.lock().declined.contains(wanted) {
-            return Err(refused("the token, and the scopes that it wants were not granted", &challenges));
-        }
-        if trial.step_ups >= MAX_STEP_UPS {
-            return Err(refused(&format!("the token, after {MAX_STEP_UPS} logins with more scopes"), &challenges));
-        }
-        if trial.joined >= MAX_JOINED {
-            return Err(refused(&format!("the token, after {MAX_JOINED} logins of other calls"), &challenges));
-        }
-        let wanted = wanted.to_owned();
-        if !self.fly(Why::Insufficient(challenges), generation).await? {
-            // What this one wants was not asked for.
-            trial.joined += 1;
-            return Ok(true);
-        }
-        trial.step_ups += 1;
-        let mut state = self.lock();
-        let granted = state.session.as_ref().is_some_and(|session| session.has_scopes(&wanted));
-        if !granted && !wanted.is_empty() {
-            if state.declined.len() >= MAX_DECLINED {
-                state.declined.clear();
-            }
-            state.declined.insert(wanted);
-        }
-        Ok(true)
-    }
-
-    fn refused(&self, what: &str, challenges: &[Challenge], shown: Option<&Access>) -> Error {
-        let mut message = format!("authorization: {} refuses {what}", shown_url(&self.server_url));
-        for name in ["error", "error_description", "scope"] {
-            if let Some(value) = challenges.iter().find_map(|challenge| challenge.get(name)) {
-                let mut value = value.to_owned();
-                shown.into_iter().for_each(|access| mask(&mut value, &access.token));
-                message.push_str(&format!("; {name}: {:?}", shortened(&value, 200)));
-            }
-        }
-        Error::new(ErrorKind::Auth, message)
     }
 
     /// Another token than that of `generation`: one that came meanwhile, or that of the login which is on its way, or
