@@ -39,6 +39,8 @@ pub(crate) struct Given {
     pub(crate) spent: Option<String>,
     /// The refresh token with which a refresh has failed for no reason that says that it is refused.
     pub(crate) doubted: Option<String>,
+    /// The token was refused, and has just come by a refresh.
+    pub(crate) useless: bool,
     /// The token is good, and its scopes are too few.
     pub(crate) steps_up: bool,
     pub(crate) auth: Auth,
@@ -140,6 +142,10 @@ pub(crate) struct Flow {
     forgotten: Option<String>,
     /// There was a newer token already.
     took_over: bool,
+    /// The token came by a refresh.
+    has_refreshed: bool,
+    /// More is wanted than was asked for before.
+    widens: bool,
     request: Option<Request>,
     /// What a function has said of the user, and the identity provider was shown.
     subject: Option<String>,
@@ -183,6 +189,8 @@ impl Flow {
             refused_client: false,
             forgotten: None,
             took_over: false,
+            has_refreshed: false,
+            widens: false,
             request: None,
             subject: None,
             client_assertion: None,
@@ -284,6 +292,11 @@ impl Flow {
     /// Whether the token is one that somebody else has got meanwhile.
     pub(crate) fn took_over(&self) -> bool {
         self.took_over
+    }
+
+    /// Whether the token has come by a refresh.
+    pub(crate) fn has_refreshed(&self) -> bool {
+        self.has_refreshed
     }
 
     /// What the user should hear of: a login that was lost, and why. Taken out.

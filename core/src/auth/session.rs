@@ -113,6 +113,12 @@ impl Session {
         })
     }
 
+    /// Whether all these scopes were asked for, or granted for another reason.
+    pub(crate) fn has_asked(&self, wanted: &str) -> bool {
+        let was_asked = |scope: &str| self.scopes.iter().any(|own| own == scope);
+        wanted.split_whitespace().all(|scope| was_asked(scope) || self.has_scopes(scope))
+    }
+
     pub(crate) fn refresh_token(&self) -> Option<&str> {
         self.token.as_ref()?.refresh_token.as_deref()
     }

@@ -190,6 +190,13 @@ impl Refusal {
         !self.is_busy() && self.is("invalid_grant")
     }
 
+    /// Whether a token endpoint has said so, in whatever words, and would again: a 403 that has no error of OAuth's in it
+    /// may be of a proxy's.
+    pub(crate) fn is_of_endpoint(&self) -> bool {
+        let in_general = matches!(self.status, 400..500) && !matches!(self.status, 403 | 407 | 451);
+        !self.is_transient() && (in_general || (self.status < 500 && self.error.is_some()))
+    }
+
     /// Whether the server does not know the client, or not by what it has shown.
     pub(crate) fn is_of_client(&self) -> bool {
         !self.is_busy() && (self.is("invalid_client") || self.is("unauthorized_client"))

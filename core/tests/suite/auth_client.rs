@@ -37,6 +37,10 @@ struct World {
     /// What the call of a tool needs.
     needs: Option<&'static str>,
     never_enough: bool,
+    /// The refusal of a call does not say what it needs.
+    nameless: bool,
+    /// What a refresh brings is good for nothing.
+    refreshes_in_vain: bool,
     /// The call of a tool needs a scope that is called as the tool is.
     needs_its_name: bool,
     /// No token is good any more.
@@ -146,7 +150,9 @@ fn token(world: &mut World, seen: &Seen) -> Reply {
     // The authorization code names what was asked for.
     let asked = parameter(&form, "code").or_else(|| parameter(&form, "scope")).unwrap_or_default();
     let scope = world.grants.map_or(asked, str::to_owned);
-    world.tokens.insert(token.clone());
+    if !(world.refreshes_in_vain && form.contains("grant_type=refresh_token")) {
+        world.tokens.insert(token.clone());
+    }
     world.scopes.insert(token.clone(), scope.clone());
     let kind = if world.dpop { "DPoP" } else { "Bearer" };
     let refresh = format!("refresh-{}", world.issued);
@@ -184,9 +190,9 @@ fn protected(world: &mut World, seen: &Seen, metadata: &str) -> Reply {
         && (world.never_enough || !world.scopes[&token].split(' ').any(|own| own == needed))
     {
         let scope = if world.never_enough { format!("{needed}{}", world.issued) } else { needed.to_owned() };
-        let challenge = format!(
-            "WWW-Authenticate: Bearer error=\"insufficient_scope\", scope=\"{scope}\", resource_metadata=\"{metadata}\""
-        );
+        let scope = if world.nameless { String::new() } else { format!(", scope=\"{scope}\"") };
+        let challenge =
+            format!("WWW-Authenticate: Bearer error=\"insufficient_scope\"{scope}, resource_metadata=\"{metadata}\"");
         return raw("403 Forbidden", &[&challenge], "");
     }
     let usual = if world.legacy { legacy(seen, "s") } else { modern(seen) };

@@ -62,11 +62,17 @@ impl Flow {
             session = session.filter(|own| !(self.refused_client && own.client.known_by == KnownBy::Registration));
         }
         self.trace.step("what is kept");
-        self.scopes = self.wanted_scopes(session.as_ref());
         let challenged = self.challenged("scope").unwrap_or_default().to_owned();
+        let own = self.given.auth.scopes.join(" ");
+        // What was asked for once is not asked for again because less was granted.
+        let lacks_own = session.as_ref().is_some_and(|session| !session.has_asked(&own));
+        let lacks = lacks_own || session.as_ref().is_some_and(|session| !session.has_asked(&challenged));
+        self.widens = self.given.steps_up || lacks;
+        self.scopes = self.wanted_scopes(session.as_ref());
         if let Some(session) = &session
             && let Some(token) = &session.token
             && !token.is_stale(now)
+            && !lacks_own
             && self.given.used.as_ref() != Some(&token.access_token)
             && (!self.given.steps_up || session.has_scopes(&challenged))
         {
@@ -74,7 +80,9 @@ impl Flow {
             self.took_over = true;
             return Step::Done(Box::new(session.clone()));
         }
-        let may_refresh = !self.given.steps_up
+        // A refresh brings no other scopes (RFC 6749 §6), and no better token than the one that it has just brought.
+        let may_refresh = !self.widens
+            && !self.given.useless
             && session.as_ref().is_some_and(|session| {
                 let same = self.metadata.is_none() || session.resource == self.identifier;
                 let refresh_token = session.refresh_token();
@@ -82,23 +90,26 @@ impl Flow {
                 same && is_good
             });
         self.session = session;
+        let why = match &self.session {
+            _ if may_refresh => "a refresh token: it is used",
+            None => "nothing",
+            Some(_) if lacks_own => "a login for which not all of the option \"scopes\" were asked for: a new one",
+            Some(_) if self.widens => "a login without all the scopes that are wanted: a new one",
+            Some(_) if self.given.useless => "a login whose token was refused as soon as it was refreshed: a new one",
+            Some(_) => "no refresh token that could be used: a new login",
+        };
+        self.trace.decided(why);
         match may_refresh {
             true => self.refresh(now),
-            false if self.metadata.is_none() => {
-                self.trace.decided("no refresh token");
-                self.discover()
-            }
-            false => {
-                self.trace.decided("a new login");
-                self.grant(now)
-            }
+            false if self.metadata.is_none() => self.discover(),
+            false => self.grant(now),
         }
     }
 
     /// 2026-07-28, scope selection and step-up.
     fn wanted_scopes(&self, session: Option<&Session>) -> Vec<String> {
         // What was granted once may not be known any more: only where more is wanted, what there is comes along.
-        let session = session.filter(|_| self.given.steps_up);
+        let session = session.filter(|_| self.widens);
         let mut before = session.map(|session| session.scopes.clone()).unwrap_or_default();
         before.extend(self.given.auth.scopes.iter().cloned());
         let listed = self.resource.as_ref().and_then(|resource| resource.scopes_supported.as_deref());

@@ -11,6 +11,11 @@ use crate::auth::session::Session;
 use crate::auth::token::{self, Method, Refusal, Token, TokenType};
 use crate::error::{Error, ErrorKind, Result, shown_url};
 
+/// Nobody has said that it is of no use.
+const KEPT: &str = "the refresh token is kept";
+/// The same where there is no telling, with what to do.
+const LATER: &str = "the refresh token is kept: try again later, or remove the kept login, and a new one follows";
+
 impl Flow {
     pub(super) fn refresh(&mut self, now: u64) -> Step {
         let Some(session) = &self.session else { return self.discover() };
@@ -173,14 +178,14 @@ impl Flow {
 
     pub(super) fn refreshed(&mut self, outcome: Result<Fetched, String>, now: u64) -> Step {
         let endpoint = self.request.as_ref().map(|request| request.endpoint.clone());
-        let kept = "the refresh token is kept";
         let fetched = match outcome {
             Ok(fetched) => fetched,
-            Err(why) => return self.failed("the refresh", endpoint.as_deref(), &format!("{why}; {kept}")),
+            Err(why) => return self.failed("the refresh", endpoint.as_deref(), &format!("{why}; {LATER}")),
         };
         let refusal = match self.token_of(&fetched, now) {
             None => return self.ask("refresh", State::Refreshing, now),
             Some(Ok(mut token)) => {
+                self.has_refreshed = true;
                 let before = self.session.as_ref().and_then(|session| session.token.clone());
                 // RFC 6749 §6: what is not said stays as it was.
                 token.refresh_token = token.refresh_token.or_else(|| before.as_ref()?.refresh_token.clone());
@@ -190,9 +195,9 @@ impl Flow {
             Some(Err(refusal)) => refusal,
         };
         if refusal.is_transient() {
-            return self.failed("the refresh", endpoint.as_deref(), &format!("{refusal}; {kept}"));
+            return self.failed("the refresh", endpoint.as_deref(), &format!("{refusal}; {LATER}"));
         }
-        if refusal.is_of_client() {
+        if refusal.is_of_client() && !self.may_not_refresh(&refusal) {
             return self.refused_to_client(&refusal, endpoint.as_deref(), now);
         }
         if !refusal.is_final() {
@@ -214,6 +219,12 @@ impl Flow {
         self.decide_again(now)
     }
 
+    /// Whether a client that the program was given may log in, and may not refresh (RFC 6749 §5.2).
+    fn may_not_refresh(&self, refusal: &Refusal) -> bool {
+        let client = self.request.as_ref().map(|request| request.client.known_by);
+        refusal.is("unauthorized_client") && client != Some(KnownBy::Registration)
+    }
+
     /// The server does not know the client that the refresh token was given to.
     fn refused_to_client(&mut self, refusal: &Refusal, endpoint: Option<&str>, now: u64) -> Step {
         let client = self.request.as_ref().map(|request| request.client.clone());
@@ -221,7 +232,7 @@ impl Flow {
         else {
             let own = self.given.auth.client_id.is_some();
             let advice = if own { "; look at client_id and client_secret" } else { "" };
-            return self.failed("the refresh", endpoint, &format!("{refusal}; the refresh token is kept{advice}"));
+            return self.failed("the refresh", endpoint, &format!("{refusal}; {KEPT}{advice}"));
         };
         // Until the login that follows has succeeded, the token stays where it is kept.
         let note = format!(
@@ -246,15 +257,22 @@ impl Flow {
             return self.discover();
         }
         let token = self.session.as_ref().and_then(Session::refresh_token).map(str::to_owned);
-        if self.given.refused && self.given.doubted == token {
-            // A login is a way out, and until it succeeds the token stays where it is kept.
-            self.trace.decided("no refusal of the refresh token, for the second time: a new login");
+        let again = self.given.doubted == token;
+        if self.given.refused && (again || refusal.is_of_endpoint()) {
+            // A login is the way out, and until it succeeds the token stays where it is kept.
+            let note = format!(
+                "the refresh token was not taken at {} ({refusal}): a new login is needed",
+                shown_url(endpoint.unwrap_or_default())
+            );
+            self.trace.decided(&note);
+            self.notes.push(note);
             self.request = None;
             self.nonce_tried = false;
             return self.grant(now);
         }
         self.doubted = token;
-        self.failed("the refresh", endpoint, &format!("{refusal}; the refresh token is kept"))
+        let advice = "this client's next attempt leads to a new login, and any other's once the kept one is removed";
+        self.failed("the refresh", endpoint, &format!("{refusal}; {KEPT}: {advice}"))
     }
 
     fn decide_again(&mut self, now: u64) -> Step {

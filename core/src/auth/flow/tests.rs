@@ -1,5 +1,6 @@
 mod kept;
 mod recorded;
+mod refused;
 mod registered;
 mod warned;
 mod world;
@@ -236,7 +237,7 @@ fn a_refresh_token_is_dropped_only_when_it_is_refused() {
             let notes = flow.take_notes();
             if kept {
                 let error = outcome.expect_err("no token");
-                assert!(error.message().ends_with("the refresh token is kept"), "{error}");
+                assert!(error.message().contains("the refresh token is kept: try again later"), "{error}");
                 assert_eq!((world.opened.len(), notes.len()), (0, 0));
             } else if ahead {
                 // Nobody has asked the user for anything: the server speaks first.

@@ -45,6 +45,60 @@ async fn a_stream_that_nobody_waits_for_asks_nobody_to_log_in() {
 }
 
 #[tokio::test]
+async fn a_refreshed_token_that_is_refused_leads_to_one_login() {
+    let servers = Servers::new(World::default()).await;
+    let user = User::default();
+    let auth = login(&user);
+    let client = servers.connect(&auth).await.unwrap();
+    {
+        let mut world = servers.world();
+        world.tokens.clear();
+        world.refreshes_in_vain = true;
+    }
+    assert_eq!(call(&client).await.unwrap(), "token-3");
+    let grants = || {
+        let named =
+            |form: &String| parameter(form.split(' ').nth(1).unwrap_or_default(), "grant_type").unwrap_or_default();
+        servers.world().forms.iter().map(named).collect::<Vec<_>>()
+    };
+    assert_eq!(grants(), ["authorization_code", "refresh_token", "authorization_code"]);
+    // Another process comes with what is kept.
+    servers.world().tokens.clear();
+    let other = servers.connect(&auth).await.unwrap();
+    assert_eq!(call(&other).await.unwrap(), "token-5");
+    assert_eq!(user.opened.lock().unwrap().len(), 3);
+    // A login that does not help either is no reason for another one.
+    servers.world().refuses = true;
+    let error = call(&other).await.unwrap_err();
+    assert!(error.message().contains("refuses a token that it was just given"), "{error}");
+    assert_eq!(user.opened.lock().unwrap().len(), 4);
+}
+
+#[tokio::test]
+async fn a_program_that_wants_other_scopes_asks_for_them_once() {
+    let servers = Servers::new(World { grants: Some("read"), ..World::default() }).await;
+    let user = User::default();
+    let auth = login(&user);
+    assert_eq!(call(&servers.connect(&auth).await.unwrap()).await.unwrap(), "token-1");
+    let more = auth.scopes(["own"]);
+    for _ in 0..2 {
+        assert_eq!(call(&servers.connect(&more).await.unwrap()).await.unwrap(), "token-2");
+    }
+    let asked: Vec<_> = user.opened.lock().unwrap().iter().map(|url| parameter(url, "scope")).collect();
+    assert_eq!(asked, [Some("read".to_owned()), Some("read own".to_owned())]);
+}
+
+#[tokio::test]
+async fn a_refusal_that_names_no_scope_asks_nobody() {
+    let servers = Servers::new(World { needs: Some("write"), nameless: true, ..World::default() }).await;
+    let user = User::default();
+    let client = servers.connect(&login(&user)).await.unwrap();
+    let error = call(&client).await.unwrap_err();
+    assert!(error.message().contains("its challenge names no scope to ask for"), "{error}");
+    assert_eq!(user.opened.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn calls_that_need_different_scopes_at_once_all_get_them() {
     let servers = Servers::new(World { needs_its_name: true, ..World::default() }).await;
     let user = User::default();

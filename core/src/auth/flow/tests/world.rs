@@ -140,6 +140,7 @@ pub(super) fn given(auth: Auth, challenges: &[&str]) -> Given {
         used: None,
         spent: None,
         doubted: None,
+        useless: false,
         steps_up: false,
         auth,
         stored: None,

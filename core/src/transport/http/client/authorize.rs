@@ -81,6 +81,8 @@ enum Why {
     /// There is none, or it is about to end.
     Ahead,
     Refused(Vec<Challenge>),
+    /// It was refused, and has just come by a refresh: another refresh brings no better one.
+    Useless(Vec<Challenge>),
     /// Its scopes are too few.
     Insufficient(Vec<Challenge>),
 }
@@ -96,6 +98,8 @@ struct State {
     doubted: Option<String>,
     /// The token that somebody else had got: it was taken from the store.
     taken_over: u64,
+    /// The token that came by a refresh, of whoever's login.
+    refreshed: u64,
     /// Scopes that were asked for, and not granted, since users were asked last for another reason.
     declined: BTreeSet<String>,
     generation: u64,
@@ -202,7 +206,7 @@ impl Authorizer {
             let state = self.lock();
             let token = state.session.as_ref().and_then(|session| session.token.as_ref());
             let renewable = state.may_refresh() || self.auth.granted() != Grant::AuthorizationCode;
-            let stale = renewable && token.is_some_and(|token| token.is_stale(now()));
+            let stale = renewable && state.access.is_some() && token.is_some_and(|token| token.is_stale(now()));
             let first = state.access.is_none() && self.auth.tokens.is_some();
             let ended = token.and_then(|token| token.expires_at).is_none_or(|at| at <= now());
             (stale || first, ended, state.generation)
@@ -231,8 +235,10 @@ impl Authorizer {
         match self.store.find(&self.server_url).await {
             Ok(found) => {
                 let sessions = found.iter().filter_map(|(key, kept)| Session::from_kept(kept, &key.issuer, &self.auth));
-                if let Some(session) = sessions.max_by_key(|session| session.since) {
-                    self.take(session);
+                match sessions.max_by_key(|session| session.since) {
+                    Some(session) if session.has_asked(&self.auth.scopes.join(" ")) => self.take(session),
+                    // Its token is not shown: the server's refusal begins a login with the scopes that it lacks.
+                    other => self.lock().session = other,
                 }
             }
             Err(error) => self.warn(&format!("what is kept of earlier logins cannot be read: {}", error.message())),

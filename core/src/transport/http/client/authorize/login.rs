@@ -43,11 +43,11 @@ impl Authorizer {
             let used = state.access.as_ref().map(|access| access.token.to_string());
             (used, state.spent.clone(), state.doubted.clone(), state.session.clone())
         };
-        let steps_up = matches!(why, Why::Insufficient(_));
+        let (steps_up, useless) = (matches!(why, Why::Insufficient(_)), matches!(why, Why::Useless(_)));
         let refused = !matches!(why, Why::Ahead);
         let challenges = match why {
             Why::Ahead => Vec::new(),
-            Why::Refused(challenges) | Why::Insufficient(challenges) => challenges,
+            Why::Refused(challenges) | Why::Useless(challenges) | Why::Insufficient(challenges) => challenges,
         };
         let revision = self.peer.upgrade().and_then(|peer| peer.revision()).unwrap_or(Revision::NEWEST);
         let given = Given {
@@ -57,6 +57,7 @@ impl Authorizer {
             used,
             spent,
             doubted,
+            useless,
             steps_up,
             auth: self.auth.clone(),
             stored,
@@ -71,8 +72,10 @@ impl Authorizer {
                 state.spent = Some(spent);
             }
             state.doubted = flow.take_doubted().or_else(|| state.doubted.take());
-            if outcome.is_ok() && flow.took_over() {
-                state.taken_over = state.generation;
+            match outcome.is_ok() {
+                true if flow.took_over() => state.taken_over = state.generation,
+                true if flow.has_refreshed() => state.refreshed = state.generation,
+                _ => {}
             }
         }
         if let (Err(_), Some(client_id)) = (&outcome, flow.take_forgotten()) {

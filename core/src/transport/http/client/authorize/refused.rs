@@ -25,7 +25,10 @@ const MAX_DECLINED: usize = 100;
 pub(in super::super) struct Trial {
     /// Nobody waits for it, so no user is asked.
     quiet: bool,
+    /// Tokens of a login, or of a grant without a user.
     logins: usize,
+    /// Tokens of a refresh: whoever logs in may still get a better one.
+    refreshes: usize,
     /// Tokens that somebody else had got meanwhile.
     taken_over: usize,
     step_ups: usize,
@@ -77,17 +80,24 @@ impl Authorizer {
             if trial.logins > 0 {
                 return Err(refused("a token that it was just given", &challenges));
             }
-            if quiet && !self.lock().may_refresh() {
+            let refreshed = trial.refreshes > 0;
+            if quiet && (refreshed || !self.lock().may_refresh()) {
                 return Err(refused("the token, and only a user can get another", &challenges));
             }
             self.lock().declined.clear();
-            let why = if quiet { Why::Ahead } else { Why::Refused(challenges) };
+            let why = match (quiet, refreshed) {
+                (true, _) => Why::Ahead,
+                (false, true) => Why::Useless(challenges),
+                (false, false) => Why::Refused(challenges),
+            };
             self.fly(why, generation).await?;
-            // What somebody else has got is not what this one was given.
             let state = self.lock();
-            match state.taken_over == state.generation && trial.taken_over == 0 {
-                true => trial.taken_over += 1,
-                false => trial.logins += 1,
+            let is = |token: u64| token == state.generation;
+            match trial {
+                // What somebody else has got is not what this one was given.
+                _ if is(state.taken_over) && trial.taken_over == 0 => trial.taken_over += 1,
+                _ if is(state.refreshed) && trial.refreshes == 0 => trial.refreshes += 1,
+                _ => trial.logins += 1,
             }
             return Ok(true);
         }
@@ -99,6 +109,10 @@ impl Authorizer {
         }
         let wanted = challenges.iter().find_map(|challenge| challenge.get("scope")).unwrap_or_default();
         let newer = self.lock().generation != generation;
+        if !newer && shown.is_some() && wanted.trim().is_empty() {
+            // The same scopes would be asked for once more.
+            return Err(refused("the token, and its challenge names no scope to ask for", &challenges));
+        }
         if !newer
             && !wanted.is_empty()
             && self.lock().session.as_ref().is_some_and(|session| session.has_scopes(wanted))
