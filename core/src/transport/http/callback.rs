@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -70,34 +70,43 @@ impl Callback {
     /// page that says that it may be closed. What `is_answer` refuses is told so, and waited on.
     ///
     /// # Errors
-    /// `Auth` when nobody has come after `wait`.
+    /// `Auth` when nobody has come after `wait`, who was turned away meanwhile included.
     pub(crate) async fn query(self, wait: Duration, is_answer: impl Fn(&str) -> bool + Send + Sync) -> Result<String> {
         let uri = self.redirect_uri();
-        match tokio::time::timeout(wait, self.listen(is_answer)).await {
+        let door = Door {
+            address: self.address,
+            path: self.path.clone(),
+            is_answer,
+            answer: Mutex::default(),
+            turned_away: Mutex::default(),
+        };
+        match tokio::time::timeout(wait, self.listen(&door)).await {
             Ok(query) => Ok(query),
             Err(_) => {
-                let seconds = wait.as_secs_f64();
+                let turned_away = lock(&door.turned_away).map(|why| format!(" (somebody was turned away: {why})"));
                 let message = format!(
-                    "nobody came back to {uri} within {seconds} s (login_timeout); begin it again, and finish it in time"
+                    "nobody has logged in within {} s (login_timeout): nobody came back to {uri}{}; begin it again, and \
+                     finish it in time",
+                    wait.as_secs_f64(),
+                    turned_away.unwrap_or_default()
                 );
                 Err(Error::new(ErrorKind::Auth, message))
             }
         }
     }
 
-    async fn listen(self, is_answer: impl Fn(&str) -> bool + Send + Sync) -> String {
-        let door = Door { address: self.address, path: self.path, is_answer, answer: Mutex::default() };
+    async fn listen(self, door: &Door<impl Fn(&str) -> bool + Send + Sync>) -> String {
         let mut connections = FuturesUnordered::new();
         loop {
             tokio::select! {
                 Some(()) = connections.next(), if !connections.is_empty() => {
                     // Only now, so that the page has been sent.
-                    if let Some(query) = door.answer().take() {
+                    if let Some(query) = lock(&door.answer).take() {
                         return query;
                     }
                 }
                 accepted = self.listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
-                    Ok((stream, _)) => connections.push(serve(stream, &door)),
+                    Ok((stream, _)) => connections.push(serve(stream, door)),
                     Err(_) => tokio::time::sleep(PAUSE).await,
                 },
             }
@@ -111,6 +120,12 @@ struct Door<F> {
     path: Arc<str>,
     is_answer: F,
     answer: Mutex<Option<String>>,
+    /// Why the last one was who came to the right place with something else.
+    turned_away: Mutex<Option<&'static str>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn serve<F: Fn(&str) -> bool + Send + Sync>(stream: TcpStream, door: &Door<F>) {
@@ -125,10 +140,6 @@ async fn serve<F: Fn(&str) -> bool + Send + Sync>(stream: TcpStream, door: &Door
 }
 
 impl<F: Fn(&str) -> bool> Door<F> {
-    fn answer(&self) -> std::sync::MutexGuard<'_, Option<String>> {
-        self.answer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether the browser was sent to this machine by that name, and not by one that somebody has made to mean it.
     fn is_host(&self, host: &HeaderValue) -> bool {
         let port = self.address.port();
@@ -138,25 +149,31 @@ impl<F: Fn(&str) -> bool> Door<F> {
 
     fn respond(&self, request: &Request<Incoming>) -> Response<Body> {
         let headers = request.headers();
+        // Whoever knows the state was sent here, a script that stands in for a browser included.
+        let query = request.uri().query().filter(|query| !query.is_empty() && (self.is_answer)(query));
         // A page may load this address, but only a user goes there. Old browsers say nothing of it.
         let goes = headers.get("sec-fetch-mode").is_none_or(|mode| mode == "navigate");
-        let query = request.uri().query().unwrap_or_default();
         if !headers.get(HOST).is_some_and(|host| self.is_host(host)) {
-            page(StatusCode::MISDIRECTED_REQUEST, "This is another host.")
+            self.turn_away(StatusCode::MISDIRECTED_REQUEST, "This is another host.")
         } else if request.uri().path() != &*self.path {
             page(StatusCode::NOT_FOUND, "There is nothing here.")
         } else if request.method() != Method::GET {
-            let mut response = page(StatusCode::METHOD_NOT_ALLOWED, "Only GET is understood here.");
+            let mut response = self.turn_away(StatusCode::METHOD_NOT_ALLOWED, "Only GET is understood here.");
             response.headers_mut().insert(http::header::ALLOW, HeaderValue::from_static("GET"));
             response
-        } else if !goes {
-            page(StatusCode::FORBIDDEN, "Only a browser that is sent here is answered.")
-        } else if query.is_empty() || !(self.is_answer)(query) {
-            page(StatusCode::BAD_REQUEST, "This is no answer to the login that is waited for.")
-        } else {
-            self.answer().get_or_insert_with(|| query.to_owned());
+        } else if let Some(query) = query {
+            lock(&self.answer).get_or_insert_with(|| query.to_owned());
             page(StatusCode::OK, DONE)
+        } else if !goes {
+            self.turn_away(StatusCode::FORBIDDEN, "Only a browser that is sent here is answered.")
+        } else {
+            self.turn_away(StatusCode::BAD_REQUEST, "This is no answer to the login that is waited for.")
         }
+    }
+
+    fn turn_away(&self, status: StatusCode, why: &'static str) -> Response<Body> {
+        *lock(&self.turned_away) = Some(why.trim_end_matches('.'));
+        page(status, why)
     }
 }
 
@@ -218,7 +235,7 @@ mod tests {
             ("another host", get(good, "evil.example", ""), "421"),
             ("another port", get(good, "127.0.0.1:1", ""), "421"),
             ("no host", format!("GET {good} HTTP/1.1\r\n\r\n"), "421"),
-            ("what a page loads", get(good, &host, "Sec-Fetch-Mode: no-cors\r\n"), "403"),
+            ("what a page loads", get("/callback?state=wrong", &host, "Sec-Fetch-Mode: no-cors\r\n"), "403"),
             ("a form", format!("POST {good} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n"), "405"),
             ("a head that is too long", get(good, &host, &long), "431"),
             ("no HTTP", "\x16\x03\x01\r\n\r\n".to_owned(), "400"),
@@ -235,6 +252,31 @@ mod tests {
         }
         assert!(!answer.contains("state"), "nothing of the request is on the page");
         assert_eq!(waiting.await.expect("done").expect("an answer"), "code=a%2Fb&state=right");
+    }
+
+    #[tokio::test]
+    async fn a_script_that_was_sent_here_is_answered() {
+        let callback = Callback::bind(None, "/callback").await.expect("a port");
+        let (address, host) = (callback.address, callback.address.to_string());
+        let waiting = tokio::spawn(callback.query(LONG, |query| query.contains("state=right")));
+        let request =
+            format!("GET /callback?code=c&state=right HTTP/1.1\r\nHost: {host}\r\nSec-Fetch-Mode: cors\r\n\r\n");
+        assert!(say(address, &request).await.starts_with("HTTP/1.1 200"));
+        assert_eq!(waiting.await.expect("done").expect("an answer"), "code=c&state=right");
+    }
+
+    #[tokio::test]
+    async fn who_was_turned_away_is_in_the_error() {
+        let callback = Callback::bind(None, "/callback").await.expect("a port");
+        let (address, host) = (callback.address, callback.address.to_string());
+        let waiting = tokio::spawn(callback.query(LONG, |query| query.contains("state=right")));
+        let request = format!("GET /callback?code=c&state=wrong HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        assert!(say(address, &request).await.starts_with("HTTP/1.1 400"));
+        // From here on a minute is over when nothing else is to be done.
+        tokio::time::pause();
+        let error = waiting.await.expect("done").expect_err("nobody came");
+        let why = "(somebody was turned away: This is no answer to the login that is waited for)";
+        assert!(error.message().contains(why) && !error.message().contains("wrong"), "{error}");
     }
 
     #[tokio::test]

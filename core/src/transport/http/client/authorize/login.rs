@@ -265,7 +265,9 @@ impl Authorizer {
                     let state = url.split_once('?').and_then(|(_, query)| state_of(query));
                     own.query(patience, move |query| state.is_some() && state_of(query) == state).await
                 }
-                Some(Waiting::Given(query)) => query.await,
+                Some(Waiting::Given(query)) => {
+                    tokio::time::timeout(patience, query).await.unwrap_or_else(|_| Err(late()))
+                }
                 None => Err(nobody("nobody waits for the browser".into())),
             }
         };
@@ -280,7 +282,7 @@ impl Authorizer {
                 }
             }
         };
-        tokio::time::timeout(patience, both).await.unwrap_or_else(|_| Err(late()))
+        both.await
     }
 
     /// Keeps what a login has brought, before anybody uses it.
