@@ -3,6 +3,7 @@
 use std::fmt;
 
 use bytes::Bytes;
+use serde::de::DeserializeOwned;
 
 /// What is to be fetched: a document, or the answer to a form.
 pub(crate) struct Fetch {
@@ -34,6 +35,46 @@ impl fmt::Debug for Fetch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Headers and bodies hold secrets.
         write!(f, "Fetch({} {})", self.method(), self.url)
+    }
+}
+
+/// Why there is no answer, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unfetched {
+    pub(crate) why: String,
+    /// Somebody has answered, and nothing of use: what is looked for is not there, as with a 404. Otherwise there is no
+    /// telling, and it may be there the next time.
+    pub(crate) answered: bool,
+}
+
+impl Unfetched {
+    /// An answer that is none.
+    pub(crate) fn answered(why: String) -> Self {
+        Self { why, answered: true }
+    }
+}
+
+impl From<String> for Unfetched {
+    fn from(why: String) -> Self {
+        Self { why, answered: false }
+    }
+}
+
+impl fmt::Display for Unfetched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)
+    }
+}
+
+/// Reads what has to be a JSON object.
+///
+/// # Errors
+/// What it is instead, for people.
+pub(crate) fn object<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
+    // Members by their order would do for serde.
+    match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        Some(b'[') => Err("a JSON array, expected an object".to_owned()),
+        _ => serde_json::from_slice(body).map_err(|e| e.to_string()),
     }
 }
 

@@ -15,7 +15,7 @@ use super::authorization::Authorization;
 use super::challenge::Challenge;
 use super::client::{Auth, Wanted};
 use super::dpop::Proofs;
-use super::fetch::{Fetch, Fetched};
+use super::fetch::{Fetch, Fetched, Unfetched};
 use super::registration::Client;
 use super::resource_metadata::ResourceMetadata;
 use super::server_metadata::ServerMetadata;
@@ -46,6 +46,8 @@ pub(crate) struct Given {
     pub(crate) auth: Auth,
     /// What there was for this server until now, of whatever issuer.
     pub(crate) stored: Option<Session>,
+    /// Only a revision will do in which servers have protected-resource metadata.
+    pub(crate) needs_metadata: bool,
     /// Said to servers of 2025-03-26.
     pub(crate) protocol_version: Option<String>,
 }
@@ -122,9 +124,13 @@ pub(crate) struct Flow {
     /// What is asked for as `resource` (RFC 8707), byte by byte as the metadata has it.
     identifier: Option<String>,
     issuer: String,
+    /// Those that the server lists besides.
+    others: VecDeque<String>,
     metadata: Option<ServerMetadata>,
     /// There is no issuer but the MCP server's origin.
     at_origin: bool,
+    /// Nobody has said where its endpoints are, nor what they can.
+    is_assumed: bool,
     /// What is kept for this issuer.
     session: Option<Session>,
     scopes: Vec<String>,
@@ -176,8 +182,10 @@ impl Flow {
             resource_metadata: None,
             identifier: None,
             issuer: String::new(),
+            others: VecDeque::new(),
             metadata: None,
             at_origin: false,
+            is_assumed: false,
             session: None,
             scopes: Vec::new(),
             proofs: None,
@@ -209,11 +217,17 @@ impl Flow {
     }
 
     /// What a [`Step::Fetch`] has brought, or why it brought nothing.
-    pub(crate) fn fetched(&mut self, outcome: Result<Fetched, String>, now: u64) -> Step {
+    pub(crate) fn fetched(&mut self, outcome: Result<Fetched, Unfetched>, now: u64) -> Step {
         match std::mem::replace(&mut self.state, State::Over) {
             State::Resource { asked, left } => self.resource_fetched(asked, left, outcome),
             State::Server { asked, left } => self.server_fetched(asked, left, outcome),
             State::Origin { asked } => self.origin_fetched(&asked, outcome),
+            state => self.answered(state, outcome.map_err(|unfetched| unfetched.why), now),
+        }
+    }
+
+    fn answered(&mut self, state: State, outcome: Result<Fetched, String>, now: u64) -> Step {
+        match state {
             State::Refreshing => self.refreshed(outcome, now),
             State::Registering { endpoint, redirect_uri } => self.registered(&endpoint, &redirect_uri, outcome),
             State::Exchanging => self.exchanged(outcome, now),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::client::Auth;
-use super::fetch::{Fetch, Fetched};
+use super::fetch::{Fetch, Fetched, object};
 use super::server_metadata::ServerMetadata;
 use super::token::refusal_of;
 use super::url::{Parts, is_safe};
@@ -192,8 +192,8 @@ pub(crate) fn answer(fetched: &Fetched, redirect_uri: &str) -> Result<Client, St
         };
         return Err(format!("{refusal}{advice}"));
     }
-    let wire: Wire = serde_json::from_slice(&fetched.body)
-        .map_err(|e| format!("HTTP {} with no registered client ({e})", fetched.status))?;
+    let wire: Wire =
+        object(&fetched.body).map_err(|e| format!("HTTP {} with no registered client ({e})", fetched.status))?;
     if wire.client_id.is_empty() {
         return Err(format!("HTTP {} with an empty client_id", fetched.status));
     }

@@ -3,6 +3,7 @@
 
 use serde::Deserialize;
 
+use super::fetch::object;
 use super::url::{Parts, is_safe};
 use crate::error::{shortened, shown_url};
 
@@ -60,8 +61,7 @@ impl ServerMetadata {
     /// # Errors
     /// What is wrong with it, for people.
     pub(crate) fn parse(body: &[u8], issuer: Option<&str>) -> Result<Self, String> {
-        let metadata: Self =
-            serde_json::from_slice(body).map_err(|e| format!("it is no authorization server metadata ({e})"))?;
+        let metadata: Self = object(body).map_err(|e| format!("it is no authorization server metadata ({e})"))?;
         if let Some(issuer) = issuer
             && metadata.issuer != issuer
         {
@@ -83,7 +83,7 @@ impl ServerMetadata {
         Ok(metadata)
     }
 
-    /// Whether S256 may be used (RFC 7636). With `assumed`, also where nothing is said of it.
+    /// Whether S256 may be used (RFC 7636): a document has to say so (RFC 8414, section 2). `assumed`: there is no document.
     ///
     /// # Errors
     /// Why not, for people.

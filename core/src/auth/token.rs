@@ -249,6 +249,9 @@ pub(crate) fn answer(fetched: &Fetched, now: u64) -> Result<Token, Refusal> {
     let unreadable = |why: &str| Refusal { description: Some(why.to_owned()), ..refusal.clone() };
     let body: Value =
         serde_json::from_slice(&fetched.body).map_err(|_| unreadable("the answer is no JSON, and so no token"))?;
+    if !body.is_object() {
+        return Err(unreadable("the answer is no JSON object, and so no token"));
+    }
     let text = |name: &str| body.get(name).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
     let access_token = text("access_token").ok_or_else(|| unreadable("the answer has no access_token"))?;
     // It becomes a part of a header.

@@ -85,6 +85,10 @@ pub(crate) fn is_safe(url: &str) -> bool {
 
 /// Whether a resource's identifier stands for this server: the same origin, and a path that the server's begins with.
 pub(crate) fn covers(resource: &str, server: &str) -> bool {
+    // RFC 8707, section 2: no fragment.
+    if resource.contains('#') {
+        return false;
+    }
     let (Some(resource), Some(server)) = (Parts::of(resource), Parts::of(server)) else { return false };
     let own = resource.path.trim_end_matches('/');
     resource.is_same_origin(&server)
@@ -168,6 +172,7 @@ mod tests {
             ("https://h/a", "https://h/a/b?x=1", true),
             ("https://h/a?x=1", "https://h/a?x=1", true),
             ("https://h/a?x=1", "https://h/a?x=2", false),
+            ("https://h/mcp#x", "https://h/mcp", false),
             ("https://h/mc", "https://h/mcp", false),
             ("https://h/mcp/x", "https://h/mcp", false),
             ("http://h/mcp", "https://h/mcp", false),

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::{Flow, State, Step};
-use crate::auth::fetch::{Fetch, Fetched};
+use crate::auth::fetch::{Fetch, Fetched, Unfetched, object};
 use crate::auth::resource_metadata::{self, ResourceMetadata};
 use crate::auth::server_metadata::{self, ServerMetadata};
 use crate::auth::url::{Parts, covers, is_safe};
@@ -11,6 +11,8 @@ use crate::error::shown_url;
 
 const RESOURCE: &str = "resource metadata";
 const SERVER: &str = "authorization server metadata";
+/// The most authorization servers of one list that are asked in vain.
+const MAX_OTHERS: usize = 4;
 
 impl Flow {
     /// The value of a parameter of the first challenge that has it.
@@ -60,13 +62,13 @@ impl Flow {
         &mut self,
         asked: String,
         left: VecDeque<String>,
-        outcome: Result<Fetched, String>,
+        outcome: Result<Fetched, Unfetched>,
     ) -> Step {
         let remembered = self.given.stored.as_ref().and_then(|stored| stored.resource_metadata.as_ref());
         let is_hint = remembered == Some(&asked) && self.challenged("resource_metadata") != Some(asked.as_str());
         let fetched = match outcome {
             // Only what is remembered says that there ever was something: there are better places.
-            Err(why) if is_hint => Ok(Err(why)),
+            Err(unfetched) if is_hint || unfetched.answered => Ok(Err(unfetched.why)),
             Ok(fetched) if is_hint && (fetched.status >= 500 || fetched.status == 429) => {
                 Ok(Err(format!("HTTP {}", fetched.status)))
             }
@@ -82,7 +84,7 @@ impl Flow {
             Err(failed) => return failed,
         };
         let found = match fetched.status {
-            200 => serde_json::from_slice::<ResourceMetadata>(&fetched.body).map_err(|e| format!("no metadata ({e})")),
+            200 => object::<ResourceMetadata>(&fetched.body).map_err(|e| format!("no metadata ({e})")),
             status => Err(format!("HTTP {status}")),
         };
         match found {
@@ -97,6 +99,10 @@ impl Flow {
 
     fn with_resource(&mut self, asked: &str, metadata: ResourceMetadata) -> Step {
         let server = self.given.server_url.clone();
+        if metadata.resource.contains('#') {
+            let why = format!("its resource is {}, expected a URL without a fragment", shown_url(&metadata.resource));
+            return self.failed("the resource's metadata", Some(asked), &why);
+        }
         // RFC 9728 §3.3: otherwise somebody could get tokens for another's resource.
         if !covers(&metadata.resource, &server) {
             let why = format!(
@@ -120,7 +126,12 @@ impl Flow {
         }
         // The one that is known already, where there is a choice.
         let known = [self.given.auth.issuer.as_ref(), self.given.stored.as_ref().map(|stored| &stored.issuer)];
-        let issuer = known.into_iter().flatten().find(|own| listed.contains(own)).or_else(|| listed.first()).cloned();
+        let issuer = known.into_iter().flatten().find(|own| listed.contains(own)).cloned();
+        // Where nothing is known the next one will do as well. A client_id belongs to one of them.
+        if issuer.is_none() && self.given.auth.client_id.is_none() {
+            self.others = listed.iter().skip(1).filter(|issuer| is_safe(issuer)).take(MAX_OTHERS).cloned().collect();
+        }
+        let issuer = issuer.or_else(|| listed.first().cloned());
         self.resource = Some(metadata);
         match issuer.or_else(|| self.given.auth.issuer.clone()) {
             Some(issuer) if !is_safe(&issuer) => {
@@ -132,7 +143,7 @@ impl Flow {
                 self.ask_server(issuer)
             }
             None => {
-                self.trace.decided("no authorization server in it: the server's own origin is asked");
+                self.trace.decided("\"authorization_servers\": missing: the server's own origin is asked");
                 self.ask_origin()
             }
         }
@@ -149,24 +160,63 @@ impl Flow {
         if let Some(asked) = left.pop_front() {
             return self.fetch(SERVER, Fetch::get(&asked), State::Server { asked, left });
         }
-        let (issuer, why) = (self.issuer.clone(), format!("there is none to be used: {}", self.missed.join("; ")));
-        self.failed("the metadata of the authorization server", Some(&issuer), &why)
+        let (missed, issuer) = (self.missed.join("; "), self.issuer.clone());
+        if self.at_origin {
+            let url = self.given.server_url.clone();
+            let nameless = match &self.resource_metadata {
+                Some(asked) => format!("\"authorization_servers\": missing in the metadata at {}", shown_url(asked)),
+                None => "the server has no protected-resource metadata, which its revision needs".to_owned(),
+            };
+            let why = format!("{nameless}, and its own origin is none: {missed}");
+            return self.failed("finding the authorization server", Some(&url), &why);
+        }
+        let why = format!("there is none to be used: {missed}");
+        self.next_issuer(&why)
+            .unwrap_or_else(|| self.failed("the metadata of the authorization server", Some(&issuer), &why))
+    }
+
+    /// The server takes tokens of several.
+    fn next_issuer(&mut self, why: &str) -> Option<Step> {
+        let next = self.others.pop_front()?;
+        let note = format!(
+            "the authorization server {} is of no use ({why}): {} is asked, which the server lists, too",
+            shown_url(&self.issuer),
+            shown_url(&next)
+        );
+        self.trace.decided(&note);
+        self.notes.push(note);
+        Some(self.ask_server(next))
+    }
+
+    /// The document of the issuer that is asked: the same text, but for a slash after an origin that nobody has named.
+    fn own_metadata(&self, body: &[u8]) -> Result<ServerMetadata, String> {
+        let parsed = ServerMetadata::parse(body, Some(&self.issuer));
+        if !self.at_origin {
+            return parsed;
+        }
+        let slash = format!("{}/", self.issuer);
+        parsed.or_else(|why| ServerMetadata::parse(body, Some(&slash)).map_err(|_| why))
     }
 
     pub(super) fn server_fetched(
         &mut self,
         asked: String,
         left: VecDeque<String>,
-        outcome: Result<Fetched, String>,
+        outcome: Result<Fetched, Unfetched>,
     ) -> Step {
-        let fetched = match outcome {
-            Ok(fetched) => fetched,
-            Err(why) => return self.failed("the authorization server's metadata", Some(&asked), &why),
-        };
-        self.trace.answered(fetched.status);
-        let found = match fetched.status {
-            200 => ServerMetadata::parse(&fetched.body, Some(&self.issuer)),
-            status => Err(format!("HTTP {status}")),
+        let found = match outcome {
+            Ok(fetched) => {
+                self.trace.answered(fetched.status);
+                match fetched.status {
+                    200 => self.own_metadata(&fetched.body),
+                    status => Err(format!("HTTP {status}")),
+                }
+            }
+            Err(unfetched) if unfetched.answered => Err(unfetched.why),
+            Err(Unfetched { why, .. }) => {
+                let failed = |flow: &mut Self| flow.failed("the authorization server's metadata", Some(&asked), &why);
+                return self.next_issuer(&why).unwrap_or_else(|| failed(self));
+            }
         };
         match found {
             Ok(metadata) => {
@@ -189,6 +239,10 @@ impl Flow {
             return self.failed("finding the authorization server", Some(&url), "it is no http or https URL");
         };
         self.at_origin = true;
+        if self.resource.is_some() || self.given.needs_metadata {
+            // A later revision: the server is at fault, and nothing is assumed of whoever it may have meant.
+            return self.ask_server(origin);
+        }
         self.issuer.clone_from(&origin);
         let asked = format!("{origin}/.well-known/oauth-authorization-server");
         let mut fetch = Fetch::get(&asked);
@@ -196,12 +250,18 @@ impl Flow {
         self.fetch(SERVER, fetch, State::Origin { asked })
     }
 
-    pub(super) fn origin_fetched(&mut self, asked: &str, outcome: Result<Fetched, String>) -> Step {
-        let fetched = match self.document("the authorization server's metadata", asked, outcome) {
-            Ok(fetched) => fetched,
-            Err(failed) => return failed,
+    pub(super) fn origin_fetched(&mut self, asked: &str, outcome: Result<Fetched, Unfetched>) -> Step {
+        let found = match outcome {
+            Err(unfetched) if unfetched.answered => {
+                self.trace.decided(&unfetched.why);
+                None
+            }
+            outcome => match self.document("the authorization server's metadata", asked, outcome) {
+                Ok(Fetched { status: 200, body, .. }) => ServerMetadata::parse(&body, None).ok(),
+                Ok(_) => None,
+                Err(failed) => return failed,
+            },
         };
-        let found = (fetched.status == 200).then(|| ServerMetadata::parse(&fetched.body, None).ok()).flatten();
         let metadata = match found.filter(|metadata| metadata.token_endpoint.is_some()) {
             // RFC 8414 §3.3: otherwise somebody could send what is meant for another server to endpoints of his own.
             Some(other) if !["", &self.issuer].contains(&other.issuer.trim_end_matches('/')) => {
@@ -218,6 +278,7 @@ impl Flow {
             }
             None => {
                 self.trace.decided("no metadata: /authorize, /token and /register at the server's origin");
+                self.is_assumed = true;
                 ServerMetadata::assumed(&self.issuer)
             }
         };
@@ -234,9 +295,9 @@ impl Flow {
         &mut self,
         step: &str,
         asked: &str,
-        outcome: Result<Fetched, String>,
+        outcome: Result<Fetched, Unfetched>,
     ) -> std::result::Result<Fetched, Step> {
-        let fetched = outcome.map_err(|why| self.failed(step, Some(asked), &why))?;
+        let fetched = outcome.map_err(|unfetched| self.failed(step, Some(asked), &unfetched.why))?;
         self.trace.answered(fetched.status);
         match fetched.status {
             429 | 500.. => Err(self.failed(step, Some(asked), &format!("HTTP {}", fetched.status))),

@@ -136,7 +136,7 @@ impl Flow {
                 let metadata = self.metadata.clone().unwrap_or_default();
                 let problem = match &metadata.authorization_endpoint {
                     None => Err("lists no authorization_endpoint, which a login in the browser needs".to_owned()),
-                    Some(_) => metadata.check_pkce(self.at_origin),
+                    Some(_) => metadata.check_pkce(self.is_assumed),
                 };
                 if let Err(why) = problem {
                     let issuer = self.issuer.clone();

@@ -1,4 +1,5 @@
 mod kept;
+mod ladder;
 mod recorded;
 mod refused;
 mod registered;
@@ -83,6 +84,7 @@ fn the_origin_is_the_authorization_server_of_2025_03_26() {
     let oauth = json!({
         "issuer": "https://h/", "authorization_endpoint": "https://h/oauth/authorize",
         "token_endpoint": "https://h/oauth/token", "registration_endpoint": "https://h/oauth/register",
+        "code_challenge_methods_supported": ["S256"],
     });
     for (published, prefix) in [(Some(oauth), "https://h/oauth"), (None, "https://h")] {
         let mut world = World::new().with(&format!("{prefix}/register"), 200, json!({"client_id": "me"})).with(
@@ -419,5 +421,5 @@ fn tokens_are_bound_where_the_server_asks_for_it() {
 fn nothing_is_told_twice() {
     let (mut flow, _) = Flow::start(challenged("Bearer"));
     assert!(matches!(flow.called_back(Ok("code=c".into()), 0), Step::Failed(_)));
-    assert!(matches!(flow.fetched(Err(String::new()), 0), Step::Failed(_)));
+    assert!(matches!(flow.fetched(Err(String::new().into()), 0), Step::Failed(_)));
 }

@@ -86,6 +86,8 @@ pub struct Rules {
     pub sampling_tools: bool,
     /// A client declares with `sampling.context` that it heeds `includeContext`.
     pub sampling_context: bool,
+    /// A protected server has metadata that names its authorization servers (RFC 9728); before, it is its own.
+    pub resource_metadata: bool,
 }
 
 const OLDEST: Rules = Rules {
@@ -114,6 +116,7 @@ const OLDEST: Rules = Rules {
     elicitation_id: false,
     sampling_tools: false,
     sampling_context: false,
+    resource_metadata: false,
 };
 const BATCHING: Rules = Rules {
     name: "2025-03-26",
@@ -131,6 +134,7 @@ const STRUCTURED: Rules = Rules {
     structured: true,
     completion_context: true,
     elicitation: true,
+    resource_metadata: true,
     ..BATCHING
 };
 const ICONS: Rules = Rules {

@@ -20,7 +20,7 @@ use hyper_util::rt::TokioExecutor;
 use tower_service::Service;
 
 use super::reach::{Reach, Whereabouts};
-use crate::auth::fetch::{Fetch, Fetched};
+use crate::auth::fetch::{Fetch, Fetched, Unfetched};
 use crate::auth::url::{Parts, is_safe};
 use crate::error::shown_url;
 
@@ -29,6 +29,8 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// The longest answer.
 const MAX_BODY: usize = 1 << 20;
 const MAX_REDIRECTS: usize = 3;
+/// What the reason for not asking an address begins with.
+const REFUSED: &str = "refused: ";
 
 /// Which addresses may be asked.
 pub(crate) struct FetchPolicy {
@@ -135,17 +137,19 @@ impl Service<Name> for Known {
 ///
 /// # Errors
 /// Why there is no answer, for people.
-pub(crate) async fn fetch(fetch: &Fetch, policy: &FetchPolicy) -> Result<Fetched, String> {
+pub(crate) async fn fetch(fetch: &Fetch, policy: &FetchPolicy) -> Result<Fetched, Unfetched> {
     match tokio::time::timeout(DEADLINE, followed(fetch, policy)).await {
         Ok(outcome) => outcome,
-        Err(_) => Err(format!("no answer within {} s", DEADLINE.as_secs())),
+        Err(_) => Err(format!("no answer within {} s", DEADLINE.as_secs()).into()),
     }
 }
 
-async fn followed(fetch: &Fetch, policy: &FetchPolicy) -> Result<Fetched, String> {
+async fn followed(fetch: &Fetch, policy: &FetchPolicy) -> Result<Fetched, Unfetched> {
     let mut url = fetch.url.clone();
     for _ in 0..=MAX_REDIRECTS {
-        let answer = once(fetch, &url, policy).await?;
+        // That a redirect leads where nobody goes says something of the first address.
+        let led = |why: String| Unfetched { answered: url != fetch.url && why.starts_with(REFUSED), why };
+        let answer = once(fetch, &url, policy).await.map_err(led)?;
         if !answer.status().is_redirection() || fetch.body.is_some() {
             return collected(answer).await;
         }
@@ -153,9 +157,9 @@ async fn followed(fetch: &Fetch, policy: &FetchPolicy) -> Result<Fetched, String
             return collected(answer).await;
         };
         url = resolved_against(&url, location)
-            .ok_or_else(|| format!("a redirect that leads nowhere: {}", shown_url(location)))?;
+            .ok_or_else(|| Unfetched::answered(format!("a redirect that leads nowhere: {}", shown_url(location))))?;
     }
-    Err(format!("more than {MAX_REDIRECTS} redirects"))
+    Err(Unfetched::answered(format!("more than {MAX_REDIRECTS} redirects")))
 }
 
 fn resolved_against(base: &str, reference: &str) -> Option<String> {
@@ -198,13 +202,13 @@ async fn once(fetch: &Fetch, url: &str, policy: &FetchPolicy) -> Result<Response
     client.request(request).await.map_err(|e| super::client::causes(&e))
 }
 
-async fn collected(answer: Response<Incoming>) -> Result<Fetched, String> {
+async fn collected(answer: Response<Incoming>) -> Result<Fetched, Unfetched> {
     let (head, body) = answer.into_parts();
     let body = Limited::new(body, MAX_BODY).collect().await.map_err(|e| {
         if e.is::<http_body_util::LengthLimitError>() {
-            return format!("the answer is longer than {MAX_BODY} bytes");
+            return Unfetched::answered(format!("the answer is longer than {MAX_BODY} bytes"));
         }
-        format!("the answer broke off: {}", super::client::causes(&*e))
+        format!("the answer broke off: {}", super::client::causes(&*e)).into()
     })?;
     let headers = head.headers.iter();
     let headers = headers.filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned())));

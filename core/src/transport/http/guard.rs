@@ -278,7 +278,7 @@ impl Guard {
     async fn fetched(&self, fetch: &Fetch) -> Result<Fetched, String> {
         match &self.auth.fetcher {
             Some(fetcher) => carried::carried_out(&**fetcher, fetch).await,
-            None => super::fetch::fetch(fetch, &self.policy).await,
+            None => super::fetch::fetch(fetch, &self.policy).await.map_err(|unfetched| unfetched.why),
         }
     }
 

@@ -58,7 +58,7 @@ impl World {
         self
     }
 
-    pub(super) fn answer(&mut self, fetch: &Fetch) -> Result<Fetched, String> {
+    pub(super) fn answer(&mut self, fetch: &Fetch) -> Result<Fetched, Unfetched> {
         let body = fetch.body.as_ref().map(|(_, body)| format!(" {body}")).unwrap_or_default();
         self.asked.push(format!("{} {}{body}", fetch.method(), fetch.url));
         let Some(answers) = self.answers.get_mut(&fetch.url) else {
@@ -67,7 +67,9 @@ impl World {
         let (status, headers, body) = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() }
             .unwrap_or((0, Vec::new(), Value::Null));
         match status {
-            0 => Err("no connection".into()),
+            0 => Err("no connection".to_owned().into()),
+            // What somebody answers, and is none.
+            1 => Err(Unfetched::answered("a redirect that leads nowhere".into())),
             status => {
                 // A text is a page.
                 let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
@@ -144,6 +146,7 @@ pub(super) fn given(auth: Auth, challenges: &[&str]) -> Given {
         steps_up: false,
         auth,
         stored: None,
+        needs_metadata: false,
         protocol_version: Some("v".into()),
     }
 }

@@ -28,6 +28,7 @@ use crate::auth::session::Session;
 use crate::auth::store::TokenStore;
 use crate::auth::token::TokenType;
 use crate::auth::url::Parts;
+use crate::client::ClientOptions;
 use crate::driver::{Peer, runtime};
 use crate::error::{Error, ErrorKind, Result, shown_url};
 use crate::protocol::Input;
@@ -141,6 +142,8 @@ pub(super) struct Authorizer {
     peer: Weak<Peer>,
     runtime: Handle,
     policy: FetchPolicy,
+    /// See [`Given`](crate::auth::flow::Given).
+    needs_metadata: bool,
     state: Mutex<State>,
     /// What is kept has been looked at.
     looked: tokio::sync::OnceCell<()>,
@@ -150,13 +153,20 @@ pub(super) struct Authorizer {
 }
 
 impl Authorizer {
-    /// For the server at `url`, which `pool` connects to; `name` is the client's, and `shown`: its requests have an
+    /// For the server at `url`, which `pool` connects to, and a client with these options; `shown`: its requests have an
     /// `Authorization` already.
     ///
     /// # Errors
     /// [`Misuse`](ErrorKind::Misuse) for that, for wrong options, or a URL that no token should be sent to.
-    pub(super) fn new(auth: &Auth, url: &str, pool: &Arc<Pool>, name: &str, shown: bool) -> Result<Self> {
+    pub(super) fn new(
+        auth: &Auth,
+        url: &str,
+        pool: &Arc<Pool>,
+        options: &ClientOptions,
+        shown: bool,
+    ) -> Result<Self> {
         auth.check()?;
+        let pinned = options.pinned()?;
         if shown {
             let message = "option \"auth\": the headers or the URL hold an Authorization already: give one of them";
             return Err(Error::misuse(message));
@@ -171,7 +181,7 @@ impl Authorizer {
         let query = parts.query.map(|query| format!("?{query}")).unwrap_or_default();
         let server_url = format!("{}{}{query}", parts.origin(), parts.path);
         let mut auth = auth.clone();
-        auth.client_name.get_or_insert_with(|| name.to_owned());
+        auth.client_name.get_or_insert_with(|| options.name.clone());
         let policy = FetchPolicy::of_server(&server_url, Arc::new(pool.clone()), auth.named_urls());
         Ok(Self {
             store: auth.kept_in(),
@@ -180,6 +190,7 @@ impl Authorizer {
             peer: Weak::new(),
             runtime: runtime::handle(),
             policy,
+            needs_metadata: pinned.is_some_and(|revision| revision.rules().resource_metadata),
             state: Mutex::default(),
             looked: tokio::sync::OnceCell::new(),
             news: watch::Sender::new(()),

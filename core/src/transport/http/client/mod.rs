@@ -76,7 +76,7 @@ pub(crate) fn connect(
     #[cfg(feature = "auth")]
     let authorizer = options.auth.as_ref().map(|auth| {
         let shown = target.headers(&Method::GET).contains_key(http::header::AUTHORIZATION);
-        authorize::Authorizer::new(auth, url, &pool, &options.name, shown)
+        authorize::Authorizer::new(auth, url, &pool, options, shown)
     });
     #[cfg(feature = "auth")]
     let authorizer = authorizer.transpose()?;

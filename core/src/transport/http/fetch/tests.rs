@@ -38,7 +38,7 @@ async fn only_safe_urls_are_asked() {
     let policy = FetchPolicy::named();
     for url in ["http://example.com/", "ftp://example.com/", "file:///etc/passwd", ""] {
         let error = fetch(&Fetch::get(url), &policy).await.expect_err(url);
-        assert!(error.starts_with("refused: "), "{error}");
+        assert!(error.why.starts_with(REFUSED) && !error.answered, "{error}");
     }
 }
 
@@ -183,5 +183,38 @@ async fn a_server_that_was_not_reached_leads_to_no_private_address() {
         [("http://mcp.localhost/", false), ("http://as.localhost/", false), ("http://as.localhost/", true)]
     {
         assert_eq!(policy.addresses(&Parts::of(url).expect(url)).await.is_ok(), allowed, "{url}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_of_no_use_is_told_from_none() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    let moved = |to: &str| format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n");
+    let long = format!("HTTP/1.1 200 OK\r\nContent-Length: {0}\r\n\r\n{1}", MAX_BODY + 1, " ".repeat(MAX_BODY + 1));
+    for (answer, why, answered) in [
+        (moved("/"), "more than 3 redirects", true),
+        (moved("http://example.com/"), "refused: ", true),
+        (moved("a b"), "a redirect that leads nowhere", true),
+        (long, "the answer is longer than", true),
+        (moved("http://127.0.0.1:1/"), "", false),
+        ("no HTTP".to_owned(), "", false),
+    ] {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/", listener.local_addr().expect("an address"));
+        let serving = tokio::spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.expect("a connection");
+                let answer = answer.clone();
+                tokio::spawn(async move {
+                    let _ = stream.read(&mut [0; 1024]).await;
+                    // Nobody reads what is too long to its end.
+                    let _ = stream.write_all(answer.as_bytes()).await;
+                });
+            }
+        });
+        let unfetched = fetch(&Fetch::get(&url), &FetchPolicy::named()).await.expect_err(why);
+        assert!(unfetched.answered == answered && unfetched.why.starts_with(why), "{unfetched:?}");
+        serving.abort();
     }
 }

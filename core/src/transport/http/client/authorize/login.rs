@@ -61,6 +61,7 @@ impl Authorizer {
             steps_up,
             auth: self.auth.clone(),
             stored,
+            needs_metadata: self.needs_metadata,
             protocol_version: Some(revision.to_string()),
         };
         let (mut flow, step) = Flow::start(given);
