@@ -145,8 +145,8 @@ async def test_a_user_logs_in(app: Server, authority: AuthorizationServer, visit
     assert (len(visitor.visited), authority.authorized[0]["resource"]) == (1, url)
     assert authority.registered[0]["client_name"] == "reader"
     named = [step.step for step in steps]
-    assert (named[0], named[-1]) == ("resource metadata", "token")
-    assert steps[0].status == 200
+    assert (named[:2], named[-1]) == (["challenge", "resource metadata"], "token")
+    assert (steps[0].status, steps[1].status) == (401, 200)
     assert str(steps[0].url).startswith(url.removesuffix("/mcp"))
     assert steps[-1].decision == "a token"
     code = authority.forms[0]["code"]
@@ -425,7 +425,7 @@ async def test_an_error_has_the_steps_that_led_to_it(app: Server, authority: Aut
         with pytest.raises(AuthError) as raised:
             await connect(url, auth=auth)
         named = [step.step for step in raised.value.auth_trace]
-        assert (named[0], named[-1]) == ("resource metadata", "login in the browser")
+        assert (named[:2], named[-1]) == (["challenge", "resource metadata"], "login in the browser")
         assert "no display" in raised.value.auth_trace[-1].decision
 
         def synchronous() -> AuthError:

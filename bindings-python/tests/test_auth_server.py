@@ -482,7 +482,7 @@ async def test_mounted_in_a_framework(authority: AuthorizationServer) -> None:
         try:
             async with connect(url, auth=ClientAuth(browser=Visitor().browse, store="memory")) as client:
                 assert (await client.call_tool("who")).text == "ada"
-                assert client.auth_trace()[0].url == url.removesuffix("/tools/") + mcp.metadata.path
+                assert client.auth_trace()[1].url == url.removesuffix("/tools/") + mcp.metadata.path
         finally:
             web.should_exit = True
             await asyncio.wait_for(task, 20)

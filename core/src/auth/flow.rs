@@ -20,7 +20,8 @@ use super::registration::Client;
 use super::resource_metadata::ResourceMetadata;
 use super::server_metadata::ServerMetadata;
 use super::session::Session;
-use crate::error::{Error, ErrorKind, shown_url};
+use super::token::mask;
+use crate::error::{Error, ErrorKind, shortened, shown_url};
 
 use trace::Trace;
 pub use trace::Traced;
@@ -205,6 +206,7 @@ impl Flow {
             trace: Trace::default(),
             notes: Vec::new(),
         };
+        flow.note_challenge();
         let step = match &flow.given.stored {
             // Nobody has refused it yet, so its server is still the right one.
             Some(stored) if !flow.given.refused && stored.refresh_token().is_some() => {
@@ -214,6 +216,26 @@ impl Flow {
             _ => flow.discover(),
         };
         (flow, step)
+    }
+
+    /// What the server has refused, which is the first step.
+    fn note_challenge(&mut self) {
+        if !self.given.refused {
+            return;
+        }
+        self.trace.asked("challenge", &self.given.server_url);
+        self.trace.answered(if self.given.steps_up { 403 } else { 401 });
+        let said = |name: &'static str| Some((name, self.challenged(name)?.to_owned()));
+        let said = ["error", "scope", "resource_metadata"].into_iter().filter_map(said).map(|(name, mut value)| {
+            // A server may repeat what it was shown.
+            self.given.used.iter().for_each(|token| mask(&mut value, token));
+            match name {
+                "resource_metadata" => format!("{name} {}", shown_url(value.split('?').next().unwrap_or_default())),
+                _ => format!("{name} {:?}", shortened(&value, 200)),
+            }
+        });
+        let said = said.collect::<Vec<_>>().join(", ");
+        self.trace.decided(if said.is_empty() { "nothing that says more" } else { &said });
     }
 
     /// What a [`Step::Fetch`] has brought, or why it brought nothing.

@@ -287,7 +287,7 @@ async fn a_user_logs_in_once() {
     assert_eq!(registration.body["application_type"], "native");
     assert_eq!(registration.body["grant_types"], json!(["authorization_code", "refresh_token"]));
     let steps: Vec<_> = auth.trace().into_iter().map(|step| step.step).collect();
-    assert_eq!(steps.first(), Some(&"resource metadata"));
+    assert_eq!(steps[..2], ["challenge", "resource metadata"]);
     assert_eq!(steps.last(), Some(&"token"));
 }
 

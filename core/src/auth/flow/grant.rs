@@ -10,6 +10,8 @@ use crate::auth::session::Session;
 use crate::auth::token::JWT_BEARER;
 use crate::error::shown_url;
 
+/// A step of the trace.
+const BROWSER: &str = "login in the browser";
 /// The scope of OpenID Connect that makes refresh tokens outlive the user's presence.
 const OFFLINE_ACCESS: &str = "offline_access";
 
@@ -129,6 +131,7 @@ impl Flow {
         let auth = &self.given.auth;
         match auth.granted() {
             Grant::AuthorizationCode if !self.given.refused => {
+                self.trace.step(BROWSER);
                 let why = "the server has not refused the token yet: nobody is asked for another";
                 self.failed("the login in the browser", None, why)
             }
@@ -139,6 +142,7 @@ impl Flow {
                     Some(_) => metadata.check_pkce(self.is_assumed),
                 };
                 if let Err(why) = problem {
+                    self.trace.step(BROWSER);
                     let issuer = self.issuer.clone();
                     let why = format!("the authorization server at {} {why}", shown_url(&issuer));
                     return self.failed("the login in the browser", Some(&issuer), &why);
@@ -208,6 +212,21 @@ impl Flow {
     /// A grant without a user, for which nobody is registered on the way.
     fn as_itself(&mut self, pairs: Vec<(&'static str, String)>, now: u64) -> Step {
         let metadata = self.metadata.clone().unwrap_or_default();
+        self.warn_of_secret();
+        match registration::choose(&self.given.auth, &metadata, &self.issuer) {
+            Ok(Choice::Known(client)) => self.redeem(pairs, client, now),
+            Ok(Choice::Register(_)) => self.no_client("this grant needs a client_id"),
+            Err(why) => self.no_client(&why),
+        }
+    }
+
+    fn no_client(&mut self, why: &str) -> Step {
+        self.trace.step("client");
+        self.failed("the client", None, why)
+    }
+
+    /// A secret that the program was given is shown, for the first time, to whom the server names: that is said before.
+    fn warn_of_secret(&mut self) {
         let auth = &self.given.auth;
         let is_new = self.session.is_none() && self.given.stored.is_none();
         if is_new && auth.client_secret.is_some() && auth.issuer.is_none() {
@@ -220,11 +239,6 @@ impl Flow {
             self.trace.decided(&note);
             self.notes.push(note);
         }
-        match registration::choose(&self.given.auth, &metadata, &self.issuer) {
-            Ok(Choice::Known(client)) => self.redeem(pairs, client, now),
-            Ok(Choice::Register(_)) => self.failed("the client", None, "this grant needs a client_id"),
-            Err(why) => self.failed("the client", None, &why),
-        }
     }
 
     pub(super) fn with_redirect(&mut self, redirect_uri: String, now: u64) -> Step {
@@ -233,7 +247,10 @@ impl Flow {
         }
         let metadata = self.metadata.clone().unwrap_or_default();
         match registration::choose(&self.given.auth, &metadata, &self.issuer) {
-            Ok(Choice::Known(client)) => self.open(client, redirect_uri),
+            Ok(Choice::Known(client)) => {
+                self.warn_of_secret();
+                self.open(client, redirect_uri)
+            }
             Ok(Choice::Register(endpoint)) => {
                 let kept = self.session.as_ref().map(|session| &session.client);
                 let kept = kept.filter(|client| client.known_by == KnownBy::Registration);
@@ -246,7 +263,7 @@ impl Flow {
                 let fetch = registration::request(&endpoint, &self.given.auth, &metadata, &redirect_uri);
                 self.fetch("registration", fetch, State::Registering { endpoint, redirect_uri })
             }
-            Err(why) => self.failed("the client", None, &why),
+            Err(why) => self.no_client(&why),
         }
     }
 
@@ -277,7 +294,7 @@ impl Flow {
         });
         match begun {
             Ok((authorization, url)) => {
-                self.trace.asked("login in the browser", &url);
+                self.trace.asked(BROWSER, &url);
                 let known = match client.known_by {
                     KnownBy::Preregistration => "the client_id that was given",
                     KnownBy::MetadataDocument => "client_metadata_url",

@@ -3,6 +3,7 @@ mod ladder;
 mod recorded;
 mod refused;
 mod registered;
+mod traced;
 mod warned;
 mod world;
 
@@ -29,6 +30,7 @@ fn everything_is_discovered() {
     let trace = flow.take_trace();
     let steps: Vec<_> = trace.iter().map(|step| (step.step, step.status)).collect();
     let expected = [
+        ("challenge", Some(401)),
         ("resource metadata", Some(200)),
         ("authorization server metadata", Some(200)),
         ("what is kept", None),

@@ -11,7 +11,7 @@ const MAX_STEPS: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Traced {
-    /// What was wanted: `resource metadata`, `authorization server metadata`, `registration`, `token`, …
+    /// What was wanted: `challenge` (what the server has refused, and why), `resource metadata`, `authorization server metadata`, `registration`, `token`, …
     pub step: &'static str,
     /// Where, without what may be secret in it.
     #[serde(skip_serializing_if = "Option::is_none")]

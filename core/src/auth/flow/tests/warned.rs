@@ -27,6 +27,21 @@ fn a_secret_without_an_issuer_goes_where_the_server_says_and_that_is_said() {
 }
 
 #[test]
+fn a_secret_is_spoken_of_before_a_user_logs_in_with_it() {
+    let named =
+        |flow: &mut Flow| flow.take_notes().iter().filter(|note| note.contains("client_secret is shown")).count();
+    let auth = Auth::new().client_id("c").client_secret("s");
+    let mut world = World::usual();
+    let (outcome, mut flow) = world.run(given(auth.clone(), &["Bearer"]));
+    assert_eq!((named(&mut flow), world.opened.len()), (1, 1));
+    let again = Given { stored: Some(outcome.expect("a session")), ..given(auth.clone(), &["Bearer"]) };
+    assert_eq!(named(&mut World::usual().run(again).1), 0);
+    assert_eq!(named(&mut World::usual().run(given(auth.issuer("https://as"), &["Bearer"])).1), 0);
+    // A secret of the server's own is no secret of the program's.
+    assert_eq!(named(&mut World::usual().run(challenged("Bearer")).1), 0);
+}
+
+#[test]
 fn a_bearer_token_where_another_was_asked_for_is_said() {
     let able = || {
         let mut document = metadata("https://as");
