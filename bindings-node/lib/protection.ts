@@ -10,7 +10,8 @@ import { Principal } from "./principal.js";
 /** What a protected server says of itself, and what tokens have to say. All optional. */
 export interface Protection {
   /**
-   * The server's own URL, as its clients write it: `https://mcp.example.com/mcp`. Tokens have to be for it (RFC 8707).
+   * The server's own URL, as its clients write it: `https://mcp.example.com/mcp`, with `https` also where a proxy ends
+   * TLS, and `http` only on this machine. Tokens have to be for it (RFC 8707).
    * Needed unless the server listens on the loopback interface with its default `allowedHosts`: there it is the URL that
    * the request was sent to.
    */
@@ -33,9 +34,12 @@ export interface Protection {
   readonly authorizationServers?: readonly string[] | undefined;
   /** The server's name for people, in the metadata. Default: none. */
   readonly resourceName?: string | undefined;
-  /** Where developers can read about the server, a URL in the metadata. Default: none. */
+  /** Where developers can read about the server, an http or https URL in the metadata. Default: none. */
   readonly resourceDocumentation?: string | undefined;
-  /** Milliseconds by which the clocks of issuer and server may differ, in whole seconds. Default one minute. */
+  /**
+   * Milliseconds by which the clocks of issuer and server may differ, in whole seconds, 10 minutes at most. Default one
+   * minute.
+   */
   readonly clockSkew?: number | undefined;
   /**
    * Milliseconds that the authorization server, or the function, may take over one question; for keys, metadata and all.
@@ -48,9 +52,9 @@ export interface Protection {
 export interface IssuerProtection extends Protection {
   /**
    * The text that their `iss` has, byte for byte. Its keys are found by its metadata (RFC 8414, OpenID Connect Discovery),
-   * kept, and fetched again when they are an hour old or a token names another, once in 30 seconds at most; those that are
-   * known are used for a day while there are no others. Signatures are RS, PS, ES or EdDSA. An https URL, or an http one of
-   * this machine.
+   * kept, and fetched again when they are an hour old or a token is signed with another, once in 30 seconds at most; those
+   * that are known are used for a day while there are no others. Signatures are RS, PS, ES or EdDSA. An https URL, or an
+   * http one of this machine.
    */
   readonly issuer: string;
   /** Where the issuer's keys are, for one that publishes no metadata. Default: where its metadata says. */

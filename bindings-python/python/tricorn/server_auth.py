@@ -53,8 +53,8 @@ class ServerAuth(msgspec.Struct, kw_only=True, omit_defaults=True):
     issuer: str | None = None
     """Takes JSON Web Tokens (RFC 9068) of this issuer: the text that their `iss` has, byte for byte, an https URL.
     Signatures are RS, PS, ES or EdDSA. Its keys are found by its metadata (RFC 8414, OpenID Connect Discovery) and
-    kept; they are fetched again when they are an hour old or a token names another, once in 30 s at most, and used for
-    a day while there are no others."""
+    kept; they are fetched again when they are an hour old or a token is signed with another, once in 30 s at most, and
+    used for a day while there are no others."""
     introspection: Introspection | None = None
     """Asks the authorization server about each token (RFC 7662): what is active has to say for whom it is (`aud`). An
     answer is believed for 30 s. Needs `authorization_servers`."""
@@ -68,8 +68,9 @@ class ServerAuth(msgspec.Struct, kw_only=True, omit_defaults=True):
     jwks_uri: str | None = None
     """Where the issuer's keys are, for one that publishes no metadata; of no effect without `issuer`."""
     resource: str | None = None
-    """The server's own URL, as its clients write it, such as `"https://mcp.example.com/mcp"`; tokens have to be for it
-    (RFC 8707). Needed, unless the server listens on the loopback interface with its default `allowed_hosts`."""
+    """The server's own URL, as its clients write it, such as `"https://mcp.example.com/mcp"`: `https`, also where a proxy
+    ends TLS, and `http` only on this machine; tokens have to be for it (RFC 8707). Needed, unless the server listens on
+    the loopback interface with its default `allowed_hosts`."""
     audiences: Sequence[str] = ()
     """The audiences of which a token needs one, for authorization servers that have names of their own for resources;
     the `resource`, which they replace: name that, too, where it may come. No other server may have them."""
@@ -84,9 +85,9 @@ class ServerAuth(msgspec.Struct, kw_only=True, omit_defaults=True):
     resource_name: str | None = None
     """The server's name for people, in the metadata."""
     resource_documentation: str | None = None
-    """Where developers can read about the server, in the metadata."""
+    """Where developers can read about the server, in the metadata: an http or https URL."""
     clock_skew: float = 60
-    """By how many whole seconds the clocks of issuer and server may differ; 60."""
+    """By how many whole seconds the clocks of issuer and server may differ, 600 at most; 60."""
     timeout: float = 10
     """Seconds that the authorization server, or the function, may take over one question, for keys, metadata and all;
     10, and longer is 503. More than 0."""

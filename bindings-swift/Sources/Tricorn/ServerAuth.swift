@@ -25,9 +25,9 @@ public struct ServerAuth: Sendable {
     let source: Source
     /// Where the issuer's keys are, for one that publishes no metadata. It has no effect without an issuer.
     public var jwksURI: String?
-    /// The server's own URL, as its clients write it: `https://mcp.example.com/mcp`. Tokens have to be for it (RFC 8707). Needed
-    /// unless the server listens on the loopback interface with its default `allowedHosts`: there it is the URL that the request
-    /// was sent to.
+    /// The server's own URL, as its clients write it: `https://mcp.example.com/mcp`, with `https` also where a proxy ends TLS,
+    /// and `http` only on this machine. Tokens have to be for it (RFC 8707). Needed unless the server listens on the
+    /// loopback interface with its default `allowedHosts`: there it is the URL that the request was sent to.
     public var resource: String?
     /// The audiences of which a token needs one, for authorization servers that have names of their own for resources. They replace
     /// `resource`: name that, too, where it may come. No other server may have them.
@@ -42,9 +42,9 @@ public struct ServerAuth: Sendable {
     public var authorizationServers: [String] = []
     /// The server's name for people, in the metadata.
     public var resourceName: String?
-    /// Where developers can read about the server, in the metadata.
+    /// Where developers can read about the server, in the metadata: an http or https URL.
     public var resourceDocumentation: String?
-    /// By how much the clocks of issuer and server may differ, in whole seconds (60 s).
+    /// By how much the clocks of issuer and server may differ, in whole seconds, 10 min at most (60 s).
     public var clockSkew: Duration?
     /// How long the authorization server, or the function, may take over one question (10 s). Longer it is 503.
     public var timeout: Duration?
@@ -56,7 +56,7 @@ public struct ServerAuth: Sendable {
     }
 
     /// Takes JSON Web Tokens (RFC 9068) of this issuer: the text that their `iss` has, byte for byte. Its keys are found by its
-    /// metadata (RFC 8414, OpenID Connect Discovery), kept, and fetched again when they are an hour old or a token names
+    /// metadata (RFC 8414, OpenID Connect Discovery), kept, and fetched again when they are an hour old or a token is signed with
     /// another, once in 30 s at most; those that are known are used for a day while there are no others. Signatures are RS, PS,
     /// ES or EdDSA.
     public static func issuer(

@@ -16,6 +16,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) query: Option<&'a str>,
     port: Option<u16>,
     loopback: bool,
+    user: bool,
 }
 
 impl<'a> Parts<'a> {
@@ -42,7 +43,8 @@ impl<'a> Parts<'a> {
         let place = written.rsplit_once('@').map_or(written, |(_, place)| place);
         let port = Some(authority.port_to_u16().ok()?.unwrap_or(default));
         let (path, query) = (parsed.path().as_str(), parsed.query().map(fluent_uri::pct_enc::EStr::as_str));
-        (!host.is_empty()).then_some(Self { scheme, place, host, path, query, port, loopback })
+        let user = place.len() < written.len();
+        (!host.is_empty()).then_some(Self { scheme, place, host, path, query, port, loopback, user })
     }
 
     /// Scheme, host and port, as they are written.
@@ -61,6 +63,11 @@ impl<'a> Parts<'a> {
     /// Whether only this machine is meant.
     pub(crate) fn is_loopback(&self) -> bool {
         self.loopback
+    }
+
+    /// Whether it says who comes: a name, and maybe a password.
+    pub(crate) fn has_user(&self) -> bool {
+        self.user
     }
 
     /// Whether both have scheme, host and port in common.

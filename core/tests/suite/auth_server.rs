@@ -138,6 +138,12 @@ async fn a_new_key_is_found() {
     let both = tokio::join!(listed(&it, &fresh), listed(&it, &fresh), listed(&it, &fresh));
     assert_eq!((both.0.status, both.1.status, both.2.status, it.authority.asked()), (200, 200, 200, 2));
     assert_eq!(listed(&it, &old).await.status, 401, "it was taken back");
+    // Under the name of the former one, too; whatever is signed with none of them makes nobody ask again.
+    let it = Fixture::new();
+    assert_eq!(listed(&it, &it.token(&json!({}))).await.status, 200);
+    *it.authority.keys.lock().unwrap() = vec![Key::new("one").into()];
+    assert_eq!((listed(&it, &it.token(&json!({}))).await.status, it.authority.asked()), (200, 2));
+    assert_eq!((listed(&it, &Key::new("one").token(&json!({}))).await.status, it.authority.asked()), (401, 2));
 }
 
 #[tokio::test]
@@ -190,6 +196,10 @@ async fn the_metadata_is_for_everybody() {
         assert_eq!((answer.status, &answer.json), (200, &document), "{path}: {answer:?}");
         assert_eq!(answer.header("content-type"), Some("application/json"));
         assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
+        let head = it.send("HEAD", path, headers, String::new()).await;
+        assert_eq!((head.status, head.text.as_str()), (200, ""), "{path}: {head:?}");
+        assert_eq!(head.header("content-type"), Some("application/json"));
+        assert_eq!(head.header("content-length"), Some(answer.text.len().to_string().as_str()));
     }
     let well_known = "/.well-known/oauth-protected-resource/mcp";
     let asked = [

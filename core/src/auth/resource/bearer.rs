@@ -12,8 +12,8 @@ pub(crate) enum Brought<'a> {
 
 /// Reads the `Authorization` headers of a request, each as far as it is text, and the query of its target.
 pub(crate) fn read<'a>(authorization: &[Option<&'a str>], query: Option<&str>) -> Brought<'a> {
-    let in_query = |member: &str| member.split('=').next() == Some("access_token");
-    if query.is_some_and(|query| query.split('&').any(in_query)) {
+    let in_query = |query: &str| form_urlencoded::parse(query.as_bytes()).any(|(name, _)| name == "access_token");
+    if query.is_some_and(in_query) {
         return Brought::Malformed("a token in the query is not accepted: send it in the Authorization header");
     }
     let value = match authorization {
@@ -67,12 +67,12 @@ mod tests {
 
     #[test]
     fn nothing_is_taken_from_the_query() {
-        for query in ["access_token=a", "x=1&access_token=a", "access_token"] {
+        for query in ["access_token=a", "x=1&access_token=a", "access_token", "access%5Ftoken=a"] {
             assert!(matches!(read(&[Some("Bearer a")], Some(query)), Brought::Malformed(_)), "{query}");
             assert!(matches!(read(&[], Some(query)), Brought::Malformed(_)), "{query}");
         }
         // Whatever it stands for, it is no token here.
-        for query in ["", "my_access_token=a", "session_id=access_token", "access%5Ftoken=a"] {
+        for query in ["", "my_access_token=a", "session_id=access_token"] {
             assert_eq!(read(&[], Some(query)), Brought::Nothing, "{query}");
         }
     }

@@ -35,7 +35,8 @@ pub(crate) fn check(claims: Map<String, Value>, expected: &Expected<'_>, now: u6
     {
         return Err("the token is of another issuer");
     }
-    let is_for_us = |audience: &Value| audience.as_str().is_some_and(|own| expected.audiences.iter().any(|a| a == own));
+    let is_ours = |own: &str| !own.is_empty() && expected.audiences.iter().any(|audience| audience == own);
+    let is_for_us = |audience: &Value| audience.as_str().is_some_and(is_ours);
     let for_us = match claims.get("aud") {
         None => return Err("the token does not say for whom it is (aud)"),
         Some(Value::Array(all)) => all.iter().any(is_for_us),
@@ -125,7 +126,7 @@ mod tests {
                 value => drop(all.insert(name.clone(), value.clone())),
             }
         }
-        let audiences = ["https://h/mcp".to_owned(), "api://h".to_owned()];
+        let audiences = ["https://h/mcp".to_owned(), "api://h".to_owned(), String::new()];
         let expected = Expected { issuer: Some("https://as"), audiences: &audiences, skew: 60, expires: true };
         check(all.clone(), &expected, NOW)
     }
@@ -140,6 +141,7 @@ mod tests {
             (json!({"aud": "https://H/mcp"}), "another resource"),
             (json!({"aud": ["https://other", 1]}), "another resource"),
             (json!({"aud": []}), "another resource"),
+            (json!({"aud": ""}), "another resource"),
             (json!({"aud": {"https://h/mcp": 1}}), "another resource"),
             (json!({"aud": null}), "for whom"),
             (json!({"exp": null}), "when it expires"),

@@ -1,4 +1,4 @@
-//! The keys that an issuer signs with, as this server knows them: fetched when there are none, when a token names one
+//! The keys that an issuer signs with, as this server knows them: fetched when there are none, when a token is signed with one
 //! that is not among them, and when they are old. The time is whatever clock the caller has, and never goes back.
 
 use std::sync::Arc;

@@ -13,6 +13,9 @@ use crate::call::BoxFuture;
 use crate::error::{Error, Result, shown_url};
 use crate::model::Principal;
 
+/// The most seconds that clocks may differ by.
+const MAX_CLOCK_SKEW: u64 = 10 * 60;
+
 /// Whose access tokens a server takes over HTTP: it is an OAuth 2.1 resource server then, and each of its requests needs
 /// a token in its `Authorization` header.
 ///
@@ -90,7 +93,7 @@ impl Auth {
 
     /// Takes JSON Web Tokens (RFC 9068) of this issuer: the text that their `iss` has, byte for byte. Its keys are found
     /// by its metadata (RFC 8414, OpenID Connect Discovery), kept, and fetched again when they are an hour old or a token
-    /// names another, once in 30 s at most; those that are known are used for a day while there are no others. Signatures
+    /// is signed with another, once in 30 s at most; those that are known are used for a day while there are no others. Signatures
     /// are RS, PS, ES or EdDSA.
     pub fn issuer(issuer: impl Into<String>) -> Self {
         let issuer = issuer.into();
@@ -141,7 +144,8 @@ impl Auth {
         self
     }
 
-    /// The server's own URL, as its clients write it: `https://mcp.example.com/mcp`. Tokens have to be for it (RFC 8707).
+    /// The server's own URL, as its clients write it: `https://mcp.example.com/mcp`, with `https` also where a proxy ends
+    /// TLS; `http` only on this machine. Tokens have to be for it (RFC 8707).
     /// Needed unless the server listens on the loopback interface with its default `allowed_hosts`: there it is the URL
     /// that the request was sent to.
     #[must_use]
@@ -198,14 +202,14 @@ impl Auth {
         self
     }
 
-    /// Where developers can read about the server, in the metadata.
+    /// Where developers can read about the server, in the metadata: an http or https URL.
     #[must_use]
     pub fn resource_documentation(mut self, url: impl Into<String>) -> Self {
         self.resource_documentation = Some(url.into());
         self
     }
 
-    /// By how much the clocks of issuer and server may differ, in whole seconds. Default 60 s.
+    /// By how much the clocks of issuer and server may differ, in whole seconds. Default 60 s, at most 10 min.
     #[must_use]
     pub fn clock_skew(mut self, skew: Duration) -> Self {
         self.clock_skew = skew.as_secs();
@@ -238,16 +242,25 @@ impl Auth {
     /// [`Misuse`](crate::ErrorKind::Misuse) naming the option that is wrong or missing.
     pub(crate) fn check(&self, derived: bool) -> Result<()> {
         let wrong = |name: &str, why: String| Err(Error::misuse(format!("Auth option {name:?}: {why}")));
-        let url = |name: &str, url: &str| match is_safe(url) && !url.contains('#') {
+        let plain = |url: &str| is_safe(url) && !url.contains('#') && Parts::of(url).is_some_and(|url| !url.has_user());
+        let url = |name: &str, url: &str| match plain(url) {
             true => Ok(()),
             false => wrong(
                 name,
-                format!("expected an https URL (http on this machine) without a fragment, got {}", shown_url(url)),
+                format!(
+                    "expected an https URL (http on this machine) without a user's name and a fragment, got {}",
+                    shown_url(url)
+                ),
             ),
+        };
+        // RFC 8414, section 2.
+        let issuer_url = |name: &str, issuer: &str| match issuer.contains('?') {
+            true => wrong(name, format!("expected an issuer, which has no query, got {}", shown_url(issuer))),
+            false => url(name, issuer),
         };
         match &self.source {
             Source::Issuer { issuer, jwks_uri } => {
-                url("issuer", issuer)?;
+                issuer_url("issuer", issuer)?;
                 jwks_uri.iter().try_for_each(|uri| url("jwks_uri", uri))?;
             }
             Source::Introspection { url: endpoint, .. } => url("introspection", endpoint)?,
@@ -263,18 +276,30 @@ impl Auth {
                         .into(),
                 );
             }
-            // Behind a proxy within one network that may be http.
+            // Tokens for a server that is reached in the clear, clients do not send; what a proxy that ends TLS passes on to
+            // is no part of it.
             Some(resource) => {
-                if Parts::of(resource).is_none_or(|parts| parts.query.is_some()) || resource.contains('#') {
-                    let why = "expected the server's URL without query and fragment";
+                if !plain(resource) || resource.contains('?') {
+                    let why = "expected the server's URL as its clients write it: https (http on this machine), without a \
+                               user's name, query and fragment";
                     return wrong("resource", format!("{why}, got {}", shown_url(resource)));
                 }
             }
         }
+        if self.audiences.iter().any(|audience| audience.trim().is_empty()) {
+            return wrong("audiences", "expected names of this server, got an empty one".into());
+        }
+        if self.clock_skew > MAX_CLOCK_SKEW {
+            let why = format!("expected at most {MAX_CLOCK_SKEW} s, got {} s", self.clock_skew);
+            return wrong("clock_skew", format!("{why}: so long a token is taken after its end"));
+        }
+        if let Some(page) = self.resource_documentation.as_deref().filter(|page| Parts::of(page).is_none()) {
+            return wrong("resource_documentation", format!("expected an http or https URL, got {}", shown_url(page)));
+        }
         if self.authorization_servers.is_empty() {
             return wrong("authorization_servers", "missing; say the issuers that clients may get tokens from".into());
         }
-        self.authorization_servers.iter().try_for_each(|issuer| url("authorization_servers", issuer))?;
+        self.authorization_servers.iter().try_for_each(|issuer| issuer_url("authorization_servers", issuer))?;
         for (name, scopes) in [("required_scopes", &self.required_scopes), ("scopes_supported", &self.scopes_supported)]
         {
             if let Some(scope) = scopes.iter().find(|scope| !is_scope(scope)) {
@@ -317,7 +342,7 @@ impl fmt::Debug for Auth {
         };
         f.debug_struct("Auth")
             .field("source", &source)
-            .field("resource", &self.resource)
+            .field("resource", &self.resource.as_deref().map(|url| shown_url(url).trim_matches('"').to_owned()))
             .field("required_scopes", &self.required_scopes)
             .finish_non_exhaustive()
     }
@@ -340,6 +365,15 @@ mod tests {
             (auth().resource("h/mcp"), false, "\"resource\""),
             (auth().resource("https://h/mcp?x"), false, "\"resource\""),
             (auth().resource("https://h/mcp#x"), false, "\"resource\""),
+            (auth().resource("https://u:secret@h/mcp"), false, "\"resource\""),
+            (auth().resource("http://h/mcp"), false, "\"resource\": expected the server's URL as its clients write it"),
+            (Auth::issuer("https://u:secret@as"), true, "\"issuer\""),
+            (Auth::issuer("https://as?x"), true, "\"issuer\": expected an issuer, which has no query"),
+            (Auth::issuer("https://as#x"), true, "\"issuer\""),
+            (auth().authorization_servers(["https://as?x"]), false, "\"authorization_servers\""),
+            (auth().audiences(["api://h", ""]), false, "\"audiences\""),
+            (auth().clock_skew(Duration::from_secs(601)), false, "\"clock_skew\": expected at most 600 s, got 601 s"),
+            (auth().resource_documentation("javascript:1"), false, "\"resource_documentation\""),
             (Auth::introspection("http://as/i", "c", "secret"), true, "\"introspection\""),
             (Auth::introspection("https://as/i", "c", "secret"), true, "\"authorization_servers\": missing"),
             (Auth::verifier(unused), true, "\"authorization_servers\": missing"),
@@ -353,6 +387,8 @@ mod tests {
             assert!(!format!("{auth:?}").contains("secret"));
         }
         assert!(auth().check(false).is_ok());
+        let allowed = auth().clock_skew(Duration::from_secs(600)).resource_documentation("http://h/docs");
+        assert!(allowed.resource("http://localhost:8000/mcp").check(false).is_ok());
         assert!(Auth::issuer("http://localhost:1").check(true).is_ok());
     }
 

@@ -5,6 +5,8 @@ use crate::model::Principal;
 
 /// The most scopes that a challenge names.
 const MOST: usize = 100;
+/// The most bytes of those that are granted already. What is needed is named whatever its length.
+const MOST_BYTES: usize = 2048;
 
 /// What follows from `granted`, besides itself; what is implied may imply more.
 pub(crate) fn implied(granted: &[String], rules: &[(String, Vec<String>)]) -> Vec<String> {
@@ -27,10 +29,18 @@ pub(crate) fn lacking(principal: &Principal, required: &[String], needed: &[Stri
         return None;
     }
     let mut named: Vec<String> = Vec::new();
-    for scope in all().chain(principal.scopes.iter().filter(|scope| *scope != "offline_access")) {
-        if is_scope(scope) && !named.contains(scope) && named.len() < MOST {
-            named.push(scope.clone());
+    let (needed, mut left) = (all().count(), MOST_BYTES);
+    // Clients of older revisions ask for what is named, and for nothing of what they have.
+    let granted = principal.scopes.iter().filter(|scope| *scope != "offline_access");
+    for (n, scope) in all().chain(granted).enumerate() {
+        if !is_scope(scope) || named.contains(scope) || named.len() >= MOST {
+            continue;
         }
+        if n >= needed {
+            let Some(rest) = left.checked_sub(scope.len() + 1) else { continue };
+            left = rest;
+        }
+        named.push(scope.clone());
     }
     Some(named)
 }
@@ -88,6 +98,16 @@ mod tests {
             let named = lacking(&principal, &owned(required), &owned(needed));
             assert_eq!(named, expected.map(owned), "{required:?} {needed:?}");
         }
+    }
+
+    #[test]
+    fn a_challenge_has_an_end() {
+        let long = |n: usize| format!("{n}{}", "x".repeat(500));
+        let mut principal = Principal::new("ada").scopes((0..50).map(long));
+        principal.set_implied(Vec::new());
+        let needed: Vec<String> = (100..110).map(long).collect();
+        let named = lacking(&principal, &[], &needed).expect("something lacks");
+        assert_eq!((&named[..10], named.len()), (&needed[..], 14));
     }
 
     #[test]

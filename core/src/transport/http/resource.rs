@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS};
+use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, CONTENT_LENGTH};
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode};
 
@@ -19,7 +19,7 @@ use crate::model::Principal;
 /// Where the metadata of a resource without a path is, and of each resource to those who know no better.
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
-/// A document for the host of a mounted endpoint to serve, by GET and to everybody.
+/// A document for the host of a mounted endpoint to serve, by GET and HEAD and to everybody.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MetadataDocument {
@@ -65,8 +65,13 @@ impl Inner {
         }
         let mut response = match head.method {
             Method::GET => reply::json(StatusCode::OK, guard.metadata(&resource).into()),
+            Method::HEAD => {
+                let mut response = reply::json(StatusCode::OK, "".into());
+                response.headers_mut().insert(CONTENT_LENGTH, guard.metadata(&resource).len().into());
+                response
+            }
             Method::OPTIONS if cors::is_preflight(&head.headers) => cors::preflight(&head.headers),
-            _ => Refusal::method(format!("method {} is not served here", head.method), "GET").into(),
+            _ => Refusal::method(format!("method {} is not served here", head.method), "GET, HEAD").into(),
         };
         response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
         Some(response)

@@ -30,13 +30,15 @@ impl Guard {
             Ok(claims) => return Ok(claims),
             Err(refused) => refused,
         };
-        // The issuer may sign with another key by now.
-        let unknown = refused == Refused::UnknownKey || (refused == Refused::Signature && header.kid.is_none());
-        if !unknown {
+        // The issuer may sign with another key by now, which may have the name of the former one.
+        if !matches!(refused, Refused::UnknownKey | Refused::Signature) {
             return Err(refused.into());
         }
+        let is_named = refused == Refused::Signature && header.kid.is_some();
         let newer = self.keys(Some(&keys)).await?;
         match Arc::ptr_eq(&newer, &keys) {
+            // The key that it names is known, and did not sign it.
+            true if is_named => Err(refused.into()),
             true if lock(&self.keys).has_failed() => Err(Denied::Unavailable),
             true => Err(refused.into()),
             false => Ok(jose::verify(token, &newer, &Algorithm::ALL)?),
