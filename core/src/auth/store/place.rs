@@ -128,6 +128,10 @@ impl Place {
             // What it leads to is somebody else's file, whose mode is not ours to change.
             return Ok(Some(Err(Unread::Damaged("it is a link"))));
         }
+        // To open a pipe would wait for whoever writes into it.
+        if path.metadata().is_ok_and(|about| !about.is_file()) {
+            return Ok(Some(Err(Unread::Damaged("it is no regular file"))));
+        }
         let file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -112,6 +112,21 @@ async fn only_the_owner_reads() {
     assert_eq!(dir.store().load(&key()).await.expect("loaded"), Some("2".into()));
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
+    let dir = Dir::new();
+    save(&dir.store(), &key(), "1").await.expect("saved");
+    let file = dir.file(".json");
+    fs::remove_file(&file).expect("removed");
+    let made = std::process::Command::new("mkfifo").arg(&file).status();
+    if !made.is_ok_and(|status| status.success()) {
+        return;
+    }
+    let error = dir.store().load(&key()).await.expect_err("no file");
+    assert!(error.message().contains("it is no regular file"), "{error}");
+}
+
 #[tokio::test]
 async fn what_is_damaged_is_put_aside_and_said_once() {
     let dir = Dir::new();
