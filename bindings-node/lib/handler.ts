@@ -187,6 +187,17 @@ export class Values extends Runner {
   }
 }
 
+/** A function that says whose a request is. */
+export class Whose extends Runner {
+  protected override answer(key: number, value: unknown): void {
+    const principal = value ?? null;
+    if (principal !== null && typeof principal !== "string") {
+      throw new MisuseError(`principal: expected text, null or undefined, got ${typeof principal}`);
+    }
+    addon.answerResult(handle, key, JSON.stringify({ principal }));
+  }
+}
+
 /** What the console shows when nobody asked to hear of errors. */
 export function logError(error: unknown, _name: string, subject: string): void {
   console.error(`${subject} failed:`, error);

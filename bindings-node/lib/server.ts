@@ -8,7 +8,7 @@ import type { AnyState, Context } from "./context.js";
 import { deprecated, warnOptions } from "./deprecation.js";
 import { MisuseError, native } from "./errors.js";
 import { Extension, registered } from "./extension.js";
-import { type AnyFunction, type Home, logError, type Runner, Values } from "./handler.js";
+import { type AnyFunction, type Home, logError, type Runner, Values, Whose } from "./handler.js";
 import { addon, bridge, type Handler, keepReplaced, newSource, register, wait } from "./host.js";
 import { type HttpMount, type HttpOptions, type MountOptions, mount, type NodeListener } from "./http.js";
 import { paramsJson } from "./json.js";
@@ -203,6 +203,25 @@ export class Server<State = unknown> extends Offer<State> {
   }
 
   /**
+   * Says whose a request is, where users are known by something else than `auth`.
+   *
+   * ```ts
+   * app.principal(({ request }) => request.headers["x-user"]);
+   * ```
+   *
+   * In 2026-07-28 the state between rounds of questions, and over HTTP a task, belong to who that is, and are refused to all
+   * others. Undefined or null: nobody's in particular, and anybody of whom this says the same may go on. It is called inside
+   * of all middleware, whose `values` it sees, of requests that may ask or are about tasks; neither it nor middleware may ask
+   * the client then. When it throws, the request fails. Default: `ctx.principal`, else the issuer and subject of a JSON Web
+   * Token in `Authorization`, which is not verified here, else that header as it is.
+   */
+  principal(of: (ctx: Context<State>) => string | null | undefined | Promise<string | null | undefined>): this {
+    if (typeof of !== "function") throw new MisuseError("principal: expected a function");
+    const call: AnyFunction = (_, ctx) => of(ctx);
+    return this.#hook("principal", new Whose("principal", "the principal", call, this.#home));
+  }
+
+  /**
    * Hears that a client's roots have changed. The context belongs to no request, and can ask: `ctx.listRoots()`.
    *
    * @deprecated MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration
@@ -370,7 +389,7 @@ export class Server<State = unknown> extends Offer<State> {
     }
   }
 
-  #hook(name: "complete" | "subscribe" | "roots_changed", runner: Runner): this {
+  #hook(name: "complete" | "subscribe" | "roots_changed" | "principal", runner: Runner): this {
     native(() => this.#native.setHook(name, register(runner)));
     this.#kept.set(`hook ${name}`, [runner]);
     return this;

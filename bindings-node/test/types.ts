@@ -105,6 +105,9 @@ async function client(): Promise<void> {
 void client;
 
 // A server says what a token is worth in one way.
+app.principal((ctx) => ctx.request.headers["x-user"]).principal(async () => null);
+// @ts-expect-error: text says whose a request is
+app.principal(() => 7);
 new Server("guarded", { auth: { issuer: "https://login.example.com", requiredScopes: ["mcp"], clockSkew: 1000 } });
 new Server("guarded", {
   auth: {

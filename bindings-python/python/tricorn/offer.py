@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from . import _core, checks, completion, sources
-from .context import Kind
+from .context import Context, Kind
 from .deprecation import deprecated
+from .encoding import encode
+from .errors import MisuseError
 from .extension import Extension, register
-from .handler import Subject, hook, hook_handler, options_text
-from .host import Handler
+from .handler import Subject, handler, hook, hook_handler, options_text
+from .host import Handler, Host
 from .offering import Offering
 from .requests import notified
 from .resources import CacheHints
+from .schema import Signature, unwrapped
 
 F = TypeVar("F", bound=Callable[..., Any])
+W = TypeVar("W", bound=Callable[[Context], Awaitable[str | None] | str | None])
+
+
+def _whose(host: Host, function: Callable[[Context], Awaitable[str | None] | str | None]) -> Handler:
+    """The entry of the handler table for what says whose a request is."""
+    given: object = function
+    if isinstance(given, type) or not callable(given):
+        raise MisuseError(f"principal: expected a function of a context, got {given!r}")
+
+    def call(context: Context) -> Awaitable[str | None] | str | None:
+        return function(context)
+
+    def answer(key: int, value: object) -> None:
+        if not (value is None or isinstance(value, str)):
+            raise TypeError(f"principal: expected a str or None, got {type(value).__qualname__}")
+        host.bridge.result(key, encode({"principal": value}))
+
+    is_async = inspect.iscoroutinefunction(unwrapped(function))
+    signature = Signature(call, is_async, "context", [], False, None, Any)
+    return handler(host, Subject("the principal", ""), signature, lambda: lambda _: {}, answer, None)
 
 
 class Offer(Offering):
@@ -159,6 +183,23 @@ class Offer(Offering):
             self._threads,
         )
         self._hook("subscribe", entry)
+        return function
+
+    def principal(self, function: W, /) -> W:
+        """Says whose a request is, where users are known by something else than `auth`: `@app.principal`.
+
+            @app.principal
+            def user(ctx: Context) -> str | None:
+                return ctx.request.headers.get("x-user")
+
+        In 2026-07-28 the state between rounds of questions, and over HTTP a task, belong to who that is, and are
+        refused to all others. None: nobody's in particular, and anybody of whom this says the same may go on. It is
+        called inside of all middleware, whose `values` it sees, of requests that may ask or are about tasks; neither it
+        nor middleware may ask the client then. A plain function runs on the event loop and must not block. When it
+        fails, the request does. Without it: `ctx.principal`, else the issuer and subject of a JSON Web Token in
+        `Authorization`, which is not verified here, else that header as it is.
+        """
+        self._hook("principal", _whose(self._host, function))
         return function
 
     @deprecated("MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration")

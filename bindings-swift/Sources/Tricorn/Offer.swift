@@ -162,6 +162,23 @@ extension Server {
         }
     }
 
+    /// Says whose a request is, where users are known by something else than `auth`.
+    ///
+    /// ```swift
+    /// app.principal { context in context.request?.headers["x-user"] }
+    /// ```
+    /// In 2026-07-28 the state between rounds of questions, and over HTTP a task, belong to who that is, and are refused to
+    /// all others. Nil: nobody's in particular, and anybody of whom this says the same may go on. It is called inside of all
+    /// middleware, whose `values` it sees, of requests that may ask or are about tasks; neither it nor middleware may ask the
+    /// client then. When it throws, the request fails. Default: `context.principal`, else the issuer and subject of a JSON
+    /// Web Token in `Authorization`, which is not verified here, else that header as it is.
+    public func principal(_ of: @escaping @Sendable (_ context: Context) async throws -> String?) {
+        setHook("principal", "the principal") { _, context in
+            let whose = try await of(context)
+            return try .of(result: JSONValue.object(["principal": whose.map { .string($0) } ?? .null]))
+        }
+    }
+
     /// Hears that a client's roots have changed. The context belongs to no request, and can ask: `context.listRoots()`.
     @available(
         *, deprecated,

@@ -17,6 +17,7 @@ mod http;
 mod input;
 mod lifespan;
 mod middleware;
+mod principal;
 mod running;
 mod server;
 #[cfg(all(test, feature = "runtime"))]

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::middleware::timing_of;
-use super::{Bridge, HostHandler};
+use super::{Bridge, HostHandler, principal};
 use crate::call::{Context, Handler, Reply};
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
@@ -362,7 +362,9 @@ impl Server {
     }
 
     /// A host's function for `complete` (the parameters of `completion/complete`, where nothing else completes),
-    /// `subscribe` (`{"uri", "subscribed"}`) or `roots_changed` (`{}`, in a call that belongs to no request).
+    /// `subscribe` (`{"uri", "subscribed"}`), `roots_changed` (`{}`, in a call that belongs to no request) or `principal`
+    /// (`{}`, of each request of 2026-07-28 that may ask its client, or is about tasks: answers with
+    /// `{"principal": "…" | null}` whose it is, see [`Server::principal`](crate::Server::principal)).
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) for another name.
@@ -371,9 +373,10 @@ impl Server {
             "complete" => self.server.set_completion(self.handler(handler)),
             "subscribe" => self.server.set_subscription(self.handler(handler)),
             "roots_changed" => self.server.set_roots_changed(self.handler(handler)),
+            "principal" => principal::ask(&self.server, &self.bridge, handler),
             other => {
                 return Err(Error::misuse(format!(
-                    "hook {other:?}: expected \"complete\", \"subscribe\" or \"roots_changed\""
+                    "hook {other:?}: expected \"complete\", \"subscribe\", \"roots_changed\" or \"principal\""
                 )));
             }
         }

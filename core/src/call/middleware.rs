@@ -90,7 +90,15 @@ impl std::fmt::Debug for Next {
 
 /// The middleware of one side, in order. A clone is a copy.
 #[derive(Default)]
-pub(crate) struct Chain(RwLock<Option<Links>>);
+pub(crate) struct Chain(RwLock<Order>);
+
+#[derive(Clone, Default)]
+struct Order {
+    links: Option<Links>,
+    /// The last one stays the innermost, whatever is added.
+    #[cfg_attr(not(feature = "runtime"), expect(dead_code, reason = "hosts have it"))]
+    has_innermost: bool,
+}
 
 type Links = Arc<[Arc<dyn Middleware>]>;
 
@@ -102,14 +110,25 @@ impl Clone for Chain {
 
 impl Chain {
     pub(crate) fn add(&self, middleware: Arc<dyn Middleware>) {
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let before = all.iter().flat_map(|all| all.iter().cloned());
-        *all = Some(before.chain([middleware]).collect());
+        let mut order = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut links: Vec<_> = order.links.iter().flat_map(|all| all.iter().cloned()).collect();
+        links.insert(links.len() - usize::from(order.has_innermost), middleware);
+        order.links = Some(links.into());
+    }
+
+    /// This one is inside of all others, in place of the one that was.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn set_innermost(&self, middleware: Arc<dyn Middleware>) {
+        let mut order = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut links: Vec<_> = order.links.iter().flat_map(|all| all.iter().cloned()).collect();
+        links.truncate(links.len() - usize::from(order.has_innermost));
+        links.push(middleware);
+        *order = Order { links: Some(links.into()), has_innermost: true };
     }
 
     /// `None`: there is nothing to go through.
     pub(crate) fn all(&self) -> Option<Around> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone().map(Around)
+        self.0.read().unwrap_or_else(PoisonError::into_inner).links.clone().map(Around)
     }
 }
 

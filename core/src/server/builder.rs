@@ -293,7 +293,7 @@ impl Server {
     where
         F: Fn(&Context) -> Option<String> + Send + Sync + 'static,
     {
-        self.state(Principal(Arc::new(of)))
+        self.state(Principal(Arc::new(move |context| Ok(of(context)))))
     }
 
     #[cfg(feature = "runtime")]

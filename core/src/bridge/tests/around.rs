@@ -36,6 +36,56 @@ async fn a_request_goes_through_the_hosts_middleware() {
 }
 
 #[tokio::test]
+async fn a_host_says_whose_a_request_is_inside_of_its_middleware() {
+    let it = Fixture::new();
+    it.server.set_hook("principal", 9).expect("a hook");
+    it.server.set_hook("principal", 10).expect("the same hook");
+    it.server.add_middleware(8);
+    let handled = |batch: &[Delivery], number| match batch {
+        [Delivery::Call { key, handler, .. }] if *handler == number => *key,
+        other => panic!("expected a call of {number}, got {other:?}"),
+    };
+    for (answer, is_said) in [
+        (Answer::Result(RawJson::trusted(r#"{"principal":"ada"}"#)), true),
+        (Answer::Result(RawJson::trusted(r#"{"principal":null}"#)), true),
+        (Answer::Result(RawJson::trusted("{}")), false),
+        (Answer::Result(RawJson::trusted(r#"{"principal":7}"#)), false),
+        (Answer::Failed("no idea".into()), false),
+        (Answer::Error(Error::misuse("no idea")), false),
+    ] {
+        let (_client, _guard, outcome) = it.call().await;
+        let outer = handled(&it.next().await, 8);
+        it.bridge.next(outer, 5, None, "");
+        let asked = handled(&it.next().await, 10);
+        assert_eq!(text(&it.bridge.context(asked).expect("running"))["through"], outer);
+        assert!(it.bridge.complete(asked, answer));
+        if is_said {
+            assert!(it.bridge.complete(it.next_call().await, Answer::Text("x".into())));
+        }
+        let result = match it.next().await.remove(0) {
+            Delivery::Settle { op: 5, outcome } => outcome,
+            other => panic!("expected a settlement, got {other:?}"),
+        };
+        assert_eq!(result.is_ok(), is_said, "{result:?}");
+        let error = result.clone().err();
+        it.bridge.complete(outer, result.map_or_else(Answer::Error, Answer::Result));
+        assert_eq!(outcome.await.expect("an answer").is_ok(), is_said);
+        if let Some(error) = error {
+            assert_eq!((error.code(), error.message()), (Some(-32603), "the server's principal: it failed"));
+        }
+    }
+    // What is no matter of a user's is not asked for.
+    let (client, _guard, _outcome) = it.call().await;
+    it.bridge.next(handled(&it.next().await, 8), 6, None, "");
+    let (send, _listed) = oneshot::channel();
+    let done = Box::new(move |answer: Result<RawJson>| drop(send.send(answer)));
+    handled(&it.next().await, 10);
+    let _listing = client.start("tools/list", None, &CallOptions::default(), done);
+    it.bridge.next(handled(&it.next().await, 8), 7, None, "");
+    assert!(matches!(it.next().await[..], [Delivery::Settle { op: 7, outcome: Ok(_) }]));
+}
+
+#[tokio::test]
 async fn cancelling_reaches_the_hosts_middleware_and_what_it_runs() {
     let it = Fixture::new();
     it.server.add_middleware(8);

@@ -22,6 +22,13 @@ impl Context {
         modern && !self.link().is_detached() && Method::find(method).is_some_and(Method::is_question)
     }
 
+    /// Whether it matters whose the request is: it may ask its client in rounds, or is about tasks.
+    pub(crate) fn needs_principal(&self) -> bool {
+        let request = self.request();
+        let is_of_tasks = request.method.starts_with("tasks/") || request.method == "subscriptions/listen";
+        request.rounds.is_some() || (is_of_tasks && request.revision.era() == Era::Modern)
+    }
+
     /// A run of its handler begins: takes up the rounds that the request goes on with, if it does.
     ///
     /// # Errors

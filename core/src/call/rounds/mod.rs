@@ -23,7 +23,7 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use by_hand::{ByHand, Input, ask_by_requests, known_by};
 pub(crate) use pages::pages;
-pub(crate) use principal::Principal;
+pub(crate) use principal::{MUST_NOT_ASK, Principal};
 #[cfg(fuzzing)]
 pub use seal::fuzz::request_state;
 pub(crate) use seal::{SealOptions, Sealer};

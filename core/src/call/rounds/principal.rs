@@ -13,10 +13,14 @@ use crate::jsonrpc::code;
 use crate::protocol::RequestContext;
 use crate::report;
 
+/// Why it cannot be said whose a request is of which the function asks something.
+pub(crate) const MUST_NOT_ASK: &str = "it must not ask the client";
+
 /// What a server says of whose a request is.
 pub(crate) struct Principal(pub(crate) Arc<Names>);
 
-type Names = dyn Fn(&Context) -> Option<String> + Send + Sync;
+/// An error is why it cannot say.
+type Names = dyn Fn(&Context) -> Result<Option<String>, &'static str> + Send + Sync;
 
 thread_local! {
     /// A principal is being asked for.
@@ -47,9 +51,9 @@ pub(super) fn principal(context: &Context) -> Result<Value> {
         return Ok(checked.unwrap_or_else(|| authorized(context.request())));
     };
     let wrong = |why: &str| Error::rpc(code::INTERNAL_ERROR, format!("the server's principal: {why}"));
-    let Some(_asking) = Asking::begin() else { return Err(wrong("it must not ask the client")) };
-    let named =
-        report::guarded("what says whose a request is", || (given.0)(context)).ok_or_else(|| wrong("it panicked"))?;
+    let Some(_asking) = Asking::begin() else { return Err(wrong(MUST_NOT_ASK)) };
+    let named = report::guarded("what says whose a request is", || (given.0)(context));
+    let named = named.ok_or_else(|| wrong("it panicked"))?.map_err(wrong)?;
     Ok(named.map_or(Value::Null, |name| json!({"named": name})))
 }
 
