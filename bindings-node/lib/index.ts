@@ -74,6 +74,7 @@ export type {
   Listening,
   ListenOptions,
   ResourceUpdated,
+  TaskChanged,
 } from "./listening.js";
 export type { Log, Logger } from "./logger.js";
 export {

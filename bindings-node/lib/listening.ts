@@ -5,10 +5,11 @@ import type * as Addon from "./addon.js";
 import { CancelledError, MisuseError, TricornError } from "./errors.js";
 import { wait } from "./host.js";
 import { checkNames, checkTypes } from "./options.js";
-import type { SubscriptionFilter } from "./types.js";
+import type { TaskHandle } from "./tasks.js";
+import type { SubscriptionFilter, Task } from "./types.js";
 
 /** A change at the server. */
-export type Change = ListChanged | ResourceUpdated | ExtensionNotification;
+export type Change = ListChanged | ResourceUpdated | TaskChanged | ExtensionNotification;
 
 /** A list has changed; that of resource templates changes with that of resources. */
 export interface ListChanged {
@@ -22,9 +23,16 @@ export interface ResourceUpdated {
   readonly uri: string;
 }
 
+/** A task has changed; of what is not taken yet the last of each is there. */
+export interface TaskChanged {
+  readonly type: "taskChanged";
+  /** How it is, with all that the server says of it: also `result`, `error` or `inputRequests`. */
+  readonly task: Task & Readonly<Record<string, unknown>>;
+}
+
 /**
  * A notification of an extension that the client declares. After the stream broke off and was opened again, the server's
- * acknowledgement is one, too (`notifications/subscriptions/acknowledged`): others may have been missed.
+ * acknowledgement is one, too (`notifications/subscriptions/acknowledged`): others, and changes of tasks, may have been missed.
  */
 export interface ExtensionNotification {
   readonly type: "extensionNotification";
@@ -45,6 +53,11 @@ export interface ListenOptions {
   /** Changes of the resources with these URIs, and of what is a part of them. Default: of none. */
   readonly uris?: readonly (string | URL)[];
   /**
+   * How these tasks are, by id or as handles: the client's option `tasks`; in 2025-11-25 where the server tells of them.
+   * Default: of none.
+   */
+  readonly tasks?: readonly (string | TaskHandle)[];
+  /**
    * Members of the filter that belong to extensions that the client declares, each true, or the keys of what is wanted:
    * `{ "com.example/queries": ["a"] }`. Older revisions have no filters: there all notifications of these extensions come.
    * Default: none.
@@ -64,6 +77,8 @@ export interface Honoured {
   readonly resources: boolean;
   /** Changes of these resources. */
   readonly uris: readonly string[];
+  /** Changes of the tasks with these ids. */
+  readonly tasks: readonly string[];
   /** What extensions tell of, by the member of the filter: true is everything, a list what is about these keys. */
   readonly extensions: Readonly<Record<string, true | readonly string[]>>;
 }
@@ -72,7 +87,7 @@ export interface Honoured {
 interface Told {
   readonly method: string;
   readonly uri?: string;
-  /** Of an extension's notification. */
+  /** Of a task, and of an extension's notification. */
   readonly params?: Readonly<Record<string, unknown>>;
 }
 
@@ -114,15 +129,16 @@ class Listener {
   async #begin(filter: string, asked: Error): Promise<Honoured> {
     const start = (op: number): void => this.#engine.listen(op, this.#number, filter);
     try {
-      const told = await wait<SubscriptionFilter>(start, this.#over.signal);
+      const told = await wait<Filter>(start, this.#over.signal);
       const {
         toolsListChanged: tools = false,
         promptsListChanged: prompts = false,
         resourcesListChanged: resources = false,
         resourceSubscriptions: uris = [],
+        taskIds: tasks = [],
         ...extensions
       } = told;
-      return { tools, prompts, resources, uris, extensions };
+      return { tools, prompts, resources, uris, tasks, extensions };
     } catch (error) {
       // The error was made where the answer arrived; show where the question was asked.
       if (error instanceof TricornError) error.stack = `${asked.stack?.replace("Error", () => String(error))}`;
@@ -166,6 +182,8 @@ class Listener {
 }
 
 function change({ method, uri, params }: Told): Change {
+  // The engine has read it.
+  if (method === "notifications/tasks") return { type: "taskChanged", task: params as TaskChanged["task"] };
   if (params) return { type: "extensionNotification", method, params };
   const type = TYPES[method];
   return type ? { type } : { type: "resourceUpdated", uri: uri ?? "" };
@@ -248,12 +266,15 @@ export class Listening implements AsyncIterableIterator<Change>, AsyncDisposable
   }
 }
 
-const FILTER = { tools: true, prompts: true, resources: true, uris: true, extensions: true } as const;
+const FILTER = { tools: true, prompts: true, resources: true, uris: true, tasks: true, extensions: true } as const;
+
+/** The filter of the protocol, with the member of the tasks' extension. */
+type Filter = SubscriptionFilter & { taskIds?: string[] };
 
 /** What is asked for, as the protocol has it. */
 function filterOf(asked: Omit<ListenOptions, "signal">): object {
   checkNames("listen", asked, FILTER);
-  const { tools = false, prompts = false, resources = false, uris = [], extensions = {} } = asked;
+  const { tools = false, prompts = false, resources = false, uris = [], tasks = [], extensions = {} } = asked;
   checkTypes(
     "listen",
     ["tools", tools, "boolean"],
@@ -262,13 +283,21 @@ function filterOf(asked: Omit<ListenOptions, "signal">): object {
   );
   if (!Array.isArray(uris)) throw new MisuseError("listen: uris: expected a list of URIs");
   for (const uri of uris) if (!(uri instanceof URL)) checkTypes("listen", ["uris", uri, "string"]);
-  const own: SubscriptionFilter = {
+  if (!Array.isArray(tasks)) throw new MisuseError("listen: tasks: expected a list of ids");
+  const own: Filter = {
     toolsListChanged: tools,
     promptsListChanged: prompts,
     resourcesListChanged: resources,
     resourceSubscriptions: uris.map(String),
+    taskIds: tasks.map(idOf),
   };
   return { ...own, ...othersOf(extensions, own) };
+}
+
+function idOf(task: string | TaskHandle): string {
+  const id: unknown = typeof task === "object" && task !== null ? task.id : task;
+  checkTypes("listen", ["tasks", id, "string"]);
+  return id as string;
 }
 
 /** The members of extensions of which anything is wanted. */
@@ -278,7 +307,9 @@ function othersOf(extensions: NonNullable<ListenOptions["extensions"]>, own: obj
   }
   const others = Object.entries(extensions).filter(([member, wanted]) => {
     if (Object.hasOwn(own, member)) {
-      throw new MisuseError(`listen: extensions: "${member}" is the protocol's: say tools, prompts, resources or uris`);
+      throw new MisuseError(
+        `listen: extensions: "${member}" is the protocol's: say tools, prompts, resources, uris or tasks`,
+      );
     }
     if (Array.isArray(wanted) && wanted.every((key) => typeof key === "string")) return wanted.length > 0;
     if (typeof wanted === "boolean") return wanted;

@@ -225,7 +225,7 @@ test("its notifications reach those who asked for them", async (t) => {
   await everywhere(t, app, async (client, at, revision) => {
     const everything = client.listen({ extensions: { [MEMBER]: true } });
     const keyed = client.listen({ tools: true, extensions: { [MEMBER]: ["a", "b"], "com.example/no": false } });
-    const none = { tools: false, prompts: false, resources: false, uris: [] };
+    const none = { tools: false, prompts: false, resources: false, uris: [], tasks: [] };
     const all = await within(everything.honoured, "listening");
     assert.deepEqual(all, { ...none, extensions: { [MEMBER]: true } }, at);
     const some = await within(keyed.honoured, "listening");
@@ -350,7 +350,10 @@ test("what is wrong is named when a client declares or listens", async () => {
     refused([MEMBER], /^listen: extensions: expected an object/);
     refused({ [MEMBER]: "a" }, /"com\.example\/queries": expected true or a list of keys, which are text, got 'a'/);
     refused({ [MEMBER]: [7] }, /"com\.example\/queries": expected true or a list of keys, which are text, got \[ 7 \]/);
-    refused({ toolsListChanged: true }, /"toolsListChanged" is the protocol's: say tools, prompts, resources or uris/);
+    refused(
+      { toolsListChanged: true },
+      /"toolsListChanged" is the protocol's: say tools, prompts, resources, uris or tasks/,
+    );
     const nothing = client.listen({ extensions: { [MEMBER]: false, "com.example/no": [] } });
     await assert.rejects(nothing.honoured, { name: "MisuseError", message: /nothing is asked for/ });
   });

@@ -12,6 +12,7 @@ import {
   type MethodHandler,
   type MethodOptions,
   Server,
+  type TaskChanged,
   type Tool,
 } from "tricorn";
 import { z } from "zod";
@@ -72,7 +73,8 @@ app.notify("notifications/com.example/found", "x");
 async function client(): Promise<void> {
   await using client = await connect(app, { extensions: { "com.example/search": { limit: 3 } } });
   await client.request("com.example/later", {}, { anyResult: true });
-  const changes = client.listen({ extensions: { "com.example/queries": ["a"], "com.example/all": true } });
+  const tasks = [await client.callToolTask("work"), "id"];
+  const changes = client.listen({ tasks, extensions: { "com.example/queries": ["a"], "com.example/all": true } });
   const { extensions } = await changes.honoured;
   same<typeof extensions, Honoured["extensions"]>(true);
   for await (const change of changes) {
@@ -80,6 +82,9 @@ async function client(): Promise<void> {
     if (change.type === "extensionNotification") {
       same<typeof change, ExtensionNotification>(true);
       void [change.method.length, change.params["query"]];
+    } else if (change.type === "taskChanged") {
+      same<typeof change, TaskChanged>(true);
+      void [change.task.status, change.task["result"]];
     }
   }
   // @ts-expect-error: a key is no list

@@ -346,3 +346,44 @@ test("a client follows its calls, or takes the task", async (t) => {
   }
   await over(made);
 });
+
+test("tasks are listened to by their ids", async (t) => {
+  const made = server(t, { tasks: true });
+  const goesOn = deferred();
+  made.app.tool("work", { taskSupport: "required" }, async () => {
+    await goesOn.promise;
+    return "done";
+  });
+  const options = { revision: MODERN, tasks: true };
+  await withClient(
+    made.app,
+    async (client) => {
+      const [handle, other] = [await client.callToolTask("work"), await client.callToolTask("work")];
+      const changes = client.listen({ tasks: [handle] });
+      const honoured = { tools: false, prompts: false, resources: false, uris: [], tasks: [handle.id], extensions: {} };
+      assert.deepEqual(await changes.honoured, honoured);
+      goesOn.resolve();
+      for (;;) {
+        const { value } = await within(changes.next(), "a change");
+        assert.deepEqual([value.type, value.task.taskId], ["taskChanged", handle.id]);
+        if (value.task.status !== "completed") continue;
+        assert.equal(textOf(value.task.result), "done");
+        break;
+      }
+      changes.close();
+      const known = client.listen({ tasks: [other.id, "unknown"] });
+      assert.deepEqual((await known.honoured).tasks, [other.id]);
+      known.close();
+      for (const wrong of [handle.id, [7]]) assert.throws(() => client.listen({ tasks: wrong }), MisuseError);
+      assert.throws(
+        () => client.listen({ extensions: { taskIds: ["x"] } }),
+        /say tools, prompts, resources, uris or tasks/,
+      );
+    },
+    options,
+  );
+  await withClient(made.app, (client) => assert.rejects(client.listen({ tasks: ["x"] }).honoured, UnsupportedError), {
+    revision: MODERN,
+  });
+  await over(made);
+});

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -10,11 +11,14 @@ from tricorn import (
     AsyncTaskHandle,
     Client,
     Context,
+    Honoured,
+    MisuseError,
     Next,
     Request,
     RpcError,
     Server,
     Task,
+    TaskChanged,
     ToolError,
     UnsupportedError,
     testing,
@@ -104,6 +108,52 @@ def test_a_synchronous_client_follows_tasks() -> None:
         assert [task.status for task in handle.changes()][-1] == "completed"
         assert handle.result().text == "seat 4A"
         assert client.call_tool_task("slow").cancel().status == "cancelled"
+
+
+async def test_tasks_are_listened_to_by_their_ids() -> None:
+    goes_on = asyncio.Event()
+    app = Server("x", tasks=True)
+
+    @app.tool(task_support="required")
+    async def work() -> str:
+        await goes_on.wait()
+        return "done"
+
+    async with testing.connect(app, revision=MODERN, tasks=True) as client:
+        handle, other = await client.call_tool_task("work"), await client.call_tool_task("work")
+        async with client.listen(tasks=[handle]) as changes:
+            assert changes.honoured == Honoured(tasks=(handle.id,))
+            goes_on.set()
+            task = None
+            while task is None or not task.is_over:
+                change = await changes.next(20)
+                assert isinstance(change, TaskChanged), change
+                task = change.task
+            assert (task.id, task.status) == (handle.id, "completed")
+            assert task.raw["result"]["content"][0]["text"] == "done"
+        async with client.listen(tasks=[other.id, "unknown"]) as changes:
+            assert changes.honoured.tasks == (other.id,)
+        given: Any
+        for given in (handle.id, [7], None):
+            with pytest.raises(MisuseError, match="listen: tasks"):
+                client.listen(tasks=given)
+        with pytest.raises(MisuseError, match="say tools, prompts, resources, uris or tasks"):
+            client.listen(extensions={"taskIds": ["x"]})
+    async with testing.connect(app, revision=MODERN) as client:
+        with pytest.raises(UnsupportedError, match="taskIds"):
+            await client.listen(tasks=["x"]).__aenter__()
+
+
+def test_a_synchronous_client_listens_to_tasks() -> None:
+    app = booking(Server("x", tasks=True))
+    with Client(app, revision=MODERN, tasks=True) as client:
+        handle = client.call_tool_task("slow")
+        with client.listen(tasks=[handle]) as changes:
+            assert changes.honoured.tasks == (handle.id,)
+            handle.cancel()
+            change = changes.next(20)
+            assert isinstance(change, TaskChanged)
+            assert change.task.status == "cancelled"
 
 
 async def test_a_client_without_the_extension() -> None:

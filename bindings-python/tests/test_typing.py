@@ -25,8 +25,8 @@ PROGRAM = """
     from tricorn import (
         CallToolResult, Change, Client, ClientAuth, ClientGroup, Completion, Context, Elicited, Image, InputRequired,
         ListRootsResult, Message, Next, PromptsListChanged, Question, Request, RequestContext, ResourcesListChanged,
-        ExtensionNotification, Principal, ResourceUpdated, Server, ServerAuth, TokenKey, TokenStore, ToolsListChanged,
-        assistant, connect, connect_many, user,
+        ExtensionNotification, Principal, ResourceUpdated, Server, ServerAuth, TaskChanged, TokenKey, TokenStore,
+        ToolsListChanged, assistant, connect, connect_many, user,
     )
     from tricorn.middleware import Result, rate_limit, timing
     from tricorn.types import CreateMessageRequestParams
@@ -38,6 +38,16 @@ PROGRAM = """
     async def add(a: int, b: int = 1, *, ctx: Context) -> int:
         ctx.progress(1, 2, "half")
         return a + b
+
+
+    @app.principal
+    def user_of(ctx: Context) -> str | None:
+        return ctx.request.headers.get("x-user")
+
+
+    @app.principal  # type: ignore[type-var]
+    def nobody(ctx: Context) -> int:
+        return 7
 
 
     @app.tool(title="Picture", run_in_thread=False)
@@ -153,6 +163,8 @@ PROGRAM = """
                 return uri
             case ToolsListChanged() | PromptsListChanged() | ResourcesListChanged():
                 return change.method
+            case TaskChanged(task):
+                return task.status
             case ExtensionNotification(method):
                 return method
 
@@ -166,7 +178,8 @@ PROGRAM = """
             names: list[str] = [prompt.name for prompt in await client.list_prompts()]
             print(names, (await client.get_prompt("review", {"code": "x", "lines": 2})).messages[0].text)
             print((await client.complete("review", "code", "x")).values)
-            async with client.listen(tools=True, uris=["x://y"]) as changes:
+            handle = await client.call_tool_task("slow")
+            async with client.listen(tools=True, uris=["x://y"], tasks=[handle, "id"]) as changes:
                 async for change in changes:
                     print(news(change), changes.honoured.uris)
             await client.set_log_level("loud")  # type: ignore[arg-type]

@@ -89,6 +89,7 @@ if TYPE_CHECKING:
         PromptsListChanged,
         ResourcesListChanged,
         ResourceUpdated,
+        TaskChanged,
         ToolsListChanged,
     )
     from .principal import Principal
@@ -177,6 +178,7 @@ __all__ = [
     "ServerOptions",
     "AsyncTaskHandle",
     "Task",
+    "TaskChanged",
     "TaskHandle",
     "TaskOptions",
     "Text",
@@ -231,6 +233,7 @@ _LATER = {
     "Listening": "sync",
     "PromptsListChanged": "listening",
     "ResourceUpdated": "listening",
+    "TaskChanged": "listening",
     "ResourcesListChanged": "listening",
     "ToolsListChanged": "listening",
     "Task": "tasks",

@@ -32,7 +32,7 @@ from .handlers import (
     root_list,
 )
 from .host import Host, OnError
-from .listening import AsyncListening, Wanted, wanted
+from .listening import AsyncListening, Known, Wanted, wanted
 from .middleware import Around, Builtin, wrap_all
 from .requests import (
     CacheMode,
@@ -365,6 +365,7 @@ class AsyncClient(Connection, AsyncFeatures):
         prompts: bool = False,
         resources: bool = False,
         uris: Iterable[str | Resource] = (),
+        tasks: Iterable[str | Known] = (),
         extensions: Mapping[str, Wanted] | None = None,
     ) -> AsyncListening:
         """Listens to changes at the server, in every revision, until the block is left.
@@ -378,13 +379,14 @@ class AsyncClient(Connection, AsyncFeatures):
                             ...
 
         `tools`, `prompts`, `resources`: that their list has changed; templates belong to the resources. `uris`: that
-        one of these resources has changed, or a part of one. `honoured` of what is entered says which of that the
+        one of these resources has changed, or a part of one. `tasks`: how these are, by id or as handles (the option
+        `tasks`; in 2025-11-25 where the server tells of them). `honoured` of what is entered says which of that the
         server tells of. A client may listen 1,000 times at once. `extensions`: members
         of the filter that belong to extensions that this client declares, each True, or the keys of what is wanted;
         older revisions cannot choose, and tell everything. Entering raises `UnsupportedError`, naming what the
         server does not declare to tell of, and `MisuseError` when nothing is asked for; nothing was sent then.
         """
-        return AsyncListening(self, wanted(tools, prompts, resources, uris, extensions))
+        return AsyncListening(self, wanted(tools, prompts, resources, uris, extensions, tasks))
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         """Sends a notification."""

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -15,6 +15,7 @@ from .errors import ClosedError, MisuseError, TimeoutError  # noqa: A004 - it is
 from .host import Waiter, looked_at
 from .requests import limit
 from .resources import Resource
+from .tasks import Task
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -22,6 +23,16 @@ if TYPE_CHECKING:
     from .client import AsyncClient
 
 W = TypeVar("W", bound=Waiter)
+
+
+class Known(Protocol):
+    """A task of which the id is known: a `Task`, a `TaskHandle`, an `AsyncTaskHandle`."""
+
+    @property
+    def id(self) -> str:
+        """What to ask for it by."""
+        ...
+
 
 Wanted = bool | list[str]
 """What is wanted of an extension's notifications: all of them, or those about these keys."""
@@ -56,11 +67,19 @@ class ResourceUpdated(msgspec.Struct, frozen=True):
     uri: str
 
 
+class TaskChanged(msgspec.Struct, frozen=True):
+    """A task has changed, of which the last is there; its `raw` also has `result`, `error` or `inputRequests`."""
+
+    method: ClassVar[str] = "notifications/tasks"
+    """The notification that says it."""
+    task: Task
+
+
 class ExtensionNotification(msgspec.Struct, frozen=True):
     """A notification of an extension that the client declares.
 
     After the stream broke off and was opened again, the server's acknowledgement is one, too
-    (`notifications/subscriptions/acknowledged`): others may have been missed.
+    (`notifications/subscriptions/acknowledged`): others, and changes of tasks, may have been missed.
     """
 
     method: str
@@ -68,7 +87,9 @@ class ExtensionNotification(msgspec.Struct, frozen=True):
     params: dict[str, Any]
 
 
-Change = ToolsListChanged | PromptsListChanged | ResourcesListChanged | ResourceUpdated | ExtensionNotification
+Change = (
+    ToolsListChanged | PromptsListChanged | ResourcesListChanged | ResourceUpdated | TaskChanged | ExtensionNotification
+)
 """A change at the server."""
 
 _LISTS: dict[str, Change] = {
@@ -87,6 +108,8 @@ class Honoured(msgspec.Struct, frozen=True):
     """Changes of the lists of resources and resource templates."""
     uris: tuple[str, ...] = msgspec.field(default=(), name="resourceSubscriptions")
     """Changes of the resources with these URIs, and of what is a part of them."""
+    tasks: tuple[str, ...] = msgspec.field(default=(), name="taskIds")
+    """Changes of the tasks with these ids."""
     extensions: dict[str, Wanted] = msgspec.field(default_factory=dict[str, Wanted])
     """What extensions tell of: by the member of the filter True, or keys."""
 
@@ -101,7 +124,8 @@ def wanted(
     prompts: bool,
     resources: bool,
     uris: Iterable[str | Resource],
-    extensions: Mapping[str, Wanted] | None = None,
+    extensions: Mapping[str, Wanted] | None,
+    tasks: Iterable[str | Known],
 ) -> str:
     """What is to be listened to, as the engine takes it."""
     for name, value in (("tools", tools), ("prompts", prompts), ("resources", resources)):
@@ -113,9 +137,12 @@ def wanted(
     for one in of:
         if not isinstance(cast(object, one), str):
             raise MisuseError(f"listen: uris: expected a URI or a Resource, got {one!r}")
-    filter_: dict[str, Any] = msgspec.to_builtins(Honoured(tools, prompts, resources, of))
+    filter_: dict[str, Any] = msgspec.to_builtins(Honoured(tools, prompts, resources, of, _ids(tasks)))
     del filter_["extensions"]
     for member, of_member in (extensions or {}).items():
+        if member in _OWN:
+            own = "tools, prompts, resources, uris or tasks"
+            raise MisuseError(f"listen: extensions: {member}: is the protocol's, say {own}")
         if _is_wanted(of_member):
             filter_[member] = of_member
         else:
@@ -123,7 +150,17 @@ def wanted(
     return encode(filter_).decode()
 
 
-_OWN = frozenset(("toolsListChanged", "promptsListChanged", "resourcesListChanged", "resourceSubscriptions"))
+def _ids(tasks: Iterable[str | Known]) -> tuple[str, ...]:
+    if isinstance(tasks, (str, bytes, Mapping)) or not isinstance(cast(object, tasks), Iterable):
+        raise MisuseError(f"listen: tasks: expected a list of ids, got {tasks!r}")
+    ids = tuple(one if isinstance(one, str) else getattr(one, "id", None) for one in tasks)
+    for one in ids:
+        if not isinstance(one, str):
+            raise MisuseError("listen: tasks: expected a task's id, a Task or a TaskHandle")
+    return cast("tuple[str, ...]", ids)
+
+
+_OWN = frozenset(("toolsListChanged", "promptsListChanged", "resourcesListChanged", "resourceSubscriptions", "taskIds"))
 
 
 def _honoured(answer: bytes) -> Honoured:
@@ -233,6 +270,8 @@ class Listener(Generic[W]):
         if told is None:
             self.close()
             return None
+        if told["method"] == TaskChanged.method:
+            return TaskChanged(Task(told["params"]))
         if "params" in told:
             return ExtensionNotification(told["method"], told["params"])
         return _LISTS.get(told["method"]) or ResourceUpdated(told["uri"])

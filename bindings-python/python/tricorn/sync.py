@@ -25,7 +25,7 @@ from .deprecation import deprecated
 from .errors import MisuseError
 from .features import Features
 from .handlers import RootLike
-from .listening import Change, Listener, Wanted, late, wanted
+from .listening import Change, Known, Listener, Wanted, late, wanted
 from .requests import (
     CacheMode,
     OnProgress,
@@ -405,6 +405,7 @@ class Client(Features):
         prompts: bool = False,
         resources: bool = False,
         uris: Iterable[str | Resource] = (),
+        tasks: Iterable[str | Known] = (),
         extensions: Mapping[str, Wanted] | None = None,
     ) -> Listening:
         """Listens to changes at the server, in every revision, until the block is left.
@@ -418,13 +419,14 @@ class Client(Features):
                             ...
 
         `tools`, `prompts`, `resources`: that their list has changed; templates belong to the resources. `uris`: that
-        one of these resources has changed, or a part of one. `honoured` of what is entered says which of that the
+        one of these resources has changed, or a part of one. `tasks`: how these are, by id or as handles (the option
+        `tasks`; in 2025-11-25 where the server tells of them). `honoured` of what is entered says which of that the
         server tells of. A client may listen 1,000 times at once. `extensions`: members
         of the filter that belong to extensions that this client declares, each True, or the keys of what is wanted;
         older revisions cannot choose, and tell everything. Entering raises `UnsupportedError`, naming what the
         server does not declare to tell of, and `MisuseError` when nothing is asked for; nothing was sent then.
         """
-        return Listening(self._async, wanted(tools, prompts, resources, uris, extensions))
+        return Listening(self._async, wanted(tools, prompts, resources, uris, extensions, tasks))
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         """Sends a notification."""

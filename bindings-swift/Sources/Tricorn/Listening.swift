@@ -10,12 +10,21 @@ public enum Change: Sendable, Hashable {
     case resourcesListChanged
     /// The resource with this URI, or a part of the one that was asked for, has changed.
     case resourceUpdated(uri: String)
+    /// How a task is now; of what is not taken the last of each is there. What else the server says of it, `result`, `error`
+    /// or `inputRequests`, is in `additional`.
+    case taskChanged(Types.Task)
     /// A notification of an extension that the client declares. After the stream broke off and was opened again, the
-    /// server's acknowledgement is one, too (`notifications/subscriptions/acknowledged`): others may have been missed.
+    /// server's acknowledgement is one, too (`notifications/subscriptions/acknowledged`): others, and changes of tasks, may
+    /// have been missed.
     case extensionNotification(method: String, params: JSONObject)
 
     /// Nil for one that this version knows nothing of.
     init?(_ json: JSONValue) {
+        if json["method"] == "notifications/tasks" {
+            guard let task = json["params"].flatMap({ try? Types.Task(json: $0) }) else { return nil }
+            self = .taskChanged(task)
+            return
+        }
         if let method = json["method"]?.stringValue, let params = json["params"]?.objectValue {
             self = .extensionNotification(method: method, params: params)
             return
@@ -92,6 +101,8 @@ public final class Listening: AsyncSequence, Sendable {
         public let resources: Bool
         /// Changes of these resources.
         public let uris: [String]
+        /// Changes of the tasks with these ids.
+        public let tasks: [String]
         /// Notifications of extensions, by the members of the filter that ask for them.
         public let extensions: [String: Wanted]
 
@@ -100,7 +111,10 @@ public final class Listening: AsyncSequence, Sendable {
             prompts = filter.promptsListChanged ?? false
             resources = filter.resourcesListChanged ?? false
             uris = filter.resourceSubscriptions ?? []
-            extensions = filter.additional.reduce(into: [:]) { $0[$1.key] = Wanted($1.value) }
+            tasks = (filter.additional["taskIds"]?.arrayValue ?? []).compactMap(\.stringValue)
+            extensions = filter.additional.reduce(into: [:]) {
+                if $1.key != "taskIds" { $0[$1.key] = Wanted($1.value) }
+            }
         }
     }
 
@@ -292,6 +306,7 @@ extension Client {
     ///   - prompts: changes of the list of prompts.
     ///   - resources: changes of the lists of resources and resource templates.
     ///   - uris: changes of the resources with these URIs, and of what is a part of them.
+    ///   - tasks: how the tasks with these ids are: `ClientOptions.tasks`; in 2025-11-25 where the server tells of them.
     ///   - extensions: members of the filter that belong to extensions which the client declares, with what is wanted of
     ///     each: `["com.example/queries": true]`, or `["a", "b"]` for keys. In older revisions nothing can be chosen: all
     ///     notifications of these extensions come.
@@ -301,12 +316,20 @@ extension Client {
     /// its `maxListeners`.
     public func listen(
         tools: Bool = false, prompts: Bool = false, resources: Bool = false, uris: [String] = [],
-        extensions: [String: Listening.Wanted] = [:]
+        tasks: [String] = [], extensions: [String: Listening.Wanted] = [:]
     ) async throws -> Listening {
+        let own = [
+            "toolsListChanged", "promptsListChanged", "resourcesListChanged", "resourceSubscriptions", "taskIds",
+        ]
+        if let member = extensions.keys.first(where: own.contains) {
+            throw TricornError.misuse(
+                "listen: extensions: \"\(member)\" is the protocol's: say tools, prompts, resources, uris or tasks")
+        }
         let filter = Types.SubscriptionFilter(
             promptsListChanged: prompts ? true : nil, resourceSubscriptions: uris.isEmpty ? nil : uris,
             resourcesListChanged: resources ? true : nil, toolsListChanged: tools ? true : nil)
         var members = filter.json
+        if !tasks.isEmpty { members["taskIds"] = .array(tasks.map { .string($0) }) }
         for (member, wanted) in extensions { if let wanted = wanted.json { members[member] = wanted } }
         let wanted = members.description
         let listener = Listener(self)

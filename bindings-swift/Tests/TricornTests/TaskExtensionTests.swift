@@ -306,6 +306,43 @@ private struct Caller: Sendable {
         try await bounded { try await serving.value }
     }
 
+    @Test func tasksAreListenedToByTheirIDs() async throws {
+        let app = Server("works", tasks: fast), go = Event()
+        app.tool("work", taskSupport: .required) { await go.value() ?? "too long" }
+        app.tool("wait", taskSupport: .required) {
+            try await Task.sleep(for: .seconds(60))
+            return "slept"
+        }
+        var options = ClientOptions(revision: modern)
+        options.tasks = fast
+        let client = try await connect(to: app, options)
+        let (task, other) = (try await client.callToolTask("work"), try await client.callToolTask("wait"))
+        let changes = try await client.listen(tasks: [task.id])
+        #expect(changes.honoured.tasks == [task.id] && changes.honoured.extensions.isEmpty)
+        await go.set("done")
+        var last: Types.Task?
+        while last?.status.isFinal != true {
+            let change = try await changes.next(timeout: .seconds(20))
+            guard case .taskChanged(let task) = change else {
+                Issue.record("\(String(describing: change))")
+                break
+            }
+            last = task
+        }
+        #expect(last?.taskId == task.id && last?.status == .completed)
+        #expect("\(last?.additional["result"] ?? .null)".contains("done"))
+        changes.close()
+        #expect(try await client.listen(tasks: [other.id, "unknown"]).honoured.tasks == [other.id])
+        let wrong = await failure { try await client.listen(extensions: ["taskIds": ["x"]]) }
+        #expect(wrong?.message.contains("say tools, prompts, resources, uris or tasks") == true)
+        await client.close()
+        let unable = try await connect(to: app, ClientOptions(revision: modern))
+        let error = await failure { try await unable.listen(tasks: ["x"]) }
+        #expect(error?.kind == "unsupported", "\(String(describing: error))")
+        await unable.close()
+        app.close()
+    }
+
     /// What the next request of a round adds.
     private static func next(_ round: JSONValue) throws -> JSONObject {
         var more: JSONObject = ["inputResponses": try Caller.answers(to: round)]

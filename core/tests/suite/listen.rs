@@ -138,7 +138,7 @@ async fn what_is_not_offered_is_named() {
             assert!(error.message().contains(named), "{error}");
         }
         let nothing = client.listen(SubscriptionFilter::new()).await.unwrap_err();
-        assert!(nothing.kind() == ErrorKind::Misuse && nothing.message().ends_with("uris or extensions"), "{nothing}");
+        assert!(nothing.kind() == ErrorKind::Misuse && nothing.message().ends_with("tasks or extensions"), "{nothing}");
         let all = SubscriptionFilter::lists_of(&client.capabilities());
         assert_eq!(all, SubscriptionFilter::new().tools());
         let error = client.subscribe("a://one").await.unwrap_err();

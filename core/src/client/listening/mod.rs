@@ -240,7 +240,7 @@ impl Client {
     pub async fn listen(&self, filter: SubscriptionFilter) -> Result<Listening> {
         if filter.is_empty() {
             return Err(Error::misuse(
-                "listen: nothing is asked for: say tools, prompts, resources, uris or extensions",
+                "listen: nothing is asked for: say tools, prompts, resources, uris, tasks or extensions",
             ));
         }
         if !filter.task_ids.is_empty() && !self.hears_of_tasks() {

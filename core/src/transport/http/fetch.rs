@@ -92,11 +92,14 @@ impl FetchPolicy {
     }
 }
 
+#[cfg(test)]
+type Answers = dyn Fn(&str) -> Vec<SocketAddr> + Send + Sync;
+
 /// Who is asked for the addresses of a name.
 enum Names {
     System,
     #[cfg(test)]
-    Given(Box<dyn Fn(&str) -> Vec<SocketAddr> + Send + Sync>),
+    Given(Box<Answers>),
 }
 
 impl Names {
