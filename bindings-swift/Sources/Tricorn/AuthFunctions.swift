@@ -1,13 +1,13 @@
 internal import TricornCore
 
-/// A function of `auth`, which the core asks apart from any request: an object in, an object out.
-typealias AuthFunction = @Sendable (_ asked: JSONValue) async throws -> JSONValue
+/// A function of the program, which the core asks apart from any request: an object in, an object out.
+typealias AskedFunction = @Sendable (_ asked: JSONValue) async throws -> JSONValue
 
 extension Host {
-    /// Adds a function of `auth`. What it throws is an error of authorization, unless its kind says more; `report` hears of what
+    /// Adds a function of an option. What it throws is an error of authorization, unless its kind says more; `report` hears of what
     /// is no error of this library, or one about a wrong use of it.
     func add(
-        _ name: String, _ text: String, _ report: @escaping Report, _ function: @escaping AuthFunction
+        _ name: String, _ text: String, _ report: @escaping Report, _ function: @escaping AskedFunction
     ) -> UInt32 {
         let subject = Subject(name: name, text: text, report: report)
         return add { key, params, _ in
@@ -60,7 +60,7 @@ final class AuthFunctions: Sendable {
     init(_ auth: ClientAuth, _ report: @escaping Report) {
         var options = auth.text
         var numbers: [UInt32] = []
-        func set(_ name: String, _ what: String, _ function: @escaping AuthFunction) {
+        func set(_ name: String, _ what: String, _ function: @escaping AskedFunction) {
             numbers.append(Host.shared.add(what, "auth: \(what)", report, function))
             options.set(name, number: Int(numbers[numbers.count - 1]))
         }

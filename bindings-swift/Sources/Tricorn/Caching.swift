@@ -77,7 +77,7 @@ public struct ServerCache: Sendable, Hashable {
 }
 
 /// What a client keeps of its server's answers, as long as these say that they keep. What is nil has the core's default.
-public struct ClientCache: Sendable, Hashable {
+public struct ClientCache: Sendable {
     /// Whether anything is kept (true).
     public var enabled: Bool?
     /// Answers that are kept (1,000); those that were used longest ago make room.
@@ -93,6 +93,9 @@ public struct ClientCache: Sendable, Hashable {
     /// The authorization under which private answers are kept, such as a user's id, where that is not what the HTTP headers
     /// and the address say.
     public var scope: String?
+    /// Keeps them in a store of the program's own, which other processes may share: of HTTP servers, what is private only
+    /// under the same authorization. What other servers say is kept in the client's memory, as all is when it is nil.
+    public var store: (any CacheStore)?
 
     /// Nothing is kept.
     public static let off = ClientCache(enabled: false)
@@ -100,7 +103,7 @@ public struct ClientCache: Sendable, Hashable {
     /// What is nil has the core's default.
     public init(
         enabled: Bool? = nil, maxEntries: Int? = nil, maxBytes: Int? = nil, staleOnError: Bool? = nil,
-        shared: Bool? = nil, scope: String? = nil
+        shared: Bool? = nil, scope: String? = nil, store: (any CacheStore)? = nil
     ) {
         self.enabled = enabled
         self.maxEntries = maxEntries
@@ -108,9 +111,11 @@ public struct ClientCache: Sendable, Hashable {
         self.staleOnError = staleOnError
         self.shared = shared
         self.scope = scope
+        self.store = store
     }
 
-    var json: JSONValue {
+    /// - Parameter functions: the store's, in the table of handlers.
+    func json(_ functions: CacheFunctions?) -> JSONValue {
         var options = OptionsText()
         options.set("enabled", flag: enabled)
         options.set("max_entries", number: maxEntries)
@@ -118,6 +123,7 @@ public struct ClientCache: Sendable, Hashable {
         options.set("stale_on_error", flag: staleOnError)
         options.set("shared", flag: shared)
         options.set("scope", text: scope)
+        options.set("store", functions?.json)
         return options.json
     }
 }

@@ -15,18 +15,19 @@ public final class Client: Sendable {
     private let trace: (@Sendable () -> TraceContext?)?
     let roots: Roots?
     /// Those of a group are its clients', too.
-    private let auth: AuthFunctions?
+    private let functions: AskedFunctions
+    private var auth: AuthFunctions? { functions.auth }
     private let isMember: Bool
 
     private init(
-        server: Server?, _ options: ClientOptions, member auth: AuthFunctions?? = .none,
+        server: Server?, _ options: ClientOptions, member ofGroup: AskedFunctions? = nil,
         _ make: (CoreBridge, UInt32, String) throws -> CoreClient
     ) throws {
         let options = try options.withPolicy
         self.server = server
-        isMember = auth != nil
-        let auth = auth ?? options.auth.map { AuthFunctions($0, options.warn) }
-        self.auth = auth
+        isMember = ofGroup != nil
+        let functions = ofGroup ?? AskedFunctions(options)
+        self.functions = functions
         let streams = Streams(options, opening)
         self.streams = streams
         roots = options.kept.roots
@@ -35,8 +36,8 @@ public final class Client: Sendable {
         let answers = options.answers, middleware = options.middlewareEntries()
         handlers = answers.map(\.handler) + middleware
         do {
-            core = try make(Host.shared.bridge, source, options.text(auth).json.checkedText)
-            if !isMember { auth?.begin { [core] in AuthStep.all(try? core.authTrace()) } }
+            core = try make(Host.shared.bridge, source, options.text(functions).json.checkedText)
+            if !isMember { functions.auth?.begin { [core] in AuthStep.all(try? core.authTrace()) } }
             for answer in answers {
                 try core.setHandler(
                     method: answer.method, capability: answer.capability.description, handler: answer.handler)
@@ -55,8 +56,8 @@ public final class Client: Sendable {
         streams.close()
         if !isMember { auth?.end(authTrace) }
         // Until then: what a launched server says while it ends.
-        let ended: @Sendable () -> Void = { [source, streams, handlers, auth] in
-            _ = auth
+        let ended: @Sendable () -> Void = { [source, streams, handlers, functions] in
+            _ = functions
             Host.shared.replaceListener(source, nil)
             Host.shared.removeHandlers(handlers)
             streams.finish()
@@ -84,9 +85,10 @@ public final class Client: Sendable {
 
     /// One of a group's, which connects it.
     static func member(
-        _ server: Server?, _ options: ClientOptions, _ auth: AuthFunctions?, _ make: (UInt32) throws -> CoreClient
+        _ server: Server?, _ options: ClientOptions, _ functions: AskedFunctions,
+        _ make: (UInt32) throws -> CoreClient
     ) throws -> Client {
-        try Client(server: server, options, member: .some(auth)) { _, source, _ in try make(source) }
+        try Client(server: server, options, member: functions) { _, source, _ in try make(source) }
     }
 
     /// What the core said of the connection.

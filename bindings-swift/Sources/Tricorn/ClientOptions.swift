@@ -144,10 +144,10 @@ public struct ClientOptions: Sendable {
     /// The core's defaults, `revision` excepted.
     public init(revision: String? = nil) { self.revision = revision }
 
-    /// - Parameter auth: the functions of `auth`, in the table of handlers.
-    func text(_ auth: AuthFunctions?) -> OptionsText {
+    /// - Parameter functions: those of the options, in the table of handlers.
+    func text(_ functions: AskedFunctions) -> OptionsText {
         var options = OptionsText()
-        options.set("auth", auth?.json)
+        options.set("auth", functions.auth?.json)
         options.set("name", text: name)
         options.set("version", text: version)
         options.set("title", text: title)
@@ -164,7 +164,7 @@ public struct ClientOptions: Sendable {
         options.set("shutdown_grace", duration: shutdownGrace)
         options.set("ping_interval", duration: pingInterval)
         options.set("ping_timeout", duration: pingTimeout)
-        options.set("cache", cache?.json)
+        options.set("cache", cache?.json(functions.cache))
         if !extensions.isEmpty {
             let declared = extensions.sorted { $0.key < $1.key }
             options.set("extensions", .object(JSONObject(declared.map { (key: $0.key, value: .object($0.value)) })))

@@ -27,8 +27,8 @@ public struct GroupOptions: Sendable {
         self.prefix = prefix
     }
 
-    func json(_ auth: AuthFunctions?) -> JSONValue {
-        var options = client.text(auth)
+    func json(_ functions: AskedFunctions) -> JSONValue {
+        var options = client.text(functions)
         options.set("connect_timeout", duration: connectTimeout)
         options.set("prefix", text: prefix?.rawValue)
         return options.json
@@ -88,17 +88,17 @@ public final class ClientGroup: Sendable {
     private let core: CoreGroup
     private let options: GroupOptions
     private let members = Locked([String: Client]())
-    private let auth: AuthFunctions?
+    private let functions: AskedFunctions
 
     fileprivate init(_ servers: JSONValue, _ options: GroupOptions) throws {
         self.options = options
-        let auth = options.client.auth.map { AuthFunctions($0, options.client.warn) }
-        self.auth = auth
+        let functions = AskedFunctions(options.client)
+        self.functions = functions
         core = try Tricorn.core {
             try CoreGroup(
-                bridge: Host.shared.bridge, servers: servers.checkedText, options: options.json(auth).checkedText)
+                bridge: Host.shared.bridge, servers: servers.checkedText, options: options.json(functions).checkedText)
         }
-        auth?.begin { [weak self] in self?.authTrace ?? [] }
+        functions.auth?.begin { [weak self] in self?.authTrace ?? [] }
         for name in try Tricorn.core({ try core.names() }) {
             try join(name, nil) { [core] source in
                 guard let client = try core.client(name: name, source: source) else {
@@ -109,13 +109,13 @@ public final class ClientGroup: Sendable {
         }
     }
 
-    deinit { auth?.end(authTrace) }
+    deinit { functions.auth?.end(authTrace) }
 
     /// All clients' together, which each of them knows.
     private var authTrace: [AuthStep] { members.with { $0.first?.value }?.authTrace ?? [] }
 
     private func join(_ name: String, _ server: Server?, _ make: (UInt32) throws -> CoreClient) throws {
-        let client = try Client.member(server, options.of(name), auth, make)
+        let client = try Client.member(server, options.of(name), functions, make)
         let before = members.with { $0.updateValue(client, forKey: name) }
         _ = before
     }

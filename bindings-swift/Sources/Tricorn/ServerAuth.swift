@@ -98,7 +98,7 @@ public struct ServerAuth: Sendable {
     }
 
     /// What the core asks about tokens.
-    var verifier: AuthFunction? {
+    var verifier: AskedFunction? {
         guard case .verifier(let verify) = source else { return nil }
         return { asked in
             let principal = try await verify(asked["token"]?.stringValue ?? "")

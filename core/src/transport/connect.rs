@@ -200,7 +200,7 @@ impl Client {
         };
         let client = outcome.map_err(|(error, _)| error)?;
         // Guessed from something that passes, it counts for this connection alone.
-        if asks && client.connected.opening.certain {
+        if asks && client.connected.opening().certain {
             let verdict = Verdict { era: client.revision().era(), pair: client.connected.closer.is_pair() };
             verdicts().set(key, Some(verdict));
         }

@@ -78,8 +78,8 @@ struct State {
     untold: BTreeMap<String, u64>,
     telling: Telling,
     making: Making,
-    /// It took too long, and is not asked until this timer ends.
-    resting: Option<Guard>,
+    /// It took too long, and is not asked until then.
+    rests_until: Option<Duration>,
     said: Option<Duration>,
 }
 
@@ -124,7 +124,11 @@ struct Made<'a> {
 impl Drop for Made<'_> {
     fn drop(&mut self) {
         let mut state = self.elsewhere.lock();
-        self.marks.iter().for_each(|mark| state.making.end(mark));
+        let waiting: Vec<_> = self.marks.iter().filter_map(|mark| state.making.end(mark)).collect();
+        drop(state);
+        for over in waiting {
+            over.set();
+        }
     }
 }
 
@@ -169,12 +173,12 @@ impl Elsewhere {
     }
 
     /// What comes of asking the store, unless it takes too long: then it rests.
-    pub(super) async fn within<T>(self: &Arc<Self>, what: &str, asked: impl Future<Output = T>) -> Option<T> {
+    pub(super) async fn within<T>(&self, what: &str, asked: impl Future<Output = T>) -> Option<T> {
         let (late, timer) = self.timer(PATIENCE);
         let outcome = late.unless(asked).await;
         drop(timer);
         if outcome.is_none() && !self.is_resting() {
-            self.rest();
+            self.lock().rests_until = Some(self.clock.now() + REST);
             self.failed(&format!("{what}: it has not answered within {} s", PATIENCE.as_secs()));
         }
         outcome
@@ -210,18 +214,8 @@ impl Elsewhere {
     }
 
     fn is_resting(&self) -> bool {
-        self.lock().resting.is_some()
-    }
-
-    fn rest(self: &Arc<Self>) {
-        let own = Arc::downgrade(self);
-        let end = move || {
-            let timer = own.upgrade().and_then(|own| own.lock().resting.take());
-            drop(timer);
-        };
-        let timer = self.clock.later(REST, Box::new(end));
-        let before = self.lock().resting.replace(timer);
-        drop(before);
+        let now = self.clock.now();
+        self.lock().rests_until.is_some_and(|until| now < until)
     }
 
     pub(super) fn failed(&self, why: &str) {

@@ -45,13 +45,12 @@ impl Making {
         self.marks.insert(mark, Mark { value, over: Arc::default(), ended: None });
     }
 
-    /// The store has it, or will not have it.
-    pub(super) fn end(&mut self, mark: &str) {
+    /// The store has it, or will not have it; gives what is to be set for those who wait for that.
+    pub(super) fn end(&mut self, mark: &str) -> Option<Arc<Signal>> {
         let moment = self.moment();
-        if let Some(known) = self.marks.get_mut(mark) {
-            known.ended = Some(moment);
-            known.over.set();
-        }
+        let known = self.marks.get_mut(mark)?;
+        known.ended = Some(moment);
+        Some(known.over.clone())
     }
 }
 
@@ -68,7 +67,7 @@ mod tests {
         let meanwhile = making.moment();
         let (value, over) = making.find("a", meanwhile).expect("on its way");
         assert!(value == "1" && !over.is_set());
-        making.end("a");
+        making.end("a").expect("was on its way").set();
         assert!(over.is_set() && making.find("a", before).is_some() && making.find("a", meanwhile).is_some());
         // Who asks later and finds nothing knows that it went.
         let after = making.moment();

@@ -28,6 +28,7 @@ mod resources;
 mod resumption;
 mod roots;
 mod sampling;
+mod shared_cache;
 mod stdio;
 mod streamable_http;
 mod subscriptions;
@@ -64,6 +65,7 @@ fn main() -> tricorn::Result<()> {
         Some("resumption") => resumption::main(),
         Some("roots") => roots::main(),
         Some("sampling") => sampling::main(),
+        Some("shared-cache") => shared_cache::main(),
         Some("stdio") => stdio::main(),
         Some("streamable-http") => streamable_http::main(),
         Some("subscriptions") => subscriptions::main(),

@@ -29,6 +29,7 @@ import Tricorn
         case "resumption": try await ResumptionExample.main()
         case "roots": try await RootsExample.main()
         case "sampling": try await SamplingExample.main()
+        case "shared-cache": try await SharedCacheExample.main()
         case "stdio": try await StdioExample.main()
         case "streamable-http": try await StreamableHttpExample.main()
         case "subscriptions": try await SubscriptionsExample.main()

@@ -19,7 +19,6 @@ use tokio::sync::watch;
 
 pub(super) use refused::Trial;
 
-use super::head::Head;
 use super::pool::{Pool, Shown};
 use crate::auth::challenge::Challenge;
 use crate::auth::client::{Auth, Grant};

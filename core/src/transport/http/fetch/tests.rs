@@ -148,9 +148,9 @@ async fn each_request_and_each_redirect_is_looked_at_again() {
     let token = Fetch::post(url.clone(), "application/x-www-form-urlencoded", "a=b".into());
     assert!(fetch(&Fetch::get(url.clone()), &policy).await.is_ok());
     let refused = fetch(&token, &policy).await.expect_err("another address");
-    assert!(refused.contains("169.254.169.254 is a link-local address"), "{refused}");
+    assert!(refused.why.contains("169.254.169.254 is a link-local address"), "{refused}");
     let refused = fetch(&Fetch::get(url), &policy).await.expect_err("a redirect inwards");
-    assert!(refused.contains("169.254.169.254 is a link-local address"), "{refused}");
+    assert!(refused.why.contains("169.254.169.254 is a link-local address"), "{refused}");
     assert_eq!(left.load(Ordering::SeqCst), 1, "nobody was connected to who had been refused");
     assert_eq!(names.asked(), ["as.localhost", "as.localhost", "as.localhost", "two.localhost"]);
 }
@@ -166,9 +166,9 @@ async fn a_server_is_where_it_was_connected_to_whatever_its_name_says_now() {
     let own = FetchPolicy { names: policy.names, ..own };
     let url = format!("http://mcp.localhost:{port}/.well-known/oauth-protected-resource");
     let refused = fetch(&Fetch::get(url.clone()), &own).await.expect_err("another address");
-    assert!(refused.contains("127.0.0.1 is a loopback address"), "{refused}");
+    assert!(refused.why.contains("127.0.0.1 is a loopback address"), "{refused}");
     let refused = fetch(&Fetch::get(format!("http://as.localhost:{port}/")), &own).await.expect_err("an address here");
-    assert!(refused.contains("127.0.0.1 is a loopback address"), "{refused}");
+    assert!(refused.why.contains("127.0.0.1 is a loopback address"), "{refused}");
     // Of two addresses the one is left that is where the server is.
     let addresses = own.addresses(&Parts::of(&url).expect("a URL")).await.expect("an address");
     assert_eq!(addresses, ["8.8.8.8:0".parse().expect("an address")]);

@@ -1,5 +1,7 @@
 //! A store to be told what it does, and clients of it.
 
+use std::sync::LazyLock;
+
 use super::*;
 
 /// A store that does what it is told, of which some fail.
@@ -92,7 +94,8 @@ pub(super) struct Now;
 
 impl Clock for Now {
     fn now(&self) -> Duration {
-        Duration::ZERO
+        static START: LazyLock<std::time::Instant> = LazyLock::new(std::time::Instant::now);
+        tokio::time::Instant::now().into_std().saturating_duration_since(*START)
     }
 
     fn later(&self, delay: Duration, work: Box<dyn FnOnce() + Send>) -> Guard {
