@@ -157,13 +157,7 @@ impl Authorizer {
     ///
     /// # Errors
     /// [`Misuse`](ErrorKind::Misuse) for that, for wrong options, or a URL that no token should be sent to.
-    pub(super) fn new(
-        auth: &Auth,
-        url: &str,
-        pool: &Arc<Pool>,
-        options: &ClientOptions,
-        shown: bool,
-    ) -> Result<Self> {
+    pub(super) fn new(auth: &Auth, url: &str, pool: &Arc<Pool>, options: &ClientOptions, shown: bool) -> Result<Self> {
         auth.check()?;
         let pinned = options.pinned()?;
         if shown {
