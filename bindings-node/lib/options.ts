@@ -77,6 +77,10 @@ export function checkFinite(place: string, value: object): void {
   }
 }
 
+function camel(name: string): string {
+  return name.replace(/_([a-z])/g, (_underscore, letter: string) => letter.toUpperCase());
+}
+
 function snake(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
@@ -98,6 +102,9 @@ function tasks(value: boolean | object): unknown {
   return typeof value === "object" ? toWire(value) : value;
 }
 
+/** What the engine says of an option that it does not know: what may have been meant, or all there are. */
+const UNKNOWN = /unknown option "(.*)", (?:did you mean "(.*)"\?|expected one of (.*))/;
+
 /**
  * Runs a call that was given options, and names them the way they are written here if it objects.
  *
@@ -109,11 +116,12 @@ export function withOptions<T>(call: () => T, others: readonly string[] = []): T
   } catch (error) {
     if (!(error instanceof MisuseError)) throw error;
     const message = error.message.replace(/(["`])([a-z]+(?:_[a-z]+)+)\1/g, (_match, quote: string, name: string) => {
-      return quote + name.replace(/_([a-z])/g, (_underscore, letter: string) => letter.toUpperCase()) + quote;
+      return quote + camel(name) + quote;
     });
     throw new MisuseError(
-      message.replace(/unknown option "(.*)", did you mean "(.*)"\?/, (_match, name: string, known: string) => {
-        return `unknown option "${name}", did you mean "${nearest(name, [known, ...others])}"?`;
+      message.replace(UNKNOWN, (_match, name: string, near: string | undefined, all: string | undefined) => {
+        const known = near === undefined ? (all ?? "").split(", ").map(camel) : [near];
+        return `unknown option "${name}", ${hint(name, [...known, ...others])}`;
       }),
     );
   }
@@ -157,7 +165,7 @@ export function checkTypes(what: string, ...given: readonly Typed[]): void {
 export function checkNames(what: string, options: object, known: Readonly<Record<string, unknown>>): void {
   for (const [name, value] of Object.entries(options)) {
     if (value === undefined || Object.hasOwn(known, name)) continue;
-    throw new MisuseError(`${what}: unknown option "${name}", did you mean "${nearest(name, Object.keys(known))}"?`);
+    throw new MisuseError(`${what}: unknown option "${name}", ${hint(name, Object.keys(known))}`);
   }
 }
 
@@ -198,9 +206,11 @@ export function typeOf(value: unknown): string {
   return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }
 
-function nearest(name: string, known: readonly string[]): string {
-  const [first = ""] = [...known].sort((a, b) => distance(name, a) - distance(name, b));
-  return first;
+/** What was meant, if something known has half in common with the name; else what there is. */
+function hint(name: string, known: readonly string[]): string {
+  const [nearest = ""] = [...known].sort((a, b) => distance(name, a) - distance(name, b));
+  const isNear = distance(name, nearest) * 2 <= Math.max(name.length, nearest.length);
+  return isNear ? `did you mean "${nearest}"?` : `expected one of ${known.join(", ")}`;
 }
 
 /** How many letters have to be added, removed or replaced. */

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import { InputRequired, MisuseError, Question, TricornError, UnsupportedError } from "tricorn";
+import { InputRequired, MisuseError, Question, RpcError, TricornError } from "tricorn";
 import { withClient } from "tricorn/testing";
 import { z } from "zod";
 import { bridge } from "../dist/host.js";
@@ -209,22 +209,42 @@ test("askAll: when one fails, the others are cancelled", async () => {
     seen = await ctx.askAll(questions).then(assert.fail, (error) => error);
     throw seen;
   });
+  const asked = deferred();
   const elicitation = async (_, ctx) => {
+    asked.resolve();
     await once(ctx.signal, "abort");
     cancelled.resolve();
   };
+  const sampling = async () => {
+    await asked.promise;
+    throw new RpcError(7, "no model");
+  };
   const test = async (client) => {
-    const result = await within(client.callTool("all"), "the failure");
-    assert.ok(result.isError && /"sampling"/.test(result.text), result.text);
-    assert.ok(seen instanceof UnsupportedError);
+    const failed = within(client.callTool("all"), "the failure");
+    await assert.rejects(failed, { name: "RpcError", code: 7, message: /no model/ });
+    assert.ok(seen instanceof RpcError);
     await within(cancelled.promise, "the cancellation");
   };
-  await withClient(app, test, { elicitation, revision: "2025-11-25" });
-  // In rounds the client is asked what it can be asked, before the handler learns of the rest.
-  await withClient(app, (client) => assert.rejects(client.callTool("all"), { code: -32021 }), {
-    elicitation: () => ({ a: "b" }),
-    revision: MODERN,
-  });
+  await withClient(app, test, { elicitation, sampling, revision: "2025-11-25" });
+});
+
+test("askAll: when the client cannot be asked one of them, it is asked none", async () => {
+  const { app } = asks();
+  app.tool("all", (_, ctx) => ctx.askAll([Question.elicit("a?", form("a")), Question.sample("?", { maxTokens: 1 })]));
+  const elicitation = () => assert.fail("it was asked");
+  for (const revision of ["2025-11-25", MODERN]) {
+    await withClient(
+      app,
+      async (client) => {
+        const said = await client.callTool("all").then(
+          (result) => result.isError && result.text,
+          (error) => error.code === -32021 && error.message,
+        );
+        assert.match(said, /"sampling"/);
+      },
+      { elicitation, revision },
+    );
+  }
 });
 
 test("rounds: prompts and resources ask, too", async () => {

@@ -68,9 +68,9 @@ class ServerAuth(msgspec.Struct, kw_only=True, omit_defaults=True):
     jwks_uri: str | None = None
     """Where the issuer's keys are, for one that publishes no metadata; of no effect without `issuer`."""
     resource: str | None = None
-    """The server's own URL, as its clients write it, such as `"https://mcp.example.com/mcp"`: `https`, also where a proxy
-    ends TLS, and `http` only on this machine; tokens have to be for it (RFC 8707). Needed, unless the server listens on
-    the loopback interface with its default `allowed_hosts`."""
+    """The server's own URL, as its clients write it, such as `"https://mcp.example.com/mcp"`: `https`, also where a
+    proxy ends TLS, and `http` only on this machine; tokens have to be for it (RFC 8707). Needed, unless the server
+    listens on the loopback interface with its default `allowed_hosts`."""
     audiences: Sequence[str] = ()
     """The audiences of which a token needs one, for authorization servers that have names of their own for resources;
     the `resource`, which they replace: name that, too, where it may come. No other server may have them."""

@@ -12,6 +12,7 @@ mod cork;
 mod following;
 mod functions;
 mod group;
+mod host_handler;
 #[cfg(feature = "http")]
 mod http;
 mod input;
@@ -24,7 +25,7 @@ mod server;
 mod tests;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 pub use crate::model::is_safe_icon;
@@ -35,8 +36,9 @@ pub use http::HttpEndpoint;
 pub use server::{Server, check_form, check_pages};
 
 use cork::Cork;
+use host_handler::HostHandler;
 
-use crate::call::{Context, Handler, Next, Reply, Request};
+use crate::call::{Context, Next, Reply, Request};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
 
@@ -443,54 +445,6 @@ impl Drop for Finish {
     // Finds something to settle only when the operation panicked, or was dropped unfinished.
     fn drop(&mut self) {
         self.settle(Err(Error::rpc(code::INTERNAL_ERROR, "internal error: the operation ended without an outcome")));
-    }
-}
-
-/// A handler that lives in the host.
-struct HostHandler {
-    bridge: Bridge,
-    handler: u32,
-}
-
-impl HostHandler {
-    fn deliver(&self, cx: Context, params: RawJson, reply: Reply, next: Option<(Request, Next)>) {
-        let shared = &self.bridge.0;
-        let key = shared.last_key.fetch_add(1, Ordering::Relaxed) + 1;
-        cx.tag().store(key, Ordering::Release);
-        let queue = lock(&shared.queue);
-        if queue.closed {
-            drop(queue);
-            // The reply answers as it is dropped.
-            return;
-        }
-        // Under the queue's lock: `close` comes before this or sees it, and `Cancel` comes after `Call`.
-        let mut calls = lock(&shared.calls);
-        calls.insert(key, Running { context: cx.clone(), reply, next });
-        let several = calls.len() > 1;
-        drop(calls);
-        self.bridge.push_call(queue, Delivery::Call { key, handler: self.handler, params }, several);
-        // A cancellation that came before the insert found nothing.
-        if cx.is_cancelled() {
-            self.cancel(&cx, None);
-        }
-    }
-}
-
-impl Handler for HostHandler {
-    fn call(&self, cx: Context, params: RawJson, reply: Reply) {
-        self.deliver(cx, params, reply, None);
-    }
-
-    fn cancel(&self, cx: &Context, reason: Option<&str>) {
-        let mut calls = lock(&self.bridge.0.calls);
-        // Looked up under the lock that the insert takes, or both could miss each other.
-        let key = cx.tag().load(Ordering::Acquire);
-        let cancelled = calls.remove(&key);
-        drop(calls);
-        if cancelled.is_some() {
-            self.bridge.push(Delivery::Cancel { key, reason: reason.map(str::to_owned) });
-        }
-        drop(cancelled);
     }
 }
 

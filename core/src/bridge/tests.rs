@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
 
 use super::*;
-use crate::call::CallOptions;
+use crate::call::{CallOptions, Handler};
 use crate::client::ClientOptions;
 use crate::error::ErrorKind;
 

@@ -199,13 +199,11 @@ impl Cache {
         let Some(params) = canonical(params) else { return Look::Plain };
         let (target, scope) = (self.place.target.clone(), Some(self.place.scope.clone()));
         let key = CacheKey { target, scope, method: row.name.into(), params };
-        let memory = match &self.kept {
-            Kept::Memory(memory) => memory,
-            #[cfg(feature = "runtime")]
-            Kept::Elsewhere(elsewhere) => {
-                return Look::Search(Search::new(self, elsewhere, key, options.cache));
-            }
-        };
+        #[cfg(feature = "runtime")]
+        if let Kept::Elsewhere(elsewhere) = &self.kept {
+            return Look::Search(Search::new(self, elsewhere, key, options.cache));
+        }
+        let Some(memory) = self.memory() else { return Look::Plain };
         let generation = memory.generation(&key.target, &key.method);
         let mut kept = None;
         if options.cache == CacheMode::Default {
@@ -272,6 +270,15 @@ impl Cache {
         }
     }
 
+    /// The memory of this process, if that is where results are kept.
+    fn memory(&self) -> Option<&MemoryCache> {
+        match &self.kept {
+            Kept::Memory(memory) => Some(memory),
+            #[cfg(feature = "runtime")]
+            Kept::Elsewhere(_) => None,
+        }
+    }
+
     fn generation(&self, key: &CacheKey) -> u64 {
         match &self.kept {
             Kept::Memory(memory) => memory.generation(&key.target, &key.method),
@@ -334,7 +341,7 @@ impl Asked {
     }
 
     fn keep(&self, now: Duration, result: &RawJson) {
-        let Kept::Memory(memory) = &self.cache.kept else { return };
+        let Some(memory) = self.cache.memory() else { return };
         let Some((ttl, scope)) = hints(result) else { return };
         let (key, other) = self.keys(scope);
         // What was kept before is not what the server says now.

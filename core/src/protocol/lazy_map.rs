@@ -4,6 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 /// A map that most of its owners never put anything into: it has no memory until then, is one pointer wide, and costs
 /// nothing to drop. A stateless request is a connection of its own, which has many such maps and lives for microseconds.
+#[expect(clippy::box_collection, reason = "one pointer wide: what is moved about has many of them")]
 pub(crate) struct LazyMap<K: 'static, V: 'static>(Option<Box<BTreeMap<K, V>>>);
 
 impl<K, V> LazyMap<K, V> {

@@ -37,7 +37,6 @@ pub(crate) async fn main() -> tricorn::Result<()> {
     {
         seen.extend(names(&page.entries).into_iter().map(str::to_owned));
     }
-    seen.truncate(3);
     println!("lazily: {}", seen.join(" "));
 
     println!("all: {}", client.list_resources().await?.len());

@@ -10,7 +10,6 @@ use tricorn::client::{self, CacheStore};
 use tricorn::http::HttpOptions;
 use tricorn::model::{CacheHints, CacheScope, SubscriptionFilter};
 use tricorn::prelude::*;
-use tricorn::server::CacheOptions;
 
 fn server() -> Server {
     let looked_up = Arc::new(AtomicUsize::new(0));
