@@ -209,7 +209,7 @@ export function typeOf(value: unknown): string {
 /** What was meant, if something known has half in common with the name; else what there is. */
 function hint(name: string, known: readonly string[]): string {
   const [nearest = ""] = [...known].sort((a, b) => distance(name, a) - distance(name, b));
-  const isNear = distance(name, nearest) * 2 <= Math.max(name.length, nearest.length);
+  const isNear = distance(name, nearest) <= Math.ceil(Math.max(name.length, nearest.length) / 2);
   return isNear ? `did you mean "${nearest}"?` : `expected one of ${known.join(", ")}`;
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn read<T: DeserializeOwned>(what: &str, text: &str) -> Result<T> {
         if !known.contains(&name.as_str()) {
             let (far, nearest) = known.iter().map(|k| (strsim::levenshtein(k, name), *k)).min().unwrap_or_default();
             // What has less than half in common was not meant.
-            let hint = match far * 2 <= nearest.len().max(name.len()) {
+            let hint = match far <= nearest.len().max(name.len()).div_ceil(2) {
                 true => format!("did you mean {nearest:?}?"),
                 false => format!("expected one of {}", known.join(", ")),
             };

@@ -186,9 +186,9 @@ import Testing
             #expect(
                 error?.kind == "auth" && error?.message.contains("NoBrowser") == true, "\(String(describing: error))")
             // Also of a client that there never was.
-            #expect(auth.trace.first?.step == "resource metadata")
+            #expect(auth.trace.prefix(2).map(\.step) == ["challenge", "resource metadata"])
             #expect(auth.trace.contains { $0.decision.contains("NoBrowser") }, "\(auth.trace)")
-            #expect("\(auth.trace[0])".contains("/.well-known/oauth-protected-resource/mcp → 200: "))
+            #expect("\(auth.trace[1])".contains("/.well-known/oauth-protected-resource/mcp → 200: "))
 
             for (thrown, kind) in [
                 (TricornError.timeout("late"), "timeout"), (.transport("down"), "transport"), (.auth("no"), "auth"),
