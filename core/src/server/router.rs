@@ -93,11 +93,15 @@ impl Router {
         self.tasks.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The arguments of the tool called `name` that HTTP headers mirror, as every client sees it.
+    /// The arguments of the tool called `name` that HTTP headers mirror, as every client sees it; `None` where no tool has
+    /// any.
     #[cfg(feature = "http")]
-    pub(crate) fn mirrors(&self, name: &str) -> Arc<[Mirror]> {
+    pub(crate) fn mirrors(&self, name: &str) -> Option<Arc<[Mirror]>> {
+        if !self.common.told.any_mirrors() {
+            return None;
+        }
         let entry = self.registry.read().unwrap_or_else(PoisonError::into_inner).find(|r| &r.tools, name, None);
-        entry.map_or_else(|| self.common.told.mirrors(name), |entry| entry.mirrors())
+        Some(entry.map_or_else(|| self.common.told.mirrors(name), |entry| entry.mirrors()))
     }
 
     /// Looks at what is registered, as the session of a request sees it.

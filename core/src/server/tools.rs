@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value};
@@ -47,6 +48,7 @@ impl ToolEntry {
         let fit = tool.members().get("outputSchema").map(Fit::of);
         let mirrors = tool.members().get("inputSchema").map_or_else(|| Ok(Vec::new()), mirrors);
         let mirrors = mirrors.map_err(|why| Error::misuse(format!("tool {name:?}: inputSchema: {why}")))?;
+        common.told.has_mirrors(&mirrors);
         let task_support = TaskSupport::of(tool.members())
             .map_err(|error| Error::misuse(format!("tool {name:?}: {}", error.message())))?;
         let mut listed = Listed::new(Kind::Tool, tool.into_members(), handler, common)?;
@@ -188,11 +190,27 @@ struct Said {
 /// What has to be known of a source's tools before one is called, as it has listed them. What it says nothing special of
 /// takes no place.
 #[derive(Default)]
-pub(crate) struct Told(Mutex<HashMap<String, Said>>);
+pub(crate) struct Told {
+    said: Mutex<HashMap<String, Said>>,
+    /// Whether headers mirror, or mirrored, arguments of any tool, the source's or not: most servers have none to look for.
+    any_mirrors: AtomicBool,
+}
 
 impl Told {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Said>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A tool comes that has these.
+    fn has_mirrors(&self, mirrors: &[Mirror]) {
+        if !mirrors.is_empty() {
+            self.any_mirrors.store(true, Ordering::Release);
+        }
+    }
+
+    #[cfg(feature = "http")]
+    pub(super) fn any_mirrors(&self) -> bool {
+        self.any_mirrors.load(Ordering::Acquire)
     }
 
     /// The source lists this.
@@ -202,6 +220,7 @@ impl Told {
         // Clients leave out a tool with a wrong mark, so nobody mirrors anything of it.
         let mirrors = definition.get("inputSchema").and_then(|schema| mirrors(schema).ok()).unwrap_or_default();
         let mirrors: Arc<[Mirror]> = mirrors.into_iter().take(MAX_MIRRORS).collect();
+        self.has_mirrors(&mirrors);
         let mut known = self.lock();
         if support == TaskSupport::Forbidden && mirrors.is_empty() {
             known.remove(name);

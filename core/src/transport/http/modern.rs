@@ -131,9 +131,8 @@ pub(super) fn check(
     let name = headers::name_of(named.as_deref());
     headers::mirrors(headers, &NAME, "Mcp-Name", name.as_deref()).map_err(mismatch)?;
     if method == "tools/call"
-        && let Some(name) = name
+        && let Some(mirrored) = name.and_then(|name| inner.server.shared.router.mirrors(&name))
     {
-        let mirrored = inner.server.shared.router.mirrors(&name);
         headers::mirrors_arguments(headers, &mirrored, head.arguments.as_ref()).map_err(mismatch)?;
     }
     Ok(found)
