@@ -61,7 +61,7 @@ fn asks(result: &RawJson) -> bool {
         #[serde(borrow, default)]
         result_type: Option<std::borrow::Cow<'a, str>>,
     }
-    memchr::memmem::find(result.get().as_bytes(), b"\"input_required\"").is_some()
+    shape::INPUT_REQUIRED.is_in(result.get())
         && result.borrow::<Head<'_>>().is_ok_and(|head| head.result_type.as_deref() == Some("input_required"))
 }
 

@@ -408,6 +408,9 @@ fn complete(facts: &Facts, outgoing: &Outgoing, result: RawJson) -> Result<RawJs
         #[serde(borrow, default)]
         result_type: Option<&'a serde_json::value::RawValue>,
     }
+    if shape::is_plainly_complete(&result) {
+        return Ok(result);
+    }
     let head: Head<'_> = result.borrow().map_err(|e| Error::new(ErrorKind::PeerMisbehaved, format!("result: {e}")))?;
     let method = outgoing.method.as_str();
     match head.result_type.map(serde_json::value::RawValue::get) {

@@ -61,10 +61,12 @@ impl Connection {
     /// Why there is no going on, with what led to it.
     pub(super) fn failed_to_open(&self, error: Error) -> Error {
         match self.restarted {
-            Some(_) if error.code().is_none() => {
-                Error::new(error.kind(), format!("the server was started again: {}", error.message()))
+            Some(_) => {
+                // An error that the server sent is not what a call that waits has asked for.
+                let kind = if error.code().is_some() { ErrorKind::Transport } else { error.kind() };
+                Error::new(kind, format!("the server was started again: {}", error.message()))
             }
-            _ => error,
+            None => error,
         }
     }
 }

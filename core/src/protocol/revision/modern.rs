@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use super::shape::{ESCAPE, META};
 use super::{Era, Revision};
 use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{Id, RawJson};
@@ -196,6 +197,15 @@ fn merge_meta(params: Option<&RawJson>, without: &[&str], add: impl FnOnce(&mut 
     let mut own = String::with_capacity(192);
     add(&mut own);
     out.push_str(&own);
+    if !META.is_in(text)
+        && !ESCAPE.is_in(text)
+        && let Some(rest) = text.strip_prefix('{').map(str::trim_ascii_start)
+    {
+        // Nothing to be merged with.
+        out.push_str(if rest.starts_with('}') { "}" } else { "}," });
+        out.push_str(rest);
+        return RawJson::written(out);
+    }
     let members = super::shape::members(text);
     let ours =
         super::shape::members(&format!("{{{own}}}")).into_iter().map(|(k, _)| k.into_owned()).collect::<Vec<_>>();
@@ -230,6 +240,16 @@ mod tests {
         let merged = with_envelope(Some(&params), r#""v":"1""#, None, Some(&Id::Number(7)));
         assert_eq!(merged.get(), r#"{"_meta":{"v":"1","progressToken":7,"x/y":1},"name":"add","z":null}"#);
         assert_eq!(with_envelope(None, r#""v":"1""#, None, None).get(), r#"{"_meta":{"v":"1"}}"#);
+        for (params, merged) in [
+            (" { } ", r#"{"_meta":{"v":"1"}}"#),
+            (r#"{"a":{"b":1}}"#, r#"{"_meta":{"v":"1"},"a":{"b":1}}"#),
+            (r#" { "a" : "\u005f" }"#, r#"{"_meta":{"v":"1"},"a":"\u005f"}"#),
+            (r#"{"\u005fmeta":{"w":2},"a":1}"#, r#"{"_meta":{"v":"1","w":2},"a":1}"#),
+            (r#"{"a":"\"_meta\""}"#, r#"{"_meta":{"v":"1"},"a":"\"_meta\""}"#),
+        ] {
+            let params = RawJson::parse(params).expect("json");
+            assert_eq!(with_envelope(Some(&params), r#""v":"1""#, None, None).get(), merged);
+        }
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::LazyLock;
 
+use memchr::memmem::Finder;
 use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -98,6 +100,43 @@ fn push_string(out: &mut String, text: &str) {
     let _ = serde_json::to_writer(Text(out), text);
 }
 
+/// Texts that are looked for in most messages: to prepare for one takes longer than most searches.
+pub(crate) struct Sought(LazyLock<Finder<'static>>);
+
+impl Sought {
+    pub(crate) fn is_in(&self, text: &str) -> bool {
+        self.0.find(text.as_bytes()).is_some()
+    }
+
+    /// What follows the only place where it is.
+    fn after_only<'a>(&self, text: &'a str) -> Option<&'a str> {
+        let after = self.0.find(text.as_bytes())? + self.0.needle().len();
+        text.get(after..).filter(|rest| !self.is_in(rest))
+    }
+}
+
+pub(crate) static META: Sought = Sought(LazyLock::new(|| Finder::new("\"_meta\"")));
+/// Any character of any text may be written that way.
+pub(crate) static ESCAPE: Sought = Sought(LazyLock::new(|| Finder::new("\\u")));
+pub(crate) static INPUT_REQUIRED: Sought = Sought(LazyLock::new(|| Finder::new("\"input_required\"")));
+static RESULT_TYPE: Sought = Sought(LazyLock::new(|| Finder::new("\"resultType\"")));
+static RESPONSES: Sought = Sought(LazyLock::new(|| Finder::new("inputResponses")));
+static STATE: Sought = Sought(LazyLock::new(|| Finder::new("requestState")));
+
+/// Whether a result is plainly a complete one: it says so, or says nothing, wherever in it. Otherwise it has to be read.
+pub(crate) fn is_plainly_complete(result: &RawJson) -> bool {
+    let text = result.get();
+    if !text.starts_with('{') || ESCAPE.is_in(text) {
+        return false;
+    }
+    match RESULT_TYPE.after_only(text) {
+        Some(rest) => {
+            rest.trim_start().strip_prefix(':').is_some_and(|rest| rest.trim_start().starts_with("\"complete\""))
+        }
+        None => !RESULT_TYPE.is_in(text),
+    }
+}
+
 pub(crate) fn has(text: &str, key: &str) -> bool {
     memchr::memmem::find(text.as_bytes(), key.as_bytes()).is_some()
 }
@@ -105,7 +144,7 @@ pub(crate) fn has(text: &str, key: &str) -> bool {
 /// The parameters without what belongs to the rounds of one request: what is asked by others has its own.
 pub(crate) fn without_rounds(params: &RawJson) -> RawJson {
     const OF_ROUNDS: [&str; 2] = ["inputResponses", "requestState"];
-    if !OF_ROUNDS.iter().any(|key| has(params.get(), key)) {
+    if !RESPONSES.is_in(params.get()) && !STATE.is_in(params.get()) {
         return params.clone();
     }
     let mut text = String::from("{");

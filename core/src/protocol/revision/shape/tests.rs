@@ -215,3 +215,27 @@ fn own_meta_joins_what_the_parameters_have() {
     let merged = r#"{"name":"t","_meta":{"b":2,"a":1,"n":12345678901234567890123}}"#;
     assert_eq!(with_meta(Some(&params), &meta).get(), merged);
 }
+
+#[test]
+fn what_is_plainly_complete_need_not_be_read() {
+    for complete in [
+        "{}",
+        r#"{"resultType":"complete","content":[]}"#,
+        r#"{"content":[] , "resultType" : "complete"}"#,
+        r#"{"a":{"resultType":"complete"}}"#,
+    ] {
+        assert!(is_plainly_complete(&RawJson::trusted(complete)), "{complete}");
+    }
+    for other in [
+        "[]",
+        "null",
+        r#"{"resultType":"task"}"#,
+        r#"{"resultType":"completed"}"#,
+        r#"{"resultType":null}"#,
+        r#"{"a":"\"resultType\":\"complete\"","resultType":"task"}"#,
+        r#"{"a":{"resultType":"complete"},"resultType":"input_required"}"#,
+        r#"{"resultType":"complete","\u0072esultType":"task"}"#,
+    ] {
+        assert!(!is_plainly_complete(&RawJson::trusted(other)), "{other}");
+    }
+}
