@@ -72,6 +72,8 @@ struct Inner {
     token: Option<u64>,
     /// The request may have been carried out: what is missing is its answer.
     lost: bool,
+    /// What answered would not do it, and trying again changes nothing.
+    refused: bool,
 }
 
 /// `Result` with this crate's [`Error`].
@@ -84,7 +86,7 @@ impl Error {
     }
 
     fn made(kind: ErrorKind, message: String, code: Option<i64>, data: Option<RawJson>) -> Self {
-        Self(Box::new(Inner { kind, message, code, data, received: false, token: None, lost: false }))
+        Self(Box::new(Inner { kind, message, code, data, received: false, token: None, lost: false, refused: false }))
     }
 
     /// A JSON-RPC error object: `code` and `message` go on the wire as they are.
@@ -164,6 +166,18 @@ impl Error {
 
     pub(crate) fn is_answer_lost(&self) -> bool {
         self.0.lost
+    }
+
+    /// Something was there that answered, and with no error of the protocol: it would not do it.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub(crate) fn was_refused(mut self) -> Self {
+        self.0.refused = true;
+        self
+    }
+
+    pub(crate) fn is_refused(&self) -> bool {
+        self.0.refused
     }
 
     /// Who is at fault.

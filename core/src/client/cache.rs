@@ -16,7 +16,7 @@ mod text;
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -67,6 +67,8 @@ pub(crate) struct Place {
     pub(crate) scope: Arc<str>,
     /// The server has an address, under which others know it, too.
     pub(crate) has_address: bool,
+    /// Makes another scope once somebody else is logged in, where no other client has this one.
+    pub(crate) renew: Option<fn() -> Arc<str>>,
 }
 
 /// Where they are.
@@ -83,6 +85,8 @@ pub(crate) struct Cache {
     /// Others keep results there, too.
     pub(super) is_shared: bool,
     place: Place,
+    /// The scope of those who are logged in now.
+    scope: Mutex<Arc<str>>,
     /// Its user has closed the client, and is given nothing any more.
     given_up: Arc<Signal>,
     hits: AtomicU64,
@@ -143,6 +147,7 @@ impl Cache {
             options: options.clone(),
             kept,
             is_shared,
+            scope: Mutex::new(place.scope.clone()),
             place,
             given_up,
             hits: AtomicU64::new(0),
@@ -197,7 +202,7 @@ impl Cache {
             return Look::Plain;
         };
         let Some(params) = canonical(params) else { return Look::Plain };
-        let (target, scope) = (self.place.target.clone(), Some(self.place.scope.clone()));
+        let (target, scope) = (self.place.target.clone(), Some(self.lock_scope().clone()));
         let key = CacheKey { target, scope, method: row.name.into(), params };
         #[cfg(feature = "runtime")]
         if let Kept::Elsewhere(elsewhere) = &self.kept {
@@ -247,6 +252,20 @@ impl Cache {
                 self.drop_of("resources/read", uri.as_deref());
             }
             _ => {}
+        }
+    }
+
+    fn lock_scope(&self) -> MutexGuard<'_, Arc<str>> {
+        self.scope.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Somebody else is logged in, who may see other things. To those who share a store that is no change.
+    pub(crate) fn logged_in(&self) {
+        if let Some(renew) = self.place.renew {
+            *self.lock_scope() = renew();
+        }
+        if self.place.renew.is_none() || self.memory().is_some() {
+            Method::all().iter().filter(|row| row.cacheable).for_each(|row| self.forget(row.name));
         }
     }
 
@@ -308,7 +327,7 @@ impl Asked {
             cache.forget(&self.key.method);
         }
         let unreachable = match error.kind() {
-            ErrorKind::Transport | ErrorKind::Timeout => true,
+            ErrorKind::Transport | ErrorKind::Timeout => !error.is_refused(),
             // The server has gone, as one does whose process died.
             ErrorKind::Closed => cache.gives_without_server(),
             _ => false,

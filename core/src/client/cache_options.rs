@@ -164,7 +164,7 @@ impl CacheOptions {
                 _ => {
                     return Err(Error::misuse(format!(
                         "{name:?}: unknown, expected \"enabled\", \"max_entries\", \"max_bytes\", \"stale_on_error\", \
-                         \"shared\" or \"scope\""
+                         \"shared\", \"scope\" or \"store\""
                     )));
                 }
             }

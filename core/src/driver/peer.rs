@@ -226,6 +226,12 @@ impl Peer {
         self.service.outdated(method);
     }
 
+    /// Somebody else is logged in at the server, or may do more there.
+    #[cfg(feature = "auth")]
+    pub(crate) fn logged_in(&self) {
+        self.service.logged_in();
+    }
+
     /// Holds messages back until [`uncork`](Self::uncork), so that the answers to several requests go out at once.
     pub(crate) fn cork(&self) {
         self.lock().corked = true;

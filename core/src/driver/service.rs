@@ -19,6 +19,8 @@ pub(crate) trait Service: Send + Sync {
     fn warning(&self, _message: &str) {}
     /// What was kept of the answers to this method is not true any more.
     fn outdated(&self, _method: &str) {}
+    /// Somebody else is logged in at the server, or may do more there.
+    fn logged_in(&self) {}
     /// The client's roots are others now.
     fn roots_changed(&self, _peer: &Arc<Peer>, _context: RequestContext) {}
     /// The negotiation of a client succeeded.

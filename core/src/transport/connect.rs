@@ -1,18 +1,20 @@
 //! From a target to a connected client.
 #![expect(deprecated, reason = "targets may be of the oldest transport")]
 
+mod place;
+
 use std::collections::VecDeque;
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::oneshot;
 
+use self::place::{endpoint, own_place, place_of};
 use super::memory::{Pipe, PipeSink};
 use crate::call::{BoxFuture, Link};
-use crate::client::{Cache, Client, ClientOptions, Closer, Connected, Handlers, Hub, Outside, Place, Target, digest};
+use crate::client::{Cache, Client, ClientOptions, Closer, Connected, Handlers, Hub, Outside, Place, Target};
 use crate::driver::{Peer, Service, Time, Use, runtime};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
@@ -82,18 +84,6 @@ impl Key {
     }
 }
 
-/// A URL without what does not say which server it is. The path does: one origin may be the gateway to many servers.
-fn endpoint(url: &str) -> String {
-    let url = url.split('#').next().unwrap_or(url);
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
-    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host).to_ascii_lowercase();
-    let scheme = scheme.to_ascii_lowercase();
-    let host = host.strip_suffix(if scheme == "https" { ":443" } else { ":80" }).unwrap_or(&host);
-    let slash = if path.starts_with('/') { "" } else { "/" };
-    format!("{scheme}://{host}{slash}{path}")
-}
-
 /// How opening went; a failure says whether the server should be launched again.
 type Outcome = Result<Opening, (Error, bool)>;
 
@@ -129,9 +119,16 @@ impl Service for Answers {
         self.hub.cache.forget(method);
     }
 
+    fn logged_in(&self) {
+        self.hub.cache.logged_in();
+    }
+
     fn opened(&self, _peer: &Arc<Peer>, opening: Opening) {
-        if !self.settle(Ok(opening.clone())) {
-            self.hub.reopened(opening);
+        let waiting = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match waiting {
+            // Should nobody wait for it any more, it is closed next.
+            Some(waiting) => drop(waiting.send(Ok(opening))),
+            None => self.hub.reopened(opening),
         }
     }
 
@@ -283,56 +280,12 @@ async fn once(
 
 type Opened = oneshot::Receiver<Outcome>;
 
-/// Whose answers are kept together. Those of an HTTP server for all who share a store; under the same authorization, which
-/// any header and the address may hold, where they are private. A process of its own may know what no other does.
-fn place_of(to: &Target, options: &ClientOptions) -> Place {
-    let (Target::Url { url, headers } | Target::Sse { url, headers }) = to else {
-        return own_place(options);
-    };
-    let own = options.cache.scope.as_deref();
-    let target = digest("url", [endpoint(url).as_str()]);
-    // Who logs in is not known yet, so nobody else is taken for them.
-    #[cfg(feature = "auth")]
-    if options.auth.is_some() && own.is_none() {
-        return Place { target, scope: digest("alone", [&*alone()]), has_address: true };
-    }
-    let user = url.split_once("://").and_then(|(_, rest)| rest.split(['/', '?', '#']).next()?.rsplit_once('@'));
-    let all = options.headers.iter().chain(headers).map(|(name, value)| (name.to_ascii_lowercase(), value.as_str()));
-    let all: std::collections::BTreeMap<String, &str> = all.collect();
-    let parts = all.iter().flat_map(|(name, value)| [name.as_str(), *value]).chain(user.map(|(user, _)| user));
-    // What a server answers may depend on what its client can do.
-    let facts = options.facts();
-    let parts = parts.chain([facts.capabilities.raw().get()]);
-    let scope = match own {
-        Some(own) => digest("own scope", [own, facts.capabilities.raw().get()]),
-        None => digest("headers", parts),
-    };
-    Place { target, scope, has_address: true }
-}
-
-/// Of what no other client can reach.
-fn own_place(options: &ClientOptions) -> Place {
-    let scope = digest("own scope", options.cache.scope.as_deref());
-    Place { target: digest("own", [&*number()]), scope, has_address: false }
-}
-
 fn cache_of(options: &ClientOptions, handlers: &Handlers, place: Place) -> Arc<Cache> {
     fn spawn(future: BoxFuture<()>) {
         runtime::spawn(future);
     }
     let outside = Outside { events: handlers.heard().clone(), clock: Arc::new(Time), spawn };
     Cache::anywhere(&options.cache, place, &outside)
-}
-
-/// What no other client says of itself, in this process or in another that shares a store.
-fn alone() -> Arc<str> {
-    crate::random::new_id().unwrap_or_else(|_| number().into())
-}
-
-/// Another one each time.
-fn number() -> String {
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    LAST.fetch_add(1, Ordering::Relaxed).to_string()
 }
 
 fn answers(handlers: &Handlers, cache: &Arc<Cache>) -> (Arc<Answers>, Opened) {

@@ -38,6 +38,8 @@ serve() {
         reply "$task"',"status":"completed","result":{"content":[{"type":"text","text":"run '$n'"}]}';;
       *'"name":"mute"'*) exec >&-; until_the_end; say left; exit;;
       *'"name":"tell"'*) for stream in $streams; do told tools/list_changed $stream; done; reply '"content":[]';;
+      *'"tools/list"'*)
+        reply '"tools":[{"name":"run-'$n'","inputSchema":{"type":"object"}}],"ttlMs":3600000,"cacheScope":"public"';;
       *'"tools/call"'*) reply '"content":[{"type":"text","text":"run '$n'"}]';;
     esac
   done
@@ -294,6 +296,23 @@ async fn a_server_of_a_group_is_started_again_for_itself() {
     assert_eq!(over(&one, first).await, "run 1\nrun 2\n");
     assert_eq!(second.rest().await, "run 1\n");
     let _ = std::fs::remove_file(format!("{}.n", second.path.display()));
+}
+
+#[tokio::test]
+async fn what_the_process_before_has_said_is_kept_no_longer() {
+    let (held, target) = program("kept", "");
+    let (client, _lines) = connect(&target, &ClientOptions::new()).await;
+    let names = async || {
+        let tools = within(client.list_tools()).await.unwrap();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let plain = CallOptions::new();
+    assert_eq!((names().await, names().await), (vec!["run-1".to_owned()], vec!["run-1".to_owned()]));
+    assert_eq!(client.cache_usage().hits, 1);
+    call(&client, "die", &plain).await.unwrap_err();
+    call(&client, "t", &plain).await.unwrap();
+    assert_eq!(names().await, ["run-2"]);
+    assert_eq!(over(&client, held).await, "run 1\nrun 2\n");
 }
 
 /// What a host reads of the server is a value of its own.

@@ -20,6 +20,8 @@ pub(crate) struct Input {
 
 /// The most answers that are kept in case the handler runs again.
 const MAX_ANSWERS: usize = 256;
+/// And of their bytes.
+const MAX_ANSWERED: usize = 16 * 1024 * 1024;
 /// How often a handler runs for one request, at most.
 const MAX_RUNS: u32 = 32;
 
@@ -81,7 +83,8 @@ impl ByHand {
     /// user is not asked twice.
     pub(crate) fn answered(&self, question: [u8; 32], result: &RawJson) {
         let mut given = self.lock();
-        if given.answered.len() < MAX_ANSWERS {
+        let bytes: usize = given.answered.iter().map(|(_, result, _)| result.get().len()).sum();
+        if given.answered.len() < MAX_ANSWERS && bytes + result.get().len() <= MAX_ANSWERED {
             given.answered.push((question, result.clone(), true));
         }
     }

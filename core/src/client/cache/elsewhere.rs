@@ -24,8 +24,8 @@ use crate::signal::Signal;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long it is not asked after it took longer.
 const REST: Duration = Duration::from_secs(5);
-/// How long a mark is kept. Without it nothing is given that it belongs to.
-const MARK: Duration = Duration::from_secs(30 * 24 * 3600);
+/// How long a mark is kept, and so what it belongs to. Without it nothing is given of that.
+const MARK: Duration = Duration::from_secs(24 * 3600);
 /// How much longer an answer is kept that may be given although it is no longer fresh.
 const STALE: Duration = Duration::from_secs(24 * 3600);
 /// How often it is said that something is wrong with the store.
@@ -78,6 +78,9 @@ struct State {
     untold: BTreeMap<String, u64>,
     telling: Telling,
     making: Making,
+    /// Of the methods of which the server has said how long answers keep: whether they ever do. For those that do not, no
+    /// marks are made.
+    keeps: BTreeMap<&'static str, bool>,
     /// It took too long, and is not asked until then.
     rests_until: Option<Duration>,
     said: Option<Duration>,
@@ -119,12 +122,14 @@ impl Drop for Teller<'_> {
 struct Made<'a> {
     elsewhere: &'a Elsewhere,
     marks: Vec<String>,
+    /// The store has taken all.
+    is_made: bool,
 }
 
 impl Drop for Made<'_> {
     fn drop(&mut self) {
         let mut state = self.elsewhere.lock();
-        let waiting: Vec<_> = self.marks.iter().filter_map(|mark| state.making.end(mark)).collect();
+        let waiting: Vec<_> = self.marks.iter().filter_map(|mark| state.making.end(mark, self.is_made)).collect();
         drop(state);
         for over in waiting {
             over.set();
@@ -170,6 +175,13 @@ impl Elsewhere {
     /// A number that every change of this method makes another.
     pub(super) fn generation(&self, method: &str) -> u64 {
         self.lock().of_method.get(method).copied().unwrap_or_default()
+    }
+
+    /// The server has said whether an answer keeps.
+    pub(super) fn learn(&self, method: &str, keeps: bool) {
+        if let Some(row) = Method::find(method) {
+            *self.lock().keeps.entry(row.name).or_default() |= keeps;
+        }
     }
 
     /// What comes of asking the store, unless it takes too long: then it rests.
@@ -233,18 +245,28 @@ impl Elsewhere {
 
     /// The marks' values as one text, of which the store was asked at this moment. Those that are not there are made: an
     /// answer is kept under nothing else, so that one that went and is made again is no sign that nothing has changed.
-    pub(super) async fn marked(&self, marks: Vec<String>, values: Vec<Option<String>>, since: u64) -> Option<String> {
-        let mut own = Made { elsewhere: self, marks: Vec::new() };
+    pub(super) async fn marked(
+        &self,
+        method: &str,
+        marks: Vec<String>,
+        values: Vec<Option<String>>,
+        since: u64,
+    ) -> Option<String> {
+        let may_make = self.lock().keeps.get(method).is_none_or(|keeps| *keeps);
+        let mut own = Made { elsewhere: self, marks: Vec::new(), is_made: false };
         let (mut all, mut made, mut others) = (Vec::with_capacity(marks.len()), Vec::new(), Vec::new());
         for (mark, value) in marks.into_iter().zip(values) {
             if let Some(value) = value.filter(|value| text::is_mark(value)) {
                 all.push(value);
                 continue;
             }
+            if !may_make {
+                return None;
+            }
             let mut state = self.lock();
             if let Some((value, over)) = state.making.find(&mark, since) {
-                all.push(value);
-                others.push(over);
+                all.push(value.clone());
+                others.push((mark, value, over));
                 continue;
             }
             let value = text::new_mark()?;
@@ -255,10 +277,12 @@ impl Elsewhere {
             made.push((mark, value));
         }
         // Before the server is asked: what changes after that makes them others.
-        let is_made = self.write(made).await;
+        let mut is_made = self.write(made).await;
+        own.is_made = is_made;
         drop(own);
-        for over in others {
+        for (mark, value, over) in others {
             over.wait().await;
+            is_made &= self.lock().making.is_made(&mark, &value);
         }
         is_made.then(|| digest("marks", all.iter().map(String::as_str)).to_string())
     }
@@ -326,7 +350,7 @@ impl Elsewhere {
         let mut teller = Teller(Some(&self));
         let mut pauses = PAUSES.into_iter();
         loop {
-            let all_told = self.within("set", self.tell_round()).await.unwrap_or_default();
+            let all_told = self.tell_round().await;
             let pause = if all_told { None } else { pauses.next() };
             if self.end_round(all_told, pause) {
                 teller.0 = None;
@@ -367,7 +391,7 @@ impl Elsewhere {
                 let mark = mark.clone();
                 async move { self.write(text::new_mark().map(|value| (mark, value)).into_iter().collect()).await }
             });
-            let outcomes = all(writes.collect()).await;
+            let Some(outcomes) = self.within("set", all(writes.collect())).await else { return false };
             let mut state = self.lock();
             for ((mark, number), is_told) in some.iter().zip(outcomes) {
                 // Changed again meanwhile, it is to be told again.

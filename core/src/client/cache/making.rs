@@ -20,6 +20,7 @@ struct Mark {
     value: String,
     /// Set when the store has it, or will not have it.
     over: Arc<Signal>,
+    is_made: bool,
     ended: Option<u64>,
 }
 
@@ -42,15 +43,20 @@ impl Making {
             let old = self.moment.saturating_sub(MAX as u64);
             self.marks.retain(|_, known| known.ended.is_none_or(|ended| ended > old));
         }
-        self.marks.insert(mark, Mark { value, over: Arc::default(), ended: None });
+        self.marks.insert(mark, Mark { value, over: Arc::default(), is_made: false, ended: None });
     }
 
     /// The store has it, or will not have it; gives what is to be set for those who wait for that.
-    pub(super) fn end(&mut self, mark: &str) -> Option<Arc<Signal>> {
+    pub(super) fn end(&mut self, mark: &str, is_made: bool) -> Option<Arc<Signal>> {
         let moment = self.moment();
         let known = self.marks.get_mut(mark)?;
-        known.ended = Some(moment);
+        (known.ended, known.is_made) = (Some(moment), is_made);
         Some(known.over.clone())
+    }
+
+    /// Whether the store has this value.
+    pub(super) fn is_made(&self, mark: &str, value: &str) -> bool {
+        self.marks.get(mark).is_some_and(|known| known.is_made && known.value == value)
     }
 }
 
@@ -67,7 +73,9 @@ mod tests {
         let meanwhile = making.moment();
         let (value, over) = making.find("a", meanwhile).expect("on its way");
         assert!(value == "1" && !over.is_set());
-        making.end("a").expect("was on its way").set();
+        assert!(!making.is_made("a", "1"));
+        making.end("a", true).expect("was on its way").set();
+        assert!(making.is_made("a", "1") && !making.is_made("a", "0") && !making.is_made("b", "1"));
         assert!(over.is_set() && making.find("a", before).is_some() && making.find("a", meanwhile).is_some());
         // Who asks later and finds nothing knows that it went.
         let after = making.moment();
@@ -80,7 +88,7 @@ mod tests {
         making.begin("under way".into(), "0".into());
         for n in 0..3 * MAX {
             making.begin(n.to_string(), n.to_string());
-            making.end(&n.to_string());
+            making.end(&n.to_string(), false);
         }
         assert!(making.marks.len() <= 2 * MAX && making.find("under way", u64::MAX).is_some());
     }

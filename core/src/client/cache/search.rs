@@ -85,13 +85,14 @@ impl Search {
             return Found::default();
         }
         let kept = texts.split_off(marks.len());
-        let Some(under) = elsewhere.marked(marks, texts, since).await else { return Found::default() };
+        let Some(under) = elsewhere.marked(&key.method, marks, texts, since).await else { return Found::default() };
         let mut found = Found { entry: None, may_be: [!is_wanted; 2], under: None };
         for ((at, kept), name) in kept.into_iter().enumerate().zip(&answers) {
-            let Some(kept) = kept else { continue };
+            // Others may keep longer ones.
+            let Some(kept) = kept.filter(|kept| kept.len() <= elsewhere.max_bytes) else { continue };
             found.may_be[at] = true;
             let wanted = Text { key: name, under: &under, is_public: at == 1 };
-            match wanted.read(&kept, unix_time(), elsewhere.max_bytes) {
+            match wanted.read(&kept, unix_time()) {
                 // Of both the newer: a server may say another scope than it did before.
                 Ok(Some(entry)) if found.entry.as_ref().is_none_or(|other| other.received < entry.received) => {
                     found.entry = Some(entry);
@@ -120,7 +121,9 @@ impl Sent {
 
     async fn keep(&self, result: &RawJson) {
         let Self { asked, elsewhere, found } = self;
-        let (Some(under), Some((ttl, scope))) = (&found.under, hints(result)) else { return };
+        let Some((ttl, scope)) = hints(result) else { return };
+        elsewhere.learn(&asked.key.method, !ttl.is_zero());
+        let Some(under) = &found.under else { return };
         if !asked.is_unchanged() {
             return;
         }

@@ -8,7 +8,7 @@ fn secs(seconds: u64) -> Duration {
 }
 
 fn place(target: &str, scope: &str) -> Place {
-    Place { target: target.into(), scope: scope.into(), has_address: true }
+    Place { target: target.into(), scope: scope.into(), has_address: true, renew: None }
 }
 
 fn cache(options: &CacheOptions) -> Arc<Cache> {

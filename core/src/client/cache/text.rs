@@ -58,10 +58,7 @@ impl Text<'_> {
     ///
     /// # Errors
     /// Why nobody has kept this under this key.
-    pub(super) fn read(&self, text: &str, now: Duration, max_bytes: usize) -> Result<Option<CacheEntry>, &'static str> {
-        if text.len() > max_bytes {
-            return Err("a value is longer than \"max_bytes\"");
-        }
+    pub(super) fn read(&self, text: &str, now: Duration) -> Result<Option<CacheEntry>, &'static str> {
         if is_deeper_than(text, Limits::default().max_nesting + 1) {
             return Err("a value is nested too deeply");
         }

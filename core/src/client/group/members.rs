@@ -257,6 +257,9 @@ impl Events for Watching {
     }
 
     fn reopened(&self, opening: &Opening) {
+        let mut lists = lock(&self.watch.lists);
+        Kind::ALL.into_iter().for_each(|kind| lists.changed(kind));
+        drop(lists);
         self.heard.reopened(opening);
     }
 

@@ -8,7 +8,11 @@ use crate::jsonrpc::RawJson;
 use crate::model::{SubscriptionFilter, Task};
 use crate::protocol::revision::Method;
 
-const UPDATED: &str = "notifications/resources/updated";
+pub(super) const UPDATED: &str = "notifications/resources/updated";
+/// What tells that a list is another one.
+#[cfg(feature = "runtime")]
+pub(super) const LISTS_CHANGED: [&str; 3] =
+    ["notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed"];
 const TASK: &str = "notifications/tasks";
 const TASK_STATUS: &str = "notifications/tasks/status";
 

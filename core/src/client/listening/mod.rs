@@ -17,6 +17,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 pub use self::change::Change;
+#[cfg(feature = "runtime")]
+use self::change::{LISTS_CHANGED, UPDATED};
 use self::inbox::Inbox;
 use self::own::Own;
 use self::turns::{Turn, Turns};
@@ -160,6 +162,12 @@ impl Hub {
         state.wanted.contains_key(uri) || state.subscribed.contains(uri)
     }
 
+    /// Whether this client has asked to be told of it.
+    fn is_asked_for(&self, change: &Change) -> bool {
+        let inboxes = self.inboxes();
+        self.own.wants(change) || inboxes.iter().any(|inbox| change.is_in(&inbox.wanted()))
+    }
+
     fn inboxes(&self) -> Vec<Arc<Inbox>> {
         self.lock().inboxes.iter().filter_map(Weak::upgrade).collect()
     }
@@ -178,8 +186,14 @@ impl Hub {
 
     /// The server tells something that belongs to no stream of its own.
     pub(crate) fn notified(&self, method: &str, params: Option<&RawJson>) {
-        self.learn(method, params);
-        if let Some(change) = Change::of(method, params) {
+        let change = Change::of(method, params);
+        self.known.heard(method, params);
+        // Whatever a server says of resources that nobody here listens to costs others nothing who share the cache.
+        let concerns = |change: &Change| !matches!(change, Change::ResourceUpdated(_)) || self.is_asked_for(change);
+        if change.as_ref().is_none_or(concerns) {
+            self.cache.heard(method, params);
+        }
+        if let Some(change) = change {
             self.inboxes().iter().for_each(|inbox| inbox.push(&change));
         }
         self.events.notification(method, params);
@@ -201,6 +215,11 @@ impl Hub {
     /// The server was met anew, and may say something else of itself than before.
     #[cfg(feature = "runtime")]
     pub(crate) fn reopened(&self, opening: Opening) {
+        // Of what was kept of the one before nothing need hold.
+        for method in LISTS_CHANGED.into_iter().chain([UPDATED]) {
+            self.learn(method, None);
+        }
+        self.cache.forget("server/discover");
         let opening = Arc::new(opening);
         *self.reopened.lock().unwrap_or_else(PoisonError::into_inner) = Some(opening.clone());
         self.events.reopened(&opening);

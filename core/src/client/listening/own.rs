@@ -75,6 +75,11 @@ impl Own {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether handlers, or a subscription, have asked for it.
+    pub(super) fn wants(&self, change: &Change) -> bool {
+        change.is_in(&self.lock().wanted)
+    }
+
     fn now(&self) -> (u64, SubscriptionFilter, Arc<Signal>) {
         let state = self.lock();
         (state.generation, state.wanted.clone(), state.changed.clone())

@@ -117,11 +117,11 @@ impl Tries {
     /// A stream that was or was not acknowledged has broken off after this time: the pause before the next try. `None`:
     /// that is not worth it.
     pub(super) fn after(&mut self, error: &Error, was_open: bool, lasted: Duration) -> Option<Duration> {
-        let is_lost = matches!(error.kind(), ErrorKind::Transport | ErrorKind::Timeout);
+        let is_lost = matches!(error.kind(), ErrorKind::Transport | ErrorKind::Timeout) && !error.is_refused();
         let is_worth = match error.kind() {
             _ if is_lost => true,
             // What was let go on before may be again.
-            ErrorKind::Rpc | ErrorKind::PeerMisbehaved => was_open,
+            ErrorKind::Rpc | ErrorKind::PeerMisbehaved | ErrorKind::Transport => was_open,
             _ => false,
         };
         let is_renewed = error.token().is_some_and(|token| self.token.replace(token).is_some_and(|own| own != token));
@@ -146,6 +146,7 @@ pub(super) fn listen(hub: &Arc<Hub>, way: Way, inbox: &Arc<Inbox>, over: &Arc<Si
         loop {
             let is_open = Arc::new(AtomicBool::new(false));
             let (hears, opens, known, ends) = (inbox.clone(), is_open.clone(), hub.clone(), over.clone());
+            let wanted = filter.clone();
             let told: Told = Arc::new(move |method, params| {
                 if let Some(honoured) = honoured(method, params.as_ref()) {
                     let filter = match honoured {
@@ -163,8 +164,11 @@ pub(super) fn listen(hub: &Arc<Hub>, way: Way, inbox: &Arc<Inbox>, over: &Arc<Si
                     }
                     return hears.acknowledged(filter, before, params.as_ref());
                 }
-                known.learn(method, params.as_ref());
-                if let Some(change) = Change::of(method, params.as_ref()) {
+                let change = Change::of(method, params.as_ref());
+                if change.as_ref().is_none_or(|change| change.is_in(&wanted)) {
+                    known.learn(method, params.as_ref());
+                }
+                if let Some(change) = change {
                     hears.push(&change);
                 }
             });

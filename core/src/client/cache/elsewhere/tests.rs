@@ -252,7 +252,6 @@ async fn what_nobody_has_kept_is_not_given() {
         (with("result", json!({"tools": []})), "no answer that was kept"),
         (with("result", result("private", "another's")), "no answer that was kept"),
         (good.replace("[\"a\"]", &deep), "nested too deeply"),
-        (with("x", "x".repeat(2000).into()), "longer than \"max_bytes\""),
     ] {
         shelf.put(name, &text);
         let failures = ada.failures();
@@ -261,11 +260,12 @@ async fn what_nobody_has_kept_is_not_given() {
         assert!(ada.warned().len() == 1);
         let fresh = It::of(&shelf, "ada");
         fresh.look(TOOLS, json!({})).await;
-        assert!(why.contains("max_bytes") || fresh.warned()[0].contains(why), "{text}: {:?}", fresh.warned());
+        assert!(fresh.warned()[0].contains(why), "{text}: {:?}", fresh.warned());
     }
-    // Older than it keeps, however long the store has it, and kept under other marks: nothing is wrong with that.
+    // Older than it keeps, however long the store has it, kept under other marks, and longer than others keep: nothing is
+    // wrong with that.
     let failures = ada.failures();
-    for text in [with("received", 0.into()), with("under", "other".into())] {
+    for text in [with("received", 0.into()), with("under", "other".into()), with("x", "x".repeat(2000).into())] {
         shelf.put(name, &text);
         assert_eq!(ada.look(TOOLS, json!({})).await, None, "{text}");
     }
@@ -278,6 +278,52 @@ async fn what_nobody_has_kept_is_not_given() {
         again.settle(Ok(RawJson::from_value(&long))).await.expect("given");
         assert_eq!(ada.look(TOOLS, json!({})).await, None);
     }
+}
+
+#[tokio::test]
+async fn for_what_never_keeps_nothing_is_written() {
+    const READ: &str = "resources/read";
+    let shelf = Arc::<Shelf>::default();
+    let ada = It::of(&shelf, "ada");
+    let unsaid = json!({"contents": [], "ttlMs": 0, "cacheScope": "public"});
+    ada.fill(READ, json!({"uri": "a://0"}), &unsaid).await;
+    let first = shelf.kept().len();
+    for n in 1..20 {
+        ada.fill(READ, json!({"uri": format!("a://{n}")}), &unsaid).await;
+    }
+    assert_eq!(shelf.kept().len(), first);
+    // Of another method nothing is known yet.
+    ada.fill(TOOLS, json!({}), &result("public", "a")).await;
+    assert!(ada.look(TOOLS, json!({})).await.is_some());
+    // It keeps after all: known with the next.
+    let kept = json!({"contents": [], "ttlMs": 60_000, "cacheScope": "public"});
+    for n in [30, 31] {
+        ada.fill(READ, json!({"uri": format!("a://{n}")}), &kept).await;
+    }
+    assert!(ada.look(READ, json!({"uri": "a://31"})).await.is_some());
+    ada.fill(READ, json!({"uri": "a://32"}), &unsaid).await;
+    ada.fill(READ, json!({"uri": "a://33"}), &kept).await;
+    assert!(ada.look(READ, json!({"uri": "a://33"})).await.is_some());
+}
+
+#[tokio::test]
+async fn who_logs_in_sees_nothing_of_those_before_and_changes_nothing_for_others() {
+    let shelf = Arc::<Shelf>::default();
+    let alone = It::alone(&shelf);
+    alone.fill(TOOLS, json!({}), &result("private", "mine")).await;
+    alone.fill(PROMPTS, json!({}), &result("public", "all")).await;
+    let before = shelf.kept();
+    alone.cache.logged_in();
+    assert_eq!(alone.look(TOOLS, json!({})).await, None);
+    assert!(alone.look(PROMPTS, json!({})).await.is_some());
+    assert_eq!(shelf.kept(), before);
+    // Whose scope is their own have one login, and what is another for one is for all.
+    let (ada, bob) = (It::of(&shelf, "ours"), It::of(&shelf, "ours"));
+    ada.fill(TOOLS, json!({}), &result("private", "ours")).await;
+    assert!(bob.look(TOOLS, json!({})).await.is_some());
+    bob.cache.logged_in();
+    bob.cache.part().await;
+    assert_eq!(ada.look(TOOLS, json!({})).await, None);
 }
 
 #[tokio::test]
@@ -345,7 +391,7 @@ async fn old_answers_are_given_when_that_is_wanted_and_nothing_has_changed() {
 async fn only_what_others_can_reach_is_kept_elsewhere() {
     let shelf = Arc::<Shelf>::default();
     let outside = Outside { events: Arc::<Warned>::default(), clock: Arc::new(Now), spawn: drop };
-    let place = Place { target: "0".into(), scope: "".into(), has_address: false };
+    let place = Place { target: "0".into(), scope: "".into(), has_address: false, renew: None };
     let cache = Cache::anywhere(&CacheOptions::new().store(shelf.clone()), place, &outside);
     let look = cache.look(|| Duration::ZERO, Revision::NEWEST, TOOLS, None, &CallOptions::new());
     assert!(matches!(look, Look::Ask(_)) && !cache.is_shared);

@@ -140,7 +140,10 @@ impl It {
     /// Which hears of tools.
     fn new() -> Self {
         let (wire, heard) = (Arc::<Wire>::default(), Arc::<Heard>::default());
-        let cache = Cache::new(&CacheOptions::off(), Place { target: "s".into(), scope: "".into(), has_address: true });
+        let cache = Cache::new(
+            &CacheOptions::off(),
+            Place { target: "s".into(), scope: "".into(), has_address: true, renew: None },
+        );
         let events: Arc<dyn Events> = heard.clone();
         let it = Self { link: Arc::new(Way(wire.clone())), hub: Hub::new(&events, &cache), wire, heard };
         it.wish(Wish::Lists(SubscriptionFilter::new().tools()));

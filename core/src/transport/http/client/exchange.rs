@@ -326,7 +326,8 @@ pub(super) async fn refusal(shared: &Shared, post: Option<&Post>, answer: Answer
         }
         message.push(')');
     }
-    Error::new(kind, message).into()
+    let error = Error::new(kind, message);
+    if transient { error } else { error.was_refused() }.into()
 }
 
 /// What a server that is overloaded or broken says, in contrast to what one says that does not know a method. With a

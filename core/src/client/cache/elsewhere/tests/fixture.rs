@@ -133,13 +133,23 @@ impl It {
         Self::with(CacheOptions::new(), shelf, "server", scope)
     }
 
+    /// One whose scope nobody else has.
+    pub(super) fn alone(shelf: &Arc<Shelf>) -> Self {
+        let place = Place { target: "server".into(), scope: "1".into(), has_address: true, renew: Some(|| "2".into()) };
+        Self::at(place, CacheOptions::new(), shelf)
+    }
+
     pub(super) fn with(options: CacheOptions, shelf: &Arc<Shelf>, target: &str, scope: &str) -> Self {
+        let place = Place { target: target.into(), scope: scope.into(), has_address: true, renew: None };
+        Self::at(place, options, shelf)
+    }
+
+    fn at(place: Place, options: CacheOptions, shelf: &Arc<Shelf>) -> Self {
         fn spawn(future: BoxFuture<()>) {
             tokio::spawn(future);
         }
         let warned = Arc::<Warned>::default();
         let outside = Outside { events: warned.clone(), clock: Arc::new(Now), spawn };
-        let place = Place { target: target.into(), scope: scope.into(), has_address: true };
         Self { cache: Cache::anywhere(&options.store(shelf.clone()), place, &outside), warned }
     }
 

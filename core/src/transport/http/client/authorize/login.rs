@@ -85,7 +85,7 @@ impl Authorizer {
         let notes = flow.take_notes();
         notes.iter().for_each(|note| self.warn(note));
         // Whoever is logged in now may see other things, and more of them.
-        if refused || !notes.is_empty() {
+        if outcome.is_ok() && (refused || !notes.is_empty()) {
             self.forget();
         }
         outcome
@@ -94,10 +94,7 @@ impl Authorizer {
     /// What was kept of the server's answers was for another token.
     fn forget(&self) {
         if let Some(peer) = self.peer.upgrade() {
-            for method in ["tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"]
-            {
-                peer.outdated(method);
-            }
+            peer.logged_in();
         }
     }
 
