@@ -22,6 +22,7 @@ import type {
   Root,
   CreateMessageResult as WireMessage,
 } from "./types.js";
+import { stringify } from "./unicode.js";
 
 /** A folder or file: a path, a `file://` URL, or one with a name for people. */
 export type RootLike = string | URL | Root;
@@ -138,7 +139,7 @@ export function answerWith(client: Addon.Client, answers: Answers, home: Home): 
   const kept: object[] = [];
   const set = (method: string, capability: object, call: AnyFunction): void => {
     const runner = new Answer(method, call, home);
-    native(() => client.setHandler(method, JSON.stringify(capability), register(runner)));
+    native(() => client.setHandler(method, stringify(capability), register(runner)));
     kept.push(runner);
   };
   if (sampling) {
@@ -176,7 +177,7 @@ export function answerWith(client: Addon.Client, answers: Answers, home: Home): 
 /** The client has these roots from now on. */
 export function setRoots(client: Addon.Client, roots: readonly RootLike[]): void {
   if (!Array.isArray(roots)) throw new MisuseError("roots: expected a list of paths, URLs or roots, or a function");
-  native(() => client.setRoots(JSON.stringify(roots.map(root))));
+  native(() => client.setRoots(stringify(roots.map(root))));
 }
 
 /** A root as the schema has it. */

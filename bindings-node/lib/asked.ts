@@ -22,16 +22,24 @@ export interface AskedOptions {
 /** One of them: gets what the engine says, and answers with an object. */
 type Asked = (params: never, options: AskedOptions) => object | PromiseLike<object>;
 
+/**
+ * What `onError` hears of what they throw: all, or not what says by itself why the request fails, nor what comes when
+ * nobody waits any more, which they were told of.
+ */
+type Heard = "all" | "unmeant";
+
 /** Runs one of them. */
 class Answering implements Handler {
   readonly #call: Asked;
   readonly #name: string;
   readonly #home: Home;
+  readonly #heard: Heard;
 
-  constructor(call: Asked, name: string, home: Home) {
+  constructor(call: Asked, name: string, home: Home, heard: Heard) {
     this.#call = call;
     this.#name = name;
     this.#home = home;
+    this.#heard = heard;
   }
 
   run(params: unknown, key: number): void {
@@ -53,7 +61,7 @@ class Answering implements Handler {
       // What others say in their errors may be secret, as the command line of a program that was to give a token.
       addon.answerKind(handle, key, ...kindAndMessage(error));
       // Nobody else hears all of it.
-      if (!(error instanceof AuthError) && !signal.aborted) {
+      if (this.#heard === "all" || (!(error instanceof AuthError) && !signal.aborted)) {
         this.#home.onError(error, this.#name, `the ${this.#name}`);
       }
     }
@@ -64,13 +72,15 @@ class Answering implements Handler {
 export class Numbered {
   readonly kept: object[] = [];
   readonly #home: Home;
+  readonly #heard: Heard;
 
-  constructor(home: Home) {
+  constructor(home: Home, heard: Heard = "unmeant") {
     this.#home = home;
+    this.#heard = heard;
   }
 
   number(name: string, call: Asked): number {
-    const handler = new Answering(call, name, this.#home);
+    const handler = new Answering(call, name, this.#home, this.#heard);
     this.kept.push(handler);
     return register(handler);
   }

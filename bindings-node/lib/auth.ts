@@ -79,7 +79,7 @@ export interface ClientAuth {
    * The issuer that `clientId` belongs to; of the authorization servers that a server lists, this one is taken. For
    * servers without metadata, the one that is asked. An https URL, or an http one of this machine. Say it beside a secret:
    * what a server lists is its own choice. Default: the issuer of the login that is kept, else the first that the server
-   * lists.
+   * lists and that can be asked.
    */
   readonly issuer?: string | undefined;
   /** The URL of the program's own Client ID Metadata Document, https with a path: its id at servers that understand that. */
@@ -126,7 +126,7 @@ export interface ClientAuth {
   /**
    * Shows the login page to the user, and need not wait for them; what it returns is ignored, and what it throws is why the
    * login fails, told as that of {@link Secrets}. Default: the system's browser. What plays a user in a test follows
-   * redirects by `node:http`: where the browser comes back to, `fetch` is refused, as it says that it is a script.
+   * redirects, as `fetch` does: where the browser comes back to, whoever brings the login's answer is let in.
    */
   readonly browser?: ((url: string, options: AskedOptions) => unknown) | undefined;
   /**

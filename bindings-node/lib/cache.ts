@@ -3,7 +3,7 @@
 import { Numbered } from "./asked.js";
 import { MisuseError } from "./errors.js";
 import type { Home } from "./handler.js";
-import { typeOf } from "./options.js";
+import { checkShapes, type Shape, typeOf } from "./options.js";
 
 /** How long what is answered keeps, and for whom. What is left out is said by what is more general. */
 export interface CacheHints {
@@ -83,8 +83,8 @@ export interface ClientCache {
  * answers, private ones too. The machines' clocks have to agree: by what they do not, answers are fresh for longer.
  *
  * What takes longer than 2 seconds counts as failed, and for 5 seconds the store is not asked. Where it fails the server is
- * asked instead, and nothing is kept: a warning of the process says so, once in a minute, `onError` hears what was thrown
- * each time, under the name `cache`, and {@link CacheUsage.failures} counts it.
+ * asked instead, and nothing is kept: a warning of the process says so, once in a minute, {@link ClientOptions.onError},
+ * where it is given, hears what was thrown each time, under the name `cache`, and {@link CacheUsage.failures} counts it.
  */
 export interface CacheStore {
   /** What is kept under each of these keys, in their order, at most 16; null or undefined where that is nothing. */
@@ -125,6 +125,16 @@ interface Asking {
 
 const METHODS = ["get", "set", "delete"] as const;
 
+const OPTIONS: Readonly<Record<keyof ClientCache, Shape>> = {
+  enabled: "boolean",
+  maxEntries: "number",
+  maxBytes: "number",
+  staleOnError: "boolean",
+  shared: "boolean",
+  scope: "string",
+  store: "any",
+};
+
 /** An option as the engine takes it, and what keeps the functions alive that are in it. */
 interface WireCache {
   readonly wire: boolean | object | undefined;
@@ -134,17 +144,19 @@ interface WireCache {
 /**
  * The option `cache` of a client.
  *
- * @throws {MisuseError} for what is no store
+ * @throws {MisuseError} naming what is wrong with it
  */
 export function clientCache(given: boolean | ClientCache | undefined, home: Home): WireCache {
-  if (typeof given !== "object" || given === null || given.store === undefined) return { wire: given, kept: [] };
+  if (typeof given !== "object" || given === null) return { wire: given, kept: [] };
+  checkOptions(given);
+  if (given.store === undefined) return { wire: given, kept: [] };
   const { store, ...plain } = given;
   if (typeof store !== "object" || store === null) {
     throw new MisuseError(`cache: store: expected a CacheStore, got ${typeOf(store)}`);
   }
   const missing = METHODS.find((name) => typeof store[name] !== "function");
   if (missing) throw new MisuseError(`cache: store: expected a CacheStore: it has no function "${missing}"`);
-  const functions = new Numbered(home);
+  const functions = new Numbered(home, "all");
   const handler = functions.number("cache", async ({ op, keys, key, text, ttl }: Asking) => {
     switch (op) {
       case "get":
@@ -158,6 +170,15 @@ export function clientCache(given: boolean | ClientCache | undefined, home: Home
     }
   });
   return { wire: { ...plain, store: { handler } }, kept: functions.kept };
+}
+
+/** Before anything is encoded: JSON leaves functions out, and what else a store has may hold itself. */
+function checkOptions(given: ClientCache & Partial<CacheStore>): void {
+  if (METHODS.some((name) => typeof given[name] === "function")) {
+    throw new MisuseError("cache: expected options, got a CacheStore; give cache: { store }");
+  }
+  const said = Object.entries(given).filter(([, value]) => value !== null); // To the engine null is not given.
+  checkShapes("cache", Object.fromEntries(said), OPTIONS);
 }
 
 /** @throws {MisuseError} for anything but a list of texts. What it is is not said: it may be secret */

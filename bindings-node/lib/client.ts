@@ -294,7 +294,7 @@ export class Client {
    */
   async readResource(uri: string | URL, options?: CallOptions): Promise<ReadResourceResult> {
     const answer = this.request("resources/read", paramsOf.ofRead(uri, options), options);
-    return new ReadResourceResult(await answer.catch((error) => Promise.reject(knownAsNotFound(error, String(uri)))));
+    return new ReadResourceResult(await answer.catch((error) => Promise.reject(knownAsNotFound(error))));
   }
 
   /** Asks to hear of changes of a resource, by {@link ClientOptions.onResourceUpdated}. */

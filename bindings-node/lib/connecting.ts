@@ -22,6 +22,15 @@ import type { ClientCapabilities, Icon, Implementation, ServerCapabilities } fro
 /** What a client does for its server and hears of it, as one object: see {@link ClientOptions.policy}. */
 export interface Policy extends Answers, Listeners, Pick<ClientOptions, "onClose" | "onStderr"> {}
 
+/** What else a server of a group may have for itself. */
+type OfServer = "policy" | "middleware" | "traceContext" | "onError";
+
+/** What is the same for all servers of a group. Said, as what a function returns may have more than its type. */
+type OfGroup = { readonly [Name in Exclude<keyof ClientOptions, keyof Policy | OfServer>]?: never };
+
+/** What one server of a group may have for itself: what answers and hears it. The rest is the group's. */
+export interface ServerPolicy extends Policy, Pick<ClientOptions, OfServer>, OfGroup {}
+
 /** All optional. Durations are milliseconds, sizes bytes. */
 export interface ClientOptions extends Answers, Listeners {
   /**
@@ -114,8 +123,9 @@ export interface ClientOptions extends Answers, Listeners {
   readonly onStderr?: (line: string) => void;
   /**
    * Hears of what `sampling`, `elicitation` and `roots` throw, other than `RpcError`, and the functions of `auth`, other
-   * than `AuthError`: name `token`, `browser`, `store`, …; and of the cache's store, name `cache`.
-   * Default: `console.error`. The server only ever learns the type of such an error, and so does who waits for a login.
+   * than `AuthError`: name `token`, `browser`, `store`, …; and of all that the cache's store throws, name `cache`.
+   * Default: `console.error`, but for that store, of which a warning of the process tells. The server only ever learns
+   * the type of such an error, and so does who waits for a login.
    */
   readonly onError?: (error: unknown, name: string) => void;
 }
@@ -169,7 +179,9 @@ export function engineOptions(options: ClientOptions): { readonly engine: string
   const user = userPackage();
   const onError = options.onError ?? logError;
   const login = clientAuth(auth, { scope: new AsyncResource("tricorn.auth"), running: 0, onError });
-  const kept = clientCache(cache, { scope: new AsyncResource("tricorn.cache"), running: 0, onError });
+  // The engine warns of a store that fails: only who wants to hears each time.
+  const onFailure = options.onError ?? (() => {});
+  const kept = clientCache(cache, { scope: new AsyncResource("tricorn.cache"), running: 0, onError: onFailure });
   const engine = toEngine({
     name: user.name ?? "client",
     version: user.version ?? "0.0.0",

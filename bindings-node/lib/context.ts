@@ -20,6 +20,7 @@ import type { Schema } from "./schema.js";
 import type { Session } from "./session.js";
 import type { Arguments } from "./tool.js";
 import type { ElicitResult, LoggingLevel, Root } from "./types.js";
+import { stringify } from "./unicode.js";
 
 /** The state of any server: functions want what their own has, so that no other type stands for all of them. */
 // biome-ignore lint/suspicious/noExplicitAny: see above.
@@ -221,7 +222,8 @@ export class Context<State = unknown> extends RequestContext {
     }
     const failed = new AbortController();
     const signal = options.signal ? AbortSignal.any([options.signal, failed.signal]) : failed.signal;
-    const answers = questions.map((question) => this.#answer(() => question, { ...options, signal }, questions));
+    const together = questions.map(({ method, params = {} }) => `[${stringify(method)},${paramsJson(method, params)}]`);
+    const answers = questions.map((question) => this.#answer(() => question, { ...options, signal }, together));
     try {
       return await Promise.all(answers);
     } catch (error) {
@@ -232,11 +234,11 @@ export class Context<State = unknown> extends RequestContext {
     }
   }
 
-  /** @param together all that are asked at the same time: the engine sends none of them when one cannot be asked */
+  /** @param together all that are asked at the same time, as JSON: the engine sends none when one cannot be asked */
   async #answer<T>(
     question: () => Question<T>,
     options: RequestOptions | undefined,
-    together: readonly Question[] = [],
+    together: readonly string[] = [],
   ): Promise<T> {
     const { method, params, read } = question();
     return read(await heardOf(this.#ask(method, params, options ?? {}, together)));
@@ -337,7 +339,7 @@ export class Context<State = unknown> extends RequestContext {
     method: string,
     params: Readonly<Record<string, unknown>> | undefined,
     options: RequestOptions,
-    together: readonly Question[] = [],
+    together: readonly string[] = [],
   ): Promise<Record<string, unknown>> {
     checkNames(method, options, REQUEST_OPTIONS);
     const { signal } = options;
@@ -404,8 +406,7 @@ export class Context<State = unknown> extends RequestContext {
 }
 
 /** The options of one of several questions that are asked at the same time. */
-function togetherWith(engine: string, questions: readonly Question[]): string {
-  const several = questions.map(({ method, params }) => `[${JSON.stringify(method)},${toJson(params ?? {})}]`);
+function togetherWith(engine: string, together: readonly string[]): string {
   const members = engine.slice(1, -1);
-  return `{${members}${members && ","}"together":[${several.join(",")}]}`;
+  return `{${members}${members && ","}"together":[${together.join(",")}]}`;
 }

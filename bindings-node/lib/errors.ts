@@ -2,6 +2,7 @@
 
 import type { AuthStep } from "./auth.js";
 import type { Question } from "./question.js";
+import { stringify } from "./unicode.js";
 
 /** Who is at fault; the same names in every language. */
 export type ErrorKind =
@@ -98,14 +99,15 @@ export class ResourceNotFoundError extends RpcError {
 }
 
 /**
- * The error with which `uri` was not read, as a {@link ResourceNotFoundError} if it is one: since 2026-07-28 it has the
- * code of wrong parameters, and only its data tell.
+ * The error with which a resource was not read, as a {@link ResourceNotFoundError} if it is one: since 2026-07-28 it has
+ * the code of wrong parameters, and only its data tell. They may spell the URI otherwise than who asked for it.
  *
  * @internal
  */
-export function knownAsNotFound(error: unknown, uri: string): unknown {
+export function knownAsNotFound(error: unknown): unknown {
   if (!(error instanceof RpcError) || error.constructor !== RpcError || error.code !== -32602) return error;
-  if ((error.data as { readonly uri?: unknown } | null | undefined)?.uri !== uri) return error;
+  const data = error.data as { readonly uri?: unknown } | null | undefined;
+  if (typeof data?.uri !== "string") return error;
   // The very error: who asked for it is known of it.
   return Object.setPrototypeOf(error, ResourceNotFoundError.prototype);
 }
@@ -134,7 +136,7 @@ export function checkPagesWith(check: (pages: string) => void): void {
 /** The pages as the protocol has them. */
 function checkedPages(elicitations: readonly UrlElicitation[]): object {
   const pages = elicitations.map((one) => ({ mode: "url", ...one }));
-  native(() => enginesCheck(JSON.stringify(pages)));
+  native(() => enginesCheck(stringify(pages)));
   return { elicitations: pages };
 }
 

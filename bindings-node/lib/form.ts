@@ -4,6 +4,7 @@ import { native, PeerMisbehavedError } from "./errors.js";
 import { addon } from "./host.js";
 import { describe, isStandard, type JsonSchema, type Schema, toJsonSchema } from "./schema.js";
 import type { Arguments } from "./tool.js";
+import { stringify } from "./unicode.js";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -35,7 +36,7 @@ export class Form<const S extends Schema = Schema> {
    */
   constructor(schema: S) {
     const { schema: json, read } = formOf(schema);
-    native(() => addon.checkForm(JSON.stringify(json)));
+    native(() => addon.checkForm(stringify(json)));
     this.schema = json;
     this.#read = read;
   }

@@ -3,7 +3,7 @@
 import type * as Addon from "./addon.js";
 import { type Client, clientOf, connected } from "./client.js";
 import type { Suggestions } from "./completion.js";
-import { type ClientOptions, type Connected, engineOptions, OWN, withPolicy } from "./connecting.js";
+import { type ClientOptions, type Connected, engineOptions, OWN, type ServerPolicy, withPolicy } from "./connecting.js";
 import type { AnyState } from "./context.js";
 import { deprecated } from "./deprecation.js";
 import { type ErrorRecord, errorFrom, MisuseError, type TricornError, traceOf } from "./errors.js";
@@ -26,6 +26,7 @@ import type {
   ResourceTemplateReference,
   Tool,
 } from "./types.js";
+import { stringify } from "./unicode.js";
 
 /** The path of an `mcp.json`, what it holds, or targets by name. Entries that are `"disabled": true` are left out. */
 export type Targets = string | ConfigTarget | Readonly<Record<string, Target>>;
@@ -37,7 +38,7 @@ export interface GroupOptions extends Omit<ClientOptions, "server"> {
   /** Whether the server's name comes before a name that several servers have (`clash`, the default) or before all. */
   readonly prefix?: "clash" | "always";
   /** What answers and hears the server of this name, in place of the same members of the options. */
-  readonly forServer?: (name: string) => Omit<ClientOptions, "auth" | "server" | "signal">;
+  readonly forServer?: (name: string) => ServerPolicy;
 }
 
 /** Something that a server lists: `server` is its name in the group. */
@@ -403,7 +404,7 @@ function isConfig(servers: object): servers is ConfigTarget {
 function listed(servers: string | ConfigTarget, { onStderr, forServer }: GroupOptions): string {
   const hears = onStderr !== undefined || forServer !== undefined;
   if (typeof servers !== "string") return resolve(servers, undefined, hears).wire;
-  return JSON.stringify({ file: servers, ...(hears && { stderr: "event" }) });
+  return stringify({ file: servers, ...(hears && { stderr: "event" }) });
 }
 
 function toStderr(line: string): void {

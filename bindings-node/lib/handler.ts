@@ -21,6 +21,7 @@ import { passingThrough } from "./passing.js";
 import { isForeign } from "./received.js";
 import type { RequestContext } from "./request-context.js";
 import { describe, isStandard, type Schema } from "./schema.js";
+import { stringify } from "./unicode.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: the signatures of the registering methods give functions their types.
 export type AnyFunction = (args: any, ctx: any) => unknown;
@@ -194,7 +195,7 @@ export class Whose extends Runner {
     if (principal !== null && typeof principal !== "string") {
       throw new MisuseError(`principal: expected text, null or undefined, got ${typeof principal}`);
     }
-    addon.answerResult(handle, key, JSON.stringify({ principal }));
+    addon.answerResult(handle, key, stringify({ principal }));
   }
 }
 
@@ -265,10 +266,10 @@ export function addOptions(parts: {
 }): string {
   const members: string[] = [];
   if (parts.parameters !== undefined) members.push(`"parameters":${parts.parameters}`);
-  if (parts.completions !== undefined) members.push(`"completions":${JSON.stringify(parts.completions)}`);
+  if (parts.completions !== undefined) members.push(`"completions":${stringify(parts.completions)}`);
   if (parts.enabled !== undefined) members.push(`"enabled":${parts.enabled}`);
   if (parts.replace !== undefined) members.push(`"replace":${parts.replace}`);
   if (parts.cache !== undefined) members.push(toEngine({ cache: parts.cache }).slice(1, -1));
-  if (parts.scopes !== undefined) members.push(`"scopes":${JSON.stringify(parts.scopes)}`);
+  if (parts.scopes !== undefined) members.push(`"scopes":${stringify(parts.scopes)}`);
   return members.length > 0 ? `{${members.join()}}` : "";
 }

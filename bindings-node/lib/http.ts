@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type * as Addon from "./addon.js";
 import { MisuseError } from "./errors.js";
 import { wait } from "./host.js";
+import { stringify } from "./unicode.js";
 
 /** What may reach an endpoint. All optional. */
 export interface MountOptions {
@@ -105,7 +106,7 @@ interface Sink {
 export function mount(endpoint: Addon.HttpEndpoint, maxBytes: number, owner: object): HttpMount {
   const exchange = (head: object, body: Uint8Array, sink: Sink, signal: AbortSignal): Promise<unknown> =>
     wait(
-      (op) => endpoint.exchange(op, JSON.stringify(head), body),
+      (op) => endpoint.exchange(op, stringify(head), body),
       signal,
       (name, params: Head & { readonly op: number; readonly text: string }) => {
         if (name === "http_head") sink.head(params);

@@ -19,7 +19,7 @@ export type { AuthStep, ClientAuth, Identity, Secrets, Wanted } from "./auth.js"
 export type { CacheHints, CacheStore, CacheUsage, ClientCache, ServerCache } from "./cache.js";
 export { Client, connect } from "./client.js";
 export type { Completer, Completes, Completion, Fallback, Suggestions } from "./completion.js";
-export type { ClientOptions, Policy } from "./connecting.js";
+export type { ClientOptions, Policy, ServerPolicy } from "./connecting.js";
 export {
   assistant,
   audio,

@@ -2,6 +2,7 @@
 
 import { MisuseError } from "./errors.js";
 import { typeOf } from "./options.js";
+import { stringify } from "./unicode.js";
 
 /**
  * `value` as JSON text.
@@ -12,7 +13,7 @@ import { typeOf } from "./options.js";
 export function toJson(value: unknown): string {
   let text: string | undefined;
   try {
-    text = JSON.stringify(value) as string | undefined;
+    text = stringify(value) as string | undefined;
   } catch (error) {
     checkMembers(value);
     throw error;

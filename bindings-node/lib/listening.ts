@@ -7,6 +7,7 @@ import { wait } from "./host.js";
 import { checkNames, checkTypes } from "./options.js";
 import type { TaskHandle } from "./tasks.js";
 import type { SubscriptionFilter, Task } from "./types.js";
+import { stringify } from "./unicode.js";
 
 /** A change at the server. */
 export type Change = ListChanged | ResourceUpdated | TaskChanged | ExtensionNotification;
@@ -121,7 +122,7 @@ class Listener {
     this.#signal = signal;
     if (signal?.aborted) this.#over.abort(signal.reason);
     else signal?.addEventListener("abort", this.#onAbort, { once: true });
-    this.honoured = this.#begin(JSON.stringify(filter), asked);
+    this.honoured = this.#begin(stringify(filter), asked);
     // Whoever takes the changes is told as well.
     this.honoured.catch(() => {});
   }

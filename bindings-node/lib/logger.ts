@@ -2,6 +2,7 @@
 
 import { format, inspect } from "node:util";
 import type { LoggingLevel } from "./types.js";
+import { stringify } from "./unicode.js";
 
 /**
  * What is logged: any JSON value, an error, or text with what its `%s`, `%d`, `%j` stand for, as `console` has it.
@@ -77,9 +78,9 @@ function within(members: Part["members"], data: unknown): unknown {
 /** What is logged as JSON text: errors without their stack, and what is no JSON as Node shows it. */
 export function loggable(data: unknown): string {
   try {
-    return JSON.stringify(data, (_key, value: unknown) => (value instanceof Error ? told(value) : value)) ?? "null";
+    return stringify(data, (_key, value: unknown) => (value instanceof Error ? told(value) : value)) ?? "null";
   } catch {
-    return JSON.stringify(inspect(data));
+    return stringify(inspect(data));
   }
 }
 

@@ -2,6 +2,7 @@
 
 import { inspect } from "node:util";
 import { MisuseError, native } from "./errors.js";
+import { stringify } from "./unicode.js";
 
 /** Durations are milliseconds here, as everywhere in Node, and seconds in the engine. */
 const DURATIONS = new Set([
@@ -30,7 +31,7 @@ const DURATIONS = new Set([
  * @throws {MisuseError} naming the number that JSON has not: it would be null there, which is not given
  */
 export function toEngine(options: object): string {
-  const text = JSON.stringify(toWire(options));
+  const text = stringify(toWire(options));
   if (text.includes("null")) checkFinite("", options);
   return text;
 }

@@ -11,6 +11,7 @@ import { checkNames } from "./options.js";
 import type { JsonSchema, Schema } from "./schema.js";
 import type { Arguments } from "./tool.js";
 import type { ContentBlock, GetPromptResult, Icon, MetaObject, PromptArgument } from "./types.js";
+import { stringify } from "./unicode.js";
 
 /** What a prompt is, beside its name and its function. All optional. */
 export interface PromptOptions<Input extends Schema | undefined = undefined, State = unknown> {
@@ -111,5 +112,5 @@ function message(value: Message): unknown {
 export function definePrompt(name: string, options: AnyPromptOptions): string {
   checkNames(`prompt "${name}"`, options, OPTIONS);
   const { title, description, arguments: args, icons, meta: _meta } = options;
-  return JSON.stringify({ name, title, description, arguments: args, icons, _meta });
+  return stringify({ name, title, description, arguments: args, icons, _meta });
 }

@@ -13,6 +13,7 @@ import { ReadResourceResult } from "./result.js";
 import type { JsonSchema, Schema } from "./schema.js";
 import type { Arguments } from "./tool.js";
 import type { Annotations, Icon, MetaObject } from "./types.js";
+import { stringify } from "./unicode.js";
 
 /** What a resource or a template is, beside its URI and its function. All optional. */
 export interface ResourceOptions<
@@ -205,5 +206,5 @@ export function defineResource(uri: string, options: AnyResourceOptions, body: u
   checkFinite(`resource "${uri}": `, { size, annotations });
   const name = options.name ?? ((typeof body === "function" && body.name) || uri);
   const key = template ? { uriTemplate: uri } : { uri };
-  return JSON.stringify({ ...key, name, title, description, mimeType, size, annotations, icons, _meta });
+  return stringify({ ...key, name, title, description, mimeType, size, annotations, icons, _meta });
 }

@@ -1,6 +1,7 @@
 /** Schemas of arguments and results: any library that speaks Standard Schema, or plain JSON Schema. */
 
 import { MisuseError } from "./errors.js";
+import { stringify } from "./unicode.js";
 
 /** What went wrong with one value. */
 export interface StandardIssue {
@@ -78,10 +79,10 @@ export function toJsonSchema(
   subject: string,
   option: string = direction,
 ): string {
-  if (!isStandard(schema)) return JSON.stringify(schema);
+  if (!isStandard(schema)) return stringify(schema);
   let text = converted[direction].get(schema);
   if (text === undefined) {
-    text = JSON.stringify(convert(schema, direction, subject, option));
+    text = stringify(convert(schema, direction, subject, option));
     converted[direction].set(schema, text);
   }
   return text;

@@ -4,6 +4,7 @@ import { inspect } from "node:util";
 import type { AnyState } from "./context.js";
 import { MisuseError } from "./errors.js";
 import type { Server } from "./server.js";
+import { stringify } from "./unicode.js";
 
 /** A server behind a URL. */
 export interface HttpTarget {
@@ -55,20 +56,19 @@ export function resolve(
       `cannot connect to ${inspect(target)}: expected a URL, a command line, or one of these spelt out`,
     );
   }
-  if (typeof target === "string") return { wire: JSON.stringify({ text: target, server, stderr: mode }) };
-  if (target instanceof URL) return { wire: JSON.stringify({ text: target.href, server }) };
-  if ("url" in target) return { wire: JSON.stringify({ ...target, url: String(target.url), server }) };
+  if (typeof target === "string") return { wire: stringify({ text: target, server, stderr: mode }) };
+  if (target instanceof URL) return { wire: stringify({ text: target.href, server }) };
+  if ("url" in target) return { wire: stringify({ ...target, url: String(target.url), server }) };
   if ("mcpServers" in target) {
     const deaf = Object.keys(target.mcpServers).find((name) => typeof stderrOf(target.mcpServers[name]) === "function");
     if (deaf !== undefined) {
       throw new MisuseError(`server "${deaf}": stderr: a function is for the option onStderr`);
     }
-    return { wire: JSON.stringify({ ...target, server, stderr: mode }) };
+    return { wire: stringify({ ...target, server, stderr: mode }) };
   }
   const { stderr = mode, ...rest } = target;
-  if (typeof stderr === "function")
-    return { wire: JSON.stringify({ args: [], ...rest, server, stderr: "event" }), stderr };
-  return { wire: JSON.stringify({ args: [], ...rest, server, stderr }) };
+  if (typeof stderr === "function") return { wire: stringify({ args: [], ...rest, server, stderr: "event" }), stderr };
+  return { wire: stringify({ args: [], ...rest, server, stderr }) };
 }
 
 function stderrOf(entry: unknown): unknown {

@@ -11,6 +11,7 @@ import { CallToolResult } from "./result.js";
 import { type Infer, type JsonSchema, type Schema, toJsonSchema } from "./schema.js";
 import type { TaskSupport } from "./tasks.js";
 import type { Icon, MetaObject, ToolAnnotations } from "./types.js";
+import { stringify } from "./unicode.js";
 
 /** What a tool is, beside its name and its handler. All optional. */
 export interface ToolOptions<Input extends Schema | undefined, Output extends Schema | undefined> {
@@ -113,7 +114,7 @@ export function define(name: string, options: AnyOptions): string {
   checkNames(`tool "${name}"`, options, OPTIONS);
   const { title, description, annotations, icons, taskSupport, meta: _meta } = options;
   const execution = taskSupport && { taskSupport };
-  const head = JSON.stringify({ name, title, description, annotations, icons, execution, _meta });
+  const head = stringify({ name, title, description, annotations, icons, execution, _meta });
   const input = options.inputSchema ?? options.input ?? { type: "object" };
   const output = options.outputSchema ?? options.output;
   let text = `${head.slice(0, -1)},"inputSchema":${toJsonSchema(input, "input", `tool "${name}" input`)}`;

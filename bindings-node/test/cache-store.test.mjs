@@ -9,7 +9,7 @@ import process from "node:process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { connect, connectMany, MisuseError, Server } from "tricorn";
+import { AuthError, connect, connectMany, MisuseError, Server } from "tricorn";
 import { withClient } from "tricorn/testing";
 import { within } from "./program.mjs";
 import { folderStore } from "./programs/reads.mjs";
@@ -169,6 +169,26 @@ for (const [does, failures, thrown] of [
   });
 }
 
+test("onError hears all that a store throws, where it is given, and nobody else does", async (t) => {
+  const said = t.mock.method(console, "error", () => {});
+  const waits = (error) => new Promise((_, reject) => setTimeout(reject, 2500, error)); // Longer than a store has.
+  for (const fails of [() => Promise.reject(new AuthError("sign in")), () => waits(new RangeError("late"))]) {
+    const heard = [];
+    const store = { get: fails, set() {}, delete() {} };
+    const onError = (error, name) => heard.push([error.message, name]);
+    await serving(counting(), (url) =>
+      withClients(url, [{ cache: { store }, onError }, { cache: { store } }], async (...clients) => {
+        for (const client of clients) await read(client);
+        const { message } = await fails().catch((error) => error);
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        assert.ok(heard.length > 0);
+        for (const one of heard) assert.deepEqual(one, [message, "cache"]);
+      }),
+    );
+  }
+  assert.equal(said.mock.callCount(), 0);
+});
+
 test("a request can be given up while the store is asked", async () => {
   const store = new Kept();
   store.does = "hangs";
@@ -220,5 +240,13 @@ test("what is wrong is named", async () => {
   await refused({ store: "redis://localhost" }, /^MisuseError: cache: store: expected a CacheStore, got a string$/);
   await refused({ store: {} }, /cache: store: expected a CacheStore: it has no function "get"$/);
   await refused({ store: { get() {}, set() {} } }, /: it has no function "delete"$/);
-  await refused({ store: new Kept(), shared: true }, /"shared": with a store of one's own they are shared already/);
+  const [store, circle] = [new Kept(), {}];
+  circle.me = circle;
+  await refused(store, /^MisuseError: cache: expected options, got a CacheStore; give cache: \{ store \}$/);
+  await refused({ get() {}, set() {}, delete() {} }, /give cache: \{ store \}$/);
+  await refused({ stor: circle }, /^MisuseError: cache: unknown option "stor", did you mean "store"\?$/);
+  await refused({ scope: circle }, /^MisuseError: cache: scope: expected a string, got an object$/);
+  await refused({ maxEntries: () => 5 }, /^MisuseError: cache: maxEntries: expected a number, got a function$/);
+  await assert.rejects(connectMany({}, { cache: store }), /^MisuseError: cache: .*give cache: \{ store \}$/);
+  await refused({ store, shared: true }, /"shared": with a store of one's own they are shared already/);
 });

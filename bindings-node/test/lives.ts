@@ -57,6 +57,11 @@ async function group(): Promise<void> {
     prefix: "always",
     forServer: (name) => ({ onLog: () => name }),
   });
+  await connectMany("mcp.json", { forServer: () => ({ policy: { roots: [] }, middleware: [], onError: () => {} }) });
+  // @ts-expect-error: all servers of a group have the same
+  await connectMany("mcp.json", { forServer: () => ({ cache: false }) });
+  // @ts-expect-error: so it is with this
+  await connectMany("mcp.json", { forServer: () => ({ onLog: () => {}, restart: false }) });
   await connectMany({ mcpServers: { a: { command: "x" } } });
   for (const tool of await group.listTools()) same<typeof tool.server, string>(true);
   same<Awaited<ReturnType<typeof group.callTool<number>>>, CallToolResult<number>>(true);

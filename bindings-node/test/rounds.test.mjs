@@ -228,6 +228,36 @@ test("askAll: when one fails, the others are cancelled", async () => {
   await withClient(app, test, { elicitation, sampling, revision: "2025-11-25" });
 });
 
+test("askAll: what is no JSON is named as where it is asked alone", async () => {
+  const { app } = asks();
+  const wrong = Question.sample("?", { maxTokens: 1, metadata: { a: [1n] } });
+  app.tool("all", async (_, ctx) => {
+    const expected = {
+      name: "MisuseError",
+      message: /^sampling\/createMessage: "metadata\.a\[0\]": a bigint is not JSON/,
+    };
+    await assert.rejects(ctx.ask(wrong.method, wrong.params), expected);
+    await assert.rejects(ctx.askAll([Question.elicit("a?", form("a")), wrong]), expected);
+    await assert.rejects(ctx.askAll([wrong, Question.elicit("a?", form("a"))]), expected);
+    let looked = false;
+    const metadata = {
+      get once() {
+        if (looked) return 1;
+        looked = true;
+        throw new RangeError("not yet");
+      },
+    };
+    const late = ctx.askAll([Question.elicit("a?", form("a")), Question.sample("?", { maxTokens: 1, metadata })]);
+    await assert.rejects(late, { name: "MisuseError", message: "sampling/createMessage: not yet" });
+    return "named";
+  });
+  const elicitation = () => assert.fail("it was asked");
+  for (const revision of ["2025-11-25", MODERN]) {
+    const run = async (client) => assert.equal((await client.callTool("all")).text, "named");
+    await withClient(app, run, { elicitation, sampling: () => assert.fail("it was asked"), revision });
+  }
+});
+
 test("askAll: when the client cannot be asked one of them, it is asked none", async () => {
   const { app } = asks();
   app.tool("all", (_, ctx) => ctx.askAll([Question.elicit("a?", form("a")), Question.sample("?", { maxTokens: 1 })]));

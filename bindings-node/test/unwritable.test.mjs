@@ -10,9 +10,11 @@ import {
   MisuseError,
   ResourceNotFoundError,
   RpcError,
+  result,
   Server,
   ToolError,
 } from "../dist/index.js";
+import { loggable } from "../dist/logger.js";
 
 const circle = {};
 circle.me = circle;
@@ -176,7 +178,8 @@ for (const [revision, code] of [
   test(`a resource that is not there, ${revision}`, async (t) => {
     const app = new Server("test");
     app.resource("notes://{n}", {}, ({ n }) => {
-      if (n === "other") throw new RpcError(-32602, "no", { uri: "notes://else" });
+      if (n === "spelt") throw new RpcError(-32602, "no", { uri: "notes://Spelt otherwise" });
+      if (n === "wrong") throw new RpcError(-32602, "no", { uri: 1 });
       throw new ResourceNotFoundError(`notes://${n}`);
     });
     const client = await connect(app, { revision });
@@ -192,8 +195,51 @@ for (const [revision, code] of [
         });
       }
     }
-    await assert.rejects(client.readResource("notes://other"), (error) => error.constructor === RpcError);
+    await assert.rejects(client.readResource("notes://spelt"), ResourceNotFoundError);
+    await assert.rejects(client.readResource("notes://wrong"), (error) => error.constructor === RpcError);
     await assert.rejects(client.request("resources/read", { uri: "notes://1" }), RpcError);
+  });
+}
+
+const half = "caf\udce9 \ud83d\ude00 C:\\ud800 \ud83d";
+const sent = "caf\ufffd \ud83d\ude00 C:\\ud800 \ufffd";
+
+for (const revision of ["2025-11-25", "2026-07-28"]) {
+  test(`text that is no Unicode is sent with U+FFFD, ${revision}`, async (t) => {
+    const seen = [];
+    const app = new Server("test", { instructions: half });
+    app.tool("value", { description: half }, ({ name }) => {
+      seen.push(name);
+      return { [half]: half, list: [half] };
+    });
+    app.tool("block", {}, () => result({ content: [{ type: "text", text: half }] }));
+    app.tool("fail", {}, () => {
+      throw new RpcError(4242, half, { [half]: half });
+    });
+    app.tool("ask", {}, async (_, ctx) => {
+      seen.push(await ctx.step("s", () => half));
+      return (await ctx.elicit(half, { type: "object", properties: { a: { type: "string" } } })).content.a;
+    });
+    app.prompt("p", {}, ({ a }) => seen.push(a) && { role: "user", content: { type: "text", text: half } });
+    app.resource("notes://1", { title: half }, () => ({ text: half }));
+    const elicitation = ({ message }) => seen.push(message) && { a: half };
+    const client = await connect(app, { revision, elicitation });
+    t.after(() => client.close());
+    assert.equal(client.instructions, sent);
+    assert.equal((await client.listTools())[0].description, sent);
+    assert.equal((await client.listResources())[0].title, sent);
+    const value = { [sent]: sent, list: [sent] };
+    assert.deepEqual(JSON.parse((await client.callTool("value", { name: half })).text), value);
+    assert.equal((await client.callTool("block")).text, sent);
+    await assert.rejects(client.callTool("fail"), ({ message, data }) => {
+      assert.deepEqual([message, data], [sent, { [sent]: sent }]);
+      return true;
+    });
+    assert.equal((await client.callTool("ask")).text, sent);
+    assert.equal((await client.getPrompt("p", { a: half })).messages[0].content.text, sent);
+    assert.equal((await client.readResource("notes://1")).text, sent);
+    assert.deepEqual(new Set(seen), new Set([sent]));
+    assert.deepEqual(JSON.parse(loggable({ [half]: half })), { [sent]: sent });
   });
 }
 

@@ -5,9 +5,10 @@ typealias AskedFunction = @Sendable (_ asked: JSONValue) async throws -> JSONVal
 
 extension Host {
     /// Adds a function of an option. What it throws is an error of authorization, unless its kind says more; `report` hears of what
-    /// is no error of this library, or one about a wrong use of it.
+    /// is no error of this library, or one about a wrong use of it, or of `all`.
     func add(
-        _ name: String, _ text: String, _ report: @escaping Report, _ function: @escaping AskedFunction
+        _ name: String, _ text: String, _ report: @escaping Report, all: Bool = false,
+        _ function: @escaping AskedFunction
     ) -> UInt32 {
         let subject = Subject(name: name, text: text, report: report)
         return add { key, params, _ in
@@ -16,7 +17,7 @@ extension Host {
                 call.answer(with: try .of(result: await function(JSONValue(try JSONText(params), 0))))
             } catch {
                 let told = TricornError.ofAuthorization(error)
-                if !error.isMeant, !Task.isCancelled { report(error, name, text) }
+                if all || !error.isMeant, !Task.isCancelled { report(error, name, text) }
                 call.answer(with: .error(told))
             }
         }

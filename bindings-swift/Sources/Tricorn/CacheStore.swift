@@ -11,7 +11,8 @@
 ///
 /// Functions are called several times at once. What takes longer than 2 seconds counts as failed and is cancelled, and for 5
 /// seconds the store is not asked. Where it fails the server is asked instead, and nothing is kept: `ClientOptions.onWarning`
-/// hears of that, once in a minute, and of what a function throws each time; `failures` of `client.metrics["cache"]` counts it.
+/// hears of that, once in a minute, and where it is given of what a function throws each time; `failures` of
+/// `client.metrics["cache"]` counts it.
 public protocol CacheStore: Sendable {
     /// What is kept under each of these keys, in their order, at most 16; nil where that is nothing.
     func get(_ keys: [String]) async throws -> [String?]
@@ -27,9 +28,11 @@ final class CacheFunctions: Sendable {
     let json: JSONValue
     private let number: UInt32
 
-    /// `report` hears of what the store throws.
+    /// `report` hears of all that the store throws.
     init(_ store: any CacheStore, _ report: @escaping Report) {
-        number = Host.shared.add("cache", "cache: store", report) { try await Self.perform($0, store) }
+        number = Host.shared.add("cache", "cache: store", report, all: true) {
+            try await Self.perform($0, store)
+        }
         json = ["handler": .int(Int(number))]
     }
 
@@ -58,6 +61,6 @@ struct AskedFunctions: Sendable {
 
     init(_ options: ClientOptions) {
         auth = options.auth.map { AuthFunctions($0, options.warn) }
-        cache = options.cache?.store.map { CacheFunctions($0, options.warn) }
+        cache = options.cache?.store.map { CacheFunctions($0, options.warnOfStore) }
     }
 }

@@ -247,7 +247,8 @@ public final class Client: Sendable {
     public var authTrace: [AuthStep] { AuthStep.all(try? core.authTrace()) }
 
     /// Gauges: `awaited`, requests that wait for an answer; `cache`, what was kept of the server's answers and what that was
-    /// good for: `{"entries", "bytes", "hits", "misses", "stale"}`; `timing`, what `Middleware.timing` counted.
+    /// good for: `{"entries", "bytes", "hits", "misses", "stale", "failures"}`, the last of a `CacheStore`;
+    /// `timing`, what `Middleware.timing` counted.
     public var metrics: JSONValue {
         guard let payload = try? core.metrics(), let text = try? JSONText(payload) else { return [:] }
         return JSONValue(text, 0)

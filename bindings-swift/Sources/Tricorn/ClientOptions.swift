@@ -126,10 +126,20 @@ public struct ClientOptions: Sendable {
     public var onStderr: (@Sendable (_ line: String) -> Void)?
     /// Hears what is wrong but no reason to fail, such as a tool that is left out for a bad `x-mcp-header`. To standard
     /// error by default.
-    public var onWarning: @Sendable (_ message: String) -> Void = { StandardError.write("\($0)\n") }
+    public var onWarning: WarningListener {
+        get { warningListener ?? Self.toStandardError }
+        set { warningListener = newValue }
+    }
+
+    /// Hears what is wrong but no reason to fail.
+    public typealias WarningListener = @Sendable (_ message: String) -> Void
 
     /// Hears a log message of a server.
     public typealias LogListener = @Sendable (_ level: Context.LogLevel, _ logger: String?, _ data: JSONValue) -> Void
+
+    /// What `onWarning` was set to.
+    private(set) var warningListener: WarningListener?
+    private static let toStandardError: WarningListener = { StandardError.write("\($0)\n") }
 
     /// What the deprecated options hold, for the library to use.
     struct Kept: Sendable {

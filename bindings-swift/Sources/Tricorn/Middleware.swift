@@ -226,4 +226,10 @@ extension ClientOptions {
     var warn: Report {
         { [onWarning] error, _, subject in onWarning("\(subject) failed: \(type(of: error)): \(error)") }
     }
+
+    /// Tells of what a cache's store throws. The core warns of it once in a minute: only who wants to hears each time.
+    var warnOfStore: Report {
+        guard warningListener != nil else { return { _, _, _ in } }
+        return warn
+    }
 }

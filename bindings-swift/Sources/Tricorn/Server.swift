@@ -88,8 +88,8 @@ public final class Server: Offering {
     ///     their id, and end by their time.
     ///   - requestStateKeys: secrets of at least 32 bytes that seal what a request of revision 2026-07-28 has to remember
     ///     between two rounds of questions. The first one seals, all of them open, so that they can be changed one after
-    ///     the other. Servers that answer the same clients need the same (one of this process alone; so it is with an empty
-    ///     array).
+    ///     the other. Servers that answer the same clients need the same (one of this process alone). An empty array is
+    ///     `TricornError.misuse`, as other mistakes are when the server is started.
     ///   - requestStateTTL: for so long such a state holds: as long as a user may take to answer (10 min).
     ///   - maxRequestStateBytes: bytes of such a state, which holds the answers so far (16 KiB).
     ///   - extensions: extensions of the protocol that are offered, such as `[.ui]`; they are off unless they are given here or
@@ -110,7 +110,7 @@ public final class Server: Offering {
         maxMessageBytes: Int? = nil, maxNesting: Int? = nil, maxInFlight: Int? = nil,
         maxQueuedNotifications: Int? = nil, maxListeners: Int? = nil, capabilities: Set<Capability> = [],
         pingInterval: Duration? = nil, pingTimeout: Duration? = nil, tasks: TaskOptions? = nil,
-        requestStateKeys: [String] = [], requestStateTTL: Duration? = nil, maxRequestStateBytes: Int? = nil,
+        requestStateKeys: [String]? = nil, requestStateTTL: Duration? = nil, maxRequestStateBytes: Int? = nil,
         extensions: [Extension] = [], auth: ServerAuth? = nil, cache: ServerCache? = nil, lifespan: Lifespan? = nil,
         state: (any Sendable)? = nil,
         onError: (@Sendable (any Error, String) -> Void)? = nil,
@@ -139,7 +139,7 @@ public final class Server: Offering {
             options.set("capabilities", .object(declared))
         }
         options.set("tasks", tasks?.json)
-        if !requestStateKeys.isEmpty { options.set("request_state_keys", texts: requestStateKeys) }
+        options.set("request_state_keys", texts: requestStateKeys)
         options.set("request_state_ttl", duration: requestStateTTL)
         options.set("max_request_state_bytes", number: maxRequestStateBytes)
         options.set("cache", cache?.json)
@@ -171,6 +171,11 @@ public final class Server: Offering {
             // Reported when the server is started; a name is all that a server needs until then.
             failure = .from(error)
             do { core = try make(["name": "unusable"]) } catch { fatalError("Tricorn's core does not start: \(error)") }
+        }
+        if requestStateKeys?.isEmpty == true {
+            let wrong = "requestStateKeys: expected secrets of at least 32 bytes, got none"
+            let fix = "leave the option out, and this process makes up a secret of its own"
+            failure = failure ?? .misuse("\(wrong); \(fix)")
         }
         if let lifespan {
             do { try self.state.attach(lifespan, to: core, report) } catch { failure = failure ?? .from(error) }

@@ -10,7 +10,7 @@ private actor Kept: CacheStore {
     private(set) var cancelled = 0
     private var does: Does
 
-    enum Does: String, CaseIterable { case works, hangs, fails, givesTooFew, givesGarbage }
+    enum Does: String, CaseIterable { case works, hangs, fails, refuses, givesTooFew, givesGarbage }
 
     struct NoRoute: Error {}
 
@@ -28,6 +28,7 @@ private actor Kept: CacheStore {
                 throw error
             }
         case .fails: throw NoRoute()
+        case .refuses: throw TricornError.auth("sign in")
         case .givesTooFew: return []
         case .givesGarbage: return keys.map { _ in "{" }
         }
@@ -113,8 +114,8 @@ private actor Kept: CacheStore {
     }
 
     @Test(arguments: [
-        ("hangs", 1, "it has not answered within 2 s"), ("fails", 2, "NoRoute"), ("givesTooFew", 2, "expected"),
-        ("givesGarbage", 4, "no answer that was kept"),
+        ("hangs", 1, "it has not answered within 2 s"), ("fails", 2, "NoRoute"), ("refuses", 2, "sign in"),
+        ("givesTooFew", 2, "expected"), ("givesGarbage", 4, "no answer that was kept"),
     ])
     func aStoreThatFailsCostsAQuestionAtTheServer(does: String, failures: Int, said: String) async throws {
         let store = Kept(try #require(Kept.Does(rawValue: does))), warned = Locked([String]())
@@ -129,6 +130,9 @@ private actor Kept: CacheStore {
         }
         let ours = warned.with { $0 }.filter { $0.hasPrefix("the cache's store: get: ") }
         #expect(ours.count == 1 && ours[0].contains(said), "\(warned.with { $0 })")
+        // Who has given `onWarning` hears all that it throws, besides.
+        let thrown = warned.with { $0 }.filter { $0.hasPrefix("cache: store failed: ") }
+        #expect(thrown.count == (["fails", "refuses"].contains(does) ? 2 : 0), "\(thrown)")
         let cancelled = does == "hangs" ? 1 : 0
         for _ in 0..<1000 {
             if await store.cancelled == cancelled { break }

@@ -21,7 +21,7 @@ import Foundation
             instructions: "Call any tool.", revision: text("EVERYTHING_REVISION"),
             pageSize: setting("EVERYTHING_PAGE_SIZE"), maxInFlight: setting("EVERYTHING_MAX_IN_FLIGHT"),
             tasks: setting("EVERYTHING_TASKS").map { TaskOptions(maxTaskTTL: .seconds($0)) },
-            requestStateKeys: text("EVERYTHING_REQUEST_STATE_KEY").map { [$0] } ?? [],
+            requestStateKeys: text("EVERYTHING_REQUEST_STATE_KEY").map { [$0] },
             auth: try text("EVERYTHING_AUTH").map(protection), cache: try cache())
         if text("EVERYTHING_EXTENSION") != nil { try addSearch(to: app) }
         if text("EVERYTHING_TASKS") != nil { addTaskTools(to: app) }
