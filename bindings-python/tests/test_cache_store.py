@@ -9,7 +9,17 @@ from typing import Any
 
 import pytest
 
-from tricorn import AsyncClient, CacheStore, Client, MisuseError, ResourceUpdated, Server, connect, connect_many
+from tricorn import (
+    AsyncClient,
+    CacheStore,
+    Client,
+    MisuseError,
+    ResourceUpdated,
+    Server,
+    TransportError,
+    connect,
+    connect_many,
+)
 
 from . import sqlite_cache
 from .authorization_server import serving
@@ -39,6 +49,18 @@ class DictCache:
         self.kept.pop(key, None)
 
 
+class MuteError(TransportError):
+    """Has a member that cannot be read."""
+
+    @property
+    def message(self) -> str:
+        raise LookupError
+
+    @message.setter
+    def message(self, message: str) -> None:
+        pass
+
+
 class Wrong(DictCache):
     """Does something else when it is asked."""
 
@@ -62,6 +84,14 @@ class Wrong(DictCache):
                 return "text"
             case "gives numbers":
                 return [1 for _ in found]
+            case "gives a mapping":
+                return dict(zip(keys, found, strict=True))
+            case "gives a set":
+                return set(found)
+            case "is muddled":
+                raise MuteError("password")
+            case "says how":
+                raise TransportError("the password was refused")
             case "gives garbage":
                 return [b"\xff\x00{" for _ in found]
         return found
@@ -144,6 +174,10 @@ async def test_what_one_hears_of_is_dropped_for_all() -> None:
         ("gives too few", 2),
         ("gives a text", 2),
         ("gives numbers", 2),
+        ("gives a mapping", 2),
+        ("gives a set", 2),
+        ("is muddled", 2),
+        ("says how", 2),
         ("gives garbage", 4),  # for the private answer and the public one
         ("hangs", 1),  # it is left alone after that
     ],
@@ -160,10 +194,40 @@ async def test_a_store_that_fails_costs_a_question_at_the_server(
         assert (usage["hits"], usage["misses"], usage["failures"]) == (0, 2, failures)
     warned = [message for message in caplog.messages if "the cache's store: get: " in message]
     assert len(warned) == 1
-    assert "password" not in warned[0]
-    raised: dict[str, type] = {"raises": ConnectionError, "gives a text": MisuseError, "gives numbers": MisuseError}
+    assert ("password" in warned[0]) == (does == "says how")
+    assert ("MuteError" in warned[0]) == (does == "is muddled")
+    raised: dict[str, type] = {
+        "raises": ConnectionError,
+        "gives a text": MisuseError,
+        "gives numbers": MisuseError,
+        "gives a mapping": MisuseError,
+        "gives a set": MisuseError,
+        "is muddled": MuteError,
+        "says how": TransportError,
+    }
     assert failed == ([(raised[does], "cache")] * 2 if does in raised else [])
     assert store.cancelled == (does == "hangs")
+
+
+@pytest.mark.parametrize("does", ["raises", "gives a text", "says how"])
+async def test_without_on_error_the_log_hears_of_it_once(does: str, caplog: pytest.LogCaptureFixture) -> None:
+    async with (
+        serving(counting()) as url,
+        connect(url, revision=MODERN, cache={"store": Wrong(does)}) as client,
+    ):
+        assert [await read(client), await read(client)] == ["1", "2"]
+        assert client.metrics()["cache"]["failures"] == 2
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+@pytest.mark.parametrize("does", ["gives a mapping", "gives a set", "gives a text"])
+async def test_what_has_no_order_is_refused(does: str) -> None:
+    heard: list[str] = []
+    options: Any = {"cache": {"store": Wrong(does)}, "on_error": lambda error, _: heard.append(str(error))}
+    async with serving(counting()) as url, connect(url, revision=MODERN, **options) as client:
+        assert await read(client) == "1"
+    got = {"gives a mapping": "dict", "gives a set": "set", "gives a text": "str"}[does]
+    assert heard == [f"cache.store: get: expected a list in the order of the keys, got a {got}"]
 
 
 async def test_a_request_can_be_given_up_while_the_store_is_asked() -> None:
@@ -217,6 +281,11 @@ async def test_a_synchronous_client_keeps_it_there_too(tmp_path: Path) -> None:
     [
         ({"store": {}}, "cache.store: expected a CacheStore; this dict has no method 'set'"),
         ({"store": "redis://localhost"}, "cache.store: expected a CacheStore; this str has no method 'get'"),
+        (DictCache(), 'cache: this DictCache is a store; give it as cache={"store": ...}'),
+        (object(), 'cache: expected True, False or a mapping, such as {"store": ...}, got a object'),
+        ({"stor": DictCache()}, 'cache: unknown option "stor", did you mean "store"?'),
+        ({"zzz": DictCache()}, 'cache: unknown option "zzz", expected one of enabled, max_entries, '),
+        ({1: True}, 'cache: unknown option "1", expected one of enabled, '),
         ({"store": DictCache(), "shared": True}, '"shared": with a store of one\'s own they are shared already'),
     ],
 )

@@ -29,6 +29,32 @@ def test_unknown_kinds_are_errors_all_the_same() -> None:
     assert type(errors.from_core("new_kind", "x", None, None)) is tricorn.Error
 
 
+@pytest.mark.parametrize(
+    ("data", "read"),
+    [
+        (rb'{"a":"x\ud800y","b":"\ud83d\ude00"}', {"a": "x\ufffdy", "b": "\U0001f600"}),
+        (rb'["\\ud800"]', ["\\ud800"]),
+        (b"[", None),
+        (b"\xff", None),
+        (b"1" * 10_000, None),
+        (b"[" * 100_000 + b"]" * 100_000, None),
+    ],
+)
+def test_data_never_cost_the_error(data: bytes, read: object) -> None:
+    for code in (1, errors.RESOURCE_NOT_FOUND, errors.URL_ELICITATION_REQUIRED):
+        error = errors.from_core("rpc", "m", code, data)
+        assert isinstance(error, tricorn.RpcError)
+        assert (error.code, error.message, error.data) == (code, "m", read)
+
+
+@pytest.mark.parametrize("data", [None, b"{}", b"[1]", b'{"elicitations":[{"mode":"url"}]}', b'{"elicitations":5}'])
+def test_pages_that_a_peer_does_not_name(data: bytes | None) -> None:
+    error = errors.from_core("rpc", "m", errors.URL_ELICITATION_REQUIRED, data)
+    assert isinstance(error, tricorn.UrlElicitationRequiredError)
+    with pytest.raises(tricorn.PeerMisbehavedError, match=r"the pages of error -32042 cannot be read"):
+        _ = error.elicitations
+
+
 def test_builtin_relatives() -> None:
     assert issubclass(tricorn.TimeoutError, builtins.TimeoutError)
     assert issubclass(tricorn.TransportError, OSError)

@@ -139,6 +139,16 @@ async def test_what_cannot_be_said_ends_the_request(app: Server, failures: list[
     failures.clear()
 
 
+def test_what_takes_no_context_is_refused(app: Server) -> None:
+    given: Any
+    for given in (lambda: None, lambda context, other: None, lambda *, context: None):
+        with pytest.raises(MisuseError, match=r"principal: .* is called with \(context\)"):
+            app.principal(given)
+    given = lambda context, other=None: None  # noqa: E731
+    assert app.principal(given) is given
+    app.principal(print)
+
+
 def test_what_is_no_function_is_refused(app: Server) -> None:
     given: Any
     for given in (7, None, str):

@@ -198,20 +198,27 @@ async def test_a_resource_that_is_not_there(app: Server, revision: str) -> None:
 async def test_what_only_looks_like_a_resource_that_is_not_there(app: Server) -> None:
     @app.resource("notes://{kind}")
     async def note(kind: str) -> str:
-        raise RpcError(-32602, "no", {"uri": "notes://other"} if kind == "else" else [1])
+        raise RpcError(-32602 if kind != "code" else -32601, "no", {"uri": 5} if kind == "else" else [1])
 
     @app.resource("texts://one")
     def one() -> str:
         raise RpcError(-32602, "no", {"uri": "texts://one"})
 
+    @app.resource("texts://alias")
+    def alias() -> str:
+        raise RpcError(-32602, "no", {"uri": "texts://one"})
+
     async with testing.connect(app) as client:
-        for uri in ("notes://else", "notes://data"):
+        for uri in ("notes://else", "notes://data", "notes://code"):
             with pytest.raises(RpcError) as caught:
                 await client.read_resource(uri)
             assert type(caught.value) is RpcError
         with pytest.raises(RpcError) as caught:
             await client.request("resources/read", {"uri": "texts://one"})
         assert type(caught.value) is RpcError
+        with pytest.raises(ResourceNotFoundError) as other:  # it may be another one's URI that is named
+            await client.read_resource("texts://alias")
+        assert other.value.uri == "texts://one"
     async with connect_many({"a": app}) as group:
         with pytest.raises(ResourceNotFoundError):
             await group.read_resource("texts://one")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import sys
 from typing import Any
 
@@ -66,6 +67,26 @@ async def test_a_page_among_them(app: Server) -> None:
     for revision in REVISIONS[1:]:
         async with testing.connect(app, revision=revision, elicitation_url=lambda: True) as client:
             assert (await client.call_tool("tool")).text == "accept"
+
+
+async def test_one_of_several_is_no_json(app: Server, revision: str) -> None:
+    good = Question.elicit("a", str)
+
+    def bad(value: object) -> Question[Any]:
+        return Question("elicitation/create", {"message": "b", "requestedSchema": {"x": [value]}}, lambda _: None)
+
+    @app.tool
+    async def tool(ctx: Context) -> str:
+        for value, why in ((object(), "object cannot be written"), (math.nan, "expected a finite number")):
+            for several in ([good, bad(value)], [bad(value), good]):
+                with pytest.raises(MisuseError, match=rf"elicitation/create: requestedSchema\.x\[0\]: {why}"):
+                    await ctx.ask_all(several)
+        answers = await ctx.ask_all([good, Question.elicit("c", str)], meta={"com.example/x": None})
+        return " ".join(answer.content or "" for answer in answers)
+
+    user = User()
+    assert await called(app, revision, user) == "a c"
+    assert user.asked == ["a", "c"]
 
 
 async def test_one_of_several_fails(app: Server, revision: str) -> None:
@@ -238,6 +259,7 @@ def test_options() -> None:
         ({"request_state_keys": ["short"]}, r'"request_state_keys": key 0: expected at least 32 bytes'),
         ({"request_state_keys": "x" * 32}, "request_state_keys"),
         ({"request_state_keys": []}, "request_state_keys: expected secrets .*; leave the option out"),
+        ({"request_state_keys": ()}, "request_state_keys: expected secrets .*; leave the option out"),
         ({"request_state_ttl": -1}, "request_state_ttl"),
         ({"max_request_state_bytes": 0}, "max_request_state_bytes"),
     ):

@@ -375,9 +375,11 @@ async def test_what_refuses_a_task() -> None:
 
 async def test_cancelling_reaches_the_handler(app: Server) -> None:
     reached: list[str] = []
+    begun: list[str] = []
 
     @app.tool(task_support="optional")
     async def at_once(ctx: Context) -> None:
+        begun.append("at_once")
         try:
             await asyncio.sleep(60)
         except asyncio.CancelledError:
@@ -417,6 +419,9 @@ async def test_cancelling_reaches_the_handler(app: Server) -> None:
             task = await caller.start(name)
             if name in ("asking", "thread"):
                 await caller.until(task, "input_required")
+            elif name == "at_once":
+                # One that has not begun is never run.
+                await until(lambda: begun == ["at_once"])
             await caller.task("cancel", task)
             cancelled = await caller.task("get", task)
             assert cancelled["status"] == "cancelled"

@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ from tricorn import (
     ResourceNotFoundError,
     RpcError,
     Server,
+    Text,
     ToolError,
     testing,
 )
@@ -34,6 +36,15 @@ from .conftest import LEGACY
 NO_UTF8 = os.fsdecode(b"caf\xe9.txt")
 SHOWN = "caf\ufffd.txt"
 Raising = Callable[[], Exception]
+
+
+class Named(msgspec.Struct):
+    name: str
+
+
+@dataclass
+class Called:
+    name: str
 
 
 class MuteError(ToolError):
@@ -65,7 +76,6 @@ UNSENT: list[tuple[Raising, str]] = [
     (lambda: RpcError(4242, "m", {"x": object()}), "object cannot be written as JSON"),
     (lambda: RpcError(4242, "m", {"x": [math.nan]}), "x[0]: expected a finite number, got nan"),
     (lambda: RpcError(4242, "m", in_itself()), "RecursionError"),
-    (lambda: RpcError(4242, "m", NO_UTF8), "UnicodeEncodeError"),
     (changed(code=1.5), "TypeError"),
     (changed(code=2**70), "OverflowError"),
     (changed(message=5), "AttributeError"),
@@ -136,6 +146,73 @@ async def test_texts_that_are_no_unicode(revision: str) -> None:
         assert caught.value.data == {"uri": "notes://" + SHOWN}
         with pytest.raises(RpcError, match=SHOWN):
             await client.get_prompt("prompt", timeout=10)
+
+
+@pytest.mark.parametrize("revision", [LEGACY, "2026-07-28"])
+async def test_texts_that_are_no_unicode_in_values(revision: str) -> None:
+    app = Server("test")
+    values: dict[str, Any] = {
+        "members": {"name": NO_UTF8, NO_UTF8: [NO_UTF8]},
+        "blocks": [Text(NO_UTF8), NO_UTF8],
+        "block": Text(NO_UTF8),
+        "result": CallToolResult([Text(NO_UTF8)], structured={"name": NO_UTF8}, meta={"com.example/x": NO_UTF8}),
+        "objects": {"path": Path(NO_UTF8), "struct": Named(NO_UTF8), "data": Called(NO_UTF8), "raw": msgspec.Raw(b"1")},
+    }
+
+    @app.tool
+    async def tool(which: str) -> Any:
+        return values[which]
+
+    @app.tool
+    async def fail() -> None:
+        raise RpcError(4242, "m", {"file": NO_UTF8, NO_UTF8: 1})
+
+    @app.tool
+    async def echo(value: Any) -> Any:
+        return value
+
+    @app.tool
+    async def ask(ctx: Context) -> str:
+        answer = await ctx.elicit(NO_UTF8, {"type": "object", "properties": {"x": {"type": "string"}}})
+        return f"{(answer.content or {})['x']}"
+
+    @app.resource("notes://{name}")
+    async def note(name: str) -> Any:
+        return {"of": NO_UTF8}
+
+    @app.prompt
+    def prompt(text: str) -> str:
+        return f"{text} {NO_UTF8}"
+
+    asked: list[str] = []
+
+    def answer(message: str) -> dict[str, str]:
+        asked.append(message)
+        return {"x": NO_UTF8}
+
+    async with testing.connect(app, revision=revision, elicitation=answer) as client:
+        assert (await client.call_tool("tool", {"which": "members"})).structured == {"name": SHOWN, SHOWN: [SHOWN]}
+        assert (await client.call_tool("tool", {"which": "blocks"})).text == f"{SHOWN}\n{SHOWN}"
+        assert (await client.call_tool("tool", {"which": "block"})).text == SHOWN
+        result = await client.call_tool("tool", {"which": "result"})
+        assert (result.text, result.structured, result.meta["com.example/x"]) == (SHOWN, {"name": SHOWN}, SHOWN)
+        objects = (await client.call_tool("tool", {"which": "objects"})).structured
+        assert objects == {"path": SHOWN, "struct": {"name": SHOWN}, "data": {"name": SHOWN}, "raw": 1}
+        with pytest.raises(RpcError) as caught:
+            await client.call_tool("fail", timeout=10)
+        assert (caught.value.code, caught.value.data) == (4242, {"file": SHOWN, SHOWN: 1})
+        sent = {"a": [NO_UTF8, {NO_UTF8: None}]}
+        assert (await client.call_tool("echo", {"value": sent})).structured == {"a": [SHOWN, {SHOWN: None}]}
+        assert ((await client.call_tool("ask")).text, asked) == (SHOWN, [SHOWN])
+        assert SHOWN in (await client.read_resource("notes://x")).text
+        assert (await client.get_prompt("prompt", {"text": NO_UTF8})).text == f"{SHOWN} {SHOWN}"
+
+
+def test_what_is_looked_up_is_not_changed() -> None:
+    with pytest.raises(MisuseError, match="path: it is no Unicode"):
+        Server("test").add_file(NO_UTF8, "notes://x")
+    with pytest.raises(MisuseError, match=r"args\[0\]: it is no Unicode"):
+        Client(["python", NO_UTF8])
 
 
 @pytest.mark.parametrize("revision", [LEGACY, "2026-07-28"])
@@ -212,6 +289,9 @@ class Data:
         ([Data(math.inf)], "[0].x: "),
         ({"m": Model(x=math.inf), "big": 2**80}, None),
         ({math.inf}, "[0]: "),
+        ({"a": math.nan, "r": msgspec.Raw(b"1")}, "a: "),
+        ([{math.nan}, msgspec.Raw(b"1")], "[0][0]: "),
+        ([msgspec.Raw(b"1"), Data(math.inf), Struct(0)], "[1].x: "),
     ],
 )
 def test_a_number_that_is_none_has_a_place(value: Any, place: str | None) -> None:
@@ -268,7 +348,7 @@ async def wrong_calls(client: Any) -> list[tuple[Callable[[], Any], str]]:
         (lambda: client.call_tool("t", []), "call_tool: arguments: expected a mapping"),
         (lambda: client.call_tool("t", "x"), "call_tool: arguments: expected a mapping"),
         (lambda: client.call_tool("t", {"a": [{"b": object()}]}), r"call_tool: arguments\.a\[0\]\.b: object cannot be"),
-        (lambda: client.call_tool("t", {"a": "\ud800"}), r"call_tool: arguments\.a: it is no Unicode"),
+        (lambda: client.call_tool("t", {"a": "\ud800", "b": object()}), r"call_tool: arguments\.b: object cannot be"),
         (lambda: client.call_tool("t", in_itself()), "call_tool: arguments: it is in itself"),
         (lambda: client.call_tool("t", {}, meta=5), "call_tool: meta: expected a mapping"),
         (lambda: client.call_tool("t", {}, meta={"a": object()}), r"call_tool: _meta\.a: object cannot be"),
@@ -283,6 +363,9 @@ async def wrong_calls(client: Any) -> list[tuple[Callable[[], Any], str]]:
         (lambda: client.complete("p", "a", None), "complete: value: expected text"),
         (lambda: client.complete("p", "a", "", context=[1]), "complete: context: expected a mapping"),
         (lambda: client.request("x/y", [1]), "x/y: params: expected a mapping"),
+        (lambda: client.request("x/y", {"_meta": 5}, meta={"a": 1}), "x/y: _meta: expected a mapping, .* got a int"),
+        (lambda: client.request("x/y", {(1, 2): 3}), r"x/y: the key \(1, 2\): tuple cannot be"),
+        (lambda: client.request("x/y", {"a": [{(1, 2): 3}]}), r"x/y: a\[0\]: the key \(1, 2\): tuple cannot be"),
     ]
 
 

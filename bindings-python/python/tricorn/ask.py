@@ -13,6 +13,8 @@ import msgspec
 from ._core import check_form
 from .choices import restore
 from .content import Content, WireResult, block, member, texts
+from .decoding import decode
+from .encoding import encode
 from .errors import MisuseError, PeerMisbehavedError
 
 T = TypeVar("T")
@@ -133,7 +135,7 @@ class ListRootsResult(list[Root]):
     @classmethod
     def from_wire(cls, wire: bytes) -> ListRootsResult:
         """What a client answered."""
-        raw = msgspec.json.decode(wire)
+        raw = decode(wire)
         roots = member("the result of roots/list", raw.get("roots"), list[Root])
         if roots is None:
             raise PeerMisbehavedError("the result of roots/list: there are no roots")
@@ -186,7 +188,7 @@ class Form(Generic[T]):
 
     def __init__(self, schema: Any = None) -> None:
         self.schema, self._read = _form(schema)
-        check_form(msgspec.json.encode(self.schema))
+        check_form(encode(self.schema))
 
     @classmethod
     def of(cls, schema: Any) -> Form[Any]:
@@ -199,7 +201,7 @@ class Form(Generic[T]):
 
     def answer(self, wire: bytes) -> Elicited[T]:
         """What the client answered, its content decoded."""
-        result = msgspec.json.decode(wire)
+        result = decode(wire)
         action = result.get("action")
         answered: Elicited[T] = Elicited(action)
         answered.raw = result

@@ -8,10 +8,10 @@ import contextvars
 import inspect
 from collections.abc import Awaitable, Callable
 from concurrent import futures
+from contextlib import suppress
 from typing import Any, cast
 
-import msgspec
-
+from .decoding import decode
 from .encoding import encode
 from .errors import (
     AuthError,
@@ -34,22 +34,29 @@ _CAUSES = 64
 """How many exceptions are looked at, to find what has caused one."""
 
 
-def entry(host: Host, name: str, asked: Asked) -> int:
-    """The number that the engine asks `asked` by. What it raises is told by its kind, and else to `on_error`."""
+def entry(host: Host, name: str, asked: Asked, counted: bool = False) -> int:
+    """The number that the engine asks `asked` by. What it raises is told by its kind, and else to `on_error`.
+
+    `counted`: the engine counts all failures, and warns of them itself. `on_error` hears of each, the log of none.
+    """
     bridge = host.bridge
 
+    def is_told(error: Exception) -> bool:
+        if counted:
+            return host.on_error is not None
+        return isinstance(error, MisuseError) or not isinstance(error, Error)
+
     def failed(key: int, error: BaseException) -> None:
-        meant = isinstance(error, Error) and not isinstance(error, MisuseError)
-        said = error.message if isinstance(error, Error) else type(error).__name__
-        bridge.error(key, unicode(str(said)), None, None, kind_of(error))
-        if isinstance(error, Exception) and not meant:
+        said, kind = _said(error)
+        bridge.error(key, said, None, None, kind)
+        if isinstance(error, Exception) and is_told(error):
             host.report(error, name)
         elif isinstance(error, (SystemExit, KeyboardInterrupt)):
             host.quit(error)
 
     async def run(raw: bytes, key: int) -> None:
         try:
-            bridge.result(key, encode(await asked(msgspec.json.decode(raw))))
+            bridge.result(key, encode(await asked(decode(raw))))
         except asyncio.CancelledError:
             bridge.error(key, "it was cancelled", None, None, CancelledError.kind)
             raise
@@ -62,6 +69,16 @@ def entry(host: Host, name: str, asked: Asked) -> int:
             host.done(key)
 
     return host.add(lambda raw, key: host.spawn(key, run(raw, key), name))
+
+
+def _said(error: BaseException) -> tuple[str, str]:
+    """What the engine is told: a text and a kind. The class may be the user's, whose members raise what they like."""
+    said, kind = type(error).__name__, AuthError.kind
+    with suppress(Exception):
+        kind = str(kind_of(error))
+    with suppress(Exception):
+        said = str(error.message) if isinstance(error, Error) else said
+    return unicode(said), kind
 
 
 def kind_of(error: BaseException) -> str:

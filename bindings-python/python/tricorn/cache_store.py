@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Mapping, Set
 from typing import Any, Protocol, cast, runtime_checkable
 
 from . import asked, checks
 from .errors import MisuseError
-from .handlers import MAX_THREADS
+from .handlers import MAX_THREADS, known_options
 from .host import Host
 from .threads import Threads
 
@@ -57,6 +57,20 @@ class CacheStore(Protocol):
         ...
 
 
+def kept(host: Host, given: object, known: type) -> dict[str, Any]:
+    """The option `cache`, other than True and False, as the engine takes it; `known` has its members."""
+    kind = type(given).__qualname__
+    if isinstance(given, CacheStore):
+        raise MisuseError(f'cache: this {kind} is a store; give it as cache={{"store": ...}}')
+    if not isinstance(given, Mapping):
+        raise MisuseError(f'cache: expected True, False or a mapping, such as {{"store": ...}}, got a {kind}')
+    cache = dict(cast("Mapping[str, Any]", given))
+    known_options("cache", cache, known)
+    if cache.get("store") is not None:
+        cache["store"] = place(host, cache["store"])
+    return cache
+
+
 def place(host: Host, store: object) -> dict[str, int]:
     """Where answers are kept, as the engine takes it."""
     for name in _METHODS:
@@ -75,12 +89,13 @@ def place(host: Host, store: object) -> dict[str, int]:
                 await asked.method(threads, store, "delete", params["key"])
         return {}
 
-    return {"handler": asked.entry(host, "cache", do)}
+    return {"handler": asked.entry(host, "cache", do, counted=True)}
 
 
 def _texts(found: object) -> list[str | None]:
-    if isinstance(found, (str, bytes)) or not isinstance(found, Iterable):
-        raise MisuseError(f"cache.store: get: expected a value for each key, got a {type(found).__qualname__}")
+    if isinstance(found, (str, bytes, Mapping, Set)) or not isinstance(found, Iterable):
+        got = f"a {type(cast(Any, found)).__qualname__}"
+        raise MisuseError(f"cache.store: get: expected a list in the order of the keys, got {got}")
     texts: list[str | None] = []
     for value in cast("Iterable[object]", found):
         if isinstance(value, bytes):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any, cast
@@ -23,13 +24,15 @@ def finite(name: str, value: Any) -> None:
     elif isinstance(value, Mapping):
         for key, item in cast("Mapping[object, object]", value).items():
             finite(f"{name}.{key}" if name else str(key), item)
-    elif isinstance(value, (list, tuple)):
+    elif isinstance(value, (list, tuple, set, frozenset)):
         for at, item in enumerate(cast("list[object]", value)):
             finite(f"{name}[{at}]", item)
     elif isinstance(value, msgspec.Struct):
         finite(name, msgspec.structs.asdict(value))
     elif hasattr(value, "tolist"):  # numpy's
         finite(name, value.tolist())
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        finite(name, {field.name: getattr(value, field.name) for field in dataclasses.fields(value)})
 
 
 def number(name: str, value: object) -> None:

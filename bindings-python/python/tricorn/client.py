@@ -14,6 +14,7 @@ from . import _core
 from .connection import Connection
 from .content import CallToolResult, Implementation, member
 from .context import RequestContext
+from .decoding import decode
 from .deprecation import deprecated, warn_options
 from .errors import ClosedError, Error, MisuseError
 from .features import AsyncFeatures
@@ -185,13 +186,10 @@ class Given:
         """The settings as the engine takes them; functions among them get their places in the table of `host`."""
         all_of_them: dict[str, Any] = {**self.settings}
         given: object = all_of_them.get("cache")
-        if isinstance(given, Mapping):
-            cache = dict(cast("Mapping[str, Any]", given))
-            if cache.get("store") is not None:
-                from .cache_store import place
+        if given is not None and not isinstance(given, bool):
+            from .cache_store import kept
 
-                cache["store"] = place(host, cache["store"])
-            all_of_them["cache"] = cache
+            all_of_them["cache"] = kept(host, given, ClientCache)
         if self.auth:
             from .client_auth import settings
 
@@ -356,7 +354,7 @@ class AsyncClient(Connection, AsyncFeatures):
     ) -> dict[str, Any]:
         """Any request by name; the result object as it is on the wire."""
         answer = await self._wait(method, params, options)
-        return cast("dict[str, Any]", msgspec.json.decode(answer))
+        return cast("dict[str, Any]", decode(answer))
 
     def listen(
         self,
@@ -453,9 +451,9 @@ class AsyncClient(Connection, AsyncFeatures):
     def _event(self, name: str, params: bytes) -> None:
         if name == "reopened":
             if self._info is not None:
-                self._info = {"transport": self.transport, **msgspec.json.decode(params)}
+                self._info = {"transport": self.transport, **decode(params)}
         elif self._callbacks and (name != "closed" or self._closing is None):
-            hear(self._host, self._callbacks, name, msgspec.json.decode(params))
+            hear(self._host, self._callbacks, name, decode(params))
 
     def __repr__(self) -> str:
         state = "closed" if self._closing else "new" if self._info is None else self.protocol_version

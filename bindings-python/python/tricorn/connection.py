@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-import msgspec
-
+from .decoding import decode
 from .errors import MisuseError
 from .host import Host
 
@@ -58,7 +57,7 @@ class Connection:
         try:
             for peer in self._peers:
                 self._borrow(peer)
-            self._opened(msgspec.json.decode(await self._host.wait(self._native.connect)))
+            self._opened(decode(await self._host.wait(self._native.connect)))
         except BaseException as error:
             await self.close()
             self._failed(error)

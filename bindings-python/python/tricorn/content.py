@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
 import msgspec
 
+from .decoding import decode
 from .encoding import encode
 from .errors import MisuseError, PeerMisbehavedError, ToolError
 
@@ -173,7 +174,7 @@ class WireResult:
     def raw(self) -> dict[str, Any]:
         """The result object exactly as it is on the wire."""
         if self._raw is None:
-            raw = msgspec.json.decode(self._wire or b"null")
+            raw = decode(self._wire or b"null")
             if not isinstance(raw, dict):
                 raise PeerMisbehavedError(f"the result of {self.method} is not an object")
             self._raw = cast("dict[str, Any]", raw)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast, overload
 import msgspec
 
 from . import checks
+from .decoding import decode
 from .deprecation import deprecated
 from .encoding import encode
 from .errors import CancelledError, ClosedError, Error, InputRequired, MisuseError, unicode
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from .principal import Principal
     from .prompts import Message, Said
     from .question import Question
-    from .requests import RequestOptions
+    from .requests import Asked, RequestOptions
     from .session import Session
 
     State = TypeVarWithDefault("State", default=Any)
@@ -99,7 +100,7 @@ class RequestContext:
             text = self._host.bridge.context(self._key)
             if text is None:
                 raise MisuseError("the call is over: read ctx.request while the handler still runs")
-            self._request = RequestInfo(msgspec.json.decode(text))
+            self._request = RequestInfo(decode(text))
         return self._request
 
     def extension(self, id: str) -> dict[str, Any] | None:  # noqa: A002 - its name
@@ -275,7 +276,7 @@ class Context(RequestContext, Generic[State]):
 
         return await self._ask(Question(method, params, _decoded), options)
 
-    async def _ask(self, question: Question[T], options: RequestOptions, together: Sequence[Question[Any]] = ()) -> T:
+    async def _ask(self, question: Question[T], options: RequestOptions, together: Sequence[Asked] = ()) -> T:
         from .requests import progress_of, together_with, with_meta, written
 
         host, key, method = self._host, self._key, question.method
@@ -478,7 +479,7 @@ class Context(RequestContext, Generic[State]):
 
 
 def _decoded(answer: bytes) -> dict[str, Any]:
-    return cast("dict[str, Any]", msgspec.json.decode(answer))
+    return cast("dict[str, Any]", decode(answer))
 
 
 async def _awaited(question: Awaitable[T]) -> T:

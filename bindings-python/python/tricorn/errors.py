@@ -93,14 +93,14 @@ class ResourceNotFoundError(RpcError):
         return data.get("uri") if isinstance(data, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 
-def known_as_not_found(error: RpcError, uri: str) -> None:
-    """Makes the error with which `uri` was not read a `ResourceNotFoundError`, if it is one: since 2026-07-28 it has
-    the code of wrong parameters, and only its data tell.
+def known_as_not_found(error: RpcError) -> None:
+    """Makes the error with which a resource was not read a `ResourceNotFoundError`, if it is one: since 2026-07-28 it
+    has the code of wrong parameters, and only its data tell, which name a URI.
     """
     data: object = error.data
     if type(error) is not RpcError or error.code != INVALID_PARAMS or not isinstance(data, dict):
         return
-    if cast("dict[str, Any]", data).get("uri") == uri:
+    if isinstance(cast("dict[str, Any]", data).get("uri"), str):
         error.__class__ = ResourceNotFoundError
 
 
@@ -123,7 +123,9 @@ class UrlElicitationRequiredError(RpcError):
     """
 
     def __init__(self, *elicitations: UrlElicitation, message: str = "the user has to visit a page first") -> None:
-        pages = msgspec.json.encode(list(elicitations))
+        from .encoding import encode  # which needs this module
+
+        pages = encode(elicitations)
         _core.check_pages(pages)
         data = {"elicitations": msgspec.json.decode(pages)}
         super().__init__(URL_ELICITATION_REQUIRED, message, data)
@@ -131,7 +133,10 @@ class UrlElicitationRequiredError(RpcError):
     @property
     def elicitations(self) -> list[UrlElicitation]:
         """The pages."""
-        return msgspec.convert(self.data["elicitations"], list[UrlElicitation])
+        try:
+            return msgspec.convert(self.data["elicitations"], list[UrlElicitation])
+        except (TypeError, KeyError, msgspec.ValidationError) as error:
+            raise PeerMisbehavedError(f"the pages of error {self.code} cannot be read: {error}") from None
 
 
 class PeerMisbehavedError(Error):
@@ -274,7 +279,19 @@ def error_of(kind: str, message: str, code: int | None, data: bytes | None) -> E
     cls = KINDS.get(kind, Error)
     if cls is RpcError:
         cls = _BY_CODE.get(code, cls)
-    return _rebuild(cls, message, code, None if data is None else msgspec.json.decode(data))
+    return _rebuild(cls, message, code, None if data is None else _read(data))
+
+
+def _read(data: bytes) -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except Exception:  # noqa: BLE001 - whoever waits for the answer gets the error, whatever its data are
+        from .decoding import decode  # which needs this module
+
+        try:
+            return decode(data)
+        except Exception:  # noqa: BLE001 - as above
+            return None
 
 
 def from_core(kind: str, message: str, code: int | None, data: bytes | None) -> Error | InputRequired:

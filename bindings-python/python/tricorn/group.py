@@ -16,6 +16,7 @@ from .client import AsyncClient, ClientOptions, Given, Target, introduce, resolv
 from .connection import Connection
 from .content import CallToolResult, Definition, Page
 from .context import Kind, Level
+from .decoding import decode
 from .deprecation import deprecated
 from .errors import Error, MisuseError, error_of
 from .features import AsyncFeatures, Features
@@ -160,7 +161,7 @@ class AsyncClientGroup(Connection, AsyncFeatures):
     @property
     def failures(self) -> dict[str, Error]:
         """Why servers are not connected, by name."""
-        failures = {name: _error(raw) for name, raw in msgspec.json.decode(self._core.failures()).items()}
+        failures = {name: _error(raw) for name, raw in decode(self._core.failures()).items()}
         for name, error in failures.items():
             if name in self._clients:
                 self._clients[name]._failed(error)
@@ -185,13 +186,13 @@ class AsyncClientGroup(Connection, AsyncFeatures):
         member = self._clients.pop(name, None)
         if member is not None:
             member._info = None
-        return cast(bool, msgspec.json.decode(await self._host.wait(lambda op: self._core.remove(op, name))))
+        return cast(bool, decode(await self._host.wait(lambda op: self._core.remove(op, name))))
 
     async def reconnect(self, name: str) -> AsyncClient:
         """Connects a server anew."""
         member = self[name]
         try:
-            member._info = msgspec.json.decode(await self._host.wait(lambda op: self._core.reconnect(op, name)))
+            member._info = decode(await self._host.wait(lambda op: self._core.reconnect(op, name)))
         except Error as error:
             member._failed(error)
             raise
@@ -230,7 +231,7 @@ class AsyncClientGroup(Connection, AsyncFeatures):
         await asyncio.gather(*(client.ping(**options) for client in clients))
 
     async def _route(self, kind: Kind, name: str) -> tuple[AsyncClient, str]:
-        found = msgspec.json.decode(await self._host.wait(lambda op: self._core.route(op, kind, name)))
+        found = decode(await self._host.wait(lambda op: self._core.route(op, kind, name)))
         return self[found["server"]], found["name"]
 
     async def _do(self, request: Request[T], options: RequestOptions) -> T:
@@ -258,7 +259,7 @@ class AsyncClientGroup(Connection, AsyncFeatures):
         answer = await self._host.wait(lambda op: self._core.listing(op, kind, settings))
         self._warn(method, answer)
         found: list[Definition] = []
-        for entry in msgspec.json.decode(answer)["entries"]:
+        for entry in decode(answer)["entries"]:
             raw: dict[str, Any] = entry["definition"]
             if kind in ("tool", "prompt"):
                 raw["name"] = entry["name"]
@@ -268,7 +269,7 @@ class AsyncClientGroup(Connection, AsyncFeatures):
         return found
 
     def _warn(self, method: str, answer: bytes) -> None:
-        for name, raw in msgspec.json.decode(answer)["failures"].items():
+        for name, raw in decode(answer)["failures"].items():
             self._host.warn(f"{method} of {name}: {_error(raw)}")
 
     def __repr__(self) -> str:

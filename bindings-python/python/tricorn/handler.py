@@ -11,10 +11,9 @@ from collections.abc import Awaitable, Callable
 from concurrent import futures
 from typing import Any, NamedTuple, cast
 
-import msgspec
-
 from .context import CURRENT, Context, RequestContext
-from .encoding import encode
+from .decoding import decode as decode_any
+from .encoding import encode, encode_exact
 from .errors import (
     INVALID_PARAMS,
     CancelledError,
@@ -38,8 +37,8 @@ INTERNAL_ERROR = -32603
 
 
 def options_text(options: object) -> str:
-    """Options as JSON text for the engine. `MisuseError` names a number that JSON does not have."""
-    return encode(options).decode()
+    """Options as JSON text for the engine. `MisuseError` names a number or text that JSON does not have."""
+    return encode_exact(options).decode()
 
 
 class Subject(NamedTuple):
@@ -329,6 +328,6 @@ def hook_handler(
     """The entry of the handler table for a `hook`; `values` picks them from the parameters of the request."""
 
     def decode(raw: bytes) -> dict[str, Any]:
-        return {"values": values(cast("dict[str, Any]", msgspec.json.decode(raw)))}
+        return {"values": values(cast("dict[str, Any]", decode_any(raw)))}
 
     return handler(host, subject, signature, lambda: decode, answer, threads)

@@ -7,6 +7,7 @@ import difflib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypedDict, TypeVar, cast
 
 import msgspec
@@ -15,14 +16,18 @@ from . import _core
 from .ask import CreateMessageResult, Elicited, Root
 from .content import BLOCKS
 from .context import RequestContext
+from .decoding import decode
 from .encoding import encode
-from .errors import MisuseError, unicode
+from .errors import MisuseError, PeerMisbehavedError, unicode
 from .handler import Answer, Subject, hook, hook_handler
 from .host import Handler, Host
 from .prompts import Message
 from .threads import Threads
 
 MAX_THREADS = 32
+
+_NEAR = 0.5
+"""How much an option's name has in common with one that may be meant, of 1."""
 
 C = TypeVar("C")
 
@@ -146,12 +151,14 @@ def called(name: str, function: C) -> C:
 
 
 def known_options(what: str, options: Mapping[str, Any], known: type) -> None:
-    """Refuses options that do not exist."""
+    """Refuses options that do not exist, in the engine's words."""
     names = known.__annotations__
     for name in options:
         if name not in names:
-            near = difflib.get_close_matches(name, names, 1, 0)
-            raise MisuseError(f"{what}: unknown option {json.dumps(name)}, did you mean {json.dumps(near[0])}?")
+            # What has less than half in common was not meant.
+            near = difflib.get_close_matches(str(name), names, 1, _NEAR)
+            hint = f"did you mean {json.dumps(near[0])}?" if near else f"expected one of {', '.join(names)}"
+            raise MisuseError(f"{what}: unknown option {json.dumps(str(name))}, {hint}")
 
 
 def root_list(roots: Iterable[RootLike]) -> bytes:
@@ -234,7 +241,10 @@ def _by_mode(modes: dict[str, Handler]) -> Handler:
         return next(iter(modes.values()))
 
     def entry(raw: bytes, key: int) -> None:
-        modes["url" if msgspec.json.decode(raw).get("mode") == "url" else "form"](raw, key)
+        mode: object = None
+        with suppress(PeerMisbehavedError):  # either answers what cannot be read
+            mode = decode(raw).get("mode")
+        modes["url" if mode == "url" else "form"](raw, key)
 
     return entry
 
@@ -292,7 +302,7 @@ def _rooted(host: Host) -> Answer:
         if isinstance(value, Mapping) and "roots" in value:  # a whole result
             members = cast("Mapping[str, Any]", value)
             roots = msgspec.Raw(root_list(members["roots"]))
-            return host.bridge.result(key, msgspec.json.encode({**members, "roots": roots}))
+            return host.bridge.result(key, encode({**members, "roots": roots}))
         return host.bridge.value(key, root_list(cast("Iterable[RootLike]", value)))
 
     return answer

@@ -21,7 +21,8 @@ from typing import Any, Protocol, cast
 import msgspec
 
 from . import _core
-from .errors import ClosedError, InputRequired, MisuseError, RpcError
+from .decoding import decode, decoded
+from .errors import ClosedError, InputRequired, MisuseError, PeerMisbehavedError, RpcError
 from .threads import ThreadCall, Threads
 
 log = logging.getLogger("tricorn")
@@ -42,6 +43,7 @@ class _Through(msgspec.Struct):
     through: int | None = None
 
 
+_through = msgspec.json.Decoder(_Through).decode
 Handler = Callable[[bytes, int], None]
 OnError = Callable[[Exception, str], object]
 EventSink = Callable[[str, bytes], None]
@@ -236,22 +238,23 @@ class Host:
                 waiter.set_exception(_as_raised(error) if isinstance(error, Exception) else error)
 
     def _progress(self, op: int, params: bytes) -> None:
-        sink = self.progress.get(op)
-        if sink is not None:
+        if (sink := self.progress.get(op)) is not None:
             sink(params)
 
     def _event(self, source: int, name: str, params: bytes) -> None:
-        if name == "warning":
-            log.warning("%s", msgspec.json.decode(params).get("message"))
-        elif name == "released":  # a handler of a session, or one that was replaced: nothing calls it any more
-            number = msgspec.json.decode(params)["handler"]
-            self.kept.pop(number, None)
-            self.drop(number)
-        elif name == "request":
-            _log_request(msgspec.json.decode(params))
-        sink = self.sinks.get(source)
-        if sink is not None:
-            sink(name, params)
+        try:
+            if name == "warning":
+                log.warning("%s", decode(params).get("message"))
+            elif name == "released":  # a handler of a session, or one that was replaced: nothing calls it any more
+                number = decode(params)["handler"]
+                self.kept.pop(number, None)
+                self.drop(number)
+            elif name == "request":
+                _log_request(decode(params))
+            if (sink := self.sinks.get(source)) is not None:
+                sink(name, params)
+        except PeerMisbehavedError as error:
+            log.warning("%s was not heard: %s", name, error)
 
     # -- operations
 
@@ -358,7 +361,7 @@ class Host:
         """
         values = self.values.get(key)
         if values is None and (text := self.bridge.context(key)) is not None:
-            through = msgspec.json.decode(text, type=_Through).through
+            through = decoded(_through, text).through
             outer = None if through is None else self.values.get(through)
             if through in self.contexts:
                 self.contexts[key] = self.contexts[through]

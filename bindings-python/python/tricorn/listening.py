@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cas
 
 import msgspec
 
+from .decoding import decode
 from .encoding import encode
 from .errors import ClosedError, MisuseError, TimeoutError  # noqa: A004 - it is the builtin one too
 from .host import Waiter, looked_at
@@ -164,7 +165,7 @@ _OWN = frozenset(("toolsListChanged", "promptsListChanged", "resourcesListChange
 
 
 def _honoured(answer: bytes) -> Honoured:
-    told: dict[str, Any] = msgspec.json.decode(answer)
+    told: dict[str, Any] = decode(answer)
     others = {member: told.pop(member) for member in list(told) if member not in _OWN}
     return msgspec.convert({**told, "extensions": others}, Honoured)
 
@@ -266,7 +267,7 @@ class Listener(Generic[W]):
             return True
 
     def _change(self, answer: bytes) -> Change | None:
-        told: Any = msgspec.json.decode(answer)
+        told: Any = decode(answer)
         if told is None:
             self.close()
             return None

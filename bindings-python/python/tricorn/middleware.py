@@ -12,6 +12,7 @@ import msgspec
 
 from .content import WireResult
 from .context import RequestContext
+from .decoding import decode, decoded
 from .encoding import encode
 from .errors import Error, MisuseError
 from .handler import Answer, Subject, handler, options_text
@@ -50,7 +51,7 @@ class Request:
     def params(self) -> dict[str, Any]:
         """The parameters; empty when there are none."""
         if self._params is None:
-            self._params = cast("dict[str, Any]", msgspec.json.decode(self._wire or b"null") or {})
+            self._params = cast("dict[str, Any]", decode(self._wire or b"null") or {})
         return self._params
 
     @params.setter
@@ -178,14 +179,14 @@ def _entry(host: Host, middleware: object) -> Handler:
 
     wire = msgspec.json.Decoder(_Wire)
 
-    def decode(raw: bytes) -> dict[str, Any]:
-        told = wire.decode(raw)
+    def read(raw: bytes) -> dict[str, Any]:
+        told = decoded(wire.decode, raw)
         return {"request": Request.from_wire(told.method, b"" if told.params == b"null" else bytes(told.params))}
 
     signature = Signature(call, inspect.iscoroutinefunction(target), "context", [], False, None, Any)
     subject = Subject("middleware", name.rpartition(">.")[2], around=True, to_caller=not host.serves)
     # Plain functions stay on the loop: in a worker thread they would wait for handlers that need one, too.
-    return handler(host, subject, signature, lambda: decode, _answering(host, subject), None)
+    return handler(host, subject, signature, lambda: read, _answering(host, subject), None)
 
 
 async def _go_on(request: Request, context: RequestContext, /) -> Result:
@@ -199,7 +200,7 @@ async def _go_on(request: Request, context: RequestContext, /) -> Result:
     except Error as error:
         error.asked = (host, key)
         raise
-    return cast(Result, msgspec.json.decode(answer))
+    return cast(Result, decode(answer))
 
 
 def _answering(host: Host, subject: Subject) -> Answer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from . import _core, checks, completion, sources
@@ -29,6 +30,11 @@ def _whose(host: Host, function: Callable[[Context], Awaitable[str | None] | str
     given: object = function
     if isinstance(given, type) or not callable(given):
         raise MisuseError(f"principal: expected a function of a context, got {given!r}")
+    try:
+        with suppress(ValueError):  # of what is not written in Python, which may not say
+            inspect.signature(function).bind(None)
+    except TypeError:
+        raise MisuseError(f"principal: {function!r} is called with (context)") from None
 
     def call(context: Context) -> Awaitable[str | None] | str | None:
         return function(context)

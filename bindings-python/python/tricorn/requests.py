@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType
 from . import checks
 from .completion import Completion
 from .content import Page, Progress, Tool
+from .decoding import decode, decoded
 from .encoding import encode, encode_params
 from .errors import MisuseError, PeerMisbehavedError, RpcError, UnsupportedError, known_as_not_found
 from .handler import options_text
@@ -129,7 +130,7 @@ class Listing(Generic[D]):
         return Request(self.method, None if cursor is None else {"cursor": cursor}, self._read)
 
     def _read(self, answer: bytes) -> Page[D]:
-        page = msgspec.json.decode(answer)
+        page = decode(answer)
         entries: Any = page.get(self.member)
         if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):  # pyright: ignore[reportUnknownVariableType]
             raise PeerMisbehavedError(f"the result of {self.method} has no array of {self.member}")
@@ -205,7 +206,7 @@ def reading(uri: str | Resource) -> Generator[Request[ReadResourceResult]]:
     try:
         yield Request("resources/read", {"uri": where}, ReadResourceResult.from_wire)
     except RpcError as error:
-        known_as_not_found(error, where)
+        known_as_not_found(error)
         raise
 
 
@@ -360,13 +361,22 @@ def written(
     )
 
 
-def together_with(settings: str, questions: Sequence[Question[Any]]) -> str:
+Asked = tuple[str, msgspec.Raw]
+"""A question's method and its parameters, which are JSON text already."""
+
+
+def as_asked(questions: Sequence[Question[Any]], options: RequestOptions) -> list[Asked]:
+    """Several questions as they are sent. `MisuseError` naming what is no JSON, as for each of them alone."""
+    texts = [(one.method, with_meta(one.method, one.params, options)) for one in questions]
+    return [(method, msgspec.Raw(text or b"{}")) for method, text in texts]
+
+
+def together_with(settings: str, questions: Sequence[Asked]) -> str:
     """The options of one of several questions, of which none is sent when one cannot be."""
     if len(questions) < 2:
         return settings
     members: dict[str, Any] = json.loads(settings) if settings else {}
-    members["together"] = [(one.method, one.params or {}) for one in questions]
-    return options_text(members)
+    return options_text({**members, "together": questions})
 
 
 def with_meta(method: str, params: Mapping[str, Any] | None, options: RequestOptions) -> bytes | None:
@@ -376,7 +386,9 @@ def with_meta(method: str, params: Mapping[str, Any] | None, options: RequestOpt
     meta = options.get("meta")
     if meta is not None:
         checks.mapping(f"{method}: meta", meta)
-        params = {**(params or {}), "_meta": {**((params or {}).get("_meta") or {}), **meta}}
+        own: Any = {} if params is None or params.get("_meta") is None else params["_meta"]
+        checks.mapping(f"{method}: _meta", own)
+        params = {**(params or {}), "_meta": {**own, **meta}}
     return None if params is None else encode_params(method, params)
 
 
@@ -400,4 +412,12 @@ def progress_of(options: RequestOptions, host: Host) -> Callable[[bytes], None] 
 def progress_sink(sink: OnProgress) -> Callable[[bytes], None]:
     """What decodes progress for a callback."""
     decoder = msgspec.json.Decoder(Progress)
-    return lambda params: cast(None, sink(decoder.decode(params)))
+
+    def hear(params: bytes) -> None:
+        try:
+            progress = decoded(decoder.decode, params)
+        except (msgspec.ValidationError, PeerMisbehavedError):  # the request goes on all the same
+            return None
+        return cast(None, sink(progress))
+
+    return hear

@@ -13,6 +13,7 @@ from .ask import convert
 from .encoding import encode
 from .errors import MisuseError
 from .question import Question
+from .requests import as_asked
 
 if TYPE_CHECKING:
     from .context import Context
@@ -27,7 +28,8 @@ async def ask_all(context: Context[Any], questions: Iterable[Question[Any]], opt
     for one in several:
         if not isinstance(one, Question):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may not check types
             raise MisuseError(f"ask_all: expected a Question, got {one!r}")
-    asked = [asyncio.ensure_future(context._ask(one, options, several)) for one in several]
+    together = as_asked(several, options)
+    asked = [asyncio.ensure_future(context._ask(one, options, together)) for one in several]
     try:
         answers = await asyncio.gather(*asked)
     finally:

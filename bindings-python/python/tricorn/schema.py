@@ -24,6 +24,8 @@ import msgspec
 from .choices import restore
 from .content import BLOCKS, CallToolResult
 from .context import RequestContext
+from .decoding import decode as decode_any
+from .decoding import decoded
 from .encoding import encode, encode_hook
 from .errors import InputRequired, MisuseError
 
@@ -288,7 +290,7 @@ def _unsupported(signature: Signature, error: Exception) -> str:
 def _decoder(signature: Signature, required: list[str]) -> Decode:
     parameters = signature.parameters
     if signature.open:
-        return cast(Decode, msgspec.json.Decoder(dict[str, Any]).decode)
+        return functools.partial(decoded, msgspec.json.Decoder(dict[str, Any]).decode)
     if not parameters:
         return lambda _raw: {}
     fields = {p.name: p.type for p in parameters}
@@ -299,12 +301,12 @@ def _decoder(signature: Signature, required: list[str]) -> Decode:
 
     def decode(raw: bytes) -> dict[str, Any]:
         try:
-            return plain(raw)
+            return decoded(plain, raw)
         except msgspec.ValidationError as error:
             if "got `float`" in str(error):
                 # JSON Schema counts 1.0 as an integer, and so did the check in the engine.
                 try:
-                    return plain(msgspec.json.encode(integral(msgspec.json.decode(raw))))
+                    return plain(msgspec.json.encode(integral(decode_any(raw))))
                 except msgspec.ValidationError:
                     pass
             raise ArgumentError(_explain(str(error), raw)) from None
@@ -335,7 +337,7 @@ def _explain(message: str, raw: bytes) -> str:
     if missing := _MISSING.match(text):
         path = f"{path}.{missing[1]}" if path else missing[1]
         return f'argument "{path}": missing (required)'
-    value: Any = msgspec.json.decode(raw)
+    value: Any = decode_any(raw)
     try:
         for step in _STEP.finditer("." + path):
             value = value[step[1]] if step[1] is not None else value[int(step[2])]

@@ -16,11 +16,11 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent import futures
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
 from .client import AsyncClient, ClientOptions, Target, introduce
 from .content import CallToolResult, Implementation
+from .decoding import decode
 from .deprecation import deprecated
 from .errors import MisuseError
 from .features import Features
@@ -396,7 +396,7 @@ class Client(Features):
         """Any request by name; the result object as it is on the wire."""
         text = with_meta(method, params, options)
         answer = self._wait(method, text, written(method, options), options.get("on_progress"))
-        return cast("dict[str, Any]", msgspec.json.decode(answer))
+        return cast("dict[str, Any]", decode(answer))
 
     def listen(
         self,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Generator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-import msgspec
-
 from . import checks
 from .content import CallToolResult, member
+from .decoding import decode
 from .errors import PeerMisbehavedError
 from .requests import Request, RequestOptions, called_with
 
@@ -86,14 +85,14 @@ class Task:
 
 
 def _read(answer: bytes) -> Task:
-    return Task(cast("dict[str, Any]", msgspec.json.decode(answer)))
+    return Task(cast("dict[str, Any]", decode(answer)))
 
 
 class Created:
     """The task that a call became. `raw` is everything that the server answered."""
 
     def __init__(self, wire: bytes) -> None:
-        self.raw: dict[str, Any] = msgspec.json.decode(wire)
+        self.raw: dict[str, Any] = decode(wire)
         task: Any = self.raw.get("task")
         if not isinstance(task, dict):
             raise PeerMisbehavedError("tools/call: the server did not make a task of it")

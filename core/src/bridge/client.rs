@@ -155,14 +155,7 @@ struct HostEvents {
 
 impl Events for HostEvents {
     fn notification(&self, method: &str, params: Option<&RawJson>) {
-        /// As it came: not all JSON is text that can be read.
-        #[derive(Serialize)]
-        struct Notification<'a> {
-            method: &'a str,
-            params: Option<&'a RawJson>,
-        }
-        let params = RawJson::from_value(&Notification { method, params });
-        self.bridge.offer_event(self.source, "notification", params);
+        self.bridge.offer_event(self.source, "notification", super::message(method, params));
     }
 
     fn stderr(&self, line: &str) {

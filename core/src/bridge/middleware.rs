@@ -22,7 +22,7 @@ struct HostMiddleware {
 
 impl Middleware for HostMiddleware {
     fn handle(&self, request: Request, context: Context, next: Next) -> BoxFuture<Result<RawJson>> {
-        let params = RawJson::from_value(&json!({"method": request.method, "params": request.params}));
+        let params = super::message(&request.method, request.params.as_ref());
         let host = HostHandler { bridge: self.bridge.clone(), handler: self.handler };
         let passing: Arc<dyn Handler> = Arc::new(Passing { host, next: (request, next) });
         Box::pin(handled(&context, &passing, params))

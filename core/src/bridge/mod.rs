@@ -448,6 +448,16 @@ impl Drop for Finish {
     }
 }
 
+/// A method with its parameters as they came: not all JSON is text that can be read.
+fn message(method: &str, params: Option<&RawJson>) -> RawJson {
+    #[derive(serde::Serialize)]
+    struct Message<'a> {
+        method: &'a str,
+        params: Option<&'a RawJson>,
+    }
+    RawJson::from_value(&Message { method, params })
+}
+
 /// The engine's version, which is every language package's too.
 #[must_use]
 pub const fn version() -> &'static str {

@@ -35,6 +35,14 @@ async fn a_request_goes_through_the_hosts_middleware() {
     assert_eq!(it.bridge.metrics().calls, 0);
 }
 
+/// Half of a surrogate pair is JSON, and no text.
+#[test]
+fn what_cannot_be_read_as_text_is_handed_on_as_it_came() {
+    let half = RawJson::trusted(r#"{"a":"\ud800"}"#);
+    assert_eq!(message("m", Some(&half)).get(), r#"{"method":"m","params":{"a":"\ud800"}}"#);
+    assert_eq!(message("m", None).get(), r#"{"method":"m","params":null}"#);
+}
+
 #[tokio::test]
 async fn a_host_says_whose_a_request_is_inside_of_its_middleware() {
     let it = Fixture::new();
