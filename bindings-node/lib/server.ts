@@ -72,10 +72,6 @@ export class Server<State = unknown> extends Offer<State> {
     const user = userPackage();
     const known = name ?? user.name ?? "server";
     const home: Home = { scope: undefined, running: 0, onError: onError ?? logError, state };
-    if (rest.requestStateKeys?.length === 0) {
-      const fix = "leave the option out, and this process makes up a secret of its own";
-      throw new MisuseError(`requestStateKeys: expected secrets of at least 32 bytes, got none; ${fix}`);
-    }
     const { wire, kept: asked } = serverAuth(auth, home);
     const settings = toEngine({ version: user.version ?? "0.0.0", ...rest, auth: wire, name: known });
     const source = newSource();

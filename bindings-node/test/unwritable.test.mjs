@@ -167,7 +167,7 @@ test("parameters that the protocol does not have", async (t) => {
   }
   assert.throws(
     () => new Server("x", { requestStateKeys: [] }),
-    /requestStateKeys: expected secrets.*leave the option/,
+    /"requestStateKeys": expected secrets.*, got none; without the option/,
   );
 });
 

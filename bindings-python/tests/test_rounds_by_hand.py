@@ -258,8 +258,8 @@ def test_options() -> None:
     for options, message in (
         ({"request_state_keys": ["short"]}, r'"request_state_keys": key 0: expected at least 32 bytes'),
         ({"request_state_keys": "x" * 32}, "request_state_keys"),
-        ({"request_state_keys": []}, "request_state_keys: expected secrets .*; leave the option out"),
-        ({"request_state_keys": ()}, "request_state_keys: expected secrets .*; leave the option out"),
+        ({"request_state_keys": []}, '"request_state_keys": expected secrets .*, got none; without the option'),
+        ({"request_state_keys": ()}, '"request_state_keys": expected secrets .*, got none; without the option'),
         ({"request_state_ttl": -1}, "request_state_ttl"),
         ({"max_request_state_bytes": 0}, "max_request_state_bytes"),
     ):

@@ -14,6 +14,8 @@ pub mod client;
 mod driver;
 mod error;
 pub mod jsonrpc;
+#[cfg(feature = "runtime")]
+mod loopback;
 pub mod model;
 mod options;
 #[cfg(feature = "otel")]

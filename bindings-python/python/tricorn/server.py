@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast, overload
 
 import msgspec
@@ -253,10 +253,6 @@ class Server(Offer):
         self._body_limit = int(options.get("max_message_bytes", BODY_LIMIT))
         settings: dict[str, Any] = {"name": self.name, "version": self.version, **options}
         switched(settings)
-        keys: object = settings.get("request_state_keys")
-        if isinstance(keys, Sized) and len(keys) == 0:
-            fix = "leave the option out, and this process makes up a secret of its own"
-            raise MisuseError(f"request_state_keys: expected secrets of at least 32 bytes, got none; {fix}")
         if settings.get("auth") is not None:
             from . import server_auth
 

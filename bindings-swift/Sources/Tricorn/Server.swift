@@ -172,11 +172,6 @@ public final class Server: Offering {
             failure = .from(error)
             do { core = try make(["name": "unusable"]) } catch { fatalError("Tricorn's core does not start: \(error)") }
         }
-        if requestStateKeys?.isEmpty == true {
-            let wrong = "requestStateKeys: expected secrets of at least 32 bytes, got none"
-            let fix = "leave the option out, and this process makes up a secret of its own"
-            failure = failure ?? .misuse("\(wrong); \(fix)")
-        }
         if let lifespan {
             do { try self.state.attach(lifespan, to: core, report) } catch { failure = failure ?? .from(error) }
         }

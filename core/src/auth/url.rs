@@ -1,9 +1,9 @@
 //! What authorization has to know of a URL. A URL is only ever looked at: what is sent or compared is the text as it
 //! came.
 
-use std::net::IpAddr;
-
 use fluent_uri::Uri;
+
+use crate::loopback::is_loopback;
 
 /// The parts of an absolute URL with a host, as they are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,14 +31,7 @@ impl<'a> Parts<'a> {
             _ => return None,
         };
         let host = authority.host();
-        let name = host.trim_start_matches('[').trim_end_matches(']');
-        let loopback = match name.parse::<IpAddr>() {
-            Ok(address) => address.is_loopback(),
-            Err(_) => {
-                let name = name.trim_end_matches('.').to_ascii_lowercase();
-                name == "localhost" || name.ends_with(".localhost")
-            }
-        };
+        let loopback = is_loopback(host);
         let written = authority.as_str();
         let place = written.rsplit_once('@').map_or(written, |(_, place)| place);
         let port = Some(authority.port_to_u16().ok()?.unwrap_or(default));

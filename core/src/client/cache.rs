@@ -259,12 +259,13 @@ impl Cache {
         self.scope.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Somebody else is logged in, who may see other things. To those who share a store that is no change.
+    /// Somebody else is logged in, who may see other things. To others who share the cache that is no change, unless they
+    /// have said that they log in as one.
     pub(crate) fn logged_in(&self) {
         if let Some(renew) = self.place.renew {
             *self.lock_scope() = renew();
         }
-        if self.place.renew.is_none() || self.memory().is_some() {
+        if self.place.renew.is_none() || !self.is_shared {
             Method::all().iter().filter(|row| row.cacheable).for_each(|row| self.forget(row.name));
         }
     }

@@ -250,6 +250,7 @@ impl Server {
     /// Secrets of at least 32 bytes that seal what a request of revision 2026-07-28 remembers between two rounds of
     /// questions (`requestState`). The first one seals, all of them open. Servers that answer the same clients need the
     /// same, and the same name: another does not open what this one has sealed. Default: a secret of this process alone.
+    /// None at all, such as of a setting that was lost, is a mistake.
     #[cfg(feature = "runtime")]
     #[must_use]
     pub fn request_state_keys<S: Into<String>>(self, keys: impl IntoIterator<Item = S>) -> Self {

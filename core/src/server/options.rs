@@ -193,7 +193,7 @@ impl ServerOptions {
     pub(super) fn sealer(&self) -> Result<Sealer> {
         Sealer::new(&SealOptions {
             server: &self.name,
-            keys: &self.request_state_keys.0,
+            keys: self.request_state_keys.0.as_deref(),
             ttl: crate::options::seconds("request_state_ttl", self.request_state_ttl)?,
             max_bytes: self.max_request_state_bytes,
         })
@@ -203,16 +203,16 @@ impl ServerOptions {
 /// Texts that are never shown.
 #[derive(Clone, Default, Deserialize)]
 #[serde(transparent)]
-pub struct Secrets(pub(crate) Vec<String>);
+pub struct Secrets(pub(crate) Option<Vec<String>>);
 
 impl std::fmt::Debug for Secrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} secrets", self.0.len())
+        write!(f, "{} secrets", self.0.as_ref().map_or(0, Vec::len))
     }
 }
 
 impl<S: Into<String>> FromIterator<S> for Secrets {
     fn from_iter<I: IntoIterator<Item = S>>(secrets: I) -> Self {
-        Self(secrets.into_iter().map(Into::into).collect())
+        Self(Some(secrets.into_iter().map(Into::into).collect()))
     }
 }

@@ -231,10 +231,11 @@ async fn a_kept_page_that_leads_astray_has_all_pages_read_anew() {
 
 #[tokio::test]
 async fn an_old_list_is_given_when_the_server_is_down_and_that_was_asked_for() {
-    let down = Arc::new(AtomicBool::new(false));
-    let is_down = down.clone();
+    const ANSWERS: [&str; 4] = ["", "503 Service Unavailable", "404 Not Found", "410 Gone"];
+    let status = Arc::new(AtomicUsize::new(0));
+    let now = status.clone();
     let server = Server::new(move |seen| match seen.method() {
-        "tools/list" if is_down.load(Ordering::SeqCst) => raw("503 Service Unavailable", &[], ""),
+        "tools/list" if now.load(Ordering::SeqCst) > 0 => raw(ANSWERS[now.load(Ordering::SeqCst)], &[], ""),
         "tools/list" => {
             let mut short = list(&[marked("t", "R")], "private");
             // Over before it is asked for again.
@@ -248,10 +249,16 @@ async fn an_old_list_is_given_when_the_server_is_down_and_that_was_asked_for() {
     let client = connect(&server, &options, &Handlers::new()).await;
     let plain = alone(&server).await;
     assert_eq!((names(&client).await, names(&plain).await), (vec!["t".to_owned()], vec!["t".to_owned()]));
-    down.store(true, Ordering::SeqCst);
+    status.store(1, Ordering::SeqCst);
     let page = within("a page", client.page(tricorn::server::Kind::Tool, None, &CallOptions::new())).await.unwrap();
     assert!(page.is_stale() && page.entries[0]["name"] == "t", "{page:?}");
     assert_eq!(within("listing", plain.list_tools()).await.unwrap_err().kind(), ErrorKind::Transport);
+    // It answers, and will not: that is not being down.
+    for refused in [2, 3] {
+        status.store(refused, Ordering::SeqCst);
+        let error = within("listing", client.list_tools()).await.unwrap_err();
+        assert!(error.kind() == ErrorKind::Transport && error.message().contains(ANSWERS[refused]), "{error}");
+    }
 }
 
 // ---- headers that mirror arguments --------------------------------------------------------------------------------

@@ -298,6 +298,27 @@ async fn a_server_of_a_group_is_started_again_for_itself() {
     let _ = std::fs::remove_file(format!("{}.n", second.path.display()));
 }
 
+/// What the next process says when it is met is no answer to what the user has asked.
+#[tokio::test]
+async fn a_program_that_is_met_by_an_error_ends_the_client() {
+    let error = r#""error":{"code":-32603,"message":"no database"}"#;
+    let refuses = format!(
+        r#"[ $n = 1 ] || {{
+  read -r line; id=$(printf %s "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
+  printf '{{"jsonrpc":"2.0","id":%s,{error}}}\n' "$id"; until_the_end; exit
+}}"#
+    );
+    let (held, target) = program("refusing", &refuses);
+    let (client, _lines) = connect(&target, &ClientOptions::new()).await;
+    let plain = CallOptions::new();
+    call(&client, "die", &plain).await.unwrap_err();
+    let error = call(&client, "t", &plain).await.unwrap_err();
+    assert_eq!((error.kind(), error.code()), (ErrorKind::Transport, None), "{error}");
+    assert!(error.message().starts_with("the server was started again: "), "{error}");
+    assert!(error.message().contains("no database"), "{error}");
+    assert_eq!(over(&client, held).await, "run 1\nrun 2\n");
+}
+
 #[tokio::test]
 async fn what_the_process_before_has_said_is_kept_no_longer() {
     let (held, target) = program("kept", "");

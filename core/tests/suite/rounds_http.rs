@@ -27,7 +27,8 @@ fn server(name: &str, keys: &[&str]) -> Server {
         let second = cx.elicit("second?", &form("b")).await?;
         Ok(format!("{} {}", first.content["a"], second.content["b"]))
     };
-    Server::new(name).request_state_keys(keys.iter().copied()).tool("ask", "", ask).tool("other", "", ask)
+    let server = Server::new(name).tool("ask", "", ask).tool("other", "", ask);
+    if keys.is_empty() { server } else { server.request_state_keys(keys.iter().copied()) }
 }
 
 fn endpoint(keys: &[&str]) -> Endpoint {

@@ -27,7 +27,7 @@ pub(crate) struct SealOptions<'a> {
     /// The server's name: one of another name does not open what this one has sealed, whatever secrets they share.
     pub(crate) server: &'a str,
     /// Secrets; the first one seals, all of them open. None: one of this process alone.
-    pub(crate) keys: &'a [String],
+    pub(crate) keys: Option<&'a [String]>,
     pub(crate) ttl: Duration,
     pub(crate) max_bytes: usize,
 }
@@ -61,16 +61,24 @@ impl Key {
 
 impl Sealer {
     /// # Errors
-    /// [`Misuse`](crate::ErrorKind::Misuse) for a secret that is too short; no randomness.
+    /// [`Misuse`](crate::ErrorKind::Misuse) for no secrets and one that is too short; no randomness.
     pub(crate) fn new(options: &SealOptions<'_>) -> Result<Self> {
-        if let Some(at) = options.keys.iter().position(|key| key.len() < MIN_SECRET) {
-            let message = format!("option \"request_state_keys\": key {at}: expected at least {MIN_SECRET} bytes");
-            return Err(Error::misuse(message));
-        }
-        let mut keys: Vec<Key> = options.keys.iter().map(|secret| Key::of(secret.as_bytes())).collect();
-        if keys.is_empty() {
-            keys.push(Key::of(&random::<32>()?));
-        }
+        let wrong = |why: &str| Err(Error::misuse(format!("option \"request_state_keys\": {why}")));
+        let keys = match options.keys {
+            None => vec![Key::of(&random::<32>()?)],
+            // A setting that was lost: each process would make up a secret of its own.
+            Some([]) => {
+                return wrong(&format!(
+                    "expected secrets of at least {MIN_SECRET} bytes, got none; without the option this process makes up one of its own"
+                ));
+            }
+            Some(keys) => {
+                if let Some(at) = keys.iter().position(|key| key.len() < MIN_SECRET) {
+                    return wrong(&format!("key {at}: expected at least {MIN_SECRET} bytes"));
+                }
+                keys.iter().map(|secret| Key::of(secret.as_bytes())).collect()
+            }
+        };
         let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let server = Sha256::new().chain_update("tricorn requestState server\0").chain_update(options.server);
         // In whole seconds, and those that have begun.

@@ -315,3 +315,18 @@ fn digests_say_nothing_and_tell_parts_apart() {
     let text = of(&["authorization", "Bearer secret"]);
     assert!(text.len() == 64 && !text.contains("secret"));
 }
+
+#[test]
+fn a_login_is_a_change_for_nobody_else() {
+    let (private, public) = (result(10_000, "private", "mine"), result(10_000, "public", "all"));
+    for is_shared in [true, false] {
+        let options = CacheOptions::default();
+        let options = if is_shared { options.memory(Arc::new(MemoryCache::new(9, 9999))) } else { options };
+        let alone = Cache::new(&options, Place { renew: Some(|| "2".into()), ..place("server", "1") });
+        fill(&alone, NOW, "tools/list", json!({}), &private);
+        fill(&alone, NOW, "prompts/list", json!({}), &public);
+        alone.logged_in();
+        assert_eq!(hit(look(&alone, NOW, "tools/list", json!({}))), None);
+        assert_eq!(hit(look(&alone, NOW, "prompts/list", json!({}))).is_some(), is_shared);
+    }
+}

@@ -1,11 +1,11 @@
 //! Whose answers a client's cache keeps together: which server is meant, and who asks it.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::client::{ClientOptions, Place, Target, digest};
+use crate::loopback::is_loopback;
 
 /// A URL without what does not say which server it is. The path does: one origin may be the gateway to many servers.
 pub(super) fn endpoint(url: &str) -> String {
@@ -23,12 +23,10 @@ pub(super) fn endpoint(url: &str) -> String {
 fn meant(url: &str) -> Arc<str> {
     let endpoint = endpoint(url);
     let place = endpoint.split_once("://").and_then(|(_, rest)| rest.split(['/', '?']).next()).unwrap_or_default();
-    let host = place.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(host, _)| host);
-    let host = host.unwrap_or_else(|| place.split_once(':').map_or(place, |(host, _)| host)).trim_end_matches('.');
-    let is_own = match host.parse::<IpAddr>() {
-        Ok(address) => address.is_loopback() || address.is_unspecified(),
-        Err(_) => host == "localhost" || host.ends_with(".localhost"),
-    };
+    let port = place.rfind(':').filter(|at| !place[*at..].contains(']'));
+    let host = &place[..port.unwrap_or(place.len())];
+    // No address to connect to elsewhere means this machine, too.
+    let is_own = is_loopback(host) || ["0.0.0.0", "[::]"].contains(&host);
     if !is_own {
         return digest("url", [endpoint.as_str()]);
     }
@@ -93,6 +91,8 @@ mod tests {
             "https://a.localhost",
             "http://u@localhost./?x",
             "http://0.0.0.0:1",
+            "http://[::]:1/",
+            "http://[::1]",
         ] {
             let (mine, anyone) = (meant(own), digest("url", [endpoint(own).as_str()]));
             assert!(mine == meant(own) && mine != anyone, "{own}");

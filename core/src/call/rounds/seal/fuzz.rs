@@ -8,7 +8,8 @@ const BOUND: &[u8] = b"a request";
 
 static SEALER: LazyLock<Sealer> = LazyLock::new(|| {
     let keys = ["a secret for fuzzing, of thirty-two bytes or more".to_owned()];
-    let options = SealOptions { server: "fuzz", keys: &keys, ttl: Duration::from_secs(600), max_bytes: 16 * 1024 };
+    let options =
+        SealOptions { server: "fuzz", keys: Some(&keys), ttl: Duration::from_secs(600), max_bytes: 16 * 1024 };
     let sealer = Sealer::new(&options).expect("a sealer");
     Sealer { now: || 1_000_000, ..sealer }
 });

@@ -14,6 +14,7 @@ fn options(keys: &[String]) -> Result<Sealer> {
 }
 
 fn named(server: &str, keys: &[String], ttl: Duration) -> Result<Sealer> {
+    let keys = Some(keys).filter(|keys| !keys.is_empty());
     Sealer::new(&SealOptions { server, keys, ttl, max_bytes: 16 * 1024 })
 }
 
@@ -176,6 +177,8 @@ fn it_expires_and_clocks_may_differ_a_little() {
 fn bad_options_and_long_states_are_said() {
     let short = options(&["short".to_owned()]);
     assert!(short.is_err_and(|error| error.message().contains("request_state_keys")));
+    let none = SealOptions { server: "s", keys: Some(&[]), ttl: Duration::from_secs(1), max_bytes: 1000 };
+    assert!(Sealer::new(&none).is_err_and(|error| error.message().contains("got none")), "a setting that was lost");
     let error = sealer(&[]).seal(b"", &[0; 20_000]).expect_err("long");
     assert!(error.message().contains("max_request_state_bytes"), "{error}");
 }

@@ -6,7 +6,10 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::call::{BoxFuture, Clock, Context, SessionSlot};
+use crate::client::cache::Look;
+use crate::client::listening::change::UPDATED;
 use crate::client::{Cache, CacheOptions, Events, Place};
+use crate::protocol::revision::Revision;
 use crate::protocol::{CallId, Input, LogLevel, Payload, Role};
 
 /// A stream that was asked for.
@@ -139,11 +142,13 @@ struct It {
 impl It {
     /// Which hears of tools.
     fn new() -> Self {
+        Self::with(&CacheOptions::off())
+    }
+
+    fn with(cache: &CacheOptions) -> Self {
         let (wire, heard) = (Arc::<Wire>::default(), Arc::<Heard>::default());
-        let cache = Cache::new(
-            &CacheOptions::off(),
-            Place { target: "s".into(), scope: "".into(), has_address: true, renew: None },
-        );
+        let place = Place { target: "s".into(), scope: "".into(), has_address: true, renew: None };
+        let cache = Cache::new(cache, place);
         let events: Arc<dyn Events> = heard.clone();
         let it = Self { link: Arc::new(Way(wire.clone())), hub: Hub::new(&events, &cache), wire, heard };
         it.wish(Wish::Lists(SubscriptionFilter::new().tools()));
@@ -310,6 +315,37 @@ fn what_is_told_of_no_longer_is_said_once() {
     it.heard();
     it.acknowledge();
     assert_eq!(it.heard(), [""; 0]);
+}
+
+#[test]
+fn what_nobody_asked_to_be_told_of_drops_nothing_that_is_kept() {
+    let it = It::with(&CacheOptions::default());
+    let params = |uri: &str| RawJson::from_value(&json!({"uri": uri}));
+    let is_kept = |uri: &str| {
+        let options = CallOptions::new();
+        let now = Duration::ZERO;
+        match it.hub.cache.look(|| now, Revision::NEWEST, "resources/read", Some(&params(uri)), &options) {
+            Look::Hit(_) => true,
+            Look::Ask(asked) => {
+                let answer = json!({"contents": [], "ttlMs": 9000, "cacheScope": "public"});
+                asked.settle(now, Ok(RawJson::from_value(&answer))).expect("given");
+                false
+            }
+            _ => panic!("it is in memory"),
+        }
+    };
+    it.acknowledge();
+    let done = it.wish(Wish::Subscribe("a://1".into()));
+    it.acknowledge();
+    assert!(of(&done).is_some_and(|outcome| outcome.is_ok()));
+    for uri in ["a://1", "a://2"] {
+        assert!(!is_kept(uri) && is_kept(uri));
+        it.hub.notified(UPDATED, Some(&params(uri)));
+    }
+    assert_eq!((is_kept("a://1"), is_kept("a://2")), (false, true));
+    // Lists are few, and of them it is heard whoever tells.
+    it.hub.notified(TOOLS, None);
+    assert!(is_kept("a://2"));
 }
 
 #[test]
